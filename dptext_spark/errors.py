@@ -1,0 +1,61 @@
+"""The errors that users meet. A message names the field, what was given and the valid choices; never a private word."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DPTextError(Exception):
+    """Base of every error raised on purpose.
+
+    Attributes:
+        exit_code: what the command line returns for it.
+    """
+
+    exit_code = 1
+
+
+class SettingsError(DPTextError):
+    """A setting is missing, unknown, of the wrong type or out of its range."""
+
+    exit_code = 2
+
+
+class DataError(DPTextError):
+    """The data cannot be processed: a missing column, a NULL key, invalid UTF-8, a malformed lexicon line."""
+
+    exit_code = 3
+
+
+class RunError(DPTextError):
+    """The run failed, or was refused, before its commit."""
+
+    exit_code = 4
+
+
+class CountsDisagree(DPTextError):
+    """The run committed, but its counts or its consistency audit do not agree with what was written."""
+
+    exit_code = 5
+
+
+def did_you_mean(given: object, valid: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for the closest of `valid`, or an empty string."""
+    close = difflib.get_close_matches(str(given), list(valid), n=1, cutoff=0.6)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def unknown(field: str, given: object, valid: Iterable[str]) -> SettingsError:
+    """Build the error for a value outside a closed set of names, with the closest one suggested."""
+    names = list(valid)
+    return SettingsError(
+        f"{field}: {given!r} is not known; valid: {', '.join(names)}.{did_you_mean(given, names)}"
+    )
+
+
+def require_choice(field: str, given: object, valid: Iterable[str]) -> None:
+    """Raise :class:`SettingsError` unless `given` is one of `valid`."""
+    names = list(valid)
+    if not isinstance(given, str) or given not in names:
+        raise unknown(field, given, names)
