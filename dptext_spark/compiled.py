@@ -1,0 +1,126 @@
+"""How the compiled loops are compiled: numba with a cache folder that can always be written.
+
+Numba keeps machine code beside the source file or in the home folder; an installation that is read-only, with a home that
+is too, would compile again in every worker. The folder is chosen here, per function, without touching numba's settings
+for anybody else in the process.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CACHE_KEY = f"numba-{numba.__version__}"
+_dispatchers: list[Any] = []
+
+
+def _writable(folder: Path) -> bool:
+    """Whether a file can be made in `folder`, which is created if it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def user_cache() -> Path:
+    """Return the project's cache folder: `$DPTEXT_CACHE`, `$XDG_CACHE_HOME`, `~/.cache`, else a temporary one."""
+    named = os.environ.get("DPTEXT_CACHE")
+    candidates = [Path(named)] if named else []
+    base = os.environ.get("XDG_CACHE_HOME")
+    candidates.append(Path(base) / "dptext_spark" if base else Path(os.path.expanduser("~/.cache/dptext_spark")))
+    candidates.append(Path(tempfile.gettempdir()) / f"dptext_spark-{os.getuid()}")
+    for folder in candidates:
+        if _writable(folder):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="dptext_spark-"))
+
+
+@cache
+def code_cache() -> str:
+    """Return the folder for machine code, keyed by numba's version; `$NUMBA_CACHE_DIR` wins where it is set."""
+    return os.environ.get("NUMBA_CACHE_DIR") or str(user_cache() / CACHE_KEY)
+
+
+def compiled(function: F) -> F:
+    """Compile `function` in nopython mode, cached on disk, without fast-math, releasing the interpreter lock."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = code_cache()
+    try:
+        dispatcher = numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    _dispatchers.append(dispatcher)
+    return cast(F, dispatcher)
+
+
+def inlined(function: F) -> F:
+    """Compile `function` for use inside :func:`compiled` loops, always inlined there."""
+    return cast(F, numba.njit(inline="never", nogil=True, fastmath=False, error_model="numpy")(function))
+
+
+def compilations() -> int:
+    """Return how many loops this process had to compile because the cache did not hold them."""
+    return sum(sum(d.stats.cache_misses.values()) for d in _dispatchers)
+
+
+@intrinsic
+def load64(typingctx: Any, array: Any, index: Any) -> Any:
+    """`load64(bytes: uint8[:], i) -> uint64`: eight bytes from offset i, little-endian, unaligned, unchecked."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(64).as_pointer())
+        load = builder.load(pointer)
+        load.align = 1
+        return load
+
+    return types.uint64(array, types.int64), codegen
+
+
+@intrinsic
+def store64(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """`store64(bytes: uint8[:], i, x: uint64)`: the mirror of :func:`load64`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(64).as_pointer())
+        store = builder.store(args[2], pointer)
+        store.align = 1
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.uint64), codegen
+
+
+@intrinsic
+def mul_high(typingctx: Any, a: Any, b: Any) -> Any:
+    """`mul_high(a: uint64, b: uint64) -> uint64`: the upper 64 bits of the 128-bit product."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@intrinsic
+def trailing_zeros(typingctx: Any, value: Any) -> Any:
+    """`trailing_zeros(x: uint64) -> int64`: the number of zero bits below the lowest set bit; 64 for 0."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), codegen
