@@ -1,0 +1,1 @@
+"""Public knowledge: words and their geometry. Nothing in this room depends on the private text."""

@@ -1,0 +1,238 @@
+"""A lexicon: a vocabulary, a vector for each word, and the metric that says what near means."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import InitVar, asdict, dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.errors import DataError, SettingsError, require_choice
+from dptext_spark.lexicon.arrays import Traversable, read_array
+from dptext_spark.lexicon.read_counts import ReadCounts
+from dptext_spark.lexicon.vocabulary import Vocabulary
+
+Metric = Literal["cosine", "euclidean"]
+METRICS = ("cosine", "euclidean")
+
+MANIFEST_FILE = "manifest.json"
+VECTORS_FILE = "vectors.npy"
+FORMAT = "dptext-lexicon"
+FORMAT_VERSION = 1
+ROWS = 1 << 14  # rows checked at once
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """V words with their vectors. Public: nothing in it may come from the private text.
+
+    Attributes:
+        vocabulary: V distinct words; their order is the order of ties everywhere.
+        vectors: float32[V, d], C order, finite; may be memory-mapped.
+        metric: `cosine` (a zero vector has cosine 0 to everything) or `euclidean`.
+        name: what reports call it.
+        counts: what reading it from a file kept and dropped; None where it was not read from one.
+    """
+
+    vocabulary: Vocabulary
+    vectors: npt.NDArray[np.float32]
+    metric: Metric = "cosine"
+    name: str = "lexicon"
+    counts: ReadCounts | None = None
+    checked: InitVar[bool] = False  # skips the pass over the vectors, where their hash vouches for them
+
+    def __post_init__(self, checked: bool) -> None:
+        """Check the shape, the type and the metric, and that every number is finite.
+
+        Raises:
+            SettingsError: an unknown metric.
+            DataError: fewer than two words, or vectors that do not fit.
+        """
+        require_choice("metric", self.metric, METRICS)
+        vectors = self.vectors
+        if vectors.dtype != np.float32 or vectors.ndim != 2 or not vectors.flags.c_contiguous:
+            raise DataError(
+                f"lexicon {self.name}: vectors must be float32[V, d] in C order, "
+                f"given {vectors.dtype}{list(vectors.shape)}."
+            )
+        if vectors.shape[0] != len(self.vocabulary) or vectors.shape[1] == 0:
+            raise DataError(
+                f"lexicon {self.name}: {len(self.vocabulary):,} words, "
+                f"but vectors of shape {list(vectors.shape)}."
+            )
+        if len(vectors) < 2:
+            raise DataError(
+                f"lexicon {self.name}: {len(vectors)} usable word(s); at least two are needed, "
+                "because a word with no other to become cannot be protected."
+            )
+        if not checked and not all(
+            bool(np.isfinite(vectors[i : i + ROWS]).all()) for i in range(0, len(vectors), ROWS)
+        ):
+            raise DataError(f"lexicon {self.name}: a vector holds a NaN or an infinity.")
+
+    def __len__(self) -> int:
+        """Return V."""
+        return len(self.vocabulary)
+
+    def __repr__(self) -> str:
+        """Return the name and the sizes."""
+        return f"Lexicon({self.name!r}, {len(self):,} words, {self.dimensions} dimensions, {self.metric})"
+
+    @property
+    def dimensions(self) -> int:
+        """The length d of a vector."""
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The sha256 (hex) of words, vectors and metric; the name and the counts are not part of it."""
+        digest = hashlib.sha256()
+        head = f"{FORMAT}\n{self.metric}\n{len(self)} {self.dimensions} {len(self.vocabulary.data)}\n"
+        digest.update(head.encode())
+        for array, kind in (
+            (self.vocabulary.offsets, "<i8"),
+            (self.vocabulary.data, "u1"),
+            (self.vectors, "<f4"),
+        ):
+            if array.size:
+                digest.update(np.ascontiguousarray(array, dtype=kind).data.cast("B"))
+        return digest.hexdigest()
+
+    @classmethod
+    def default(cls) -> Lexicon:
+        """Return the packaged lexicon: about 21,700 English words, 100 dimensions (see its NOTICE)."""
+        return _load(files("dptext_spark.lexicon") / "default", verify=True)
+
+    @classmethod
+    def open(cls, folder: str | Path, *, verify: bool = True) -> Lexicon:
+        """Open a folder that :meth:`save` wrote, memory-mapped; float16 vectors are widened into memory.
+
+        Args:
+            folder: the folder.
+            verify: read everything once and compare it with the fingerprint (about a second a gigabyte).
+
+        Raises:
+            DataError: a file is missing, incomplete or changed.
+        """
+        return _load(Path(folder), verify=verify)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        *,
+        format: str = "auto",
+        limit: int | None = None,
+        vocabulary: str | Path | Iterable[str] | None = None,
+        tokenizer: Literal["words", "whitespace"] = "words",
+        metric: Metric = "cosine",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Lexicon:
+        """Read word vectors from a file of somebody else's; see :mod:`dptext_spark.lexicon.formats`.
+
+        Args:
+            path: the file.
+            format: one of `formats.FORMATS`, or `auto`: by its first bytes and its name.
+            limit: stop after this many kept words.
+            vocabulary: keep only these words: an iterable, or the path of a text file with one word a line.
+            tokenizer: drop entries that this tokenizer can never produce.
+            metric: what near means.
+            progress: called with (bytes done, bytes in all) after every block.
+
+        Raises:
+            SettingsError: an unknown format, tokenizer or metric; a limit below 2.
+            DataError: a missing, malformed or truncated file, or fewer than two usable words.
+        """
+        # Here, not above: the compiled loops of the readers are not needed to open a saved lexicon.
+        from dptext_spark.lexicon.formats import read_file
+
+        require_choice("metric", metric, METRICS)
+        words, vectors, counts, name = read_file(
+            Path(path),
+            format=format,
+            limit=limit,
+            vocabulary=vocabulary,
+            tokenizer=tokenizer,
+            progress=progress,
+        )
+        return cls(words, vectors, metric=metric, name=name, counts=counts)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the lexicon as a new folder of .npy files and a manifest; it appears whole or not at all.
+
+        Raises:
+            SettingsError: `folder` exists and is not empty.
+        """
+        write_lexicon(self, Path(folder), self.vectors)
+
+
+def write_lexicon(lexicon: Lexicon, folder: Path, stored: npt.NDArray[Any]) -> None:
+    """Write `lexicon` with its vectors as `stored`: themselves, or float16 that widens to exactly them.
+
+    Raises:
+        SettingsError: `folder` exists and is not empty.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SettingsError(f"lexicon folder: {folder} exists already; valid: a folder that is new or empty.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    manifest = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "name": lexicon.name,
+        "metric": lexicon.metric,
+        "words": len(lexicon),
+        "dimensions": lexicon.dimensions,
+        "fingerprint": lexicon.fingerprint,
+        "counts": None if lexicon.counts is None else asdict(lexicon.counts),
+    }
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as spare:
+        draft = Path(spare) / "lexicon"
+        lexicon.vocabulary.save(draft)
+        np.save(draft / VECTORS_FILE, stored, allow_pickle=False)
+        (draft / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        os.replace(draft, folder)
+
+
+def _load(folder: Path | Traversable, *, verify: bool) -> Lexicon:
+    """Open a lexicon folder, on disk or packaged."""
+    try:
+        manifest = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+        kind, version = manifest["format"], manifest["version"]
+    except FileNotFoundError as reason:
+        raise DataError(f"{folder}: no lexicon folder ({MANIFEST_FILE} is missing).") from reason
+    except (ValueError, KeyError, TypeError) as reason:
+        raise DataError(f"{folder}: {MANIFEST_FILE} is damaged.") from reason
+    if kind != FORMAT or version != FORMAT_VERSION:
+        raise DataError(
+            f"{folder}: format {kind!r} version {version!r}; valid: {FORMAT!r} version {FORMAT_VERSION}."
+        )
+    stored = read_array(folder / VECTORS_FILE)
+    vectors = stored.astype(np.float32) if stored.dtype == np.float16 else stored
+    try:
+        lexicon = Lexicon(
+            Vocabulary.open(folder),
+            vectors,
+            metric=manifest["metric"],
+            name=manifest["name"],
+            counts=None if manifest["counts"] is None else ReadCounts(**manifest["counts"]),
+            checked=True,
+        )
+        recorded = str(manifest["fingerprint"])
+    except (KeyError, TypeError) as reason:
+        raise DataError(f"{folder}: {MANIFEST_FILE} is damaged.") from reason
+    if verify and lexicon.fingerprint != recorded:
+        raise DataError(
+            f"{folder}: words, vectors or metric are not those that were saved (fingerprint {recorded[:12]} "
+            f"expected, {lexicon.fingerprint[:12]} found)."
+        )
+    lexicon.__dict__["fingerprint"] = recorded  # what cached_property would keep
+    return lexicon
