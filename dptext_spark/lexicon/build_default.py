@@ -32,8 +32,8 @@ WHOLE_WORD = re.compile(r"[A-Za-z]{2,}|[ai]")
 def build_default(source: str | Path | None, out_folder: str | Path) -> Lexicon:
     """Write the lexicon that is packaged as the default into a new folder; `Lexicon.open` reads it.
 
-    The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal components
-    (each with its largest loading positive), rounded to float16.
+    The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal
+    components (each with its largest loading positive), rounded to float16.
 
     Args:
         source: a wheel (.whl) of the source package, a folder that holds model.safetensors and vocab.txt, or
@@ -107,7 +107,7 @@ def _read_folder(folder: Path) -> tuple[list[str], npt.NDArray[np.float32]]:
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as reason:
-        raise SettingsError("source: safetensors is not installed; run `pip install safetensors`.") from reason
+        raise SettingsError("source: needs safetensors; run `pip install safetensors`.") from reason
 
     tables = sorted(folder.rglob(TABLE_FILE))
     if not tables or not (tables[0].parent / WORDS_FILE).is_file():

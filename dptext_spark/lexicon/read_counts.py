@@ -19,8 +19,8 @@ class ReadCounts:
         not_in_vocabulary: keys outside the given vocabulary.
         non_finite: vectors with a NaN or an infinity, or a number too large for float32.
         duplicates: keys that an earlier kept entry has: the first one wins.
-        over_limit: entries that were not looked at because the limit was reached, where the file announces how
-            many it holds (else 0, see `cut`); they are not part of `read`.
+        over_limit: entries that were not looked at because the limit was reached, where the file announces
+            how many it holds (else 0, see `cut`); they are not part of `read`.
         cut: the limit ended the reading before the end of the file.
     """
 
