@@ -7,6 +7,7 @@ for anybody else in the process.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -21,7 +22,6 @@ from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CACHE_KEY = f"numba-{numba.__version__}"
 _dispatchers: list[Any] = []
 
 
@@ -50,8 +50,18 @@ def user_cache() -> Path:
 
 @cache
 def code_cache() -> str:
-    """Return the folder for machine code, keyed by numba's version; `$NUMBA_CACHE_DIR` wins where it is set."""
-    return os.environ.get("NUMBA_CACHE_DIR") or str(user_cache() / CACHE_KEY)
+    """Return the folder for machine code, keyed by numba's version and by the source of this package.
+
+    Numba looks only at the file of a function, not at those whose functions it inlined; the key covers both.
+    `$NUMBA_CACHE_DIR` wins where it is set.
+    """
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    if named:
+        return named
+    digest = hashlib.sha256(numba.__version__.encode())
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(source.read_bytes())
+    return str(user_cache() / "code" / digest.hexdigest()[:16])
 
 
 def compiled(function: F) -> F:
@@ -64,11 +74,6 @@ def compiled(function: F) -> F:
         numba.config.CACHE_DIR = before
     _dispatchers.append(dispatcher)
     return cast(F, dispatcher)
-
-
-def inlined(function: F) -> F:
-    """Compile `function` for use inside :func:`compiled` loops, always inlined there."""
-    return cast(F, numba.njit(inline="never", nogil=True, fastmath=False, error_model="numpy")(function))
 
 
 def compilations() -> int:

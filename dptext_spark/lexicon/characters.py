@@ -61,10 +61,12 @@ def tables() -> Characters:
         upper[packed["upper"][0]] = packed["upper"][1] - packed["upper"][0]
         zeros, version = packed["zeros"], str(packed["unicode_version"])
     rows = np.stack([classes.astype(np.int32), lower, upper], axis=1).reshape(-1, BLOCK * 3)
-    unique, stage = np.unique(rows, axis=0, return_inverse=True)
-    cells = unique.reshape(-1, 3)
+    unique, first, stage = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # so that ASCII, the first block, stands at index 0
+    stage = np.argsort(order)[stage.reshape(-1)]
+    cells = unique[order].reshape(-1, 3)
     return Characters(
-        stage=np.ascontiguousarray(stage.reshape(-1), dtype=np.uint16),
+        stage=np.ascontiguousarray(stage, dtype=np.uint16),
         classes=np.ascontiguousarray(cells[:, 0], dtype=np.uint8),
         lower=np.ascontiguousarray(cells[:, 1]),
         upper=np.ascontiguousarray(cells[:, 2]),

@@ -1,0 +1,119 @@
+"""A compiled model on disk: a manifest and .npy files, which every worker of a node memory-maps and so shares.
+
+The folder holds the alias rows, the look-up table and the output cells, ready to use; no worker rebuilds anything. It
+holds public knowledge only: no key, no text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.privatizer import Privatizer, fingerprint_of
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.words import WordTable
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+
+
+def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str, Any]) -> str:
+    """Write an artifact, whole or not at all.
+
+    Args:
+        privatizer: what to store.
+        folder: where; must not exist, or hold the same artifact.
+        spec: the settings that it was made from, JSON-able, with the mechanism's name under `mechanism.name`.
+
+    Returns:
+        The fingerprint (sha256 of all arrays, hex).
+
+    Raises:
+        SettingsError: `folder` holds something else.
+    """
+    target = Path(folder)
+    if (target / MANIFEST).exists():
+        if read_manifest(target)["fingerprint"] == privatizer.fingerprint:
+            return privatizer.fingerprint
+        raise SettingsError(f"artifact: {str(target)!r} holds another artifact; name an empty folder.")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise SettingsError(f"artifact: {str(target)!r} exists and is no artifact; name an empty folder.")
+    manifest = {
+        "format": FORMAT,
+        "fingerprint": privatizer.fingerprint,
+        "spec": spec,
+        "policy": asdict(privatizer.policy),
+        "consistency": privatizer.consistency,
+        "guarantee": privatizer.sampler.guarantee.as_dict(),
+        "summary": privatizer.sampler.summary,
+        "arrays": sorted(privatizer.arrays()),
+    }
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".artifact-") as work:
+        built = Path(work) / "artifact"
+        built.mkdir()
+        for name, array in privatizer.arrays().items():
+            np.save(built / f"{name}.npy", array, allow_pickle=False)
+        (built / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
+        if target.exists():
+            target.rmdir()
+        built.rename(target)
+    return privatizer.fingerprint
+
+
+def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the manifest of an artifact.
+
+    Raises:
+        DataError: there is none, or of another format.
+    """
+    file = Path(folder) / MANIFEST
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"artifact: {str(folder)!r} holds no readable {MANIFEST} ({type(error).__name__}).") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise DataError(f"artifact: {str(folder)!r} is of another format; this version reads format {FORMAT}.")
+    return manifest
+
+
+def open_artifact(folder: str | os.PathLike[str], *, verify: bool = False) -> Privatizer:
+    """Open an artifact; its arrays are memory-mapped, read-only.
+
+    Args:
+        folder: the artifact.
+        verify: hash the arrays again and compare with the manifest.
+
+    Raises:
+        DataError: a file is missing, unreadable, or not what the manifest says.
+    """
+    manifest = read_manifest(folder)
+    arrays = {}
+    for name in manifest["arrays"]:
+        try:
+            arrays[name] = np.load(Path(folder) / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise DataError(f"artifact: {name}.npy of {str(folder)!r} cannot be read ({type(error).__name__}).") from None
+    if verify and fingerprint_of(arrays) != manifest["fingerprint"]:
+        raise DataError(f"artifact: {str(folder)!r} was changed after it was written.")
+    policy = Policy(**manifest["policy"])
+    table = WordTable.restore({k.removeprefix("words."): v for k, v in arrays.items() if k.startswith("words.")})
+    mechanism = MECHANISMS[manifest["spec"]["mechanism"]["name"]]
+    sampler = mechanism.sampler.restore(  # type: ignore[attr-defined]
+        {k.removeprefix("sampler."): v for k, v in arrays.items() if k.startswith("sampler.")},
+        Guarantee(**manifest["guarantee"]),
+        manifest["summary"],
+    )
+    size = int(table.size[0])
+    vocabulary = Vocabulary(table.offsets[: size + 1], table.word_bytes[: int(table.offsets[size])])
+    return Privatizer(vocabulary, sampler, policy, manifest["consistency"], manifest["fingerprint"], table)

@@ -1,0 +1,229 @@
+"""Noise that nobody can predict and that a retried task draws again: PRF(subkey, block), a batch at a time (MECHANISMS §13).
+
+Every draw is AES over a 16-byte block that says what the draw is for: 128 bits for about 10 ns. The subkey says what the
+numbers may be used for at all; lane j of a batch has a subkey of its own. Identities (row, record, unknown word) become
+16 bytes by a keyed polynomial hash over two primes of 61 bits, encrypted: two different identities share a block with a
+probability below n·2^-122 for identities of 7n bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from dptext_spark.compiled import compiled, mul_high
+from dptext_spark.errors import DataError, SettingsError
+
+KEY_BYTES = 32
+PRIME = np.uint64((1 << 61) - 1)
+U64 = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RunKey:
+    """The secret of a run: as secret as the text. Never printed, logged, or stored by this package.
+
+    Attributes:
+        secret: 32 bytes or more.
+        is_insecure: made from a seed, for tests only; every output of such a run says so.
+    """
+
+    secret: bytes = field(repr=False)
+    is_insecure: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse short keys."""
+        if len(self.secret) < KEY_BYTES:
+            raise SettingsError(f"key: {len(self.secret)} bytes given; {KEY_BYTES} or more are needed.")
+
+    def __repr__(self) -> str:
+        """Hide the secret."""
+        return "RunKey(hidden)"
+
+    @classmethod
+    def generate(cls) -> RunKey:
+        """Return 32 bytes from the operating system."""
+        return cls(secrets.token_bytes(KEY_BYTES))
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> RunKey:
+        """Read a key file: at least 32 bytes, readable by its owner only.
+
+        Raises:
+            SettingsError: the file cannot be read, is too short, or others may read it.
+        """
+        file = Path(path)
+        try:
+            mode = file.stat().st_mode
+            content = file.read_bytes()
+        except OSError as error:
+            raise SettingsError(f"key.file: {str(file)!r} cannot be read ({error.strerror}).") from None
+        if stat.S_IMODE(mode) & 0o077:
+            raise SettingsError(
+                f"key.file: {str(file)!r} may be read by others (mode {stat.S_IMODE(mode):o}); use `chmod 600`."
+            )
+        if len(content) < KEY_BYTES:
+            raise SettingsError(
+                f"key.file: {str(file)!r} holds {len(content)} bytes; {KEY_BYTES} or more are needed, "
+                "for example from `head -c 32 /dev/urandom`."
+            )
+        return cls(content)
+
+    @classmethod
+    def insecure(cls, seed: int) -> RunKey:
+        """Return a key that anybody can make again from `seed`: for tests only."""
+        return cls(hashlib.sha256(b"insecure test key %d" % seed).digest(), is_insecure=True)
+
+    def derive(self, *context: str, length: int = 32) -> bytes:
+        """Return a subkey by HKDF-SHA256; each different `context` gives an independent one."""
+        info = b"".join(len(part.encode()).to_bytes(4, "little") + part.encode() for part in context)
+        return HKDF(hashes.SHA256(), length, salt=b"dptext_spark draws", info=info).derive(self.secret)
+
+    def commitment(self, context: str) -> str:
+        """Return a value that binds a record to this key and tells nothing of it (HMAC-SHA256 of `context`, hex)."""
+        return hmac.new(self.derive("commitment"), context.encode(), hashlib.sha256).hexdigest()
+
+
+def encrypt(subkey: bytes, blocks: U64) -> U64:
+    """Return AES-256 of each block under `subkey`: uint64[n, 2] in, uint64[n, 2] out."""
+    encryptor = Cipher(algorithms.AES(subkey), modes.ECB()).encryptor()
+    plain = np.ascontiguousarray(blocks, dtype="<u8")
+    if plain.size == 0:
+        return plain.copy()
+    out = np.empty(plain.nbytes + 15, dtype=np.uint8)
+    written = encryptor.update_into(memoryview(plain).cast("B"), memoryview(out))
+    return out[:written].view("<u8").reshape(plain.shape).astype(np.uint64, copy=False)
+
+
+class Draws:
+    """The numbers of a batch, made when they are asked for.
+
+    Lane 2j and lane 2j+1 are the halves of one encryption of all blocks under the j-th subkey.
+    """
+
+    def __init__(self, subkey: bytes, blocks: U64) -> None:
+        """Take a subkey (32 bytes) and what each draw is for: uint64[n, 2]."""
+        self._subkey = subkey
+        self._blocks = blocks
+        self._cached: tuple[int, slice, U64] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of draws."""
+        return len(self._blocks)
+
+    def pair(self, index: int, rows: slice = slice(None)) -> U64:
+        """Return lanes 2·index and 2·index+1 of the draws in `rows`: uint64[m, 2]."""
+        if self._cached is None or self._cached[:2] != (index, rows):
+            key = HKDF(hashes.SHA256(), 32, salt=None, info=b"lane %d" % index).derive(self._subkey)
+            self._cached = (index, rows, encrypt(key, self._blocks[rows]))
+        return self._cached[2]
+
+    def u64(self, lane: int, rows: slice = slice(None)) -> U64:
+        """Return 64 uniform bits for each draw in `rows`, of one lane: uint64[m]."""
+        return self.pair(lane // 2, rows)[:, lane % 2]
+
+
+@compiled
+def _mulmod(a: int, b: int) -> int:
+    """Return a·b mod 2^61-1 for a, b < 2^61."""
+    high = mul_high(a, b)
+    low = a * b
+    total = (low & PRIME) + ((low >> np.uint64(61)) | (high << np.uint64(3)))
+    total = (total & PRIME) + (total >> np.uint64(61))
+    return total - PRIME if total >= PRIME else total
+
+
+@compiled
+def hash_bytes(data: Any, start: int, end: int, k0: int, k1: int) -> tuple[int, int]:
+    """Hash data[start:end] (uint8[:]) to two numbers below 2^61-1: polynomials in two keys over 7-byte chunks."""
+    a = np.uint64(1)
+    b = np.uint64(1)
+    i = start
+    while i < end:
+        chunk = np.uint64(0)
+        for j in range(min(7, end - i)):
+            chunk |= np.uint64(data[i + j]) << np.uint64(8 * j)
+        a = _mulmod(a, k0) + chunk
+        a = a - PRIME if a >= PRIME else a
+        b = _mulmod(b, k1) + chunk
+        b = b - PRIME if b >= PRIME else b
+        i += 7
+    size = np.uint64(end - start)
+    a = _mulmod(a, k0) + size
+    b = _mulmod(b, k1) + size
+    return _mulmod(a % PRIME, k0), _mulmod(b % PRIME, k1)
+
+
+@compiled
+def _hash_all(data: Any, offsets: Any, k0: int, k1: int) -> Any:
+    """Hash every data[offsets[i]:offsets[i+1]]: uint64[n, 2]."""
+    n = offsets.shape[0] - 1
+    out = np.empty((n, 2), np.uint64)
+    for i in range(n):
+        out[i, 0], out[i, 1] = hash_bytes(data, offsets[i], offsets[i + 1], k0, k1)
+    return out
+
+
+def hash_keys(secret: bytes) -> tuple[np.uint64, np.uint64]:
+    """Turn 16 bytes into the two keys of :func:`hash_bytes`, each in [2, 2^61-2]."""
+    k = np.frombuffer(secret[:16], dtype="<u8") & PRIME
+    return (
+        np.uint64(max(2, int(k[0]) % (int(PRIME) - 1))),
+        np.uint64(max(2, int(k[1]) % (int(PRIME) - 1))),
+    )
+
+
+def byte_view(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Return (offsets int64[n+1], bytes uint8[...]) of a string or binary array, sliced arrays included; NULL is empty."""
+    wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+    _, offsets, data = values.buffers()
+    raw = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32) if offsets is not None else np.zeros(1, np.int32)
+    window = raw[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    content = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return window if len(window) else np.zeros(1, np.int64), content
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is a string or binary one with offsets."""
+    t = pa.types
+    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_binary(kind) or t.is_large_binary(kind))
+
+
+def identify(values: pa.Array, key: RunKey, scope: str) -> U64:
+    """Turn identities into 128 keyed bits each.
+
+    Args:
+        values: int64, string or binary [n]; no NULLs.
+        key: the run key.
+        scope: what the identities are of; equal values in two scopes give unrelated bits.
+
+    Returns:
+        uint64[n, 2].
+
+    Raises:
+        DataError: a NULL, or a type that is neither.
+    """
+    if values.null_count:
+        raise DataError(f"{scope}: the key column holds {values.null_count} NULLs in one batch; every row needs a key.")
+    if pa.types.is_integer(values.type):
+        plain = np.zeros((len(values), 2), np.uint64)
+        plain[:, 0] = values.cast(pa.int64()).to_numpy(zero_copy_only=False).view(np.uint64)
+        return encrypt(key.derive("identity", scope, "integer"), plain)
+    if not is_bytes(values.type):
+        raise DataError(f"{scope}: a key column of type {values.type}; valid: an integer, string or binary column.")
+    offsets, data = byte_view(values)
+    secret = key.derive("identity", scope, "bytes", length=48)
+    return encrypt(secret[16:], _hash_all(data, offsets, *hash_keys(secret)))

@@ -1,0 +1,252 @@
+"""CusText: an output set of K near words for each word, and an exponential mechanism over it.
+
+Paper: Chen et al. 2022, "A Customized Text Sanitization Mechanism with Differential Privacy", §4.
+Formula: s(w,u) is the cosine or minus the Euclidean distance, min-max normalised over the output set Y'(w) to [0, 1], so
+its sensitivity is 1; P(u|w) = exp(ε·s(w,u)/2) / Σ over Y'(w).
+Guarantee: ε-DP between words that share an output set (the same Y' as a set), nothing between words that do not.
+Deviations: the walk follows the order of the lexicon, which is public (the reference code walks by frequency in the
+private corpus); ties go to the lower id; a remainder of the conservative mapping joins the last full set
+(`remainder: own` as published); the law is rounded to integers out of 2^63.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.compiled import compiled
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.neighbors import nearest, nearest_in
+from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon, check_integer
+from dptext_spark.mechanisms.kernels import MAX_SLOTS, TableSampler
+
+MAPPINGS = ("aggressive", "balanced", "conservative")
+METRICS = ("cosine", "euclidean")
+REMAINDERS = ("join", "own")
+WALK = 2048  # words of the walk whose neighbours are searched at once
+
+
+@dataclass(frozen=True)
+class CusText(Mechanism):
+    """The parameters of CusText.
+
+    Attributes:
+        epsilon: ε >= 0; 0 draws uniformly from the output set.
+        k: size K of an output set, 2 to 4,096.
+        mapping: how output sets are shared: `aggressive` (each word its own K nearest), `balanced` (default) or
+            `conservative` (disjoint sets).
+        metric: what near means: `cosine` or `euclidean`.
+        remainder: what becomes of fewer than K words left by the conservative mapping: `join` the last full set, or
+            `own`.
+    """
+
+    name: ClassVar[str] = "custext"
+    paper: ClassVar[str] = "Chen et al. 2022, A Customized Text Sanitization Mechanism with Differential Privacy"
+    protects: ClassVar[str] = "ε-DP between words that share an output set, nothing between words that do not"
+    sampler: ClassVar[type] = TableSampler
+
+    epsilon: float = 1.0
+    k: int = 20
+    mapping: Literal["aggressive", "balanced", "conservative"] = "balanced"
+    metric: Literal["cosine", "euclidean"] = "cosine"
+    remainder: Literal["join", "own"] = "join"
+
+    def __post_init__(self) -> None:
+        """Check every parameter's range."""
+        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=True)
+        check_integer("mechanism.k", self.k, 2, MAX_SLOTS)
+        require_choice("mechanism.mapping", self.mapping, MAPPINGS)
+        require_choice("mechanism.metric", self.metric, METRICS)
+        require_choice("mechanism.remainder", self.remainder, REMAINDERS)
+
+    def compile(self, lexicon: Lexicon) -> TableSampler:
+        """Return the sampler.
+
+        Args:
+            lexicon: V words; its own metric is not used, the mechanism names one.
+
+        Raises:
+            SettingsError: K is larger than the lexicon.
+        """
+        if self.k > len(lexicon):
+            raise SettingsError(
+                f"mechanism.k: {self.k} given, but the lexicon holds {len(lexicon)} words; "
+                f"valid: an integer from 2 to {min(len(lexicon), MAX_SLOTS)}."
+            )
+        sets, of_word = output_sets(lexicon.vectors, self.k, self.mapping, self.metric, self.remainder)
+        vectors = np.ascontiguousarray(lexicon.vectors)
+        score = _scores(vectors, sets, of_word, self.metric == "cosine")
+        outputs = sets[of_word]
+        low = np.where(outputs >= 0, score, np.inf).min(axis=1, keepdims=True)
+        span = np.where(outputs >= 0, score, -np.inf).max(axis=1, keepdims=True) - low
+        scaled = np.where(span > 0, (score - low) / np.where(span > 0, span, 1.0), 0.0)
+        probability = np.where(outputs >= 0, np.exp(self.epsilon * (scaled - 1.0) / 2.0), 0.0)
+        # A possible output is never rounded away: exp underflows only past ε of about 1,400.
+        probability = np.where(outputs >= 0, np.maximum(probability, np.finfo(np.float64).tiny), 0.0)
+        summary = mapping_summary(sets, of_word)
+        return TableSampler.of(outputs, probability, self._guarantee(summary), summary)
+
+    def _guarantee(self, summary: dict[str, Any]) -> Guarantee:
+        alone = summary["alone_share"]
+        sentence = (
+            f"One drawn word is ε-differentially private with ε = {self.epsilon:g} against every other word that has "
+            f"the same output set ({self.k} candidates, {self.mapping} mapping), and against no other word."
+        )
+        if alone > 0:
+            sentence += f" {100 * alone:.1f} % of the lexicon's words are alone on their set: they have no such word."
+        return Guarantee("epsilon_dp_within_group", float(self.epsilon), sentence=sentence)
+
+
+def output_sets(
+    vectors: npt.NDArray[np.float32], k: int, mapping: str, metric: Any, remainder: str = "join"
+) -> tuple[Ids, Ids]:
+    """Return the distinct output sets and which one each word has.
+
+    Args:
+        vectors: float32[V, d].
+        k: size of a set.
+        mapping: one of `MAPPINGS`.
+        metric: one of `METRICS`.
+        remainder: one of `REMAINDERS`; for the conservative mapping.
+
+    Returns:
+        (sets int32[S, k'], ids of a set ascending, padded with -1; of_word int32[V]).
+    """
+    words = len(vectors)
+    if mapping == "aggressive":
+        rows = np.sort(nearest(vectors, np.arange(words, dtype=np.int32), k, metric)[0], axis=1)
+        sets, of_word = np.unique(rows, axis=0, return_inverse=True)
+        return np.ascontiguousarray(sets, dtype=np.int32), of_word.reshape(-1).astype(np.int32)
+    of_word = np.full(words, -1, np.int32)
+    found: list[Ids] = []
+    if mapping == "balanced":
+        waiting = np.arange(words, dtype=np.int32)
+        while len(waiting):
+            near, _ = nearest(vectors, waiting[:WALK], k, metric)
+            count = _walk_balanced(waiting[:WALK], near, of_word, len(found))
+            found.extend(np.sort(row) for row in near[count >= 0])
+            waiting = waiting[WALK:][of_word[waiting[WALK:]] < 0]
+    else:
+        found = _conservative(vectors, k, metric, remainder, of_word)
+    width = max(len(row) for row in found)
+    sets = np.full((len(found), width), -1, np.int32)
+    for index, row in enumerate(found):
+        sets[index, : len(row)] = np.sort(row)
+    return sets, of_word
+
+
+@compiled
+def _walk_balanced(queries: Any, near: Any, of_word: Any, first: int) -> Any:
+    """Assign the members of each set in the order of the walk; return per query its set's number, or -1 if it had one."""
+    made = np.full(queries.shape[0], -1, np.int64)
+    number = first
+    for i in range(queries.shape[0]):
+        if of_word[queries[i]] >= 0:
+            continue
+        made[i] = number
+        for j in range(near.shape[1]):
+            if of_word[near[i, j]] < 0:
+                of_word[near[i, j]] = number
+        number += 1
+    return made
+
+
+def _conservative(vectors: npt.NDArray[np.float32], k: int, metric: Any, remainder: str, of_word: Ids) -> list[Ids]:
+    """Walk the pool: each word still in it takes its K nearest of the pool along. Fills `of_word`."""
+    found: list[Ids] = []
+    pool = np.arange(len(vectors), dtype=np.int32)
+    while len(pool) >= k:
+        width = min(len(pool), 4 * k)
+        batch = pool[: max(1, min(WALK, len(pool) // (2 * k) + 1))]
+        near, _ = nearest_in(vectors, batch, pool, width, metric)
+        for query, row in zip(batch, near, strict=True):
+            if of_word[query] >= 0:
+                continue
+            members = row[of_word[row] < 0][:k]
+            if len(members) < k:
+                break  # too few of the list are left: search again in the pool as it is now
+            of_word[members] = len(found)
+            found.append(members)
+        pool = pool[of_word[pool] < 0]
+    if len(pool) and (remainder == "own" or not found):
+        of_word[pool] = len(found)
+        found.append(pool)
+    elif len(pool):
+        of_word[pool] = len(found) - 1
+        found[-1] = np.concatenate([found[-1], pool])
+    return found
+
+
+@compiled
+def _scores(vectors: Any, sets: Any, of_word: Any, cosine: bool) -> Any:
+    """Score each word against its set in float64, in a fixed order: float64[V, k']; 0 where the set is padded."""
+    words, size = vectors.shape
+    width = sets.shape[1]
+    norm = np.zeros(words)
+    for w in range(words):
+        total = 0.0
+        for j in range(size):
+            total += np.float64(vectors[w, j]) * np.float64(vectors[w, j])
+        norm[w] = np.sqrt(total)
+    out = np.zeros((words, width))
+    for w in range(words):
+        for i in range(width):
+            u = sets[of_word[w], i]
+            if u < 0:
+                continue
+            total = 0.0
+            if cosine:
+                for j in range(size):
+                    total += np.float64(vectors[w, j]) * np.float64(vectors[u, j])
+                both = norm[w] * norm[u]
+                out[w, i] = total / both if both > 0 else 0.0
+            else:
+                for j in range(size):
+                    gap = np.float64(vectors[w, j]) - np.float64(vectors[u, j])
+                    total += gap * gap
+                out[w, i] = -np.sqrt(total)
+    return out
+
+
+def mapping_summary(sets: Ids, of_word: Ids) -> dict[str, Any]:
+    """Describe a mapping: shares of words by type, sizes of the sets, and what an output rules out.
+
+    Returns:
+        JSON-able figures. Types as in the paper's Table 4: inputs that share the set, then outputs in it ("1-N": alone on
+        a set of several). `alone_share` is 1-1 and 1-N together. `inputs_per_output` counts, for an output, the words
+        that can have produced it; `ruled_out_bits` is log2(V / that number), averaged over the outputs.
+    """
+    words = len(of_word)
+    inputs = np.bincount(of_word, minlength=len(sets))
+    outputs = (sets >= 0).sum(axis=1)
+    alone, several = inputs[of_word] == 1, outputs[of_word] > 1
+    shares = {
+        "1-1": float((alone & ~several).mean()),
+        "1-N": float((alone & several).mean()),
+        "N-1": float((~alone & ~several).mean()),
+        "N-M": float((~alone & several).mean()),
+    }
+    per_output = np.zeros(words, np.int64)
+    held = sets >= 0
+    np.add.at(per_output, sets[held], np.repeat(inputs, held.sum(axis=1)))
+    reachable = per_output[per_output > 0]
+
+    def spread(values: npt.NDArray[Any]) -> dict[str, float]:
+        low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
+        return {"min": float(low), "p50": float(middle), "max": float(high), "mean": float(values.mean())}
+
+    return {
+        "words": words,
+        "sets": int((inputs > 0).sum()),
+        "type_share": shares,
+        "alone_share": float(alone.mean()),
+        "set_size": spread(outputs[inputs > 0]),
+        "class_size": spread(inputs[inputs > 0]),
+        "inputs_per_output": spread(reachable),
+        "ruled_out_bits": float(np.log2(words / reachable).mean()),
+    }

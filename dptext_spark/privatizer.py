@@ -1,0 +1,179 @@
+"""The heart as one object: a lexicon's words, a sampler, a policy and a level of consistency; Arrow strings in and out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
+from dptext_spark.errors import DataError, require_choice
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.text.engine import COUNTERS, Engine, Noise
+from dptext_spark.text.join import DATASET, TOKEN
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.words import WordTable
+
+ENGINE_VERSION = "1"
+CONSISTENCY = ("token", "record", "dataset")
+Consistency = Literal["token", "record", "dataset"]
+UNITS = {
+    "token": "one occurrence of a word",
+    "record": "all occurrences of a word in a record",
+    "dataset": "all occurrences of a word in the dataset",
+}
+UNIT_SENTENCES = {
+    "token": "The unit is one occurrence of a word that the policy draws.",
+    "record": "The unit is all occurrences of a drawn word in a record, given the released pattern of which positions of "
+    "the record hold equal words; changing only some of them changes that pattern, which is not protected.",
+    "dataset": "The unit is all occurrences of a drawn word in the dataset, given the released pattern of which positions "
+    "hold equal words: a substitution cipher, open to frequency analysis at any ε.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Counters:
+    """What happened to each row of a batch.
+
+    Attributes:
+        rows: int32[n, len(COUNTERS)].
+    """
+
+    rows: npt.NDArray[np.int32]
+
+    def column(self, name: str) -> npt.NDArray[np.int32]:
+        """Return one counter, int32[n]."""
+        return self.rows[:, COUNTERS.index(name)]
+
+    def totals(self) -> dict[str, int]:
+        """Return the sums by name, with the number of rows."""
+        sums = self.rows.sum(axis=0, dtype=np.int64)
+        return {"rows": len(self.rows), **{name: int(value) for name, value in zip(COUNTERS, sums, strict=True)}}
+
+    def __add__(self, other: Counters) -> Counters:
+        """Join the rows of two batches."""
+        return Counters(np.concatenate([self.rows, other.rows]))
+
+
+@dataclass(frozen=True, eq=False)
+class Privatizer:
+    """Replaces the words of texts.
+
+    Attributes:
+        lexicon: the words (a :class:`Lexicon`, or its vocabulary where vectors are no longer needed).
+        sampler: a compiled mechanism over the same words.
+        policy: which words are drawn, kept, masked.
+        consistency: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
+        fingerprint: of the artifact that this was opened from, or of the arrays at hand.
+        table: the look-up table, built where it is not given.
+    """
+
+    lexicon: Lexicon | Vocabulary
+    sampler: Sampler
+    policy: Policy = field(default_factory=Policy)
+    consistency: Consistency = "token"
+    fingerprint: str = ""
+    table: WordTable | None = None
+
+    def __post_init__(self) -> None:
+        """Check the level; build the look-up table and the fingerprint."""
+        require_choice("consistency", self.consistency, CONSISTENCY)
+        if self.table is None:
+            object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
+        if not self.fingerprint:
+            object.__setattr__(self, "fingerprint", fingerprint_of(self.arrays()))
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words by id."""
+        return self.lexicon.vocabulary if isinstance(self.lexicon, Lexicon) else self.lexicon
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The text engine."""
+        assert self.table is not None
+        return Engine(self.table, self.policy)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything that sampling needs, by file name."""
+        assert self.table is not None
+        named = {f"sampler.{name}": array for name, array in self.sampler.arrays().items()}
+        return named | {f"words.{name}": array for name, array in self.table.arrays().items()}
+
+    def guarantee(self) -> Guarantee:
+        """Return what holds for one drawn word under this policy and level."""
+        base = self.sampler.guarantee
+        return replace(base, unit=UNITS[self.consistency], sentence=f"{base.sentence} {UNIT_SENTENCES[self.consistency]}")
+
+    def privatize(
+        self,
+        texts: pa.Array,
+        *,
+        column: str,
+        row_ids: pa.Array,
+        record_ids: pa.Array | None = None,
+        key: RunKey,
+        run_id: str = "",
+    ) -> tuple[pa.Array, Counters]:
+        """Replace the words of a batch.
+
+        Args:
+            texts: string, large_string or binary [n]; NULLs stay NULL.
+            column: the column's name; at token level it is part of what each draw is for.
+            row_ids: integer, string or binary [n], unique in the run.
+            record_ids: the same types [n]; the scope of record consistency. None: the row.
+            key: the run key.
+            run_id: at token level part of what the draws are for.
+
+        Returns:
+            (texts [n], counters). A row with invalid UTF-8 is counted as `invalid`; its text must not be released.
+
+        Raises:
+            DataError: NULL identities, lengths that differ, or a type that is no text.
+        """
+        identities = row_ids if record_ids is None or self.consistency == "token" else record_ids
+        if not is_bytes(texts.type):
+            raise DataError(f"{column}: a column of type {texts.type}; valid: a text column.")
+        if len(identities) != len(texts):
+            raise DataError(f"{column}: {len(texts)} texts with {len(identities)} identities.")
+        rows, counts = self.engine.privatize(texts, self._noise(identities, column, key, run_id))
+        return rows, Counters(counts)
+
+    def _context(self, column: str, run_id: str) -> tuple[str, ...]:
+        """Return what a subkey is bound to (MECHANISMS §13)."""
+        policy = json.dumps(asdict(self.policy), sort_keys=True)
+        shared = ("draws", self.fingerprint, policy, ENGINE_VERSION, self.consistency)
+        return (*shared, run_id, column) if self.consistency == "token" else shared
+
+    def _noise(self, identities: pa.Array, column: str, key: RunKey, run_id: str) -> Noise:
+        context = self._context(column, run_id)
+        level = CONSISTENCY.index(self.consistency)
+        identity = np.zeros((1, 2), np.uint64)
+        if level != DATASET:
+            identity = identify(identities, key, "row" if level == TOKEN else "record")
+        words, others = key.derive(*context, "words"), key.derive(*context, "others")
+        secret = key.derive(*context, "content", length=16)
+
+        def sample(ids: Ids, blocks: npt.NDArray[np.uint64]) -> Ids:
+            return self.sampler.sample(ids, Draws(words, blocks))
+
+        return Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks))
+
+
+def fingerprint_of(arrays: dict[str, npt.NDArray[Any]]) -> str:
+    """Return the sha256 over names, types, shapes and bytes of arrays, hex."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
+        digest.update(memoryview(array).cast("B"))
+    return digest.hexdigest()

@@ -1,0 +1,159 @@
+"""The text engine over one Arrow batch: blocks of some ten thousand words go through the compiled phases in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.draws import byte_view
+from dptext_spark.errors import DataError
+from dptext_spark.lexicon.characters import tables
+from dptext_spark.text.join import SLACK, assign_blocks, rebuild
+from dptext_spark.text.policy import CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
+from dptext_spark.text.segment import cut_whitespace, cut_words, look_up
+from dptext_spark.text.words import WordTable
+
+BLOCK_BYTES = 192 * 1024
+COUNTERS = ("words", "drawn", "stop_kept", "oov", "numbers", "invalid", "changed", "same", "distinct")
+I32 = npt.NDArray[np.int32]
+U64 = npt.NDArray[np.uint64]
+
+
+class Noise(NamedTuple):
+    """Where the engine's draws come from.
+
+    Attributes:
+        level: TOKEN, RECORD or DATASET.
+        identity: uint64[rows, 2], of the row or the record.
+        hash_keys: the two keys for hashing unknown words and numbers.
+        words: (ids int32[n], blocks uint64[n, 2]) -> outputs int32[n].
+        others: blocks uint64[n, 2] -> uint64[n, 2], the draws of unknown words and numbers.
+    """
+
+    level: int
+    identity: U64
+    hash_keys: tuple[np.uint64, np.uint64]
+    words: Callable[[I32, U64], I32]
+    others: Callable[[U64], U64]
+
+
+def padded(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Copy the bytes of a string or binary array behind 32 bytes of padding: (uint8[...], bounds int64[rows + 1])."""
+    offsets, content = byte_view(texts)
+    low, high = int(offsets[0]), int(offsets[-1])
+    data = np.empty(high - low + 32, np.uint8)
+    data[: high - low] = content[low:high]
+    data[high - low :] = 0
+    return data, offsets - low
+
+
+def _blocks(bounds: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Split rows into ranges of about `BLOCK_BYTES`."""
+    total = int(bounds[-1])
+    cuts = np.searchsorted(bounds, np.arange(BLOCK_BYTES, total, BLOCK_BYTES), side="left")
+    edges = np.unique(np.concatenate([[0], cuts, [len(bounds) - 1]]))
+    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """Words, policy and character tables, ready to cut and rebuild batches.
+
+    Attributes:
+        table: the look-up table.
+        policy: what happens to each kind of token.
+    """
+
+    table: WordTable
+    policy: Policy
+    _longest: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        """Note the longest output word."""
+        size = int(self.table.size[0])
+        longest = int(np.diff(self.table.offsets[: size + 1]).max(initial=0))
+        object.__setattr__(self, "_longest", max(2 * longest, 32, len(OOV_MASK), len(NUMBER_MASK)))
+
+    def _options(self, noise: Noise) -> U64:
+        policy = self.policy
+        return np.array(
+            [
+                policy.stop_words == "keep",
+                OOV.index(policy.oov),
+                NUMBERS.index(policy.numbers),
+                CASES.index(policy.case),
+                *noise.hash_keys,
+            ],
+            dtype=np.uint64,
+        )
+
+    def privatize(self, texts: pa.Array, noise: Noise) -> tuple[pa.Array, I32]:
+        """Replace the words of a batch.
+
+        Args:
+            texts: string, large_string or binary [rows], NULLs allowed.
+            noise: the draws.
+
+        Returns:
+            (texts of the same length and type (string for binary), counts int32[rows, 9] in the order of `COUNTERS`).
+            A row with invalid UTF-8 is counted under `invalid` and its output is not to be used.
+
+        Raises:
+            DataError: the output of one batch passes 2 GiB.
+        """
+        table, policy, chars = self.table, self.policy, tables()
+        data, bounds = padded(texts)
+        rows = len(texts)
+        counts = np.zeros((rows, len(COUNTERS)), np.int32)
+        options = self._options(noise)
+        lookup = (table.cells, table.shift, table.slots, table.flags, table.word_bytes, table.offsets, int(table.size[0]))
+        outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
+        letters = (chars.stage, chars.classes, chars.lower, chars.upper)
+        masks = tuple(np.frombuffer(mask.encode(), np.uint8) for mask in (OOV_MASK, NUMBER_MASK))
+        stamp = np.zeros(int(table.size[0]), np.int32)
+        cut = cut_words if policy.tokenizer == "words" else cut_whitespace
+        out = np.empty(int(bounds[-1]) + int(bounds[-1]) // 4 + 4096, np.uint8)
+        out_bounds = np.zeros(rows + 1, np.int64)
+        forms = np.zeros((2, 4096), np.uint8)
+        at, room = 0, 0
+        for r0, r1 in _blocks(bounds):
+            size = int(bounds[r1] - bounds[r0])
+            if size + 1 > room:
+                room = size + 1
+                tokens = np.empty((room, 4), np.int64)
+                content, keys, blocks, others = (np.empty((room, 2), np.uint64) for _ in range(4))
+                ids = np.empty(room, np.int32)
+            found = cut(data, bounds, r0, r1, lookup, letters, counts, options, (tokens, content, keys, forms))
+            found = look_up(data, bounds, found, lookup, counts, options, (tokens, content, keys, forms))
+            known, other = assign_blocks(tokens, found, content, bounds, noise.identity, noise.level, ids, blocks, others)
+            drawn = noise.words(ids[:known], blocks[:known])
+            numbers = noise.others(others[:other])
+            need = at + 2 * size + found * self._longest + SLACK
+            if need > len(out):
+                grown = np.empty(max(need, len(out) + len(out) // 2), np.uint8)
+                grown[:at] = out[:at]
+                out = grown
+            at = rebuild(
+                data, bounds, r0, r1, tokens, found, drawn, numbers, outputs, (*letters, chars.zeros), masks,
+                policy.gaps == "normalise", counts, stamp, out, at, out_bounds,
+            )  # fmt: skip
+        return _text_array(texts, out, out_bounds, at), counts
+
+
+def _text_array(texts: pa.Array, out: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64], size: int) -> pa.Array:
+    """Wrap the written bytes as an Arrow array with the NULLs of `texts`."""
+    wide = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
+    if size > 2**31 - 1 and not wide:
+        raise DataError("batch: the sanitized text passes 2 GiB; use smaller batches (run.batch_rows).")
+    mask = None
+    if texts.null_count:
+        validity = np.asarray(texts.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+        mask = pa.py_buffer(np.packbits(validity, bitorder="little"))
+    offsets = pa.py_buffer(np.ascontiguousarray(bounds.astype(np.int64 if wide else np.int32)))
+    kind: Any = pa.large_string() if wide else pa.string()
+    return pa.Array.from_buffers(kind, len(texts), [mask, offsets, pa.py_buffer(out[:size])], texts.null_count)

@@ -1,0 +1,257 @@
+"""Put a batch together again: gaps and kept words as they were, listed tokens replaced, the case carried over.
+
+The other two phases of the engine: what each draw is for (blocks), and the rebuilding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dptext_spark.compiled import compiled, load64, mul_high, store64
+from dptext_spark.lexicon.characters import (
+    CAPITALISED,
+    EXTEND,
+    LOWER,
+    MIXED,
+    SPACE,
+    UPPER,
+    case_into,
+    cell,
+    decode,
+    encode,
+    lower_into,
+)
+from dptext_spark.text.segment import DRAWN_OOV, LOWERED, MASKED_OOV, RANDOM_NUMBER, letters_of
+
+# Columns of the per-row counters that rebuilding fills.
+CHANGED, SAME, DISTINCT = 6, 7, 8
+TOKEN, RECORD, DATASET = range(3)
+SLACK = 64
+_WORD = np.uint64(1 << 63)
+
+
+@compiled
+def assign_blocks(
+    tokens: Any, n: int, content: Any, bounds: Any, identity: Any, level: int, ids: Any, blocks: Any, others: Any
+) -> tuple[int, int]:
+    """Say what each draw is for (MECHANISMS §13).
+
+    A block is identity XOR content: nothing, the row's or the record's identity by `level`; the word (its id, or a keyed
+    hash of 122 bits of an unknown word or number); and at token level the byte position in the row.
+
+    Args:
+        tokens: int64[n, 4].
+        n: number of tokens.
+        content: uint64[n, 2], hashes of unknown words and numbers.
+        bounds: int64[rows + 1].
+        identity: uint64[rows, 2] (one row at dataset level).
+        level: TOKEN, RECORD or DATASET.
+        ids: int32[n], filled with the known words.
+        blocks: uint64[n, 2], filled for the known words.
+        others: uint64[n, 2], filled for unknown words and numbers that are drawn.
+
+    Returns:
+        (number of known words, number of others).
+    """
+    known, other = 0, 0
+    for i in range(n):
+        code = tokens[i, 2]
+        if code < 0 and code != DRAWN_OOV and code != RANDOM_NUMBER:
+            continue
+        row = tokens[i, 3] & 0xFFFFFFFF
+        a, b = np.uint64(0), np.uint64(0)
+        if level != DATASET:
+            a, b = identity[row, 0], identity[row, 1]
+        if level == TOKEN:
+            b ^= np.uint64(tokens[i, 0] - bounds[row])
+        if code >= 0:
+            ids[known] = code
+            blocks[known, 0], blocks[known, 1] = a ^ np.uint64(code), b ^ _WORD
+            known += 1
+        else:
+            others[other, 0], others[other, 1] = a ^ content[i, 0], b ^ content[i, 1]
+            other += 1
+    return known, other
+
+
+@compiled
+def _upper_ascii(out: Any, at: int, size: int) -> None:
+    for i in range(0, size, 8):
+        w = load64(out, at + i)
+        store64(out, at + i, w & ~(letters_of(w) >> np.uint64(2)))
+
+
+@compiled
+def _put_long_word(word: int, pattern: int, word_bytes: Any, offsets: Any, stage: Any, upper: Any, out: Any, at: int) -> int:
+    """Write a lexicon word that has no output cell (not ASCII, or over 30 bytes); return where it ends."""
+    start = offsets[word]
+    shape = LOWER if pattern == MIXED else pattern
+    size = offsets[word + 1] - start
+    return at + case_into(word_bytes[start : start + size], size, shape, out, at, stage, upper)
+
+
+@compiled
+def _put_word(word: int, pattern: int, outputs: Any, out: Any, at: int) -> int:
+    """Write a lexicon word from its output cell in a case pattern; return its size, 0 where it has no cell."""
+    cell_at = np.int64(word) * 32
+    size = np.int64(outputs[cell_at])
+    store64(out, at, load64(outputs, cell_at + 2))
+    store64(out, at + 8, load64(outputs, cell_at + 10))
+    if size > 16:
+        store64(out, at + 16, load64(outputs, cell_at + 18))
+        store64(out, at + 22, load64(outputs, cell_at + 24))
+    if pattern == CAPITALISED:
+        if 97 <= out[at] <= 122:
+            out[at] -= np.uint8(32)
+    elif pattern == UPPER:
+        _upper_ascii(out, at, size)
+    return size
+
+
+@compiled
+def _put_digits(data: Any, i: int, end: int, u0: int, u1: int, zeros: Any, out: Any, at: int) -> tuple[int, bool]:
+    """Write up to 16 uniform digits in the script of data[i:end]; return (where they end, whether any differs)."""
+    state, position, count, changed = u0, i, 0, False
+    while position < end:
+        if count == 8:
+            state = u1
+        code, length = decode(data, position, end)
+        zero = zeros[np.searchsorted(zeros, code, side="right") - 1]
+        digit = np.int64(mul_high(state, np.uint64(10)))
+        state = state * np.uint64(10)
+        at += encode(zero + digit, out, at)
+        changed = changed or zero + digit != code
+        position += length
+        count += 1
+    return at, changed
+
+
+@compiled
+def _pay(space: Any, out: Any, at: int, start: int) -> int:
+    """Write the space that is owed, unless the row has not begun."""
+    if space[0] == 1:
+        space[0] = 0
+        if at > start:
+            out[at] = 32
+            return at + 1
+    return at
+
+
+@compiled
+def _copy_gap(data: Any, i: int, end: int, out: Any, at: int) -> int:
+    """Copy data[i:end], 8 bytes at a time; return where it ends. Writes up to 16 bytes past that."""
+    store64(out, at, load64(data, i))
+    for j in range(8, end - i, 8):
+        store64(out, at + j, load64(data, i + j))
+    return at + (end - i)
+
+
+@compiled
+def _normalise_gap(
+    data: Any, i: int, end: int, space: Any, stage: Any, classes: Any, out: Any, at: int, start: int
+) -> int:
+    """Copy data[i:end] with runs of spaces as one, without joiners; return where it ends. `space[0]`: one is owed."""
+    while i < end:
+        code, length = decode(data, i, end)
+        kind = classes[cell(code, stage)] if code >= 0 else SPACE
+        if kind == SPACE:
+            space[0] = 1
+        elif kind != EXTEND:
+            at = _pay(space, out, at, start)
+            for j in range(length):
+                out[at + j] = data[i + j]
+            at += length
+        i += length
+    return at
+
+
+@compiled
+def rebuild(
+    data: Any, bounds: Any, r0: int, r1: int, tokens: Any, n: int, drawn: Any, numbers: Any,
+    table: Any, chars: Any, masks: Any, normalise: bool, counts: Any, stamp: Any, out: Any, at: int, out_bounds: Any,
+) -> int:  # fmt: skip
+    """Write rows r0..r1 to `out`.
+
+    Args:
+        data: uint8[...], the batch, padded.
+        bounds: int64[rows + 1].
+        r0: first row.
+        r1: one past the last row.
+        tokens: int64[n, 4], the listed tokens of these rows, in order.
+        n: number of tokens.
+        drawn: int32[known], the outputs of the known words, in order.
+        numbers: uint64[others, 2], the draws of unknown words and numbers, in order.
+        table: (word_bytes, offsets, outputs uint8[V * 32]) of the word table.
+        chars: (stage, classes, lower, upper, zeros).
+        masks: (uint8[...], uint8[...]), what replaces unknown words and numbers.
+        normalise: whether gaps are normalised.
+        counts: int32[rows, 9], added to.
+        stamp: int32[V], the row (plus 1) that drew a word last.
+        out: uint8[...], with room for the rows and `SLACK` more.
+        at: where to begin.
+        out_bounds: int64[rows + 1], filled for r0 + 1..r1.
+
+    Returns:
+        Where the last row ends.
+    """
+    word_bytes, offsets, outputs = table
+    stage, classes, upper, zeros = chars[0], chars[1], chars[3], chars[4]
+    t, k, o = 0, 0, 0
+    words = np.uint64(outputs.shape[0] // 32)
+    space = np.zeros(1, np.int64)
+    for row in range(r0, r1):
+        position, end, begin = bounds[row], bounds[row + 1], at
+        space[0] = 0
+        same, changed, distinct = 0, 0, 0
+        while t < n and (tokens[t, 3] & 0xFFFFFFFF) == row:
+            start, stop, code = tokens[t, 0], tokens[t, 1], tokens[t, 2]
+            pattern = tokens[t, 3] >> 40
+            if normalise:
+                at = _normalise_gap(data, position, start, space, stage, classes, out, at, begin)
+                at = _pay(space, out, at, begin)
+            else:
+                at = _copy_gap(data, position, start, out, at)
+            if code >= 0:
+                word = drawn[k]
+                k += 1
+                same += word == code
+                changed += word != code
+                distinct += stamp[code] != row + 1
+                stamp[code] = row + 1
+                size = _put_word(word, pattern, outputs, out, at)
+                if size == 0:
+                    size = _put_long_word(word, pattern, word_bytes, offsets, stage, upper, out, at) - at
+                at += size
+            elif code == LOWERED:
+                at += lower_into(data, start, stop, out[at:], stage, chars[2])
+            elif code == DRAWN_OOV:
+                word = np.int64(mul_high(numbers[o, 0], words))
+                o += 1
+                changed += 1
+                size = _put_word(word, pattern, outputs, out, at)
+                if size == 0:
+                    size = _put_long_word(word, pattern, word_bytes, offsets, stage, upper, out, at) - at
+                at += size
+            elif code == RANDOM_NUMBER:
+                at, differs = _put_digits(data, start, stop, numbers[o, 0], numbers[o, 1], zeros, out, at)
+                o += 1
+                changed += differs
+            else:
+                mask = masks[0] if code == MASKED_OOV else masks[1]
+                for j in range(mask.shape[0]):
+                    out[at + j] = mask[j]
+                at += mask.shape[0]
+                changed += 1
+            position = stop
+            t += 1
+        if normalise:
+            at = _normalise_gap(data, position, end, space, stage, classes, out, at, begin)
+        else:
+            at = _copy_gap(data, position, end, out, at)
+        out_bounds[row + 1] = at
+        counts[row, SAME] += same
+        counts[row, CHANGED] += changed
+        counts[row, DISTINCT] += distinct
+    return at

@@ -1,0 +1,73 @@
+"""Which words are drawn, kept and masked: the user's choice, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.lexicon.characters import TOKENIZERS
+
+STOP_WORDS = ("keep", "draw")
+OOV = ("mask", "draw", "keep")
+NUMBERS = ("random", "mask", "keep")
+CASES = ("carry", "lower")
+GAPS = ("keep", "normalise")
+OOV_MASK = "[OOV]"
+NUMBER_MASK = "[NUM]"
+
+
+@cache
+def packaged_stop_words() -> tuple[str, ...]:
+    """Return the packaged English list, in look-up form (lower case, ASCII apostrophes)."""
+    text = files("dptext_spark.text").joinpath("stop_words_en.txt").read_text(encoding="utf-8")
+    return tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What happens to each kind of token.
+
+    Attributes:
+        stop_words: `keep` releases them as they are (as in the CusText paper); `draw` treats them like any word.
+        stop_word_list: words in place of the packaged English list; None for the packaged one.
+        oov: words that the lexicon does not hold: `mask` with `[OOV]`; `draw` a uniform word of the lexicon; `keep` in
+            clear (said loudly in the disclosure).
+        numbers: `random` digits of the same shape; `mask` with `[NUM]`; `keep` in clear.
+        case: `carry` lower, Capitalised and UPPER over to the output (mixed case becomes lower); `lower` releases all
+            words in lower case.
+        gaps: `keep` spaces, punctuation and symbols byte for byte; `normalise` runs of spaces to one, none at the ends.
+        tokenizer: `words`, or `whitespace` for sets that are tokenized already, as the papers use them.
+    """
+
+    stop_words: Literal["keep", "draw"] = "keep"
+    stop_word_list: tuple[str, ...] | None = None
+    oov: Literal["mask", "draw", "keep"] = "mask"
+    numbers: Literal["random", "mask", "keep"] = "random"
+    case: Literal["carry", "lower"] = "carry"
+    gaps: Literal["keep", "normalise"] = "keep"
+    tokenizer: Literal["words", "whitespace"] = "words"
+
+    def __post_init__(self) -> None:
+        """Check every choice."""
+        require_choice("policy.stop_words", self.stop_words, STOP_WORDS)
+        require_choice("policy.oov", self.oov, OOV)
+        require_choice("policy.numbers", self.numbers, NUMBERS)
+        require_choice("policy.case", self.case, CASES)
+        require_choice("policy.gaps", self.gaps, GAPS)
+        require_choice("policy.tokenizer", self.tokenizer, TOKENIZERS)
+        words = self.stop_word_list
+        if words is not None and (
+            isinstance(words, str) or not all(isinstance(word, str) and word.strip() for word in words)
+        ):
+            raise SettingsError("policy.stop_word_list: a list of words is needed, none of them empty.")
+        if words is not None:
+            object.__setattr__(self, "stop_word_list", tuple(words))
+
+    def stop_list(self) -> tuple[str, ...]:
+        """Return the stop words in look-up form."""
+        if self.stop_word_list is None:
+            return packaged_stop_words()
+        return tuple(dict.fromkeys(word.strip().lower().replace("\u2019", "'") for word in self.stop_word_list))
