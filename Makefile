@@ -1,0 +1,65 @@
+# Every target makes its own virtual environment, once, from constraints.txt. Choose the interpreter by PYTHON=...
+
+VENV    := .venv
+OLDEST  := .venv-oldest
+PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3.10 python3)
+PIP     := pip --disable-pip-version-check --quiet
+
+# A name on the PATH proves nothing (a version manager's shim may stand there): an interpreter counts when it runs.
+define environment
+if $(1)/bin/python -m pip --version >/dev/null 2>&1; then exit 0; fi; \
+found=; bare=; \
+for candidate in $(PYTHONS); do \
+  "$$candidate" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 14))' >/dev/null 2>&1 || continue; \
+  if "$$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1; then found=$$candidate; break; fi; \
+  bare=$${bare:-$$candidate}; \
+done; \
+if [ -z "$$found" ] && [ -n "$$bare" ]; then \
+  echo "$$bare cannot make virtual environments: it lacks the modules venv and ensurepip." >&2; \
+  echo "On Debian and Ubuntu: apt-get install python3-venv. Elsewhere name another interpreter: make PYTHON=/path/to/python3" >&2; \
+  exit 1; \
+fi; \
+if [ -z "$$found" ]; then \
+  echo "No Python from 3.10 to 3.13 runs here (tried: $(PYTHONS)). Name one: make PYTHON=/path/to/python3" >&2; \
+  exit 1; \
+fi; \
+echo "Making $(1) with $$("$$found" --version); the first time takes a few minutes."; \
+"$$found" -m venv --clear $(1)
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench test-oldest clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed  ## sanitize a sample table of support tickets on local Spark, and show what came out
+	@$(VENV)/bin/dptext demo
+
+test: $(VENV)/.installed  ## run every test
+	@$(VENV)/bin/python -m pytest
+
+lint: $(VENV)/.installed  ## check style and types
+	@$(VENV)/bin/python -m ruff check .
+	@$(VENV)/bin/python -m mypy
+
+bench: $(VENV)/.installed  ## measure every figure that the README names, into benchmarks/
+	@$(VENV)/bin/python -m benchmarks
+
+test-oldest: $(OLDEST)/.installed  ## run every test with the oldest Spark and Delta Lake that are accepted
+	@$(OLDEST)/bin/python -m pytest
+
+clean:  ## remove the virtual environments, caches and the demo's tables
+	rm -rf $(VENV) $(OLDEST) build dist dptext-demo spark-warehouse .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(call environment,$(VENV))
+	@$(VENV)/bin/python -m $(PIP) install -c constraints.txt -e '.[spark,dev]'
+	@touch $@
+
+$(OLDEST)/.installed: pyproject.toml constraints.txt
+	@$(call environment,$(OLDEST))
+	@grep -vE '^(pyspark|delta-spark)==' constraints.txt > $(OLDEST)/constraints.txt
+	@$(OLDEST)/bin/python -m $(PIP) install -c $(OLDEST)/constraints.txt -e '.[spark,dev]' pyspark==4.0.0 delta-spark==4.0.0
+	@touch $@

@@ -1,0 +1,1 @@
+"""Spark: the only part of the package that imports pyspark."""

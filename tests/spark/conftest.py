@@ -1,0 +1,45 @@
+"""One local Spark with Delta Lake for all tests, and a clean catalog for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session that lives as long as the test run. Tests take `spark`, which cleans up behind them."""
+    pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+    from dptext_spark.spark.session import spark_session
+
+    folder = tmp_path_factory.mktemp("spark")
+    made = spark_session(
+        app_name="tests",
+        master="local[2]",
+        warehouse=folder / "warehouse",
+        settings={"spark.local.dir": str(folder / "local"), "spark.sql.shuffle.partitions": 2},
+    )
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def spark(session: SparkSession) -> Iterator[SparkSession]:
+    """The session, left without tables, views, cached frames and changed settings."""
+    before = session.conf.getAll
+    yield session
+    session.catalog.clearCache()
+    for table in session.catalog.listTables():
+        kind = "VIEW" if table.isTemporary or table.tableType == "VIEW" else "TABLE"
+        session.sql(f"DROP {kind} IF EXISTS `{table.name}`")
+    after = session.conf.getAll
+    for name in after.keys() - before.keys():
+        session.conf.unset(name)
+    for name, value in before.items():
+        if after.get(name) != value:
+            session.conf.set(name, value)
