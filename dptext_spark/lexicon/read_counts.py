@@ -20,8 +20,8 @@ class ReadCounts:
         non_finite: vectors with a NaN or an infinity, or a number too large for float32.
         duplicates: keys that an earlier kept entry has: the first one wins.
         over_limit: entries that were not looked at because the limit was reached, where the file announces
-            how many it holds (else 0, see `cut`); they are not part of `read`.
-        cut: the limit ended the reading before the end of the file.
+            how many it holds (else 0); they are not part of `read`.
+        limit_reached: as many words were kept as the limit allows, and reading stopped there.
     """
 
     read: int = 0
@@ -31,4 +31,4 @@ class ReadCounts:
     non_finite: int = 0
     duplicates: int = 0
     over_limit: int = 0
-    cut: bool = False
+    limit_reached: bool = False
