@@ -27,13 +27,13 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 
 
-def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str, Any]) -> str:
+def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str, Any] | None = None) -> str:
     """Write an artifact, whole or not at all.
 
     Args:
         privatizer: what to store.
         folder: where; must not exist, or hold the same artifact.
-        spec: the settings that it was made from, JSON-able, with the mechanism's name under `mechanism.name`.
+        spec: the settings that it was made from, JSON-able; they are stored with it.
 
     Returns:
         The fingerprint (sha256 of all arrays, hex).
@@ -51,7 +51,8 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
     manifest = {
         "format": FORMAT,
         "fingerprint": privatizer.fingerprint,
-        "spec": spec,
+        "sampler": _sampler_name(privatizer),
+        "spec": spec or {},
         "policy": asdict(privatizer.policy),
         "consistency": privatizer.consistency,
         "guarantee": privatizer.sampler.guarantee.as_dict(),
@@ -71,13 +72,25 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
     return privatizer.fingerprint
 
 
-def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the manifest of an artifact.
+def _samplers() -> dict[str, Any]:
+    """Return the samplers that the mechanisms compile to, by class name."""
+    return {mechanism.sampler.__name__: mechanism.sampler for mechanism in MECHANISMS.values()}
+
+
+def _sampler_name(privatizer: Privatizer) -> str:
+    name = type(privatizer.sampler).__name__
+    if name not in _samplers():
+        raise SettingsError(f"artifact: a sampler of type {name} cannot be stored; valid: {', '.join(_samplers())}.")
+    return name
+
+
+def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> dict[str, Any]:
+    """Return the manifest of an artifact; `prefix` stands before its file names, as where it was shipped.
 
     Raises:
         DataError: there is none, or of another format.
     """
-    file = Path(folder) / MANIFEST
+    file = Path(folder) / f"{prefix}{MANIFEST}"
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -87,29 +100,29 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return manifest
 
 
-def open_artifact(folder: str | os.PathLike[str], *, verify: bool = False) -> Privatizer:
+def open_artifact(folder: str | os.PathLike[str], *, prefix: str = "", verify: bool = False) -> Privatizer:
     """Open an artifact; its arrays are memory-mapped, read-only.
 
     Args:
         folder: the artifact.
+        prefix: what stands before its file names, as where it was shipped.
         verify: hash the arrays again and compare with the manifest.
 
     Raises:
         DataError: a file is missing, unreadable, or not what the manifest says.
     """
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder, prefix)
     arrays = {}
     for name in manifest["arrays"]:
         try:
-            arrays[name] = np.load(Path(folder) / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+            arrays[name] = np.load(Path(folder) / f"{prefix}{name}.npy", mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
             raise DataError(f"artifact: {name}.npy of {str(folder)!r} cannot be read ({type(error).__name__}).") from None
-    if verify and fingerprint_of(arrays) != manifest["fingerprint"]:
-        raise DataError(f"artifact: {str(folder)!r} was changed after it was written.")
     policy = Policy(**manifest["policy"])
+    if verify and fingerprint_of(arrays, policy, manifest["consistency"]) != manifest["fingerprint"]:
+        raise DataError(f"artifact: {str(folder)!r} was changed after it was written.")
     table = WordTable.restore({k.removeprefix("words."): v for k, v in arrays.items() if k.startswith("words.")})
-    mechanism = MECHANISMS[manifest["spec"]["mechanism"]["name"]]
-    sampler = mechanism.sampler.restore(  # type: ignore[attr-defined]
+    sampler = _samplers()[manifest["sampler"]].restore(
         {k.removeprefix("sampler."): v for k, v in arrays.items() if k.startswith("sampler.")},
         Guarantee(**manifest["guarantee"]),
         manifest["summary"],

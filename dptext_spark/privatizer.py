@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -73,7 +74,7 @@ class Privatizer:
         sampler: a compiled mechanism over the same words.
         policy: which words are drawn, kept, masked.
         consistency: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
-        fingerprint: of the artifact that this was opened from, or of the arrays at hand.
+        fingerprint: of the arrays, the policy and the level; of the artifact where this was opened from one.
         table: the look-up table, built where it is not given.
     """
 
@@ -90,7 +91,7 @@ class Privatizer:
         if self.table is None:
             object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
         if not self.fingerprint:
-            object.__setattr__(self, "fingerprint", fingerprint_of(self.arrays()))
+            object.__setattr__(self, "fingerprint", fingerprint_of(self.arrays(), self.policy, self.consistency))
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -150,8 +151,7 @@ class Privatizer:
 
     def _context(self, column: str, run_id: str) -> tuple[str, ...]:
         """Return what a subkey is bound to (MECHANISMS §13)."""
-        policy = json.dumps(asdict(self.policy), sort_keys=True)
-        shared = ("draws", self.fingerprint, policy, ENGINE_VERSION, self.consistency)
+        shared = ("draws", self.fingerprint, ENGINE_VERSION, self.consistency)
         return (*shared, run_id, column) if self.consistency == "token" else shared
 
     def _noise(self, identities: pa.Array, column: str, key: RunKey, run_id: str) -> Noise:
@@ -169,9 +169,9 @@ class Privatizer:
         return Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks))
 
 
-def fingerprint_of(arrays: dict[str, npt.NDArray[Any]]) -> str:
-    """Return the sha256 over names, types, shapes and bytes of arrays, hex."""
-    digest = hashlib.sha256()
+def fingerprint_of(arrays: Mapping[str, npt.NDArray[Any]], policy: Policy, consistency: str) -> str:
+    """Return the sha256 over the policy, the level, and the names, types, shapes and bytes of arrays, hex."""
+    digest = hashlib.sha256(json.dumps([asdict(policy), consistency], sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())

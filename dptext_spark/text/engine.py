@@ -45,11 +45,19 @@ class Noise(NamedTuple):
 def padded(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Copy the bytes of a string or binary array behind 32 bytes of padding: (uint8[...], bounds int64[rows + 1])."""
     offsets, content = byte_view(texts)
+    if texts.null_count and bool((np.diff(offsets)[~_validity(texts)] > 0).any()):
+        # Arrow allows bytes under a NULL; they are nobody's text and must not be read.
+        offsets, content = byte_view(texts.fill_null(""))
     low, high = int(offsets[0]), int(offsets[-1])
     data = np.empty(high - low + 32, np.uint8)
     data[: high - low] = content[low:high]
     data[high - low :] = 0
     return data, offsets - low
+
+
+def _validity(texts: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return bool[n]: which rows are not NULL."""
+    return np.asarray(texts.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def _blocks(bounds: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -79,7 +87,14 @@ class Engine:
         longest = int(np.diff(self.table.offsets[: size + 1]).max(initial=0))
         object.__setattr__(self, "_longest", max(2 * longest, 32, len(OOV_MASK), len(NUMBER_MASK)))
 
-    def _options(self, noise: Noise) -> U64:
+    @property
+    def lookup(self) -> tuple[Any, ...]:
+        """The look-up table as the compiled loops take it."""
+        t = self.table
+        return (t.cells, t.shift, t.slots, t.flags, t.word_bytes, t.offsets, int(t.size[0]))
+
+    def options(self, keys: tuple[np.uint64, np.uint64]) -> U64:
+        """Return the policy in numbers, and the keys for hashing unknown words and numbers: uint64[6]."""
         policy = self.policy
         return np.array(
             [
@@ -87,7 +102,7 @@ class Engine:
                 OOV.index(policy.oov),
                 NUMBERS.index(policy.numbers),
                 CASES.index(policy.case),
-                *noise.hash_keys,
+                *keys,
             ],
             dtype=np.uint64,
         )
@@ -110,8 +125,8 @@ class Engine:
         data, bounds = padded(texts)
         rows = len(texts)
         counts = np.zeros((rows, len(COUNTERS)), np.int32)
-        options = self._options(noise)
-        lookup = (table.cells, table.shift, table.slots, table.flags, table.word_bytes, table.offsets, int(table.size[0]))
+        options = self.options(noise.hash_keys)
+        lookup = self.lookup
         outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
         letters = (chars.stage, chars.classes, chars.lower, chars.upper)
         masks = tuple(np.frombuffer(mask.encode(), np.uint8) for mask in (OOV_MASK, NUMBER_MASK))
@@ -140,7 +155,7 @@ class Engine:
                 out = grown
             at = rebuild(
                 data, bounds, r0, r1, tokens, found, drawn, numbers, outputs, (*letters, chars.zeros), masks,
-                policy.gaps == "normalise", counts, stamp, out, at, out_bounds,
+                policy.gaps == "normalise", 3 if policy.case == "carry" else 0, counts, stamp, out, at, out_bounds,
             )  # fmt: skip
         return _text_array(texts, out, out_bounds, at), counts
 
@@ -152,8 +167,7 @@ def _text_array(texts: pa.Array, out: npt.NDArray[np.uint8], bounds: npt.NDArray
         raise DataError("batch: the sanitized text passes 2 GiB; use smaller batches (run.batch_rows).")
     mask = None
     if texts.null_count:
-        validity = np.asarray(texts.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
-        mask = pa.py_buffer(np.packbits(validity, bitorder="little"))
+        mask = pa.py_buffer(np.packbits(_validity(texts), bitorder="little"))
     offsets = pa.py_buffer(np.ascontiguousarray(bounds.astype(np.int64 if wide else np.int32)))
     kind: Any = pa.large_string() if wide else pa.string()
     return pa.Array.from_buffers(kind, len(texts), [mask, offsets, pa.py_buffer(out[:size])], texts.null_count)

@@ -21,7 +21,6 @@ from dptext_spark.lexicon.characters import (
     cell,
     decode,
     encode,
-    lower_into,
 )
 from dptext_spark.text.segment import DRAWN_OOV, LOWERED, MASKED_OOV, RANDOM_NUMBER, letters_of
 
@@ -170,7 +169,8 @@ def _normalise_gap(
 @compiled
 def rebuild(
     data: Any, bounds: Any, r0: int, r1: int, tokens: Any, n: int, drawn: Any, numbers: Any,
-    table: Any, chars: Any, masks: Any, normalise: bool, counts: Any, stamp: Any, out: Any, at: int, out_bounds: Any,
+    table: Any, chars: Any, masks: Any, normalise: bool, shapes: int, counts: Any, stamp: Any, out: Any, at: int,
+    out_bounds: Any,
 ) -> int:  # fmt: skip
     """Write rows r0..r1 to `out`.
 
@@ -187,6 +187,7 @@ def rebuild(
         chars: (stage, classes, lower, upper, zeros).
         masks: (uint8[...], uint8[...]), what replaces unknown words and numbers.
         normalise: whether gaps are normalised.
+        shapes: which bits of a case pattern are carried over: 3, or 0 for lower case only.
         counts: int32[rows, 9], added to.
         stamp: int32[V], the row (plus 1) that drew a word last.
         out: uint8[...], with room for the rows and `SLACK` more.
@@ -205,9 +206,10 @@ def rebuild(
         position, end, begin = bounds[row], bounds[row + 1], at
         space[0] = 0
         same, changed, distinct = 0, 0, 0
+        number_end, number_changed = np.int64(-1), False  # a number of over 16 digits is several tokens, but one word
         while t < n and (tokens[t, 3] & 0xFFFFFFFF) == row:
             start, stop, code = tokens[t, 0], tokens[t, 1], tokens[t, 2]
-            pattern = tokens[t, 3] >> 40
+            pattern = (tokens[t, 3] >> 40) & shapes
             if normalise:
                 at = _normalise_gap(data, position, start, space, stage, classes, out, at, begin)
                 at = _pay(space, out, at, begin)
@@ -225,7 +227,8 @@ def rebuild(
                     size = _put_long_word(word, pattern, word_bytes, offsets, stage, upper, out, at) - at
                 at += size
             elif code == LOWERED:
-                at += lower_into(data, start, stop, out[at:], stage, chars[2])
+                # Every character by the lower-case table; a kept word's apostrophes stay as they are.
+                at += case_into(data[start:stop], stop - start, UPPER, out, at, stage, chars[2])
             elif code == DRAWN_OOV:
                 word = np.int64(mul_high(numbers[o, 0], words))
                 o += 1
@@ -237,7 +240,10 @@ def rebuild(
             elif code == RANDOM_NUMBER:
                 at, differs = _put_digits(data, start, stop, numbers[o, 0], numbers[o, 1], zeros, out, at)
                 o += 1
-                changed += differs
+                number_changed = number_changed and start == number_end
+                changed += differs and not number_changed
+                number_changed = number_changed or differs
+                number_end = stop
             else:
                 mask = masks[0] if code == MASKED_OOV else masks[1]
                 for j in range(mask.shape[0]):

@@ -89,9 +89,16 @@ def _look_up(form: Any, n: int, table: Any) -> int:
     cells, shift, slots, flags, word_bytes, offsets, _ = table
     if n <= 16:
         k0, k1 = key_of(form, n)
-        return find_short(cells, shift, k0, k1) if k0 != 0 else np.int64(-1)
+        # Keys are padded with zeros: a NUL at the end would be lost.
+        return find_short(cells, shift, k0, k1) if k0 != 0 and form[n - 1] != 0 else np.int64(-1)
     word = find_long(form, n, slots, word_bytes, offsets)
     return word | (np.int64(flags[word]) << 32) if word >= 0 else np.int64(-1)
+
+
+@compiled
+def _is_known(info: int, size: int, options: Any) -> bool:
+    """Whether a look-up found a word to draw, or one to keep: a stop word that is drawn, but not in the lexicon, is unknown."""
+    return info >= 0 and (options[KEEP_STOP] == 1 or (info & 0xFFFFFFFF) < size)
 
 
 @compiled
@@ -111,7 +118,7 @@ def _settle(data: Any, i: int, end: int, row: int, row_start: int, found: Any, c
     if code > -10:
         pattern = np.int64(LOWER)
         if code >= 0 or code == DRAWN_OOV:
-            pattern = np.int64(case_pattern(data, i, end, forms[0], length, forms[1], chars[0], chars[3]))
+            pattern = np.int64(case_pattern(data, i, end, forms[0], length, chars[0], chars[3]))
         if code == DRAWN_OOV:
             content[n, 0], content[n, 1] = hash_bytes(forms[0], 0, length, options[HASH0], options[HASH1])
         n = _emit(tokens, n, row, i, end, code, pattern)
@@ -127,7 +134,7 @@ def _word(data: Any, i: int, end: int, row: int, row_start: int, parts: bool, ta
         forms = np.zeros((2, 4 * (end - i) + 16), np.uint8)
     length = lower_into(data, i, end, forms[0], stage, lower)
     info = _look_up(forms[0], length, table)
-    if info >= 0 or not parts:
+    if _is_known(info, table[6], options) or not parts:
         work = (tokens, content, counts, options, forms, n)
         return _settle(data, i, end, row, row_start, (info, table[6], length), chars, work)
     # Unknown as a whole: each run between apostrophes and hyphens stands for itself.
@@ -183,7 +190,7 @@ def _unknown(row: int, i: int, end: int, size: int, data: Any, work: Any) -> int
     """Emit data[i:end], characters that spell but are no letters, as one unknown word; return the number of tokens."""
     tokens, content, counts, options, _, n = work
     code = _resolve(np.int64(-1), size, False, counts, row, options)
-    if code == MASKED_OOV or code == DRAWN_OOV:
+    if code > -10:
         if code == DRAWN_OOV:
             content[n, 0], content[n, 1] = hash_bytes(data, i, end, options[HASH0], options[HASH1])
         n = _emit(tokens, n, row, i, end, code, 0)
@@ -394,8 +401,8 @@ def cut_whitespace(
             work = (tokens, content, counts, options, forms, n)
             if forms.shape[1] < 4 * (q - p) + 16:
                 forms = np.zeros((2, 4 * (q - p) + 16), np.uint8)
-            known = _look_up(forms[0], lower_into(data, p, q, forms[0], stage, chars[2]), table) >= 0
-            if known or (spells and not digits):
+            info = _look_up(forms[0], lower_into(data, p, q, forms[0], stage, chars[2]), table)
+            if _is_known(info, size, options) or (spells and not digits):
                 n = _word(data, p, q, row, start, False, table, chars, (tokens, content, counts, options, forms, n))
             elif digits:
                 n, _ = _number(data, p, q, row, chars, work)

@@ -99,8 +99,8 @@ def _fill(word_bytes: Any, offsets: Any, flags: Any, cells: Any, shift: int, slo
             for j in range(size):
                 key[j] = word_bytes[start + j]
             k0, k1 = key_of(key, size)
-            if k0 == 0:
-                continue
+            if k0 == 0 or word_bytes[end - 1] == 0:
+                continue  # a key is padded with zeros: a NUL at the end would be lost
             slot = slot_of(k0, k1, shift)
             while cells[slot, 0] != 0:
                 slot = (slot + 1) & mask
@@ -152,7 +152,8 @@ class WordTable:
     @classmethod
     def build(cls, vocabulary: Vocabulary, stop_words: Iterable[str]) -> WordTable:
         """Build the table of a vocabulary and a stop-word list (in look-up form: lower case, ASCII apostrophes)."""
-        stop = list(dict.fromkeys(stop_words))
+        # Where texts are tokenized already, a clitic comes with its apostrophe: " 's", " 've".
+        stop = list(dict.fromkeys([*stop_words, *(f"'{clitic}" for clitic in CLITICS)]))
         named = list(dict.fromkeys([*stop, *CLITICS]))
         known = vocabulary.ids(pa.array(named, pa.string()))
         extra = [word for word, found in zip(named, known, strict=True) if found < 0]

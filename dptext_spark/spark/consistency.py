@@ -1,0 +1,176 @@
+"""The proof of consistency: source and output joined by row, tokens grouped by (scope, word), one replacement a group.
+
+It runs on a keyed sample of scopes and uses the run key only to hash, never to draw: a replacement that was drawn wrongly
+is seen. At token level there is nothing to prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from dptext_spark.draws import RunKey, hash_keys, identify
+from dptext_spark.mechanisms.kernels import TableSampler
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.spark.column import quoted
+from dptext_spark.spark.failures import TaskError
+from dptext_spark.spark.ship import Shipped, open_shipped, ship
+from dptext_spark.text.align import align
+from dptext_spark.text.policy import Policy
+
+if TYPE_CHECKING:
+    from dptext_spark.spark.job import Setup
+
+PAIRS = "group binary, replacement bigint, fits boolean"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the audit found.
+
+    Attributes:
+        said: one sentence for people.
+        figures: scopes_sampled, rows, groups, broken_groups, broken_rows; empty where it did not run.
+        problems: what marks the run failed.
+    """
+
+    said: str
+    figures: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the sentence and the size of the sample; the figures depend on the text."""
+        return {"said": self.said, "passed": not self.problems if self.figures else None}
+
+
+def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
+    """Audit the committed version of a run.
+
+    Args:
+        setup: the run.
+        version: its commit.
+        say: is told what goes on.
+    """
+    config = setup.config
+    wanted = config.audit.consistency_scopes
+    if config.consistency == "token":
+        return Audit("At token level every occurrence has a draw of its own; there is nothing to audit.")
+    if not wanted:
+        return Audit("The audit of consistency was switched off (audit.consistency_scopes=0).")
+    if not config.row_key or config.row_key not in setup.kept:
+        return Audit("Consistency was not audited: without a row_key in the target, source and output cannot be joined.")
+    say("auditing consistency")
+    spark, key_name = setup.spark, quoted(config.row_key)
+    reader = spark.read.option("versionAsOf", version)
+    target = setup.place.target
+    written = reader.table(target.name) if target.name else reader.format("delta").load(target.path)
+    scope = setup.identity.record if setup.identity.record is not None else setup.identity.row
+    assert scope is not None
+    names = list(setup.columns)
+    source = setup.df.select(scope.alias("scope"), key_name.alias("row_key"), *[quoted(c).alias(f"s{i}") for i, c in enumerate(names)])
+    output = written.select(key_name.alias("row_key"), *[quoted(c).alias(f"o{i}") for i, c in enumerate(names)])
+    rows = source.count()
+    share = min(1.0, wanted / max(1, rows))
+    sampler = _scope_sampler(setup.key, share)
+    joined = source.where(sampler(F.col("scope"))).join(output, "row_key")
+    job = PairJob(ship(spark, setup.folder, config.run.ship), setup.key, len(names), config.consistency)
+    pairs = joined.select("scope", *[f"{side}{i}" for i in range(len(names)) for side in "so"]).mapInPandas(job, PAIRS)
+    groups = (
+        pairs.where("fits").groupBy("group").agg(F.countDistinct("replacement").alias("n"))
+        .agg(F.count(F.lit(1)).alias("groups"), F.coalesce(F.sum((F.col("n") > 1).cast("int")), F.lit(0)).alias("broken"))
+        .first()
+    )  # fmt: skip
+    misfits = pairs.where("NOT fits").count()
+    assert groups is not None
+    sampled = joined.select("scope").distinct().count()
+    figures = {
+        "scopes_sampled": sampled, "groups": int(groups["groups"]), "broken_groups": int(groups["broken"]),
+        "broken_rows": misfits,
+    }  # fmt: skip
+    problems = []
+    if figures["broken_groups"]:
+        problems.append(f"{figures['broken_groups']:,} of {figures['groups']:,} groups of equal words have two replacements")
+    if misfits:
+        problems.append(f"{misfits:,} texts are not their source with words replaced")
+    unit = "records" if config.consistency == "record" else "rows"
+    said = (
+        f"Consistency was audited on a keyed sample of about {100 * share:.3g} % of the {unit}: "
+        f"{'every group of equal words has one replacement' if not problems else '; '.join(problems)}."
+    )
+    return Audit(said, figures, problems)
+
+
+def _scope_sampler(key: RunKey, share: float) -> Any:
+    """Return a function of the scope column that is true for a keyed share of all scopes."""
+    limit = int(share * (1 << 63))
+
+    @F.pandas_udf("boolean")  # type: ignore[call-overload,untyped-decorator]
+    def sampled(scope: pd.Series) -> pd.Series:
+        hashed = identify(pa.Array.from_pandas(scope), key, "audit sample")
+        return pd.Series((hashed[:, 0] >> np.uint64(1)) < np.uint64(limit) if share < 1 else np.ones(len(scope), bool))
+
+    return sampled
+
+
+@dataclass(frozen=True)
+class PairJob:
+    """Pairs the tokens of joined batches in a worker; keyed hashes leave, no words."""
+
+    shipped: Shipped
+    key: RunKey
+    columns: int
+    level: str
+
+    def __call__(self, stream: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Map batches of (scope, s0, o0, s1, o1, ...) to rows of `PAIRS`."""
+        try:
+            privatizer = open_shipped(self.shipped)
+            plain = _unchanging(privatizer)
+            keys = hash_keys(self.key.derive("audit words", length=16))
+            for batch in stream:
+                scope = identify(pa.Array.from_pandas(batch["scope"]), self.key, "audit scope")
+                for i in range(self.columns):
+                    yield self._pairs(privatizer, plain, scope, batch[f"s{i}"], batch[f"o{i}"], keys)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            raise TaskError(f"AUDIT_{type(error).__name__}", 0, 0, 0) from None
+
+    def _pairs(self, privatizer: Privatizer, plain: Privatizer, scope: Any, source: Any, output: Any, keys: Any) -> pd.DataFrame:
+        texts, written = pa.array(source, pa.string()), pa.array(output, pa.string())
+        nulls = np.asarray(texts.is_valid()) != np.asarray(written.is_valid())
+        shaped, _ = plain.privatize(texts, column="", row_ids=pa.array(np.arange(len(texts))), key=self.key)
+        groups, replacements, rows, fits = align(privatizer.engine, shaped, written, keys)
+        if self.level == "record":
+            groups = groups ^ scope[rows]
+        fits = fits & ~nulls
+        good = pd.DataFrame(
+            {
+                "group": [bytes(g) for g in np.ascontiguousarray(groups).view("V16").reshape(-1)],
+                "replacement": replacements.view(np.int64),
+                "fits": np.ones(len(rows), bool),
+            }
+        )
+        bad = pd.DataFrame({"group": [b""] * int((~fits).sum()), "replacement": 0, "fits": False})
+        return pd.concat([good, bad]) if len(bad) else good
+
+
+def _unchanging(privatizer: Privatizer) -> Privatizer:
+    """Return a privatizer that changes no word, but gaps and case as the policy does."""
+    policy = privatizer.policy
+    same = Policy(
+        "keep" if policy.stop_words == "keep" else "draw", policy.stop_word_list, "keep", "keep", policy.case, policy.gaps, policy.tokenizer
+    )
+    size = len(privatizer.vocabulary)
+    identity = TableSampler.of(
+        np.arange(size, dtype=np.int32)[:, None], np.ones((size, 1)), privatizer.sampler.guarantee, {}
+    )
+    return Privatizer(privatizer.vocabulary, identity, same, "token", "unchanging", privatizer.table)
+
+

@@ -1,0 +1,111 @@
+"""What is counted while a run writes, and the figures that follow from the counts."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from pyspark.sql import Column, Observation
+from pyspark.sql import functions as F
+
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.spark.column import RESULT
+from dptext_spark.text.engine import COUNTERS
+
+WAIT_SECONDS = 120.0
+
+
+def observed(columns: tuple[str, ...]) -> list[Column]:
+    """Return the aggregates for `DataFrame.observe`: sums over nothing are 0, percentiles of nothing NULL."""
+    result = F.col(RESULT)
+    sums = [
+        F.coalesce(F.sum(result.getField(f"{name}_{i}")), F.lit(0)).alias(f"{name}_{i}")
+        for i in range(len(columns))
+        for name in COUNTERS
+    ]
+    units = result.getField("units")
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        *sums,
+        F.avg(units).alias("units_mean"),
+        F.percentile_approx(units, 0.5).alias("units_p50"),
+        F.percentile_approx(units, 0.95).alias("units_p95"),
+        F.max(units).alias("units_max"),
+    ]
+
+
+def counts_of(observation: Observation, seconds: float = WAIT_SECONDS) -> dict[str, Any] | None:
+    """Wait for the counts, not for ever: `get` never returns where the write was skipped.
+
+    Returns:
+        The counts, or None if they did not come in time.
+    """
+    box: list[dict[str, Any]] = []
+    waiter = threading.Thread(target=lambda: box.append(observation.get), daemon=True)
+    waiter.start()
+    waiter.join(seconds)
+    return dict(box[0]) if box else None
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def column_figures(counts: dict[str, Any], index: int) -> dict[str, float | None]:
+    """Return the metrics of one text column from its sums.
+
+    The shares follow MECHANISMS §15: `original_share` over in-lexicon drawn words; `original_share_all` over all words,
+    kept stop words counted as original.
+    """
+    c = {name: int(counts[f"{name}_{index}"]) for name in COUNTERS}
+    return shares(c)
+
+
+def shares(c: dict[str, int]) -> dict[str, float | None]:
+    """Return counts with the shares that follow from them."""
+    return {
+        **{name: float(value) for name, value in c.items() if name not in ("invalid", "distinct")},
+        "changed_share": _share(c["changed"], c["words"]),
+        "original_share": _share(c["same"], c["drawn"]),
+        "original_share_all": _share(c["words"] - c["changed"], c["words"]),
+        "oov_share": _share(c["oov"], c["words"]),
+        "stop_share": _share(c["stop_kept"], c["words"]),
+    }
+
+
+def totals(counts: dict[str, Any], columns: tuple[str, ...]) -> dict[str, int]:
+    """Return the counters summed over the text columns."""
+    return {name: sum(int(counts[f"{name}_{i}"]) for i in range(len(columns))) for name in COUNTERS}
+
+
+def record_epsilon(
+    counts: dict[str, Any], guarantee: Guarantee, consistency: str, columns: int, several_rows: bool
+) -> dict[str, Any]:
+    """Compose ε over a record (MECHANISMS §12).
+
+    Args:
+        counts: with `units_mean`, `units_p50`, `units_p95`, `units_max`.
+        guarantee: of one draw.
+        consistency: the level.
+        columns: number of text columns.
+        several_rows: whether a record may span rows.
+
+    Returns:
+        `mean`, `p50`, `p95`, `max` (None where there is no such sum) and `basis`, in words.
+    """
+    if consistency == "dataset" or guarantee.kind == "metric_dp":
+        why = (
+            "not defined for a record: at dataset level all records share the draws"
+            if consistency == "dataset"
+            else "ε times the sum of the distances between the words of two records; no single figure"
+        )
+        return {"mean": None, "p50": None, "p95": None, "max": None, "basis": why}
+    basis = "ε times the drawn words of the record"
+    if consistency == "record":
+        bound = columns > 1 or several_rows
+        basis = f"ε times the distinct drawn words of the record{' (at most: columns and rows are summed)' if bound else ''}"
+    figures = {}
+    for name in ("mean", "p50", "p95", "max"):
+        units = counts.get(f"units_{name}")
+        figures[name] = None if units is None else guarantee.epsilon * float(units)
+    return {**figures, "basis": basis}

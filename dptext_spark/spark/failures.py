@@ -1,0 +1,71 @@
+"""Errors across the border to Spark: what a worker may say, and what of a Spark error may be repeated.
+
+A message of Spark can hold a private word (a cast, a constraint, a query fragment), so none is printed or chained: only
+its error condition and SQLSTATE are.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dptext_spark.errors import DataError, DPTextError, RunError
+
+INVALID_UTF8, NULL_KEY = "INVALID_UTF8", "NULL_KEY"
+_PATTERN = re.compile(r"DPTEXT\[(\w+)\] partition=(\d+) batch=(\d+) rows=(\d+)")
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+class TaskError(DPTextError):
+    """What a worker raises: a code and where; nothing of the text."""
+
+    def __init__(self, code: str, partition: int, batch: int, rows: int) -> None:
+        """Take a code, the partition, the batch in it, and how many rows are concerned."""
+        super().__init__(f"DPTEXT[{code}] partition={partition} batch={batch} rows={rows}")
+
+
+def reduced(error: BaseException, columns: list[str]) -> DPTextError:
+    """Turn an error of Spark into one that is safe to print.
+
+    Args:
+        error: what Spark raised; its message is searched for a worker's code and goes no further.
+        columns: the text columns, named in the message.
+    """
+    if isinstance(error, DPTextError):
+        return error
+    found = _PATTERN.search(str(error))
+    if found:
+        code, partition, batch, rows = found.groups()
+        where = f"partition {partition}, batch {batch} of its partition"
+        if code == INVALID_UTF8:
+            return DataError(
+                f"columns {', '.join(columns)}: {rows} rows with invalid UTF-8 in {where}; nothing was committed. "
+                "Repair or drop them, or re-encode the files."
+            )
+        if code == NULL_KEY:
+            return DataError(f"row_key or record_key: {rows} rows with a NULL key in {where}; nothing was committed.")
+        return RunError(f"a worker failed with {code} in {where} ({rows} rows); nothing was committed.")
+    condition = _called(error, "getCondition") or _called(error, "getErrorClass") or type(error).__name__
+    state = _called(error, "getSqlState")
+    return RunError(f"Spark failed with {condition}{f' (SQLSTATE {state})' if state else ''}.")
+
+
+def _called(error: BaseException, method: str) -> str | None:
+    value = getattr(error, method, None)
+    found = value() if callable(value) else None
+    return found if isinstance(found, str) and re.fullmatch(r"[A-Za-z0-9_.]+", found) else None
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Keep PySpark's own query-context loggers, which write query fragments to stderr, quiet meanwhile."""
+    before = {name: logging.getLogger(name).disabled for name in _LOGGERS}
+    for name in _LOGGERS:
+        logging.getLogger(name).disabled = True
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            logging.getLogger(name).disabled = value

@@ -1,0 +1,67 @@
+"""`privatize`: a DataFrame in, a DataFrame out, lazily; for notebooks and the user's own pipelines."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from dptext_spark.artifact import save
+from dptext_spark.compiled import user_cache
+from dptext_spark.draws import RunKey
+from dptext_spark.errors import SettingsError
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.spark.column import Job, applied, replaced
+from dptext_spark.spark.failures import silenced
+from dptext_spark.spark.identity import identify_rows
+from dptext_spark.spark.ship import ship
+from dptext_spark.spark.tables import check_text_columns
+
+
+def privatize(
+    df: DataFrame,
+    columns: Sequence[str],
+    privatizer: Privatizer,
+    *,
+    row_key: str | None = None,
+    record_key: str | None = None,
+    key: RunKey | None = None,
+    run_id: str | None = None,
+    udf: str = "auto",
+) -> DataFrame:
+    """Return `df` with its text columns sanitized; nothing runs until Spark is asked for rows.
+
+    Each evaluation of the frame draws the same noise. `row_key` must be unique, which is not checked here.
+
+    Args:
+        df: any frame.
+        columns: the text columns.
+        privatizer: the model.
+        row_key: a unique column; may be left out only where every row knows its file and place (Parquet).
+        record_key: the scope of record-level consistency; by default the row.
+        key: the run key; None takes 32 bytes of the operating system.
+        run_id: part of what token-level draws are for; None makes one.
+        udf: `auto`, `arrow` or `pandas`.
+
+    Raises:
+        SettingsError: no stable identity of the rows (`row_key` is the cure), or no columns.
+        DataError: a column is missing or no text.
+    """
+    if isinstance(columns, str) or not columns:
+        raise SettingsError("columns: a list with at least one text column is needed.")
+    with silenced():
+        check_text_columns(df, list(columns))
+        identity = identify_rows(df, row_key, record_key, ordinal=False)
+        folder = Path(user_cache()) / "artifacts" / f"frame-{privatizer.fingerprint[:32]}"
+        save(privatizer, folder)
+        job = Job(
+            columns=tuple(columns),
+            shipped=ship(df.sparkSession, folder),
+            key=key or RunKey.generate(),
+            run_id=run_id or secrets.token_hex(8),
+            has_row_id=True,
+            has_record_id=identity.record is not None,
+        )
+        return replaced(applied(df, job, udf, identity.row, identity.record), job, df.columns)

@@ -1,0 +1,101 @@
+"""What identifies a row: a key column, the file and the row in it, or the place in a bare scan."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.spark.column import key_column
+from dptext_spark.spark.failures import silenced
+
+# Plan nodes that neither move rows between partitions nor change their order or number before the function.
+BARE = {"Scan", "FileScan", "BatchScan", "ColumnarToRow", "Project", "Filter", "InputAdapter", "WholeStageCodegen", "Physical"}
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """The identities of a run.
+
+    Attributes:
+        kind: `row_key`, `file_row` or `ordinal:PARTITIONS`.
+        row: the row's identity; None for the ordinal.
+        record: the record's identity; None where it is the row's.
+    """
+
+    kind: str
+    row: Column | None
+    record: Column | None
+
+
+def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, ordinal: bool) -> Identity:
+    """Choose the identity of rows and records.
+
+    Args:
+        df: the input.
+        row_key: the user's unique column.
+        record_key: the user's record column.
+        ordinal: whether (partition, ordinal) may be used: in a single batch write over a bare scan.
+
+    Raises:
+        DataError: a key column is missing.
+        SettingsError: there is no stable identity; `row_key` is the cure.
+    """
+    for field, name in (("row_key", row_key), ("record_key", record_key)):
+        if name is not None and name not in df.columns:
+            raise DataError(f"{field}: {name!r} is not in the input; columns there: {', '.join(df.columns)}.")
+    record = key_column(df, record_key, "record_key") if record_key else None
+    if row_key:
+        return Identity("row_key", key_column(df, row_key, "row_key"), record)
+    if _has_row_index(df):
+        place = F.concat_ws("|", F.col("_metadata.file_path"), F.col("_metadata.row_index").cast("string"))
+        return Identity("file_row", place, record)
+    if ordinal and is_bare_scan(df):
+        return Identity(f"ordinal:{_layout(df)}", None, record)
+    raise SettingsError(
+        "row_key: none given, and the input has no other stable identity of its rows; name a unique column as row_key."
+    )
+
+
+def _has_row_index(df: DataFrame) -> bool:
+    """Whether every row knows its file and its place in it (Parquet, and Delta with deletion vectors), once only."""
+    try:
+        with silenced():
+            resolved = df.select("_metadata.file_path", "_metadata.row_index")
+            resolved.schema  # noqa: B018  (resolves the columns)
+    except PySparkException:
+        return False
+    return set(plan_nodes(df)) <= BARE | {"Sample"} if _classic(df) else False
+
+
+def _classic(df: DataFrame) -> bool:
+    return hasattr(df, "_jdf")
+
+
+def plan_nodes(df: DataFrame) -> list[str]:
+    """Return the node names of a frame's physical plan (classic sessions)."""
+    if not _classic(df):
+        return []
+    plan: Any = df._jdf.queryExecution().executedPlan().toString()
+    names = []
+    for line in plan.splitlines():
+        found = re.match(r"^[\s:+\-|*]*(?:\(\d+\)\s+)?([A-Za-z]+)", line)
+        if found:
+            names.append(found.group(1))
+    return names
+
+
+def is_bare_scan(df: DataFrame) -> bool:
+    """Whether the plan is a scan with projections and filters only."""
+    nodes = plan_nodes(df)
+    return bool(nodes) and set(nodes) <= BARE
+
+
+def _layout(df: DataFrame) -> str:
+    """Return what ordinals depend on beside the files: the number of partitions that the scan is split into."""
+    return str(df.rdd.getNumPartitions()) if _classic(df) else "unknown"

@@ -1,0 +1,42 @@
+"""The tables that a run writes beside its target; the only place where their columns stand."""
+
+from __future__ import annotations
+
+from pyspark.sql import types as T
+
+_S, _L, _D = T.StringType(), T.LongType(), T.DoubleType()
+
+
+def _table(*fields: tuple[str, T.DataType, str]) -> T.StructType:
+    return T.StructType([T.StructField(name, kind, True, {"comment": said}) for name, kind, said in fields])
+
+
+RUNS = _table(
+    ("run_id", _S, "of the run"),
+    ("status", _S, "started, succeeded, failed, mismatch (counts or consistency disagree) or recovered"),
+    ("started_at", T.TimestampType(), "UTC"),
+    ("config", _S, "the settings, JSON; no secrets"),
+    ("guarantee", _S, "JSON"),
+    ("certificate", _S, "JSON; NULL until one is asked for"),
+    ("disclosure", _S, "the statement, JSON"),
+    ("key_commitment", _S, "binds the run to its key and tells nothing of it"),
+    ("key_kind", _S, "os, file or insecure"),
+    ("artifact", _S, "fingerprint of the compiled model"),
+    ("input", _S, "path or name"),
+    ("input_version", _S, "delta:N or files:digest"),
+    ("identity", _S, "what identifies a row: row_key, file_row or ordinal and the layout"),
+    ("output", _S, "path or name"),
+    ("output_version", _L, "the commit of this run"),
+    ("second_release", T.BooleanType(), "an unfinished run's records were released again with another key"),
+    ("rows", _L, "written"),
+    ("seconds", _D, "wall time"),
+    ("tokens_per_second", _D, "words of the input over wall time of the write"),
+    ("versions", _S, "of this package, Spark, Delta and Python, JSON"),
+)
+
+METRICS = _table(
+    ("run_id", _S, "of the run"),
+    ("column", _S, "text column; NULL for the whole run"),
+    ("metric", _S, "name"),
+    ("value", _D, "depends on the private text: restricted"),
+)

@@ -1,0 +1,81 @@
+"""Bring a compiled model to every node, once, as files that the workers of a node memory-map and share.
+
+`artifact` ships through Spark (`addArtifact`), `path` points to a folder that every node sees (a volume).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from dptext_spark.artifact import MANIFEST, open_artifact, read_manifest
+from dptext_spark.errors import require_choice
+from dptext_spark.privatizer import Privatizer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHIP = ("artifact", "path")
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Where the workers find the model.
+
+    Attributes:
+        folder: the folder that every node sees; empty where Spark shipped the files.
+        prefix: what stands before the file names: the fingerprint, since a name shipped again with other content fails.
+    """
+
+    folder: str
+    prefix: str
+
+
+def ship(spark: SparkSession, folder: str | os.PathLike[str], how: Literal["artifact", "path"] = "artifact") -> Shipped:
+    """Ship the artifact in `folder`.
+
+    Raises:
+        SettingsError: an unknown `how`.
+        DataError: no artifact there.
+    """
+    require_choice("run.ship", how, SHIP)
+    manifest = read_manifest(folder)
+    if how == "path":
+        return Shipped(str(Path(folder).resolve()), "")
+    prefix = f"{manifest['fingerprint'][:24]}-"
+    for file in _staged(str(Path(folder).resolve()), prefix):
+        spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
+    return Shipped("", prefix)
+
+
+@cache
+def _staged(folder: str, prefix: str) -> tuple[str, ...]:
+    """Copy an artifact's files under their shipped names to a folder that lives as long as this process.
+
+    Executors fetch them from the driver when their first task needs them, which may be any time later.
+    """
+    stage = Path(tempfile.mkdtemp(prefix="dptext-ship-"))
+    atexit.register(shutil.rmtree, stage, ignore_errors=True)
+    names = [MANIFEST, *(f"{name}.npy" for name in read_manifest(folder)["arrays"])]
+    for name in names:
+        try:
+            os.link(Path(folder) / name, stage / f"{prefix}{name}")
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(Path(folder) / name, stage / f"{prefix}{name}")
+    return tuple(str(stage / f"{prefix}{name}") for name in names)
+
+
+@cache
+def open_shipped(shipped: Shipped) -> Privatizer:
+    """Open the model in a worker, once a process."""
+    if shipped.folder:
+        return open_artifact(shipped.folder)
+    from pyspark import SparkFiles
+
+    return open_artifact(Path(SparkFiles.get(f"{shipped.prefix}{MANIFEST}")).parent, prefix=shipped.prefix)

@@ -1,0 +1,228 @@
+"""Where tables are read from and written to: by path or by catalog name, and what their history says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.spark.column import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
+FILE_METADATA = ("_metadata.file_path", "_metadata.row_index")
+CORRUPT = "_corrupt_record"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A Delta table, by path or by catalog name.
+
+    Attributes:
+        path: the folder; empty where `name` is given.
+        name: the catalog name; empty where `path` is given.
+    """
+
+    path: str = ""
+    name: str = ""
+
+    @property
+    def sql(self) -> str:
+        """How SQL names the table."""
+        if self.path:
+            return "delta.`" + self.path.replace("`", "``") + "`"
+        return ".".join("`" + part.replace("`", "``") + "`" for part in split_name(self.name))
+
+    def __str__(self) -> str:
+        """Return the path or the name."""
+        return self.path or self.name
+
+
+def split_name(name: str) -> list[str]:
+    """Split `catalog.schema.table` at its dots, back-ticks respected.
+
+    Raises:
+        SettingsError: no table name.
+    """
+    parts = [a or b for a, b in re.findall(r"`((?:[^`]|``)+)`|([^.`]+)", name)]
+    if not 1 <= len(parts) <= 3:
+        raise SettingsError(f"table: {name!r} given; valid: table, schema.table or catalog.schema.table.")
+    return parts
+
+
+def read_input(spark: SparkSession, source: Any, columns: list[str]) -> tuple[DataFrame, str]:
+    """Open the input.
+
+    Args:
+        spark: the session.
+        source: `path` or `table`, `format`, `options`, `where`.
+        columns: the text columns; CSV and JSON are read as strings, and so are these.
+
+    Returns:
+        (the frame, its version: `delta:N`, or `files:` and a digest of names, sizes and times).
+
+    Raises:
+        DataError: it does not exist or cannot be read.
+        SettingsError: an unknown format or a predicate that Spark does not accept.
+    """
+    try:
+        if source.table:
+            version = delta_version(spark, Target(name=source.table))
+            df = spark.read.option("versionAsOf", version).table(source.table) if version is not None else None
+            df = df if df is not None else spark.read.table(source.table)
+        else:
+            version = delta_version(spark, Target(path=source.path)) if source.format == "delta" else None
+            df = _read_path(spark, source, version)
+        named = f"delta:{version}" if version is not None else file_version(df)
+    except PySparkException as error:
+        place = source.table or source.path
+        raise DataError(
+            f"input: {place!r} cannot be read as {source.format} ({error.getCondition() or type(error).__name__}); "
+            f"valid formats: {', '.join(FORMATS)}."
+        ) from None
+    if source.where:
+        try:
+            df = df.where(source.where)
+            df.schema  # noqa: B018  (makes Spark resolve the predicate now)
+        except PySparkException as error:
+            raise SettingsError(
+                f"input.where: Spark does not accept the predicate ({error.getCondition()}); "
+                f"columns: {', '.join(df.columns)}."
+            ) from None
+    return df, named
+
+
+def _read_path(spark: SparkSession, source: Any, version: int | None) -> DataFrame:
+    reader = spark.read.options(**{key: str(value) for key, value in source.options.items()})
+    if source.format == "delta":
+        if version is None:
+            raise DataError(f"input.path: {source.path!r} is no Delta table; name its input.format.")
+        return reader.option("versionAsOf", version).format("delta").load(source.path)
+    if source.format in ("csv", "tsv"):
+        reader = reader.option("mode", "PERMISSIVE").option("inferSchema", "false")
+        if "header" not in source.options:
+            reader = reader.option("header", "true")
+        if source.format == "tsv" and not {"sep", "delimiter"} & set(source.options):
+            reader = reader.option("sep", "\t")
+        return reader.csv(source.path)
+    if source.format == "json":
+        return reader.option("mode", "PERMISSIVE").option("primitivesAsString", "true").json(source.path)
+    if source.format == "text":
+        return reader.text(source.path)
+    if source.format == "parquet":
+        return reader.parquet(source.path)
+    raise SettingsError(f"input.format: {source.format!r} given; valid: {', '.join(FORMATS)}.")
+
+
+def file_version(df: DataFrame) -> str:
+    """Name the content of file inputs: a digest of names, and of sizes and times where the files are local."""
+    digest = hashlib.sha256()
+    for name in sorted(df.inputFiles()):
+        digest.update(name.encode())
+        parsed = urlparse(name)
+        local = unquote(parsed.path)
+        if parsed.scheme in ("", "file") and os.path.exists(local):
+            status = os.stat(local)
+            digest.update(f"|{status.st_size}|{status.st_mtime_ns}".encode())
+    return f"files:{digest.hexdigest()[:32]}"
+
+
+def delta_version(spark: SparkSession, target: Target) -> int | None:
+    """Return the current version of a Delta table, or None where there is no such table."""
+    rows = history(spark, target, limit=1)
+    return int(rows[0]["version"]) if rows else None
+
+
+def history(spark: SparkSession, target: Target, limit: int | None = None) -> list[dict[str, Any]]:
+    """Return the commits of a Delta table, newest first; none where there is no such table."""
+    try:
+        found = spark.sql(f"DESCRIBE HISTORY {target.sql}{f' LIMIT {limit}' if limit else ''}").select(
+            "version", "operation", "userMetadata", "operationMetrics"
+        )
+        return [row.asDict() for row in found.collect()]
+    except PySparkException as error:
+        missing = (
+            "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND",
+            "DELTA_TABLE_ONLY_OPERATION", "PATH_NOT_FOUND", "DELTA_MISSING_TRANSACTION_LOG", "DELTA_NOT_A_DELTA_TABLE",
+            "EXPECT_TABLE_NOT_VIEW", "SCHEMA_NOT_FOUND",
+        )  # fmt: skip
+        if str(error.getCondition()).startswith(missing):
+            return []
+        raise
+
+
+def our_commits(commits: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the commits that runs of this package made, by run id."""
+    found = {}
+    for commit in commits:
+        try:
+            metadata = json.loads(commit["userMetadata"] or "")
+        except ValueError:
+            continue
+        if isinstance(metadata, dict) and "dptext_run" in metadata:
+            found[str(metadata["dptext_run"])] = commit
+    return found
+
+
+def check_text_columns(df: DataFrame, columns: list[str]) -> None:
+    """Refuse text columns that are missing or no text.
+
+    Raises:
+        DataError: naming the column and the valid ones.
+    """
+    texts = [f.name for f in df.schema.fields if isinstance(f.dataType, T.StringType)]
+    for name in columns:
+        if name not in df.columns:
+            raise DataError(f"columns: {name!r} is not in the input; text columns there: {', '.join(texts) or 'none'}.")
+        if name not in texts:
+            kind = df.schema[name].dataType.simpleString()
+            raise DataError(f"columns: {name!r} is of type {kind}; text columns there: {', '.join(texts) or 'none'}.")
+
+
+def check_key(df: DataFrame, name: str, field: str, unique: bool) -> None:
+    """Refuse a key column that holds NULLs or, if it must be unique, repeats. One pass, with a shuffle of the key.
+
+    Raises:
+        DataError: with the number of rows concerned.
+    """
+    aggregates = [F.count(F.lit(1)).alias("rows"), F.count(quoted(name)).alias("held")]
+    if unique:
+        aggregates.append(F.countDistinct(quoted(name)).alias("distinct"))
+    row = df.agg(*aggregates).first()
+    assert row is not None
+    if row["rows"] != row["held"]:
+        raise DataError(f"{field}: column {name!r} is NULL in {row['rows'] - row['held']:,} of {row['rows']:,} rows.")
+    if unique and row["distinct"] != row["rows"]:
+        raise DataError(
+            f"{field}: column {name!r} is not unique: {row['rows']:,} rows, {row['distinct']:,} distinct values. "
+            "Name a unique column, or leave row_key out."
+        )
+
+
+def leftover_files(spark: SparkSession, target: Target, since: float) -> list[str]:
+    """List data files in a target's folder that are newer than `since` (epoch seconds): what a failed run left.
+
+    Only for targets by path: of a table by name the folder may be out of reach.
+    """
+    if not target.path:
+        return []
+    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet")
+    try:
+        newer = listing.load(target.path).select("path", F.col("modificationTime").cast("double").alias("at"))
+        return sorted(row["path"] for row in newer.collect() if row["at"] >= since - 1)
+    except PySparkException as error:
+        if str(error.getCondition()).startswith(("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")):
+            return []
+        raise

@@ -1,0 +1,168 @@
+"""Pair the tokens of a source with their replacements in an output, without the key: what an audit needs.
+
+Between two listed tokens the output must hold the source's bytes; what stands in a token's place is a lexicon word, a mask,
+or as many digits. A row that does not fit was not made from its source by replacing words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.compiled import compiled
+from dptext_spark.draws import hash_bytes
+from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, LETTER, SPACE, cell, decode, lower_into, scan_word, tables
+from dptext_spark.text.engine import Engine, padded
+from dptext_spark.text.segment import (
+    MASKED_NUMBER,
+    MASKED_OOV,
+    RANDOM_NUMBER,
+    cut_whitespace,
+    cut_words,
+    look_up,
+)
+
+U64 = npt.NDArray[np.uint64]
+
+
+@compiled
+def _equal(a: Any, i: int, b: Any, j: int, size: int) -> bool:
+    for k in range(size):
+        if a[i + k] != b[j + k]:
+            return False
+    return True
+
+
+@compiled
+def _place_end(
+    data: Any, start: int, stop: int, code: int, gap_end: int, last: bool, out: Any, at: int, end: int,
+    whitespace: bool, stage: Any, classes: Any,
+) -> int:  # fmt: skip
+    """Return where the replacement of data[start:stop] at out[at] ends, or -1. The source goes on with data[stop:gap_end]."""
+    gap = gap_end - stop
+    if code == MASKED_OOV or code == MASKED_NUMBER:
+        return at + 5 if at + 5 <= end and out[at] == 91 and out[at + 4] == 93 else -1
+    if code == RANDOM_NUMBER:
+        return at + (stop - start) if at + (stop - start) <= end else -1
+    best = np.int64(-1)
+    if whitespace:
+        q = at
+        while q < end:
+            point, length = decode(out, q, end)
+            if point < 0 or classes[cell(point, stage)] == SPACE:
+                break
+            q += length
+        best = q
+    else:
+        point, length = decode(out, at, end) if at < end else (np.int64(-1), np.int64(1))
+        if point < 0 or classes[cell(point, stage)] != LETTER:
+            return -1
+        best = scan_word(out, at, end, stage, classes)[0]
+    # The longest word whose continuation is the source's gap; shorter ones end before a joiner.
+    q = best
+    while q > at:
+        fits = q + gap <= end and _equal(data, stop, out, q, gap) and (not last or q + gap == end)
+        if fits:
+            return q
+        q -= 1
+        while q > at:
+            point, length = decode(out, q, end)
+            if point >= 0:
+                kind = classes[cell(point, stage)]
+                if whitespace or kind == APOSTROPHE or kind == HYPHEN:
+                    break
+            q -= 1
+    return -1
+
+
+@compiled
+def _align(
+    data: Any, bounds: Any, tokens: Any, n: int, out: Any, out_bounds: Any, whitespace: bool, k0: int, k1: int,
+    stage: Any, classes: Any, lower: Any, groups: Any, replacements: Any, rows: Any, fits: Any,
+) -> int:  # fmt: skip
+    """Fill keyed hashes of each token and of its replacement; return how many were paired."""
+    t, paired = 0, 0
+    form = np.empty(4096, np.uint8)
+    for row in range(bounds.shape[0] - 1):
+        position, end = bounds[row], bounds[row + 1]
+        at, out_end = out_bounds[row], out_bounds[row + 1]
+        good = True
+        first = paired
+        while t < n and (tokens[t, 3] & 0xFFFFFFFF) == row:
+            start, stop, code = tokens[t, 0], tokens[t, 1], tokens[t, 2]
+            last = t + 1 == n or (tokens[t + 1, 3] & 0xFFFFFFFF) != row
+            gap_end = end if last else tokens[t + 1, 0]
+            t += 1
+            if not good:
+                continue
+            gap = start - position
+            good = at + gap <= out_end and _equal(data, position, out, at, gap)
+            if not good:
+                continue
+            at += gap
+            stops = _place_end(data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes)
+            if stops < 0:
+                good = False
+                continue
+            size = 4 * (max(stop - start, stops - at) + 4)
+            if form.shape[0] < size:
+                form = np.empty(size, np.uint8)
+            length = lower_into(data, start, stop, form, stage, lower)
+            a, b = hash_bytes(form, 0, length, k0, k1)
+            groups[paired, 0], groups[paired, 1] = a, b
+            length = lower_into(out, at, stops, form, stage, lower)
+            a, b = hash_bytes(form, 0, length, k0, k1)
+            replacements[paired] = a ^ b
+            rows[paired] = row
+            paired += 1
+            at = stops
+            position = stop
+        if good:
+            good = out_end - at == end - position and _equal(data, position, out, at, end - position)
+        if not good:
+            paired = first
+        fits[row] = good
+    return paired
+
+
+def align(
+    engine: Engine, source: pa.Array, output: pa.Array, keys: tuple[np.uint64, np.uint64]
+) -> tuple[U64, U64, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Pair the listed tokens of `source` with what stands for them in `output`.
+
+    Args:
+        engine: whose tokenizer, table and policy made the output.
+        source: string [rows], its gaps and kept words already in the form that the output has.
+        output: string [rows].
+        keys: of the hashes.
+
+    Returns:
+        (hash of each token's look-up form uint64[n, 2], hash of its replacement uint64[n], its row int64[n], and
+        bool[rows]: the row fits its source).
+    """
+    data, bounds = padded(source)
+    out, out_bounds = padded(output)
+    chars = tables()
+    room = int(bounds[-1]) + 1
+    counts = np.zeros((len(source), 9), np.int32)
+    options = engine.options(keys)
+    lookup = engine.lookup
+    work = (
+        np.empty((room, 4), np.int64), np.empty((room, 2), np.uint64), np.empty((room, 2), np.uint64),
+        np.zeros((2, 4096), np.uint8),
+    )  # fmt: skip
+    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
+    whitespace = engine.policy.tokenizer == "whitespace"
+    cut = cut_whitespace if whitespace else cut_words
+    n = cut(data, bounds, 0, len(source), lookup, letters, counts, options, work)
+    n = look_up(data, bounds, n, lookup, counts, options, work)
+    groups, replacements = np.empty((n, 2), np.uint64), np.empty(n, np.uint64)
+    rows, fits = np.empty(n, np.int64), np.zeros(len(source), np.bool_)
+    paired = _align(
+        data, bounds, work[0], n, out, out_bounds, whitespace, keys[0], keys[1], chars.stage, chars.classes, chars.lower,
+        groups, replacements, rows, fits,
+    )  # fmt: skip
+    return groups[:paired], replacements[:paired], rows[:paired], fits
