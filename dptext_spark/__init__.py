@@ -1,0 +1,68 @@
+"""Differentially private word replacement for tables of private text, on Spark and Delta Lake.
+
+What stands in `__all__` is the public surface; the job on Spark is `from dptext_spark import spark`. Names
+are looked up when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dptext_spark.draws import RunKey
+    from dptext_spark.errors import CountsDisagree, DataError, DPTextError, RunError, SettingsError
+    from dptext_spark.guarantee import Guarantee
+    from dptext_spark.lexicon.lexicon import Lexicon
+    from dptext_spark.mechanisms import MECHANISMS, CusText
+    from dptext_spark.privatizer import Counters, Privatizer
+    from dptext_spark.text.policy import Policy
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CountsDisagree": "dptext_spark.errors",
+    "Counters": "dptext_spark.privatizer",
+    "CusText": "dptext_spark.mechanisms",
+    "DPTextError": "dptext_spark.errors",
+    "DataError": "dptext_spark.errors",
+    "Guarantee": "dptext_spark.guarantee",
+    "Lexicon": "dptext_spark.lexicon.lexicon",
+    "MECHANISMS": "dptext_spark.mechanisms",
+    "Policy": "dptext_spark.text.policy",
+    "Privatizer": "dptext_spark.privatizer",
+    "RunError": "dptext_spark.errors",
+    "RunKey": "dptext_spark.draws",
+    "SettingsError": "dptext_spark.errors",
+}
+
+__all__ = [
+    "MECHANISMS",
+    "Counters",
+    "CountsDisagree",
+    "CusText",
+    "DPTextError",
+    "DataError",
+    "Guarantee",
+    "Lexicon",
+    "Policy",
+    "Privatizer",
+    "RunError",
+    "RunKey",
+    "SettingsError",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dptext_spark' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted({*globals(), *__all__})

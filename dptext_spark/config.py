@@ -1,0 +1,188 @@
+"""The settings of a run, validated in one place before a byte is read.
+
+The sections `mechanism` and `policy` are the dataclasses themselves: their fields, choices and ranges are not
+repeated here. :class:`ModelConfig` is what a privatizer is made of; :class:`RunConfig` adds what is read and
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, InstanceOf, ValidationError, model_validator
+
+from dptext_spark.draws import RunKey
+from dptext_spark.mechanisms import Mechanism
+from dptext_spark.settings.file import SECRET, override, read_settings
+from dptext_spark.settings.locations import holds_credentials, inside, same_path, same_table
+from dptext_spark.settings.problems import as_settings_error, problem
+from dptext_spark.settings.sections import Audit, Input, Key, LexiconSource, Name, Output, Run, Section
+from dptext_spark.settings.values import mechanism_of, policy_of, section_of
+from dptext_spark.text.policy import Policy
+
+Self = TypeVar("Self", bound="ModelConfig")
+
+
+class ModelConfig(Section):
+    """What a privatizer is made of: lexicon, mechanism, policy, level of consistency."""
+
+    consistency: Literal["token", "record", "dataset"] = "token"
+    lexicon: Annotated[LexiconSource, BeforeValidator(section_of)] = LexiconSource()
+    mechanism: Annotated[InstanceOf[Mechanism], BeforeValidator(mechanism_of)] = Field(
+        default_factory=lambda: mechanism_of(None)
+    )
+    policy: Annotated[InstanceOf[Policy], BeforeValidator(policy_of)] = Policy()
+    run: Annotated[Run, BeforeValidator(section_of)] = Run()
+    key: Annotated[Key, BeforeValidator(section_of)] = Key()
+
+    @classmethod
+    def of(cls: type[Self], settings: Mapping[str, Any]) -> Self:
+        """Validate a dictionary of settings.
+
+        Raises:
+            SettingsError: names every setting that is not right, what was given and what is valid.
+        """
+        try:
+            return cls.model_validate(dict(settings))
+        except ValidationError as error:
+            raise as_settings_error(error, cls) from None
+
+    @classmethod
+    def load(cls: type[Self], path: str | Path | None = None, overrides: Iterable[str] = ()) -> Self:
+        """Read a YAML file (None: no file), apply `a.b=value` overrides, and validate.
+
+        Raises:
+            SettingsError: see :meth:`of` and :mod:`dptext_spark.settings.file`.
+        """
+        return cls.of(override({} if path is None else read_settings(path), overrides))
+
+    def policy_object(self) -> Policy:
+        """Return the policy."""
+        return self.policy
+
+    def run_key(self) -> RunKey:
+        """Return the key of the file, or a new one from the operating system.
+
+        Raises:
+            SettingsError: the key file cannot be read, is too short, or others may read it.
+        """
+        return RunKey.generate() if self.key.file is None else RunKey.from_file(self.key.file)
+
+    def spec(self) -> dict[str, Any]:
+        """Return what an artifact is made from, JSON-able."""
+        values = self.as_dict()
+        return {name: values[name] for name in ("lexicon", "mechanism", "policy", "consistency")}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all settings with their defaults, JSON-able, without secrets."""
+        values = self.model_dump(mode="json", exclude={"mechanism", "policy"})
+        values["mechanism"] = {"name": self.mechanism.name, **asdict(self.mechanism)}  # type: ignore[call-overload]
+        words = self.policy.stop_word_list
+        values["policy"] = asdict(self.policy) | {"stop_word_list": words if words is None else list(words)}
+        return values
+
+
+class RunConfig(ModelConfig):
+    """Everything that a run reads, does and writes."""
+
+    input: Input
+    columns: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
+    row_key: Name | None = None
+    record_key: Name | None = None
+    output: Output
+    audit: Annotated[Audit, BeforeValidator(section_of)] = Audit()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> RunConfig:
+        found = [*_about_columns(self), *_about_places(self)]
+        if found:
+            raise problem("\n".join(found))
+        return self
+
+    @property
+    def shareable(self) -> str | None:
+        """The folder of the audit tables that may be shared; None where only a catalog name is known."""
+        return self._audit_folder("shareable")
+
+    @property
+    def restricted(self) -> str | None:
+        """The folder of the audit tables that depend on the private text; None as above."""
+        return self._audit_folder("restricted")
+
+    def _audit_folder(self, name: str) -> str | None:
+        named: str | None = getattr(self.audit, name)
+        if named is not None or self.output.path is None:
+            return named
+        return f"{self.output.path.rstrip('/')}_audit/{name}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all settings with their defaults, JSON-able, without secrets."""
+        values = super().as_dict()
+        options = values["input"]["options"]
+        values["input"]["options"] = {
+            name: "(hidden)" if SECRET.search(name) else value for name, value in options.items()
+        }
+        order = ("input", "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy")
+        return {name: values[name] for name in (*order, "output", "key", "run", "audit")}
+
+
+def _about_columns(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with the columns; Spark does not tell upper from lower case in their names."""
+    lowered = [column.lower() for column in config.columns]
+    for position, column in enumerate(config.columns):
+        if column.lower() in lowered[:position]:
+            yield f"columns: {column!r} is named twice."
+    for name in ("row_key", "record_key"):
+        key = getattr(config, name)
+        if key is not None and key.lower() in lowered:
+            yield (
+                f"{name}: {key!r} is a text column to sanitize; valid: another column, for a key stays in "
+                "clear."
+            )
+    others = config.output.other_columns
+    for column in others if isinstance(others, tuple) else ():
+        if column.lower() in lowered:
+            yield f"output.other_columns: {column!r} is one of `columns`, which are in the output anyway."
+    if config.input.format == "text" and config.input.path is not None and config.columns != ("value",):
+        yield f"columns: {list(config.columns)} given; valid: [value], the one column of format text."
+
+
+def _about_places(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with where things are read and written."""
+    source, target = config.input, config.output
+    if source.table and target.table and same_table(source.table, target.table):
+        yield f"output.table: {target.table!r} is the input; valid: another table."
+    places = {
+        "input.path": source.path,
+        "output.path": target.path,
+        "audit.shareable": config.audit.shareable,
+        "audit.restricted": config.audit.restricted,
+    }
+    for name, path in {**places, "lexicon.source": config.lexicon.source}.items():
+        if path is not None and holds_credentials(path):
+            yield (
+                f"{name}: holds a password or a signature; valid: a path without; use your platform's "
+                "credentials."
+            )
+    known = [(name, path) for name, path in places.items() if path is not None]
+    for position, (name, path) in enumerate(known):
+        for other, against in known[:position]:
+            if same_path(path, against):
+                said = "the input" if other == "input.path" else other
+                yield f"{name}: {path!r} is {said}; valid: another place."
+            elif inside(path, against) or inside(against, path):
+                yield f"{name}: {path!r} and {other} {against!r} lie inside each other; valid: places apart."
+
+
+def load_model(path: str | Path | None = None, overrides: Iterable[str] = ()) -> ModelConfig:
+    """Read what a privatizer is made of, from a file of a whole run or of these sections only.
+
+    Raises:
+        SettingsError: as :meth:`ModelConfig.load`.
+    """
+    settings = override({} if path is None else read_settings(path), overrides)
+    whole = any(name in settings for name in ("input", "columns", "output"))
+    return RunConfig.of(settings) if whole else ModelConfig.of(settings)

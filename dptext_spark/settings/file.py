@@ -1,0 +1,154 @@
+"""Read settings: one strict YAML file and `a.b=value` overrides, merged into a plain dictionary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dptext_spark.errors import SettingsError
+
+# Options of a reader or writer whose names say that they hold a secret.
+SECRET = re.compile(
+    r"(?i)pass(word|wd|phrase)?$|secret|token|credential|signature|(private|access|account).?key|sas(\.|$)"
+)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's core schema: only true and false are booleans, 1e3 is a number, a date is text; no key twice."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping; refuse keys that are no text or stand twice."""
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            where = f"line {key_node.start_mark.line + 1}"
+            if not isinstance(key, str):
+                raise SettingsError(f"{where}: the name of a setting must be text, {key!r} given.")
+            if key in seen:
+                raise SettingsError(f"{where}: {key!r} stands there twice; keep one.")
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _integer(loader: Any, node: Any) -> int:
+    return int(loader.construct_scalar(node))
+
+
+def _float(loader: Any, node: Any) -> float:
+    return float(loader.construct_scalar(node).replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_TAG = "tag:yaml.org,2002:"
+_CORE = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": (r"[-+]?[0-9]+", list("-+0123456789")),
+    "float": (
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan",
+        list("-+.0123456789"),
+    ),
+}
+for _name, (_pattern, _first) in _CORE.items():
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), _first)
+_Loader.add_constructor(_TAG + "int", _integer)
+_Loader.add_constructor(_TAG + "float", _float)
+
+
+def _parse(text: str) -> Any:
+    return yaml.load(text, Loader=_Loader)
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """Read a YAML file that holds one mapping.
+
+    Raises:
+        SettingsError: the file is missing, unreadable, no YAML, no mapping, or names a setting twice.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SettingsError(f"settings: {str(path)!r} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"settings: {str(path)!r} is no UTF-8 text.") from None
+    try:
+        found = _parse(text)
+    except SettingsError as error:
+        raise SettingsError(f"settings: {str(path)!r}, {error}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise SettingsError(f"settings: {str(path)!r}{where}: no valid YAML ({error.problem}).") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise SettingsError(f"settings: {str(path)!r} is no valid YAML ({type(error).__name__}).") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise SettingsError(
+            f"settings: {str(path)!r} holds a {type(found).__name__}; valid: a mapping with sections such as "
+            "`input:`, `columns:` and `output:`."
+        )
+    return found
+
+
+def override(settings: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """Return `settings` with `a.b=value` applied; later ones win.
+
+    A value is a YAML scalar or list; anything else is taken as text. An empty value is null.
+
+    Raises:
+        SettingsError: no `=`, an empty name, a path through something that is no section, or a secret.
+    """
+    merged = _copy(settings)
+    for item in overrides:
+        name, equals, text = item.partition("=")
+        names = name.strip().split(".")
+        if not equals or not all(names):
+            shown = repr(name.strip()) if equals else "something without '='"
+            raise SettingsError(f"--set: {shown} given; valid: a.b=value, such as mechanism.epsilon=2.")
+        _refuse_secret(names)
+        section = merged
+        for depth, part in enumerate(names[:-1], start=1):
+            inner = section.get(part)
+            if inner is None:
+                inner = section[part] = {}
+            if not isinstance(inner, dict):
+                above = ".".join(names[:depth])
+                raise SettingsError(f"--set {'.'.join(names)}: {above!r} is a value, not a section.")
+            section = inner
+        section[names[-1]] = _value(text)
+    return merged
+
+
+def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _copy(value) if isinstance(value, dict) else value for name, value in settings.items()}
+
+
+def _refuse_secret(names: list[str]) -> None:
+    """Refuse what may be a secret: command lines end up in process lists and shell histories."""
+    if names[0] == "key":
+        raise SettingsError(
+            "--set key.*: nothing about the key is set on the command line, which process lists and shell "
+            "histories "
+            "show; name the key file in the YAML file."
+        )
+    if names[:2] in (["input", "options"], ["output", "options"]) and SECRET.search(".".join(names[2:])):
+        raise SettingsError(
+            f"--set {'.'.join(names)}: looks like a secret, which process lists and shell histories would "
+            "show; "
+            "use your platform's credentials, or the YAML file."
+        )
+
+
+def _value(text: str) -> Any:
+    """Parse the right side of an override."""
+    try:
+        value = _parse(text)
+    except (yaml.YAMLError, SettingsError, ValueError, RecursionError):
+        return text.strip()
+    return text.strip() if isinstance(value, dict) else value

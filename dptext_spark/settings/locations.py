@@ -1,0 +1,55 @@
+"""Say whether two places of data are the same, or one lies inside the other, without looking at them."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+
+TABLE = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,2}")
+_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*):(//)?")
+_SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
+_CREDENTIALS = re.compile(r"^[a-zA-Z0-9+.-]+://[^/@:]+:[^/@]*@|[?&](sig|X-Amz-Signature)=")
+
+
+def holds_credentials(path: str) -> bool:
+    """Whether a path carries a password or a signature."""
+    return bool(_CREDENTIALS.search(path))
+
+
+def normal_path(path: str) -> str:
+    """Return one spelling for each place: absolute, without `file:`, `.`, `..`, doubled or trailing slashes.
+
+    Local symbolic links are followed. Schemes that name the same store are one.
+    """
+    match = _SCHEME.match(path)
+    scheme = match.group(1).lower() if match else "file"
+    if match is None or scheme == "file":
+        local = path[match.end() :] if match else path
+        return os.path.realpath(posixpath.normpath("/" + local.lstrip("/")) if match else local)
+    if scheme == "dbfs":
+        return "dbfs:" + posixpath.normpath("/" + path[match.end() :].lstrip("/"))
+    authority, _, rest = path[match.end() :].partition("/")
+    below = posixpath.normpath("/" + rest.lstrip("/"))
+    return f"{_SAME_STORE.get(scheme, scheme)}://{authority.lower()}{below}"
+
+
+def same_path(one: str, other: str) -> bool:
+    """Whether two paths are the same place."""
+    return normal_path(one) == normal_path(other)
+
+
+def inside(inner: str, outer: str) -> bool:
+    """Whether the path `inner` lies below the path `outer`."""
+    return normal_path(inner).startswith(normal_path(outer).rstrip("/") + "/")
+
+
+def normal_table(table: str) -> str:
+    """Return catalog.schema.table in lower case, without backticks, with Spark's defaults filled in."""
+    parts = [part.strip("`").lower() for part in re.findall(r"`[^`]+`|\w+", table)]
+    return ".".join([*("spark_catalog", "default")[: 3 - len(parts)], *parts])
+
+
+def same_table(one: str, other: str) -> bool:
+    """Whether two catalog names are the same table, as far as the names tell."""
+    return normal_table(one) == normal_table(other)

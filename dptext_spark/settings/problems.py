@@ -1,0 +1,91 @@
+"""Turn validation errors into messages that name the field, what was given and the valid choices."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from dptext_spark.errors import SettingsError, did_you_mean
+
+# What is needed, by pydantic's name of the error.
+_NEEDED = {
+    "bool_type": "true or false",
+    "dict_type": "a section (a mapping)",
+    "int_type": "an integer",
+    "model_attributes_type": "a section (a mapping)",
+    "model_type": "a section (a mapping)",
+    "string_too_short": "a text that is not empty",
+    "string_type": "a text",
+    "too_short": "a list that is not empty",
+    "tuple_type": "a list",
+}
+_HIDDEN = re.compile(r"^(key|input\.options)(\.|$)")
+
+
+def problem(message: str) -> PydanticCustomError:
+    """Return an error for a validator to raise; `message` names the field already."""
+    return PydanticCustomError("settings", "{message}", {"message": message})
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it, cut to 80 characters."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def as_settings_error(error: ValidationError, model: type[BaseModel]) -> SettingsError:
+    """Return one error for all that is wrong."""
+    problems = error.errors(include_url=False)
+    # A list with a wrong entry is also reported as too short, for the entry does not count.
+    problems = [found for found in problems if found["type"] != "too_short" or not found["input"]]
+    lines = [line for found in problems for line in _message(found, model).split("\n")]
+    lines = list(dict.fromkeys(lines))
+    if len(lines) == 1:
+        return SettingsError(lines[0])
+    return SettingsError(f"{len(lines)} settings are not right:\n" + "\n".join(f"  {line}" for line in lines))
+
+
+def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
+    kind = found["type"]
+    context: dict[str, Any] = found.get("ctx", {})
+    if kind == "settings":
+        return str(context["message"])
+    path = [part for part in found["loc"] if not str(part).startswith(("literal[", "tuple[", "function-"))]
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    if kind == "missing":
+        return f"{field}: missing; it has no default.{_example(field)}"
+    if kind == "extra_forbidden":
+        names = _fields(model, [str(part) for part in path[:-1]])
+        return f"{field}: no such setting; valid here: {', '.join(names)}.{did_you_mean(path[-1], names)}"
+    given = "a value that is not shown" if _HIDDEN.search(field) else shown(found["input"])
+    if kind == "literal_error":
+        choices = re.findall(r"'([^']*)'", context["expected"])
+        return f"{field}: {given} given; valid: {', '.join(choices)}.{did_you_mean(found['input'], choices)}"
+    if kind == "greater_than_equal":
+        return f"{field}: {given} given; valid: an integer of {context['ge']} or more."
+    if kind == "string_pattern_mismatch":
+        return f"{field}: {given} given; valid: 1 to 128 letters, digits, dots, dashes and underscores."
+    needed = _NEEDED.get(kind)
+    return f"{field}: {given} given; {f'valid: {needed}' if needed else found['msg']}."
+
+
+def _example(field: str) -> str:
+    examples = {
+        "input": " For example `input: {path: tickets, format: delta}`.",
+        "columns": " For example `columns: [body]`.",
+        "output": " For example `output: {path: tickets_sanitized}`.",
+    }
+    return examples.get(field, "")
+
+
+def _fields(model: type[BaseModel], path: list[str]) -> list[str]:
+    """Return the names that are valid in the section at `path`."""
+    for part in path:
+        inner = model.model_fields[part].annotation
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            break
+        model = inner
+    return list(model.model_fields)

@@ -1,0 +1,106 @@
+"""The sections of the settings, each as strict about types and names as the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dptext_spark.settings.problems import problem
+from dptext_spark.settings.values import (
+    options_of,
+    other_columns_of,
+    predicate_of,
+    require_one,
+    rows_of,
+    table_of,
+)
+
+Name = Annotated[str, Field(min_length=1)]
+Place = Annotated[str, Field(min_length=1)]
+Table = Annotated[str, BeforeValidator(table_of)]
+
+
+class Section(BaseModel):
+    """A part of the settings: frozen, no unknown names, no type but the right one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+
+
+class Input(Section):
+    """What is read: a path or a catalog name."""
+
+    path: Place | None = None
+    table: Table | None = None
+    format: Literal["delta", "parquet", "csv", "tsv", "json", "text"] = "delta"
+    options: Annotated[dict[str, str], BeforeValidator(options_of)] = {}
+    where: Annotated[str | None, BeforeValidator(predicate_of)] = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Input:
+        require_one("input", self.path, self.table)
+        return self
+
+
+class LexiconSource(Section):
+    """The words: the packaged lexicon, a saved folder, or a file of word vectors to read."""
+
+    source: Place = "default"
+    format: Literal["auto", "glove", "word2vec", "word2vec-binary", "fasttext", "npz", "parquet"] = "auto"
+    limit: Annotated[int, Field(ge=2)] | None = None
+    vocabulary: Place | None = None
+
+    @model_validator(mode="after")
+    def _only_for_files(self) -> LexiconSource:
+        given = [name for name in ("limit", "vocabulary") if getattr(self, name) is not None]
+        if given and (self.source == "default" or Path(self.source).is_dir()):
+            raise problem(
+                f"lexicon.{given[0]}: cuts a file while it is read, but lexicon.source {self.source!r} is "
+                "no file; "
+                "valid there: null."
+            )
+        return self
+
+
+class Output(Section):
+    """What is written: always Delta, to a path or a catalog name."""
+
+    path: Place | None = None
+    table: Table | None = None
+    mode: Literal["error", "append", "overwrite"] = "error"
+    other_columns: Annotated[
+        Literal["keep", "drop"] | tuple[str, ...], BeforeValidator(other_columns_of)
+    ] = "keep"
+    overwrite_raw: bool = False
+    fresh_noise: Literal["refuse", "accept"] = "refuse"
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Output:
+        require_one("output", self.path, self.table)
+        return self
+
+
+class Key(Section):
+    """Where the run key comes from: a file, or 32 bytes from the operating system for this run only."""
+
+    file: Place | None = None
+
+
+class Run(Section):
+    """How the job runs."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")] | None = None
+    artifact: Place | None = None
+    ship: Literal["artifact", "path"] = "artifact"
+    udf: Literal["auto", "arrow", "pandas"] = "auto"
+    batch_rows: Annotated[Literal["auto"] | int, BeforeValidator(rows_of)] = "auto"
+    second_release: Literal["refuse", "accept"] = "refuse"
+
+
+class Audit(Section):
+    """Where the audit tables go, and how many scopes the consistency audit looks at (0: none)."""
+
+    shareable: Place | None = None
+    restricted: Place | None = None
+    consistency_scopes: Annotated[int, Field(ge=0)] = 1000

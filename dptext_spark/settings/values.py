@@ -1,0 +1,184 @@
+"""Values that need more than a type: dataclass sections, reader options, predicates, lists or words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from dptext_spark.errors import SettingsError, did_you_mean, require_choice
+from dptext_spark.mechanisms import MECHANISMS, Mechanism
+from dptext_spark.settings.locations import TABLE
+from dptext_spark.settings.problems import problem, shown
+from dptext_spark.text.policy import Policy
+
+# The run sets these itself, so that no malformed line and no guessed type can end in an error message.
+RESERVED_OPTIONS = (
+    *("mode", "inferschema", "primitivesasstring", "columnnameofcorruptrecord"),
+    *("versionasof", "timestampasof"),
+)
+
+# A predicate must choose the same rows whenever it is evaluated. Refused as function calls:
+NOT_DETERMINISTIC = (
+    *("rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id"),
+    *("spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"),
+    *("now", "curdate", "current_date", "current_time", "current_timestamp", "localtimestamp"),
+    *("unix_timestamp", "current_timezone"),
+    *("current_user", "session_user", "user", "current_catalog", "current_database", "current_schema"),
+    *("reflect", "java_method", "try_reflect", "ai_query", "http_request"),
+)
+# ... and without parentheses, as SQL writes them:
+NOT_DETERMINISTIC_WORDS = (
+    *("current_date", "current_time", "current_timestamp", "localtimestamp"),
+    *("current_user", "session_user"),
+)
+_QUOTED = re.compile(
+    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL
+)
+
+
+def _safely(build: Callable[[], Any]) -> Any:
+    """Turn the error of a dataclass into one that is listed with the others."""
+    try:
+        return build()
+    except SettingsError as error:
+        raise problem(str(error)) from None
+
+
+def section_of(value: object) -> object:
+    """Let a section that stands there empty have its defaults."""
+    return {} if value is None else value
+
+
+def _mapping(field: str, value: object) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise problem(f"{field}: {shown(value)} given; valid: a section (a mapping).")
+    return dict(value)
+
+
+def mechanism_of(value: object) -> Mechanism:
+    """Build the mechanism: `name`, and the fields of its dataclass, which knows their ranges."""
+    if isinstance(value, Mechanism):
+        return value
+    given = _mapping("mechanism", value)
+    name = given.pop("name", next(iter(MECHANISMS)))
+    _safely(lambda: require_choice("mechanism.name", name, MECHANISMS))
+    kind = MECHANISMS[name]
+    return _build("mechanism", kind, given, also=("name",))  # type: ignore[no-any-return]
+
+
+def policy_of(value: object) -> Policy:
+    """Build the policy; its stop-word list may be the path of a text file: a word a line, `#` comments."""
+    if isinstance(value, Policy):
+        return value
+    given = _mapping("policy", value)
+    words = given.get("stop_word_list")
+    if isinstance(words, str):
+        given["stop_word_list"] = _safely(lambda: _read_words(words))
+    elif isinstance(words, list):
+        given["stop_word_list"] = tuple(words)
+    elif words is not None:
+        raise problem(
+            f"policy.stop_word_list: {shown(words)} given; valid: null (the packaged list), a list, or the "
+            "path of "
+            "a text file."
+        )
+    return _build("policy", Policy, given)  # type: ignore[no-any-return]
+
+
+def _build(field: str, kind: type[Any], given: dict[str, Any], also: tuple[str, ...] = ()) -> Any:
+    names = [*also, *(entry.name for entry in fields(kind))]
+    for name in given:
+        if name not in names:
+            raise problem(
+                f"{field}.{name}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
+            )
+    return _safely(lambda: kind(**given))
+
+
+def _read_words(path: str) -> tuple[str, ...]:
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SettingsError(f"policy.stop_word_list: {path!r} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"policy.stop_word_list: {path!r} is no UTF-8 text.") from None
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def options_of(value: object) -> dict[str, str]:
+    """Return reader options as texts, as Spark takes them."""
+    given = _mapping("input.options", value)
+    for name, option in given.items():
+        if not isinstance(option, str | int | float | bool):
+            kind = type(option).__name__
+            raise problem(f"input.options.{name}: a {kind} given; valid: a text, a number, true or false.")
+        if name.lower() in RESERVED_OPTIONS:
+            raise problem(f"input.options.{name}: the run sets this option itself; leave it out.")
+    texts = {name: str(option) for name, option in given.items()}
+    return {name: text.lower() if isinstance(given[name], bool) else text for name, text in texts.items()}
+
+
+def predicate_of(value: object) -> object:
+    """Refuse predicates that could choose other rows the next time."""
+    if not isinstance(value, str):
+        return value
+    if not value.strip():
+        raise problem("input.where: an empty text given; valid: null, or a predicate such as lang = 'en'.")
+    bare = _QUOTED.sub(" ", value).lower()
+    if ";" in bare or re.search(r"\bselect\b", bare):
+        raise problem(
+            "input.where: a statement or a subquery given; valid: a predicate over the input's columns."
+        )
+    called = set(re.findall(r"\b(\w+)\s*\(", bare)) & set(NOT_DETERMINISTIC)
+    called |= set(re.findall(r"\w+", bare)) & set(NOT_DETERMINISTIC_WORDS)
+    if called:
+        raise problem(
+            f"input.where: uses {', '.join(sorted(called))}, which can choose other rows the next time; "
+            "valid: a "
+            "predicate over the input's columns that always chooses the same rows."
+        )
+    return value
+
+
+def table_of(value: object) -> object:
+    """Check the form of a catalog name."""
+    if isinstance(value, str):
+        if re.match(r"(?i)(delta|parquet|csv|json|text)\.`", value):
+            raise problem(f"table: {shown(value)} given; valid: a catalog name; set `path` for a path.")
+        if not TABLE.fullmatch(value):
+            raise problem(
+                f"table: {shown(value)} given; valid: catalog.schema.table, unusual names in back-ticks."
+            )
+    return value
+
+
+def rows_of(value: object) -> object:
+    """Check a batch size."""
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise problem(f"run.batch_rows: {shown(value)} given; valid: auto, or an integer of 1 or more.")
+
+
+def other_columns_of(value: object) -> object:
+    """Check which other columns go along."""
+    if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):
+        lowered = [name.lower() for name in value]
+        if len(set(lowered)) < len(lowered):
+            raise problem("output.other_columns: a column is named twice.")
+        return tuple(value)
+    if value in ("keep", "drop"):
+        return value
+    raise problem(f"output.other_columns: {shown(value)} given; valid: keep, drop, or a list of columns.")
+
+
+def require_one(section: str, path: object, table: object) -> None:
+    """Refuse a place that is named twice or not at all."""
+    if (path is None) == (table is None):
+        given = "neither" if path is None else "both"
+        raise problem(f"{section}: {given} of path and table given; valid: exactly one.")
