@@ -41,7 +41,7 @@ test: $(VENV)/.installed  ## run every test
 
 lint: $(VENV)/.installed  ## check style and types
 	@$(VENV)/bin/python -m ruff check .
-	@$(VENV)/bin/python -m mypy
+	@$(VENV)/bin/python -m mypy dptext_spark $(wildcard jobs)
 
 bench: $(VENV)/.installed  ## measure every figure that the README names, into benchmarks/
 	@$(VENV)/bin/python -m benchmarks

@@ -20,7 +20,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 # For a longer search by hand: DPTEXT_HYPOTHESIS=search.
-settings.register_profile("search", parent=settings.get_profile("fixed"), derandomize=False, max_examples=2000)
+fixed = settings.get_profile("fixed")
+settings.register_profile("search", parent=fixed, derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("DPTEXT_HYPOTHESIS", "fixed"))
 
 
@@ -30,5 +31,5 @@ def shared_data() -> Path:
     named = os.environ.get("DPTEXT_SHARED_DATA")
     folder = Path(named) if named else CHECKOUT.parent / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip(f"the real data sets are not here: {folder} is no folder (name one by DPTEXT_SHARED_DATA)")
+        pytest.skip(f"the real data sets are not here: {folder} is no folder; DPTEXT_SHARED_DATA names one")
     return folder

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -18,12 +23,23 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from dptext_spark.spark.session import spark_session
 
     folder = tmp_path_factory.mktemp("spark")
-    made = spark_session(
-        app_name="tests",
-        master="local[2]",
-        warehouse=folder / "warehouse",
-        settings={"spark.local.dir": str(folder / "local"), "spark.sql.shuffle.partitions": 2},
-    )
+    here = Path.cwd()
+    # Spark leaves folders where its JVM was started.
+    os.chdir(folder)
+    try:
+        made = spark_session(
+            app_name="tests",
+            master="local[2]",
+            warehouse=folder / "warehouse",
+            settings={
+                "spark.local.dir": str(folder / "local"),
+                "spark.sql.shuffle.partitions": 2,
+                # The package is importable in workers even where it is not installed.
+                "spark.executorEnv.PYTHONPATH": str(CHECKOUT),
+            },
+        )
+    finally:
+        os.chdir(here)
     yield made
     made.stop()
 
