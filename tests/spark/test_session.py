@@ -24,7 +24,8 @@ from dptext_spark.spark.session import local_settings, require_pyspark, spark_se
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # What Spark's launch scripts and its file system call; no java among them.
-TOOLS = ["bash", "sh", "env", "dirname", "basename", "cat", "uname", "id", "ps", "readlink", "ls", "chmod", "rm", "mkdir", "sed"]
+TOOLS = ("bash", "sh", "env", "dirname", "basename", "cat", "uname", "id", "ps", "readlink")
+TOOLS += ("ls", "chmod", "rm", "mkdir", "sed")
 
 
 def run_python(program: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,152 @@
+"""The order of the rooms: imports point down, pyspark has one door, and names say what a module is for."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PACKAGE = "dptext_spark"
+
+# The lower the number, the nearer the ground. What is not named here (settings, previews, reports) stands
+# between the heart and Spark, and may not be imported by the heart.
+LAYERS = {
+    "compiled": 0,
+    "draws": 0,
+    "errors": 0,
+    "guarantee": 0,
+    "lexicon": 1,
+    "mechanisms": 2,
+    "artifact": 3,
+    "privatizer": 3,
+    "text": 3,
+    "audit": 4,
+    "spark": 6,
+    "cli": 7,
+}
+SPARK_LAYER = LAYERS["spark"]
+BETWEEN = SPARK_LAYER - 1
+JOBS_LAYER = max(LAYERS.values()) + 1
+
+ENGINE = {"delta", "py4j", "pyspark"}
+NAMES_THAT_SAY_NOTHING = {"common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
+JOB_LINES = 30
+
+
+@dataclass(frozen=True)
+class Import:
+    """One module that a file imports, wherever in the file it does so."""
+
+    file: Path
+    line: int
+    module: str
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(CHECKOUT)}:{self.line} imports {self.module}"
+
+
+def files() -> list[Path]:
+    return sorted([*(CHECKOUT / PACKAGE).rglob("*.py"), *(CHECKOUT / "jobs").rglob("*.py")])
+
+
+def layer_of(file: Path) -> int:
+    top, *inside = file.relative_to(CHECKOUT).parts
+    if top == "jobs":
+        return JOBS_LAYER
+    return LAYERS.get(inside[0].removesuffix(".py"), BETWEEN)
+
+
+def exists(module: str) -> bool:
+    place = CHECKOUT.joinpath(*module.split("."))
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+def imports(file: Path, tree: ast.AST) -> Iterator[Import]:
+    """Every import, in functions and under TYPE_CHECKING too, and each module of ours that a string names."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (Import(file, node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(module=str(module), level=0, names=names):
+                for alias in names:
+                    inner = f"{module}.{alias.name}"
+                    ours = module.split(".")[0] == PACKAGE and exists(inner)
+                    yield Import(file, node.lineno, inner if ours else module)
+            case ast.ImportFrom():
+                yield Import(file, node.lineno, "." * node.level + (node.module or ""))
+            case ast.Constant(value=str(text)) if re.fullmatch(rf"{PACKAGE}(\.\w+)+", text) and exists(text):
+                yield Import(file, node.lineno, text)
+
+
+def parse(file: Path) -> list[Import]:
+    return list(imports(file, ast.parse(file.read_text(encoding="utf-8"), str(file))))
+
+
+ALL = [found for file in files() for found in parse(file)]
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(files()) > 10
+    assert any(found.module.startswith("pyspark") for found in ALL)
+
+
+def test_imports_point_down() -> None:
+    upward = [
+        str(found)
+        for found in ALL
+        if found.module.startswith(f"{PACKAGE}.")
+        and LAYERS.get(found.module.split(".")[1], BETWEEN) > layer_of(found.file)
+    ]
+    assert upward == []
+
+
+def test_the_package_root_is_not_imported_from_inside() -> None:
+    inside = [found for found in ALL if layer_of(found.file) < JOBS_LAYER]
+    assert [str(found) for found in inside if found.module == PACKAGE] == []
+
+
+def test_imports_are_absolute() -> None:
+    assert [str(found) for found in ALL if found.module.startswith(".")] == []
+
+
+def test_pyspark_is_behind_one_door() -> None:
+    outside = [
+        str(found)
+        for found in ALL
+        if found.module.split(".")[0] in ENGINE and layer_of(found.file) not in (SPARK_LAYER, JOBS_LAYER)
+    ]
+    assert outside == []
+
+
+def test_names_say_what_a_module_is_for() -> None:
+    named = [file.relative_to(CHECKOUT) for file in files()]
+    assert [place for place in named if NAMES_THAT_SAY_NOTHING & {*place.parts[:-1], place.stem}] == []
+
+
+def test_jobs_are_short() -> None:
+    jobs = [file for file in files() if layer_of(file) == JOBS_LAYER]
+    assert [file.name for file in jobs if len(file.read_text().splitlines()) > JOB_LINES] == []
+
+
+@pytest.mark.parametrize("statement", ["import dptext_spark", "from dptext_spark import *"])
+def test_the_core_imports_without_spark(statement: str) -> None:
+    program = f"import sys; sys.modules.update(dict.fromkeys({sorted(ENGINE)!r})); {statement}"
+    done = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_spark_says_what_is_missing() -> None:
+    program = (
+        "import sys; sys.modules['pyspark'] = None; from dptext_spark.errors import SettingsError\n"
+        "try:\n    from dptext_spark.spark import privatize\n"
+        "except SettingsError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True)
+    assert "pip install 'dptext-spark[spark]'" in done.stdout, done.stderr
