@@ -90,7 +90,7 @@ def _npz_blocks(
         )
         try:
             keys = keys_from(pa.array(words[start:stop]))
-        except (pa.ArrowException, UnicodeEncodeError) as reason:
+        except (pa.ArrowException, UnicodeError) as reason:
             raise DataError(
                 f"{path}: one of words {start:,} to {stop - 1:,} is no valid Unicode."
             ) from reason

@@ -29,6 +29,7 @@ DIGITS = 19  # as many as an unsigned 64-bit integer always holds
 NORMAL = 1.1754944e-38
 LARGE = 3.4028234e38
 MIDDLE = 0x10000000  # of the 29 bits that a float64 has and a float32 has not
+INFINITY = 0x7F800000  # as a bit pattern; those of the positive float32 ascend with them
 OVERFLOW = Fraction(2**128 - 2**103)  # from here on the nearest float32 is infinite
 
 
@@ -111,12 +112,11 @@ def exact_float32(field: bytes) -> np.float32 | None:
     exact = Fraction(text)
     if abs(exact) >= OVERFLOW:
         return np.float32(math.copysign(math.inf, wide))
-    middle = np.float32(min(max(wide, -LARGE), LARGE))
-    around = [middle, np.nextafter(middle, np.float32(np.inf)), np.nextafter(middle, np.float32(-np.inf))]
-    finite = [value for value in around if np.isfinite(value)]
+    guess = int(np.float32(min(abs(wide), LARGE)).view(np.uint32))
+    patterns = [bits for bits in (guess - 1, guess, guess + 1) if 0 <= bits < INFINITY]
 
-    def badness(value: np.float32) -> tuple[Fraction, int]:
-        return abs(Fraction(float(value)) - exact), int(value.view(np.uint32)) & 1
+    def badness(bits: int) -> tuple[Fraction, int]:
+        return abs(Fraction(float(np.uint32(bits).view(np.float32))) - abs(exact)), bits & 1
 
-    best: np.float32 = min(finite, key=badness)
-    return best
+    best = np.uint32(min(patterns, key=badness)).view(np.float32)
+    return np.float32(-best if wide < 0 else best)

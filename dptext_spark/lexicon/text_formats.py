@@ -2,8 +2,8 @@
 
 A line is a key and d numbers. The last d fields are the numbers and what stands before them is the key,
 which may so hold ASCII spaces itself (some keys of GloVe's Common Crawl do); but its last part must then
-not be a number, or the line has a number too many. One space at the end of a line and a carriage return are
-no part of it. Where there is no header, the key of the first line is one field, and gives d.
+be neither a number nor empty, or the line has a field too many. One space at the end of a line and a
+carriage return are no part of it. Where there is no header, the first line gives d: its key is one field.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _parse(data: Any, rows: Any, keys: Any, offsets: Any, doubts: Any) -> tuple[
             i += 1
         if spaces > dimensions:
             kind = scan_number(data, part, i - 1)[1]
-            if kind in (PLAIN, DOUBTFUL):
+            if kind in (PLAIN, DOUBTFUL) or part == i - 1:
                 return line, position, LONG, spaces + 1, doubtful
         for j in range(position, i - 1):
             keys[size] = data[j]

@@ -68,7 +68,7 @@ class Vocabulary:
                 array = array.combine_chunks()
             text = array.cast(pa.large_string())
             text.validate(full=True)
-        except (pa.ArrowException, TypeError, UnicodeEncodeError) as reason:
+        except (pa.ArrowException, TypeError, UnicodeError) as reason:
             raise DataError("vocabulary: words must be valid Unicode text.") from reason
         if text.null_count:
             raise DataError(f"vocabulary: {text.null_count:,} of {len(text):,} words are NULL.")

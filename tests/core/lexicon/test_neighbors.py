@@ -130,8 +130,8 @@ def test_the_answer_does_not_depend_on_blocks(metric: str, monkeypatch: pytest.M
     vectors[100:130] = vectors[7]
     everything = np.arange(300, dtype=np.int32)
     whole = nearest(vectors, everything, 10, metric)
-    monkeypatch.setattr(neighbors, "QUERY_ROWS", 7)
-    monkeypatch.setattr(neighbors, "BLOCK_VALUES", 64)
+    monkeypatch.setattr(neighbors, "QUERY_ROWS", 50)
+    monkeypatch.setattr(neighbors, "BLOCK_VALUES", 1024)
     parts = nearest(vectors, everything, 10, metric)
     np.testing.assert_array_equal(whole[0], parts[0])
     np.testing.assert_array_equal(whole[1], parts[1])

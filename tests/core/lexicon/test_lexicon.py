@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.lexicon import MANIFEST_FILE, VECTORS_FILE, Lexicon, _load
+from dptext_spark.lexicon.read_counts import ReadCounts
+from dptext_spark.lexicon.vocabulary import BYTES_FILE, OFFSETS_FILE, Vocabulary
+
+WORDS = ["one", "two", "three"]
+VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+
+def small(**changes: object) -> Lexicon:
+    settings: dict = {"vocabulary": Vocabulary.of(WORDS), "vectors": VECTORS, "name": "small", **changes}
+    return Lexicon(**settings)
+
+
+def test_what_it_says_of_itself() -> None:
+    lexicon = small()
+    assert len(lexicon) == 3
+    assert lexicon.dimensions == 2
+    assert lexicon.metric == "cosine"
+    assert repr(lexicon) == "Lexicon('small', 3 words, 2 dimensions, cosine)"
+
+
+def test_the_fingerprint_covers_words_vectors_and_metric_only() -> None:
+    one = small()
+    assert len(one.fingerprint) == 64
+    assert one.fingerprint == small(name="other", counts=ReadCounts(read=3, kept=3)).fingerprint
+    others = [
+        small(metric="euclidean"),
+        small(vocabulary=Vocabulary.of(["one", "two", "thre"])),
+        small(vocabulary=Vocabulary.of(["onet", "wo", "three"])),  # the same bytes, cut elsewhere
+        small(vectors=VECTORS + np.float32(1e-6)),
+        small(vectors=VECTORS[::-1].copy()),
+    ]
+    assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 6
+    assert dataclasses.replace(one, metric="euclidean").fingerprint == others[0].fingerprint
+
+
+def test_saved_and_opened(tmp_path: Path) -> None:
+    counts = ReadCounts(read=9, kept=3, duplicates=6)
+    lexicon = small(metric="euclidean", counts=counts)
+    lexicon.save(tmp_path / "a" / "lexicon")
+    for folder in (tmp_path / "a" / "lexicon", str(tmp_path / "a" / "lexicon")):
+        opened = Lexicon.open(folder)
+        assert isinstance(opened.vectors.base, np.memmap)
+        np.testing.assert_array_equal(opened.vectors, VECTORS)
+        assert opened.vocabulary.strings().to_pylist() == WORDS
+        assert (opened.metric, opened.name, opened.counts) == ("euclidean", "small", counts)
+        assert opened.fingerprint == lexicon.fingerprint
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["lexicon"]  # no draft is left behind
+
+
+def test_a_changed_metric_of_an_opened_lexicon_has_its_own_fingerprint(tmp_path: Path) -> None:
+    small().save(tmp_path / "lexicon")
+    opened = Lexicon.open(tmp_path / "lexicon")
+    changed = dataclasses.replace(opened, metric="euclidean")
+    assert changed.fingerprint == small(metric="euclidean").fingerprint != opened.fingerprint
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    small().save(tmp_path / "lexicon")
+    with pytest.raises(SettingsError, match="exists already"):
+        small().save(tmp_path / "lexicon")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(SettingsError, match="exists already"):
+        small().save(tmp_path / "file")
+    (tmp_path / "empty").mkdir()
+    small().save(tmp_path / "empty")
+    assert len(Lexicon.open(tmp_path / "empty")) == 3
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    small().save(tmp_path / "lexicon")
+    for name in (VECTORS_FILE, BYTES_FILE):
+        path = tmp_path / "lexicon" / name
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        with pytest.raises(DataError, match="fingerprint"):
+            Lexicon.open(tmp_path / "lexicon")
+        assert len(Lexicon.open(tmp_path / "lexicon", verify=False)) == 3
+        path.write_bytes(whole)
+    offsets = np.load(tmp_path / "lexicon" / OFFSETS_FILE)
+    offsets[1] += 1
+    np.save(tmp_path / "lexicon" / OFFSETS_FILE, offsets)
+    with pytest.raises(DataError, match="fingerprint"):
+        Lexicon.open(tmp_path / "lexicon")
+
+
+@pytest.mark.parametrize("name", [VECTORS_FILE, BYTES_FILE, OFFSETS_FILE, MANIFEST_FILE])
+def test_a_missing_or_truncated_file_is_refused(tmp_path: Path, name: str) -> None:
+    small().save(tmp_path / "lexicon")
+    path = tmp_path / "lexicon" / name
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(DataError, match=name):
+        Lexicon.open(tmp_path / "lexicon", verify=False)
+    path.unlink()
+    with pytest.raises(DataError, match=name):
+        Lexicon.open(tmp_path / "lexicon", verify=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "version 2"),
+        ({"format": "something"}, "something"),
+        ({"metric": None}, "metric"),
+        ({"name": ...}, "damaged"),
+        ({"fingerprint": ...}, "damaged"),
+        ({"counts": {"unheard": 1}}, "damaged"),
+        ({"format": ...}, "damaged"),
+    ],
+)
+def test_a_manifest_that_does_not_fit(tmp_path: Path, change: dict, message: str) -> None:
+    small().save(tmp_path / "lexicon")
+    path = tmp_path / "lexicon" / MANIFEST_FILE
+    manifest = json.loads(path.read_text()) | change
+    path.write_text(json.dumps({key: value for key, value in manifest.items() if value is not ...}))
+    with pytest.raises((DataError, SettingsError), match=message):
+        Lexicon.open(tmp_path / "lexicon")
+
+
+def test_no_lexicon_folder_at_all(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no lexicon folder"):
+        Lexicon.open(tmp_path / "nowhere")
+
+
+def test_vectors_kept_as_float16_are_widened(tmp_path: Path) -> None:
+    small().save(tmp_path / "lexicon")
+    np.save(tmp_path / "lexicon" / VECTORS_FILE, VECTORS.astype(np.float16))
+    opened = Lexicon.open(tmp_path / "lexicon")
+    assert opened.vectors.dtype == np.float32
+    np.testing.assert_array_equal(opened.vectors, VECTORS)
+
+
+def test_a_folder_inside_an_archive(tmp_path: Path) -> None:
+    small().save(tmp_path / "lexicon")
+    with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
+        for file in (tmp_path / "lexicon").iterdir():
+            archive.write(file, f"lexicon/{file.name}")
+    with zipfile.ZipFile(tmp_path / "package.zip") as archive:
+        inside = _load(zipfile.Path(archive, "lexicon/"), verify=True)
+    assert inside.fingerprint == small().fingerprint
+    assert inside.vocabulary.strings().to_pylist() == WORDS
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vectors": VECTORS.astype(np.float64)}, "float32"),
+        ({"vectors": VECTORS[0]}, "float32"),
+        ({"vectors": np.asfortranarray(VECTORS)}, "C order"),
+        ({"vectors": VECTORS[:2].copy()}, "3 words"),
+        ({"vectors": np.zeros((3, 0), np.float32)}, "3 words"),
+        ({"vectors": np.where(VECTORS == 3, np.float32(np.nan), VECTORS)}, "NaN"),
+        ({"vectors": np.where(VECTORS == 3, np.float32(-np.inf), VECTORS)}, "NaN or an infinity"),
+        ({"vectors": VECTORS[:1].copy(), "vocabulary": Vocabulary.of(["one"])}, "cannot be protected"),
+        ({"vectors": VECTORS[:0].copy(), "vocabulary": Vocabulary.of([])}, "0 usable"),
+    ],
+)
+def test_vectors_that_cannot_be(changes: dict, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        small(**changes)
+
+
+def test_an_unknown_metric() -> None:
+    with pytest.raises(SettingsError, match="metric: 'cosin' is not known; valid: cosine, euclidean"):
+        small(metric="cosin")
