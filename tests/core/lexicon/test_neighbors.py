@@ -92,10 +92,11 @@ def test_zero_vector_has_cosine_0_to_everything() -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_differences_below_float32_resolution_of_the_squares(metric: str) -> None:
+@pytest.mark.parametrize("spread", [1e-3, 0.1, 0.3, 1.0])
+def test_differences_about_the_float32_resolution_of_the_squares(spread: float, metric: str) -> None:
     rng = np.random.default_rng(3)
     base = 1000 + rng.normal(size=(1, 20))
-    vectors = (base + 1e-3 * rng.normal(size=(200, 20))).astype(np.float32)
+    vectors = (base + spread * rng.normal(size=(200, 20))).astype(np.float32)
     check(vectors, 7, metric)
 
 
