@@ -149,6 +149,11 @@ class Privatizer:
         rows, counts = self.engine.privatize(texts, self._noise(identities, column, key, run_id))
         return rows, Counters(counts)
 
+    def warm_up(self) -> None:
+        """Compile the loops, or load them from the cache, so that the workers of this machine find them there."""
+        ids = pa.array([0], pa.int64())
+        self.privatize(pa.array(["a"]), column="", row_ids=ids, record_ids=ids, key=RunKey.insecure(0))
+
     def _context(self, column: str, run_id: str) -> tuple[str, ...]:
         """Return what a subkey is bound to (MECHANISMS §13)."""
         shared = ("draws", self.fingerprint, ENGINE_VERSION, self.consistency)

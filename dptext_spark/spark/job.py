@@ -180,6 +180,7 @@ def _validated(spark: SparkSession, config: RunConfig, key: RunKey | None, say: 
     check_output(spark, config, place, df, kept, persistent=key_kind != "os")
     say("preparing the model")
     privatizer, folder = prepare(config, progress=None)
+    privatizer.warm_up()
     if config.row_key:
         say("checking that row_key is unique (one pass over the key)")
         check_key(df, config.row_key, "row_key", unique=True)
@@ -376,7 +377,7 @@ def _account(
             "output_version": int(commit["version"]),
             "rows": facts["rows"],
             "seconds": facts["seconds"],
-            "tokens_per_second": None,
+            "tokens_per_second": restricted.get("tokens_per_second"),
         },
     )
     if problems:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from dptext_spark.errors import DataError
+from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.schemas import METRICS, RUNS
 from dptext_spark.spark.tables import Target, delta_version
 
@@ -42,7 +44,7 @@ def put(spark: SparkSession, folder: str, row: dict[str, Any]) -> None:
     if delta_version(spark, target) is None:
         frame.write.format("delta").mode("append").save(folder)
         return
-    view = f"dptext_run_{abs(hash(row['run_id']))}"
+    view = f"dptext_run_{secrets.token_hex(4)}"
     frame.createOrReplaceTempView(view)
     try:
         spark.sql(
@@ -56,10 +58,22 @@ def put(spark: SparkSession, folder: str, row: dict[str, Any]) -> None:
 def put_metrics(spark: SparkSession, folder: str, run_id: str, metrics: list[tuple[str | None, str, float | None]]) -> None:
     """Replace the metrics of a run: (column or None, name, value) each."""
     rows = [(run_id, column, name, None if value is None else float(value)) for column, name, value in metrics]
-    target = Target(path=folder)
-    if delta_version(spark, target) is not None:
-        spark.sql(f"DELETE FROM {target.sql} WHERE run_id = :run_id", args={"run_id": run_id})
-    spark.createDataFrame(rows, METRICS).coalesce(1).write.format("delta").mode("append").save(folder)
+    frame = spark.createDataFrame(rows, METRICS).coalesce(1)
+    writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", f"run_id = '{checked(run_id)}'")
+    if delta_version(spark, Target(path=folder)) is None:
+        writer = frame.write.format("delta").mode("append")
+    writer.save(folder)
+
+
+def checked(run_id: str) -> str:
+    """Return a run id that may stand in a predicate.
+
+    Raises:
+        SettingsError: other characters than letters, digits, dot, dash and underscore.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,128}", run_id):
+        raise SettingsError("run.id: letters, digits, dots, dashes and underscores are valid, at most 128 of them.")
+    return run_id
 
 
 def disagreements(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
