@@ -36,9 +36,10 @@ class Policy:
         oov: words that the lexicon does not hold: `mask` with `[OOV]`; `draw` a uniform word of the lexicon; `keep` in
             clear (said loudly in the disclosure).
         numbers: `random` digits of the same shape; `mask` with `[NUM]`; `keep` in clear.
-        case: `carry` lower, Capitalised and UPPER over to the output (mixed case becomes lower); `lower` releases all
-            words in lower case.
-        gaps: `keep` spaces, punctuation and symbols byte for byte; `normalise` runs of spaces to one, none at the ends.
+        case: `carry` lower, Capitalised and UPPER over to the output (mixed case becomes lower, and U+2019 in a drawn
+            word an ASCII apostrophe); `lower` releases all words in lower case.
+        gaps: `keep` spaces, punctuation and symbols byte for byte; `normalise` runs of spaces to one, none at the ends,
+            and leaves joiners and direction marks out.
         tokenizer: `words`, or `whitespace` for sets that are tokenized already, as the papers use them.
     """
 
@@ -60,7 +61,7 @@ class Policy:
         require_choice("policy.tokenizer", self.tokenizer, TOKENIZERS)
         words = self.stop_word_list
         if words is not None and (
-            isinstance(words, str) or not all(isinstance(word, str) and word.strip() for word in words)
+            not isinstance(words, list | tuple) or not all(isinstance(word, str) and word.strip() for word in words)
         ):
             raise SettingsError("policy.stop_word_list: a list of words is needed, none of them empty.")
         if words is not None:

@@ -1,0 +1,232 @@
+"""The text engine in plain Python, from its rules alone, a character at a time: what the other must equal."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dptext_spark.lexicon.characters import tables
+from dptext_spark.text.policy import Policy
+
+CLITICS = {"s", "t", "d", "m", "ll", "re", "ve"}
+SPACES = {"\t", "\n", "\v", "\f", "\r", "\x1c", "\x1d", "\x1e", "\x1f", "\x85"}
+JOINERS = set("\u00ad\u061c\u200b\u200c\u200d\u200e\u200f\u2060\u20e3\ufeff")
+JOINERS |= set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069") | set(
+    map(chr, range(0xFE00, 0xFE10))
+)
+SPELLING = ("\u2800\u28ff", "\u2e80\u2fdf", "\U0001d800\U0001daaf", "\U0001f100\U0001f1ff")
+# One letter a class: L letter, M mark, D digit, A apostrophe, H hyphen, X joiner, S space, P passes, O other.
+TOKEN = re.compile(r"(?P<word>L(?:X*[LM]|[AH]L)*)|(?P<number>D+)|(?P<unknown>[OM]+)|(?P<gap>[AHXSP])")
+
+
+def kind(char: str) -> str:
+    """The class of a character, from Python's own Unicode database."""
+    category = unicodedata.category(char)
+    if char in "'\u2019":
+        return "A"
+    if char in "-\u2010\u2011":
+        return "H"
+    if char in JOINERS:
+        return "X"
+    if char in SPACES or category in ("Zs", "Zl", "Zp"):
+        return "S"
+    if category[0] in "LM":
+        return category[0]
+    if category == "Nd":
+        return "D"
+    if category[0] == "P":
+        return "P"
+    if category[0] == "S":
+        enclosed = any(unicodedata.category(c)[0] in "LN" for c in unicodedata.normalize("NFKD", char))
+        return "O" if enclosed or any(a <= char <= b for a, b in SPELLING) else "P"
+    return "O"
+
+
+def comparable(char: str) -> bool:
+    """Whether this Python and the packaged table must agree: not where only the newer Unicode has it."""
+    if unicodedata.unidata_version == tables().unicode_version:
+        return True
+    old = unicodedata.ucd_3_2_0.category(char)
+    return old != "Cn" and old == unicodedata.category(char)
+
+
+def lower(text: str) -> str:
+    """One to one lower case; the dotted capital I becomes i."""
+    return "".join("i" if c == "\u0130" else c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def upper(text: str) -> str:
+    """One to one upper case; a letter whose upper case is longer stays."""
+    return "".join(c.upper() if len(c.upper()) == 1 else c for c in text)
+
+
+def form(word: str) -> str:
+    """What is looked up."""
+    return lower(word).replace("\u2019", "'")
+
+
+def shape(word: str) -> str:
+    """How a word is written: lower, capitalised, upper, or mixed."""
+    base, plain = form(word), word.replace("\u2019", "'")
+    if plain == base:
+        return "lower"
+    if plain == upper(base[0]) + base[1:]:
+        return "capitalised"
+    return "upper" if plain == upper(base) else "mixed"
+
+
+def written(word: str, how: str) -> str:
+    """A lexicon word in a shape; mixed case is released in lower case."""
+    if how == "capitalised":
+        return upper(word[0]) + word[1:]
+    return upper(word) if how == "upper" else word
+
+
+@dataclass
+class Piece:
+    """What one stretch of the input becomes.
+
+    Attributes:
+        source: the input.
+        fate: `gap`, `kept`, `drawn`, `masked`, `any word` (drawn over the lexicon), `digits`.
+        text: what is written; for `any word` the shape.
+        counter: the counter that it belongs to; empty for gaps.
+    """
+
+    source: str
+    fate: str
+    text: str
+    counter: str = ""
+
+
+@dataclass
+class Plain:
+    """The plain engine: `words` in lexicon order, a draw from id to id, and a policy."""
+
+    words: Sequence[str]
+    draw: Callable[[int], int]
+    policy: Policy
+    number: dict[str, int] = field(init=False)
+    stop: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.number = {word: i for i, word in enumerate(self.words)}
+        self.stop = set(self.policy.stop_list())
+
+    def stops(self, base: str, after_apostrophe: bool) -> bool:
+        """Whether a form is kept as a stop word."""
+        listed = base in self.stop or (after_apostrophe and base in CLITICS)
+        return self.policy.stop_words == "keep" and listed
+
+    def known(self, base: str, after_apostrophe: bool) -> bool:
+        return base in self.number or self.stops(base, after_apostrophe)
+
+    def look_up(self, word: str, after_apostrophe: bool = False) -> Piece:
+        """One word, whole: kept as a stop word, drawn, or unknown."""
+        base = form(word)
+        kept = Piece(word, "kept", lower(word) if self.policy.case == "lower" else word, "stop_kept")
+        if self.stops(base, after_apostrophe):
+            return kept
+        how = shape(word) if self.policy.case == "carry" else "lower"
+        if base in self.number:
+            return Piece(word, "drawn", written(self.words[self.draw(self.number[base])], how), "drawn")
+        kept.counter = "oov"
+        masked, any_word = Piece(word, "masked", "[OOV]", "oov"), Piece(word, "any word", how, "oov")
+        return {"keep": kept, "mask": masked, "draw": any_word}[self.policy.oov]
+
+    def digits(self, digits: str) -> Piece:
+        kept, masked = Piece(digits, "kept", digits, "numbers"), Piece(digits, "masked", "[NUM]", "numbers")
+        return {"keep": kept, "mask": masked, "random": Piece(digits, "digits", "", "numbers")}[
+            self.policy.numbers
+        ]
+
+    def pieces(self, text: str) -> Iterator[Piece]:
+        """Cut a text and say what becomes of each stretch."""
+        cut = self.by_words if self.policy.tokenizer == "words" else self.by_spaces
+        yield from cut(text)
+
+    def by_words(self, text: str) -> Iterator[Piece]:
+        classes = "".join(map(kind, text))
+        for match in TOKEN.finditer(classes):
+            part = text[match.start() : match.end()]
+            quoted = match.start() > 0 and classes[match.start() - 1] == "A"
+            if match.lastgroup == "gap":
+                yield Piece(part, "gap", part)
+            elif match.lastgroup == "number":
+                yield self.digits(part)
+            elif match.lastgroup == "unknown":
+                piece = self.look_up(part)
+                yield Piece(part, piece.fate, "lower" if piece.fate == "any word" else piece.text, "oov")
+            elif self.known(form(part), quoted):
+                yield self.look_up(part, quoted)
+            else:
+                for joint in re.finditer("[AH]|[^AH]+", match.group()):
+                    a, b = match.start() + joint.start(), match.start() + joint.end()
+                    if joint.group() in "AH":
+                        yield Piece(text[a:b], "gap", text[a:b])
+                    else:
+                        yield self.look_up(text[a:b], a > 0 and classes[a - 1] == "A")
+
+    def by_spaces(self, text: str) -> Iterator[Piece]:
+        classes = "".join(map(kind, text))
+        for match in re.finditer("S|[^S]+", classes):
+            part, found = text[match.start() : match.end()], set(match.group())
+            base = form(part)
+            if found == {"S"}:
+                yield Piece(part, "gap", part)
+            elif self.policy.stop_words == "keep" and base[0] == "'" and base[1:] in CLITICS:
+                yield Piece(part, "kept", lower(part) if self.policy.case == "lower" else part, "stop_kept")
+            elif self.known(base, False):
+                yield self.look_up(part)
+            elif found == {"D"}:
+                yield self.digits(part)
+            elif found & set("LMDO"):
+                yield self.look_up(part)
+            else:
+                yield Piece(part, "gap", part)
+
+    def expected(self, text: str) -> tuple[re.Pattern[str], dict[str, int], list[Piece]]:
+        """What the output must match, the counters that follow from the input, and the pieces."""
+        pieces = list(self.pieces(text))
+        anything = {
+            how: "|".join(re.escape(written(w, how)) for w in self.words)
+            for how in ("lower", "capitalised", "upper", "mixed")
+        }
+        pattern, owed, begun = "", False, False
+        for number, piece in enumerate(pieces):
+            listed = piece.fate in ("drawn", "masked", "any word", "digits")
+            lowered = piece.fate == "kept" and self.policy.case == "lower" and piece.counter != "numbers"
+            if self.policy.gaps == "normalise" and not listed and not lowered:
+                for char in piece.text:
+                    if kind(char) == "S":
+                        owed = True
+                    elif kind(char) != "X":
+                        pattern += (" " if owed and begun else "") + re.escape(char)
+                        owed, begun = False, True
+                continue
+            pattern += " " if owed and begun else ""
+            owed, begun = False, True
+            if piece.fate == "any word":
+                pattern += f"(?:{anything[piece.text]})"
+            elif piece.fate == "digits":
+                zeros = [chr(ord(c) - unicodedata.digit(c)) for c in piece.source]
+                pattern += f"(?P<n{number}>{''.join(f'[{z}-{chr(ord(z) + 9)}]' for z in zeros)})"
+            else:
+                pattern += re.escape(piece.text)
+        names = ("drawn", "stop_kept", "oov", "numbers")
+        counts = {name: sum(p.counter == name for p in pieces) for name in names}
+        return re.compile(pattern, re.DOTALL), counts | {"words": sum(counts.values())}, pieces
+
+    def check(self, text: str, output: str, counters: dict[str, int]) -> None:
+        """Assert that the output and the counters of one row are what the rules say."""
+        pattern, counts, pieces = self.expected(text)
+        match = pattern.fullmatch(output)
+        assert match, (text, output, pattern.pattern)
+        drawn = [form(p.source) for p in pieces if p.fate == "drawn"]
+        same = sum(self.draw(self.number[base]) == self.number[base] for base in drawn)
+        changed = len(drawn) - same + sum(p.fate in ("masked", "any word") for p in pieces)
+        changed += sum(p.fate == "digits" and match[f"n{i}"] != p.source for i, p in enumerate(pieces))
+        wanted = counts | {"invalid": 0, "changed": changed, "same": same, "distinct": len(set(drawn))}
+        assert counters == wanted, (text, output)

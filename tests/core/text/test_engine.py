@@ -1,0 +1,239 @@
+"""The compiled engine against the plain one, over arbitrary Unicode and every policy."""
+
+# Look-alikes of other scripts are what these texts are about.
+# ruff: noqa: RUF001
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext_spark.draws import RunKey
+from dptext_spark.errors import DataError
+from dptext_spark.lexicon.characters import producible
+from dptext_spark.text import engine
+from dptext_spark.text.policy import Policy
+from tests.core.text.plain_engine import form, shape, written
+from tests.core.text.samples import KEPT, POLICIES, TEXTS, WORDS, plain, privatizer, row, run
+
+ROWS = st.lists(st.one_of(st.none(), TEXTS), max_size=4)
+
+
+def check(policy: Policy, step: int, texts: list[str | None]) -> None:
+    """Every row of a batch is what the plain engine says."""
+    outputs, counters = run(privatizer(policy, step), texts)
+    reference = plain(policy, step)
+    for i, (text, output) in enumerate(zip(texts, outputs, strict=True)):
+        if text is None:
+            assert output is None and not counters.rows[i].any()
+        else:
+            reference.check(text, output.decode(), row(counters, i))
+
+
+def test_the_sample_lexicon_can_be_produced() -> None:
+    assert producible(pa.array(WORDS)).all()
+    assert len(set(WORDS)) == len(WORDS)
+
+
+@settings(max_examples=400)
+@given(policy=POLICIES, step=st.sampled_from([0, 7]), texts=ROWS)
+def test_any_text_under_any_policy(policy: Policy, step: int, texts: list[str | None]) -> None:
+    check(policy, step, texts)
+
+
+@settings(max_examples=300)
+@given(texts=ROWS, tokenizer=st.sampled_from(["words", "whitespace"]))
+def test_the_identity_law_loses_no_byte(texts: list[str | None], tokenizer: str) -> None:
+    """One exception, stated in the policy: a drawn word in mixed case (or with U+2019) is written anew."""
+    policy = dataclasses.replace(KEPT, tokenizer=tokenizer)
+    outputs, _ = run(privatizer(policy), texts)
+    for text, output in zip(texts, outputs, strict=True):
+        if text is None:
+            assert output is None
+            continue
+        wanted = ""
+        for piece in plain(policy).pieces(text):
+            wanted += (
+                written(form(piece.source), shape(piece.source)) if piece.fate == "drawn" else piece.source
+            )
+        assert output == wanted.encode()
+        drawn = [p.source for p in plain(policy).pieces(text) if p.fate == "drawn"]
+        if not any(shape(word) == "mixed" or "\u2019" in word for word in drawn):
+            assert output == text.encode()
+
+
+NAMED = {
+    "clitics": "The cat's, the dogs', don't I'd you're we've he'll I'm O'Brien's cat\u2019s",
+    "tokenized clitics": "do n't it 's we 've they 'll a cat ' s",
+    "compounds": "self-made a-dog mother-in-law dog-in-law x-ray -cat dog- --cat-- rock-'n'-roll rock'n'roll",
+    "case": "cat Cat CAT cAT CaT I A a i STRASSE STRAßE Straße Été ÉTÉ éTÉ ǄEP ǅep ǆep ΗΜΈΡΑ 𐐀𐐩 𐐀𐐁",
+    "curly": "o\u2019clock O\u2019clock O\u2019CLOCK O'CLOCK o'clock o\u2019Clock",
+    "spaces": "  cat \n\n dog\t\u00a0 the  ",
+    "joiners": "c\u00adat 👩\u200d👩\u200d👧 cat\u200d \u200ecat\u200f می\u200cخواهم a\u200b b",
+    "marks": "e\u0301te\u0301 E\u0301te\u0301 \u0301cat cat\u0301 1\u0301 '\u0301",
+    "numbers": "7 007 1,000 3rd b2b 12345678901234567890 ９９ १२३ 𝟘𝟙 1️⃣ 1½ Ⅷ ② ²",
+    "unknown": "frob Frob FROB fRob \ue000 \U0001f1e9\U0001f1ea ™ \x00 \x7f \u0378 Ⓐ㎏",
+    "edges of words": " ".join("a" * n for n in (7, 8, 9, 14, 15, 16, 17, 23, 24, 25, 29, 30, 31, 32, 33)),
+    "masks": "[OOV] [NUM] OOV",
+    "empty": "",
+    "a space": " ",
+    "NUL": "\0cat\0 \0",
+    "long": "d" * 90 + " " + "D" * 90 + " " + "q" * 5000 + " cat",
+}
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+@pytest.mark.parametrize("name", NAMED)
+def test_named_texts(name: str, tokenizer: str) -> None:
+    for step in (0, 5):
+        for policy in (
+            KEPT,
+            Policy(),
+            Policy(stop_words="draw", oov="keep", numbers="mask", case="lower", gaps="normalise"),
+            Policy(stop_words="draw", oov="draw", numbers="random", case="carry", gaps="normalise"),
+        ):
+            check(
+                dataclasses.replace(policy, tokenizer=tokenizer),
+                step,
+                [NAMED[name], NAMED["case"], NAMED[name]],
+            )
+
+
+@pytest.mark.parametrize("length", range(1, 36))
+def test_words_at_every_offset_and_length(length: int) -> None:
+    """Reading 8 and 16 bytes at a time must not see the next word, the next row or the end of the batch."""
+    for word in {w for w in WORDS if len(w.encode()) == length} | {"k" * length}:
+        spelt = (word, word.upper(), word + "'", word + "-1")
+        texts = [pad + how for pad in ("", "x", "é", " ", "abcdefg ") for how in spelt]
+        check(Policy(oov="keep"), 3, texts)
+        check(Policy(), 3, texts[::-1])
+
+
+def test_by_hand() -> None:
+    """Rules of the issue, spelt out without the plain engine."""
+    texts = [
+        "Cats can't herd the cat's Dog, 2 of 44!",
+        "don\u2019t O\u2019CLOCK self-made CAT-DOG",
+        " it 's n't ",
+    ]
+    step = WORDS.index("dog") - WORDS.index("cat")  # cat becomes dog
+    out, counters = run(privatizer(Policy(numbers="mask"), step), texts)
+    zebra = WORDS[WORDS.index("dog") + step]
+    assert out[0].decode() == f"[OOV] can't [OOV] the dog's {zebra.capitalize()}, [NUM] of [NUM]!"
+    clock, made = (WORDS[(WORDS.index(w) + step) % len(WORDS)] for w in ("o'clock", "self-made"))
+    assert out[1].decode() == f"don\u2019t {clock.upper()} {made} DOG-{zebra.upper()}"
+    assert out[2].decode() == " it 's n't "
+    assert row(counters, 0) == {
+        **{"words": 10, "drawn": 2, "stop_kept": 4, "oov": 2, "numbers": 2},
+        **{"invalid": 0, "changed": 6, "same": 0, "distinct": 2},
+    }
+
+
+def test_case_lower_reaches_drawn_words() -> None:
+    out, _ = run(privatizer(Policy(case="lower", oov="keep")), ["The CAT Straße FROB Ⓐ DON\u2019T"])
+    assert out[0].decode() == "the cat straße frob ⓐ don\u2019t"
+
+
+def test_a_contraction_that_is_no_longer_a_stop_word_is_looked_up_in_its_parts() -> None:
+    out, counters = run(privatizer(Policy(stop_words="draw"), 0), ["don't don\u2019t"])
+    assert out[0].decode() == "don'[OOV] don\u2019[OOV]"
+    assert counters.totals()["oov"] == 2
+
+
+def test_a_long_number_changes_once() -> None:
+    _, counters = run(privatizer(), ["1" * 100 + " 2 " + "3" * 17])
+    assert row(counters, 0)["numbers"] == 3
+    assert row(counters, 0)["changed"] <= 3
+
+
+def test_a_trailing_nul_is_part_of_the_word() -> None:
+    out, counters = run(privatizer(Policy(tokenizer="whitespace"), 2), ["cat\0 cat \0"])
+    assert out[0].decode() == f"[OOV] {WORDS[2]} [OOV]"
+    assert row(counters, 0)["oov"] == 2
+
+
+def test_clitics_alone_follow_the_stop_words_under_both_tokenizers() -> None:
+    text = "it 's we 've do n't i 'd"
+    for tokenizer in ("words", "whitespace"):
+        out, counters = run(privatizer(Policy(tokenizer=tokenizer), 1), [text])
+        assert out[0].decode() == text
+        assert row(counters, 0)["stop_kept"] == row(counters, 0)["words"] == 8
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+def test_types_and_slices(kind: pa.DataType, tokenizer: str) -> None:
+    policy = Policy(tokenizer=tokenizer)
+    texts = [*NAMED.values(), None, "", None]
+    whole = pa.array(texts).cast(kind)
+    made = privatizer(policy, 3)
+    for start, stop in ((0, len(texts)), (3, len(texts)), (5, 9), (len(texts) - 3, len(texts)), (4, 4)):
+        out, _ = made.privatize(
+            whole.slice(start, stop - start),
+            column="body", row_ids=pa.array(range(start, stop), pa.int64()), key=RunKey.insecure(1),
+        )  # fmt: skip
+        assert out.type == (pa.large_string() if "large" in str(kind) else pa.string())
+        assert out.null_count == sum(t is None for t in texts[start:stop])
+        out.validate(full=True)
+        for text, output in zip(texts[start:stop], out.to_pylist(), strict=True):
+            if text is None:
+                assert output is None
+            else:
+                assert plain(policy, 3).expected(text)[0].fullmatch(output)
+
+
+@pytest.mark.parametrize(
+    "array", [pa.array([], pa.string()), pa.nulls(3, pa.string()), pa.array(["", ""]), pa.array([None, ""])]
+)
+def test_no_text_at_all(array: pa.Array) -> None:
+    out, counters = run(privatizer(), array)
+    assert out == [None if x is None else x.encode() for x in array.to_pylist()]
+    assert not counters.rows.any() and counters.rows.shape == (len(array), 9)
+
+
+def test_arrays_without_buffers() -> None:
+    empty = pa.Array.from_buffers(pa.string(), 0, [None, pa.py_buffer(b""), pa.py_buffer(b"")])
+    assert run(privatizer(), empty)[0] == []
+
+
+def test_bytes_under_a_null_are_not_read() -> None:
+    offsets = pa.py_buffer(np.array([0, 6, 9, 12], np.int32))
+    for content in (b"secretcatdog", b"\xff\xfe-1-2catdog"):
+        array = pa.Array.from_buffers(pa.string(), 3, [pa.py_buffer(b"\x06"), offsets, pa.py_buffer(content)])
+        out, counters = privatizer(KEPT).privatize(
+            array, column="x", row_ids=pa.array([1, 2, 3]), key=RunKey.insecure(1)
+        )
+        assert out.to_pylist() == [None, "cat", "dog"]
+        assert out.buffers()[2].to_pybytes() == b"catdog"
+        assert counters.totals()["words"] == 2 and counters.totals()["invalid"] == 0
+
+
+def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine works on blocks of rows; where they end must not matter."""
+    texts = list(NAMED.values()) * 3
+    policy = Policy(oov="draw", stop_words="draw")
+    whole, counted = run(privatizer(policy, 3), texts)
+    for size in (1, 7, 100, 4096):
+        monkeypatch.setattr(engine, "BLOCK_BYTES", size)
+        parts, counters = run(privatizer(policy, 3), texts)
+        assert parts == whole
+        assert (counters.rows == counted.rows).all()
+
+
+def test_outputs_that_are_much_longer_than_inputs() -> None:
+    """Every word becomes the longest of the lexicon."""
+    step = WORDS.index("d" * 90)
+    words = " ".join(["cat"] * 50_000)
+    out, _ = run(privatizer(Policy(), step), [words, words.upper(), words])
+    assert out[0].decode() == " ".join(["d" * 90] * 50_000)
+    assert out[1].decode() == " ".join(["D" * 90] * 50_000)
+
+
+def test_a_type_that_is_no_text_is_refused() -> None:
+    for array in (pa.array([1]), pa.array([None]), pa.array(["a"]).dictionary_encode(), pa.array([["a"]])):
+        with pytest.raises(DataError, match="body"):
+            run(privatizer(), array)

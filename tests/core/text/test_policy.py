@@ -1,0 +1,61 @@
+"""The choices that a policy accepts, and the packaged stop words."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pyarrow as pa
+import pytest
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.characters import producible
+from dptext_spark.text.policy import Policy, packaged_stop_words
+
+
+def test_defaults_are_those_of_the_issue() -> None:
+    assert dataclasses.asdict(Policy()) == {
+        "stop_words": "keep",
+        "stop_word_list": None,
+        "oov": "mask",
+        "numbers": "random",
+        "case": "carry",
+        "gaps": "keep",
+        "tokenizer": "words",
+    }
+
+
+@pytest.mark.parametrize("name", ["stop_words", "oov", "numbers", "case", "gaps", "tokenizer"])
+@pytest.mark.parametrize("value", ["", "nope", None, True, 1, ["keep"]])
+def test_a_choice_outside_the_list_is_refused(name: str, value: object) -> None:
+    with pytest.raises(SettingsError, match=rf"policy\.{name}"):
+        Policy(**{name: value})
+
+
+def test_a_near_miss_is_suggested() -> None:
+    with pytest.raises(SettingsError, match="Did you mean 'normalise'"):
+        Policy(gaps="normalize")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "words", ["the", ["the", ""], ["the", " "], ["the", 3], [None], 5, {"the"}, {"the": 1}]
+)
+def test_a_stop_word_list_is_a_list_of_words(words: object) -> None:
+    """A set has no order, and the order is part of the table's fingerprint."""
+    with pytest.raises(SettingsError, match=r"policy\.stop_word_list"):
+        Policy(stop_word_list=words)  # type: ignore[arg-type]
+
+
+def test_stop_words_are_compared_in_look_up_form() -> None:
+    policy = Policy(stop_word_list=["The", " don\u2019t ", "the"])  # type: ignore[arg-type]
+    assert policy.stop_word_list == ("The", " don\u2019t ", "the")
+    assert policy.stop_list() == ("the", "don't")
+    assert Policy(stop_word_list=()).stop_list() == ()
+    assert policy == Policy(stop_word_list=("The", " don\u2019t ", "the"))
+    assert hash(policy) == hash(dataclasses.replace(policy))
+
+
+def test_the_packaged_list_can_be_looked_up() -> None:
+    words = packaged_stop_words()
+    assert len(set(words)) == len(words) > 200
+    assert {"the", "not", "i", "don't", "n't", "you're"} <= set(words)
+    assert producible(pa.array(words)).all()
