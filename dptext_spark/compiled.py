@@ -52,7 +52,8 @@ def user_cache() -> Path:
 def code_cache() -> str:
     """Return the folder for machine code, keyed by numba's version and by the source of this package.
 
-    Numba looks only at the file of a function, not at those whose functions it inlined; the key covers both.
+    Numba looks only at the file of a function, not at those whose functions it inlined; the key covers every module with
+    compiled loops.
     `$NUMBA_CACHE_DIR` wins where it is set.
     """
     named = os.environ.get("NUMBA_CACHE_DIR")
@@ -60,7 +61,9 @@ def code_cache() -> str:
         return named
     digest = hashlib.sha256(numba.__version__.encode())
     for source in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(source.read_bytes())
+        content = source.read_bytes()
+        if b"@compiled\n" in content or source.name == "compiled.py":
+            digest.update(content)
     return str(user_cache() / "code" / digest.hexdigest()[:16])
 
 
