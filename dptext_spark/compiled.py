@@ -79,6 +79,11 @@ def compiled(function: F) -> F:
     return cast(F, dispatcher)
 
 
+def inlined(function: F) -> F:
+    """Mark a small function of a hot loop to be pasted into the :func:`compiled` functions that call it."""
+    return cast(F, numba.njit(inline="always", nogil=True, fastmath=False, error_model="numpy")(function))
+
+
 def compilations() -> int:
     """Return how many loops this process had to compile because the cache did not hold them."""
     return sum(sum(d.stats.cache_misses.values()) for d in _dispatchers)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import compiled
+from dptext_spark.compiled import compiled, inlined
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
@@ -92,14 +92,15 @@ def _alias_rows(ids: Any, weight: Any, bits: int) -> Any:
     return cells
 
 
-@compiled
+@inlined
 def alias_draw(cells: Any, bits: int, word: int, number: int) -> int:
     """Draw an output of `word` by one 64-bit number (its lowest bit is not used)."""
     u = number >> np.uint64(1)
     slot = u >> np.uint64(63 - bits)
     rest = u & ((np.uint64(1) << np.uint64(63 - bits)) - np.uint64(1))
-    pair = cells[word, slot, 1]
-    return np.int32(pair & np.uint64(0xFFFFFFFF)) if rest < cells[word, slot, 0] else np.int32(pair >> np.uint64(32))
+    # Without a branch: which side it is cannot be predicted.
+    side = np.uint64(rest >= cells[word, slot, 0]) << np.uint64(5)
+    return np.int32((cells[word, slot, 1] >> side) & np.uint64(0xFFFFFFFF))
 
 
 @compiled

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.compiled import compiled, load64, mul_high, store64
+from dptext_spark.compiled import compiled, inlined, load64, mul_high, store64
 from dptext_spark.lexicon.characters import (
     CAPITALISED,
     EXTEND,
@@ -91,20 +91,20 @@ def _put_long_word(word: int, pattern: int, word_bytes: Any, offsets: Any, stage
     return at + case_into(word_bytes[start : start + size], size, shape, out, at, stage, upper)
 
 
-@compiled
+@inlined
 def _put_word(word: int, pattern: int, outputs: Any, out: Any, at: int) -> int:
     """Write a lexicon word from its output cell in a case pattern; return its size, 0 where it has no cell."""
     cell_at = np.int64(word) * 32
     size = np.int64(outputs[cell_at])
-    store64(out, at, load64(outputs, cell_at + 2))
+    first = load64(outputs, cell_at + 2)
+    letter = first & np.uint64(0xFF)
+    raised = (pattern == CAPITALISED) & (letter >= np.uint64(97)) & (letter <= np.uint64(122))
+    store64(out, at, first - (np.uint64(raised) << np.uint64(5)))
     store64(out, at + 8, load64(outputs, cell_at + 10))
     if size > 16:
         store64(out, at + 16, load64(outputs, cell_at + 18))
         store64(out, at + 22, load64(outputs, cell_at + 24))
-    if pattern == CAPITALISED:
-        if 97 <= out[at] <= 122:
-            out[at] -= np.uint8(32)
-    elif pattern == UPPER:
+    if pattern == UPPER:
         _upper_ascii(out, at, size)
     return size
 
@@ -138,7 +138,7 @@ def _pay(space: Any, out: Any, at: int, start: int) -> int:
     return at
 
 
-@compiled
+@inlined
 def _copy_gap(data: Any, i: int, end: int, out: Any, at: int) -> int:
     """Copy data[i:end], 8 bytes at a time; return where it ends. Writes up to 16 bytes past that."""
     store64(out, at, load64(data, i))

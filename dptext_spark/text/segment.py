@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.compiled import compiled, load64, trailing_zeros
+from dptext_spark.compiled import compiled, inlined, load64, trailing_zeros
 from dptext_spark.draws import hash_bytes
 from dptext_spark.lexicon.characters import (
     APOSTROPHE,
@@ -48,7 +48,7 @@ _A, _Z = np.uint64(0x1F) * _ONES, np.uint64(0x05) * _ONES
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@compiled
+@inlined
 def letters_of(word: int) -> int:
     """Return bit 7 of each byte of `word` that is an ASCII letter."""
     low = (word | _CASE) & ~_TOP
@@ -332,16 +332,24 @@ def look_up(data: Any, bounds: Any, n: int, table: Any, counts: Any, options: An
     """Resolve the waiting tokens of :func:`cut_words`, drop those that are kept, and return how many remain."""
     tokens, content, keys, _ = out
     cells, shift, size = table[0], table[1], table[6]
+    keeps = options[KEEP_STOP] == 1
+    plain = keeps and options[LOWER_CASE] == 0
     kept = np.int64(0)
     for i in range(n):
         code = tokens[i, 2]
         if code == FAST or code == AFTER_APOSTROPHE:
             row = tokens[i, 3] & 0xFFFFFFFF
             info = find_short(cells, shift, keys[i, 0], keys[i, 1])
+            if info >= 0 and not keeps:
+                info &= 0xFFFFFFFF  # stop words are words like any
             if 0 <= info < size:  # known, and no flags
                 counts[row, WORDS] += 1
                 counts[row, DRAWN] += 1
                 code = info
+            elif info >= 0 and (info >> 32) & STOP and plain:
+                counts[row, WORDS] += 1
+                counts[row, STOP_KEPT] += 1
+                continue
             else:
                 start = tokens[i, 0]
                 quote = code == AFTER_APOSTROPHE and _after_apostrophe(data, start, bounds[row])

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.compiled import compiled, load64
+from dptext_spark.compiled import compiled, inlined, load64
 from dptext_spark.lexicon.vocabulary import Vocabulary
 
 CLITICS = ("s", "t", "d", "m", "ll", "re", "ve")
@@ -25,7 +25,7 @@ INLINE = 30
 _MIX0, _MIX1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-@compiled
+@inlined
 def slot_of(k0: int, k1: int, shift: int) -> int:
     """Return the first slot of a 16-byte key."""
     mixed = (k0 * _MIX0) ^ ((k1 + k0) * _MIX1)
@@ -33,7 +33,7 @@ def slot_of(k0: int, k1: int, shift: int) -> int:
     return np.int64(mixed >> np.uint64(shift))
 
 
-@compiled
+@inlined
 def find_short(cells: Any, shift: int, k0: int, k1: int) -> int:
     """Return (number | flags << 32) of the word with this key, or -1."""
     slot = slot_of(k0, k1, shift)
