@@ -1,0 +1,130 @@
+"""Where machine code is cached, and the four operations that numba lacks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dptext_spark import compiled as module
+from dptext_spark.compiled import compiled, load64, mul_high, store64, trailing_zeros, user_cache
+
+WORDS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**32, 2**63, 2**64 - 1])
+
+
+@compiled
+def _operate(a: int, b: int, data: np.ndarray, i: int) -> tuple[int, int, int]:
+    before = load64(data, i)
+    store64(data, i, a)
+    return mul_high(a, b), trailing_zeros(a), before
+
+
+@given(a=WORDS, b=WORDS, content=st.binary(min_size=24, max_size=24), i=st.integers(0, 16))
+def test_operations_on_64_bits(a: int, b: int, content: bytes, i: int) -> None:
+    data = np.frombuffer(content, np.uint8).copy()
+    high, zeros, before = _operate(np.uint64(a), np.uint64(b), data, np.int64(i))
+    assert int(high) == a * b >> 64
+    assert zeros == (64 if a == 0 else (a & -a).bit_length() - 1)
+    assert int(before) == int.from_bytes(content[i : i + 8], "little")
+    assert data.tobytes() == content[:i] + a.to_bytes(8, "little") + content[i + 8 :]
+
+
+@pytest.fixture
+def homeless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No folder named, no home: a file stands where the home should be, so not even root can write there."""
+    for name in ("DPTEXT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "home").write_text("a file")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    return tmp_path
+
+
+def test_the_named_folder_wins(homeless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(homeless / "fine"))
+    assert user_cache() == homeless / "fine" / ".cache" / "dptext_spark"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(homeless / "xdg"))
+    assert user_cache() == homeless / "xdg" / "dptext_spark"
+    monkeypatch.setenv("DPTEXT_CACHE", str(homeless / "named"))
+    assert user_cache() == homeless / "named"
+    monkeypatch.setenv("DPTEXT_CACHE", str(homeless / "home" / "below a file"))
+    assert user_cache() == homeless / "xdg" / "dptext_spark"
+
+
+def test_without_a_home_a_private_temporary_folder_is_shared_by_processes(homeless: Path) -> None:
+    folder = user_cache()
+    assert folder == homeless / "tmp" / f"dptext_spark-{os.getuid()}"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert user_cache() == folder
+
+
+def test_a_folder_that_others_can_write_is_not_trusted(homeless: Path) -> None:
+    """Cached machine code is run: nobody else may have put it there."""
+    planted = homeless / "tmp" / f"dptext_spark-{os.getuid()}"
+    planted.mkdir()
+    planted.chmod(0o777)
+    assert user_cache() != planted
+    planted.rmdir()
+    (homeless / "elsewhere").mkdir()
+    planted.symlink_to(homeless / "elsewhere")
+    assert user_cache() != planted
+    planted.unlink()
+    planted.write_text("a file")
+    assert user_cache() != planted
+
+
+def test_a_folder_of_another_user_is_not_trusted(homeless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = user_cache()
+    name = mine.parent / f"dptext_spark-{os.getuid() + 1}"
+    name.mkdir(mode=0o700)
+    uid = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: uid)
+    assert user_cache() != name
+
+
+def test_a_user_without_an_entry_gets_no_folder_named_tilde(
+    homeless: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.chdir(homeless)
+    assert user_cache().parent == homeless / "tmp"
+    assert not (homeless / "~").exists()
+
+
+@pytest.mark.skipif("NUMBA_CACHE_DIR" in os.environ, reason="$NUMBA_CACHE_DIR names one folder for everybody")
+def test_numba_keeps_its_own_settings() -> None:
+    assert str(module.code_cache()) != str(module.numba.config.CACHE_DIR)
+
+
+CHILD = """
+from dptext_spark.compiled import compilations
+from dptext_spark.draws import RunKey, identify
+import pyarrow as pa
+identify(pa.array(["a"]), RunKey.insecure(1), "row")
+print(compilations())
+"""
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {
+        "DPTEXT_CACHE": str(tmp_path)
+    }
+    environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
+    counts = [
+        int(
+            subprocess.run(
+                [sys.executable, "-c", CHILD], env=environment, check=True, capture_output=True
+            ).stdout
+        )
+        for _ in range(2)
+    ]
+    assert counts[0] > 0 and counts[1] == 0
+    assert list(tmp_path.rglob("*.nbi"))
