@@ -69,9 +69,9 @@ class Output(Section):
     path: Place | None = None
     table: Table | None = None
     mode: Literal["error", "append", "overwrite"] = "error"
-    other_columns: Annotated[
-        Literal["keep", "drop"] | tuple[str, ...], BeforeValidator(other_columns_of)
-    ] = "keep"
+    other_columns: Annotated[Literal["keep", "drop"] | tuple[str, ...], BeforeValidator(other_columns_of)] = (
+        "keep"
+    )
     overwrite_raw: bool = False
     fresh_noise: Literal["refuse", "accept"] = "refuse"
 

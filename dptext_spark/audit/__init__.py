@@ -1,0 +1,1 @@
+"""Audits: pure functions from numbers to numbers and sentences."""

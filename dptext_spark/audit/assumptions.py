@@ -1,0 +1,82 @@
+"""What the disclosure statement assumes, and what it says of other runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def assumed(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Write what must be true for the guarantee to hold."""
+    yield (
+        "The draws come from AES-256 under a secret key, so the guarantee holds against whoever cannot "
+        "break it, and "
+        "only while the key is secret: its holder can test candidates word by word."
+    )
+    yield {
+        "os": "The key is 32 bytes of the operating system, stored nowhere, and gone when the run ends.",
+        "file": "The key comes from a file and outlives the run: it is as secret as the text.",
+        "given": "The key was given by the calling program: it is as secret as the text.",
+        "insecure": "Nothing: the key is no secret.",
+    }.get(str(facts.get("key_kind")), "The kind of the key is not known.")
+    yield (
+        "The lexicon, its order, the stop-word list and all settings are public, and not made from the "
+        "private text."
+    )
+    yield f"What is compared is {facts['guarantee']['unit']}: not a person, and not a whole record."
+    identity = str(facts.get("identity") or "not known before the run")
+    if identity == "row_key":
+        yield (
+            f"A row is identified by {facts['config']['row_key']!r}, which is unique: no two rows share "
+            "draws."
+        )
+    elif identity == "file_row":
+        yield (
+            "A row is identified by its file and its place in it, so a retried task draws the same noise "
+            "again."
+        )
+    elif identity.startswith("ordinal"):
+        yield (
+            "A row is identified by its place in the scan; a retried task draws the same noise again as "
+            "long as the "
+            "input's files and their partitioning stay as they are."
+        )
+    else:
+        yield f"What identifies a row: {identity}."
+    if facts["consistency"] == "record" and facts["config"].get("record_key"):
+        yield f"A record is all rows with the same {facts['config']['record_key']!r}."
+    elif facts["consistency"] == "record":
+        yield "A record is a row."
+
+
+def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Write what other releases of the same records add."""
+    yield (
+        "Not counted across runs: there is no ledger yet. Every further release of the same records with "
+        "new draws adds "
+        "its ε to this one."
+    )
+    if facts["consistency"] == "token":
+        yield "At token level a new run id gives new draws, whatever the key."
+    else:
+        yield (
+            "The same key, lexicon, mechanism and policy give the same replacements again, which tells "
+            "nothing new."
+        )
+    output, releases = facts["config"]["output"], facts.get("releases_in_history")
+    if releases is None:
+        yield "How many releases the target's history holds is not known before the run."
+    elif releases > 1:
+        yield (
+            f"The target's history holds {releases} releases of this tool: old versions and files that were "
+            "not vacuumed "
+            "can be read, and where they hold the same records with other draws their ε adds up."
+        )
+    else:
+        yield "The target's history holds this release only."
+    if output.get("overwrite_raw"):
+        yield (
+            "The target may have held raw text before (output.overwrite_raw): it stays readable in old "
+            "versions, and in "
+            "the statistics of the transaction log even after VACUUM."
+        )

@@ -1,0 +1,191 @@
+"""The disclosure statement: what a run protects, releases in clear, does not protect, and assumes.
+
+Every sentence follows from the facts of the run; a fact that is not known is said not to be known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dptext_spark.audit.assumptions import across_runs, assumed
+from dptext_spark.audit.released import released
+
+Facts = Mapping[str, Any]
+Sentences = Iterator[str]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Headings with their sentences, in order; `Warnings` stands first if there are any."""
+
+    sections: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def under(self, heading: str) -> tuple[str, ...]:
+        """Return the sentences under a heading; none where it is missing."""
+        return dict(self.sections).get(heading, ())
+
+    def markdown(self) -> str:
+        """Return the statement as Markdown."""
+        parts = []
+        for heading, sentences in self.sections:
+            parts.append(f"### {heading}\n\n" + "".join(f"- {sentence}\n" for sentence in sentences))
+        return "\n".join(parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return {"sections": [{"heading", "sentences"}]}, JSON-able."""
+        return {
+            "sections": [
+                {"heading": heading, "sentences": list(sentences)} for heading, sentences in self.sections
+            ]
+        }
+
+
+def disclosure(facts: Facts) -> Statement:
+    """Write the statement.
+
+    Args:
+        facts: of a run, or of a run that is only planned. Read are
+
+            - `config`: the settings as a dictionary (`columns`, `output`, `row_key`, `record_key`);
+            - `policy`: the fields of the policy; `consistency`: token, record or dataset;
+            - `guarantee`: the fields of a Guarantee; `mechanism_summary`: the sampler's summary;
+            - `record_epsilon`: `mean`, `p50`, `p95`, `max` and `basis`, or None before the run;
+            - `identity`: row_key, file_row or ordinal:N, or None before the run;
+            - `other_columns`: names of what else the output holds, or None where that is not known;
+            - `key_kind`: os, file, given or insecure;
+            - `releases_in_history`: runs that the target's history holds, or None where that is not known;
+            - `second_release`: whether records of an unfinished run were released again.
+    """
+    writers: tuple[tuple[str, Callable[[Facts], Sentences]], ...] = (
+        ("Warnings", _warnings),
+        ("What is protected", _protected),
+        ("What is released in clear", released),
+        ("What is not protected", _unprotected),
+        ("What is assumed", assumed),
+        ("Across runs", across_runs),
+    )
+    written = ((heading, tuple(writer(facts))) for heading, writer in writers)
+    return Statement(tuple((heading, sentences) for heading, sentences in written if sentences))
+
+
+def _warnings(facts: Facts) -> Sentences:
+    policy = facts["policy"]
+    if facts.get("key_kind") == "insecure":
+        yield (
+            "INSECURE KEY: the draws come from a seed that anybody can try. Nothing is protected; this "
+            "output is for "
+            "tests only."
+        )
+    if policy["oov"] == "keep":
+        yield (
+            "UNKNOWN WORDS ARE RELEASED IN CLEAR (policy.oov: keep). Names, account words and misspellings "
+            "are the "
+            "words that a lexicon lacks: the most private words of the text have no protection at all."
+        )
+    if policy["numbers"] == "keep":
+        yield (
+            "NUMBERS ARE RELEASED IN CLEAR (policy.numbers: keep): telephone, account and order numbers "
+            "have no "
+            "protection at all."
+        )
+    if facts["consistency"] == "dataset":
+        yield (
+            "Dataset level is a substitution cipher: a word has one replacement everywhere, so counting how "
+            "often "
+            "replacements occur tells frequent words apart, whatever ε is."
+        )
+    if facts.get("second_release"):
+        yield (
+            "The records of an unfinished run were released a second time, with other draws: their ε counts "
+            "twice."
+        )
+
+
+def _protected(facts: Facts) -> Sentences:
+    guarantee, summary = facts["guarantee"], facts.get("mechanism_summary") or {}
+    columns = ", ".join(facts["config"]["columns"])
+    size = f"{summary['words']:,} " if "words" in summary else ""
+    stop = ", stop words excepted" if facts["policy"]["stop_words"] == "keep" else ", stop words included"
+    yield f"Drawn words in {columns}: the {size}words of the lexicon{stop}."
+    if facts["policy"]["tokenizer"] == "words":
+        yield "A compound that the lexicon lacks counts as the words that it is made of."
+    yield f"{guarantee['sentence']} [{guarantee['status']}; unit: {guarantee['unit']}]"
+    epsilon = float(guarantee["epsilon"])
+    if guarantee["kind"] != "metric_dp" and epsilon < 700:
+        yield (
+            f"In numbers: of two words that the guarantee compares, no output is more than e^ε = "
+            f"{math.exp(epsilon):,.4g} times as likely under one as under the other."
+        )
+    yield from _composed(facts)
+    if facts["policy"]["oov"] == "draw":
+        yield (
+            "Unknown words become a uniform word of the lexicon: the replacement tells nothing of the word "
+            "itself."
+        )
+    if facts["policy"]["numbers"] == "random":
+        yield (
+            "Numbers become uniform digits of the same number and script: the digits tell nothing of the "
+            "old ones."
+        )
+
+
+def _composed(facts: Facts) -> Sentences:
+    guarantee, level, figures = facts["guarantee"], facts["consistency"], facts.get("record_epsilon") or {}
+    if level == "dataset":
+        yield "A record has no ε of its own at dataset level: all records share the draws."
+        return
+    if guarantee["kind"] == "metric_dp":
+        yield (
+            "Between two records of equal length the bound is ε times the sum of the distances between "
+            "their words; "
+            "no single number stands for a record."
+        )
+        return
+    counted = "drawn words" if level == "token" else "distinct drawn words"
+    yield (
+        f"Over a record ε adds up: {guarantee['epsilon']:g} for each of its {counted}, against records that "
+        "have "
+        "the same length and the same released parts, and differ only within the words' output sets."
+    )
+    if figures.get("mean") is not None:
+        yield (
+            f"ε of a record in this run: mean {figures['mean']:,.1f}, median {figures['p50']:,.1f}, 95 % of "
+            "the records "
+            f"at most {figures['p95']:,.1f}, at most {figures['max']:,.1f}; {figures['basis']}."
+        )
+
+
+def _unprotected(facts: Facts) -> Sentences:
+    policy, summary = facts["policy"], facts.get("mechanism_summary") or {}
+    kind = facts["guarantee"]["kind"]
+    if kind == "epsilon_dp_within_group":
+        yield "Words against words of another output set: nothing is promised for such a pair."
+    if summary.get("alone_share"):
+        yield (
+            f"{100 * summary['alone_share']:.1f} % of the lexicon's words are alone on their output set: no "
+            "other word is "
+            "compared with them."
+        )
+    if policy["stop_words"] == "keep":
+        yield (
+            "That a word is no stop word: between a kept word and a drawn word there is no bound, and an "
+            "output that "
+            "is no stop word was drawn."
+        )
+    yield (
+        "The sense of a text: replacements are near to what they replace, and topic, tone, order of words "
+        "and style "
+        "remain. Facts that several words tell together are protected only as far as ε adds up."
+    )
+    yield (
+        "That a record is in the table at all, and what other columns or other data tell about the same "
+        "record."
+    )
+    if facts["consistency"] == "token":
+        yield (
+            "A word that occurs n times in a record is drawn n times: together the draws tell it with n "
+            "times ε."
+        )

@@ -1,0 +1,96 @@
+"""What the disclosure statement says is released in clear."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def released(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Write what everybody who holds the output can read off it."""
+    policy, level = facts["policy"], facts["consistency"]
+    yield "The number of rows, which texts are NULL or empty, and the number of words of each text."
+    if policy["gaps"] == "keep":
+        yield "Every space, line break, punctuation mark and symbol (emoji included), where it stands."
+    else:
+        yield (
+            "Every punctuation mark and symbol (emoji included), where it stands. Spacing is not released: "
+            "runs of "
+            "spaces are one space."
+        )
+    if policy["case"] == "carry":
+        yield (
+            "Whether each drawn word was written in lower case, Capitalised or UPPER case (mixed case "
+            "becomes lower)."
+        )
+    else:
+        yield "Nothing of upper and lower case: all words are released in lower case."
+    yield from _clear_words(policy)
+    if level == "record":
+        yield "Which words of a record are equal: equal words have equal replacements, within the record."
+    elif level == "dataset":
+        yield "Which words of the whole dataset are equal, and so how often each word occurs."
+    else:
+        yield "No equality pattern: equal words are drawn independently of each other."
+    yield from _ruled_out(facts)
+    yield _others(facts)
+    yield "The order of the rows and how they lie in files, as far as the engine keeps them."
+
+
+def _clear_words(policy: Mapping[str, Any]) -> Iterator[str]:
+    if policy["stop_words"] == "keep":
+        listed = policy["stop_word_list"]
+        named = "the packaged English list" if listed is None else f"a list of {len(listed):,} words"
+        yield f"Every stop word ({named}, and endings such as 's and 't), as it stands."
+    else:
+        yield (
+            "No stop words: they are drawn like other words (those that the lexicon lacks count as unknown)."
+        )
+    yield {
+        "mask": "Which words the lexicon does not hold: each is replaced by [OOV].",
+        "draw": "Unknown words are not marked, but they too are a place where a word stood.",
+        "keep": "EVERY WORD THAT THE LEXICON DOES NOT HOLD, as it stands.",
+    }[policy["oov"]]
+    yield {
+        "random": "Where a number stands, and how many digits it has.",
+        "mask": "Where a number stands, as [NUM]; not how many digits it has.",
+        "keep": "EVERY NUMBER, as it stands.",
+    }[policy["numbers"]]
+    if policy["tokenizer"] == "whitespace":
+        yield (
+            "A word is what stands between spaces (tokenizer: whitespace); punctuation joined to a word is "
+            "part of it."
+        )
+
+
+def _ruled_out(facts: Mapping[str, Any]) -> Iterator[str]:
+    summary = facts.get("mechanism_summary") or {}
+    if "inputs_per_output" not in summary:
+        return
+    behind, sizes = summary["inputs_per_output"], summary["set_size"]
+    yield (
+        f"What an output rules out at any ε: every word whose output set does not hold it. The sets hold "
+        f"{sizes['min']:,.0f} to {sizes['max']:,.0f} words; behind an output stand {behind['mean']:,.1f} "
+        "words on average "
+        f"({behind['min']:,.0f} to {behind['max']:,.0f}) of {summary['words']:,}, which tells "
+        f"{summary['ruled_out_bits']:.1f} of {math.log2(summary['words']):.1f} bits of the word."
+    )
+
+
+def _others(facts: Mapping[str, Any]) -> str:
+    others, setting = facts.get("other_columns"), facts["config"]["output"]["other_columns"]
+    if others is None:
+        if setting == "drop":
+            return "No other column: output.other_columns is drop."
+        named = "all other columns of the input" if setting == "keep" else f"the columns {', '.join(setting)}"
+        return (
+            f"Unchanged, text in them included: {named} (their values stand in the table's statistics, too)."
+        )
+    if not others:
+        return "No other column."
+    return (
+        f"Unchanged, text in them included: the columns {', '.join(others)} (their least and greatest "
+        "values stand in "
+        "the table's statistics, too)."
+    )

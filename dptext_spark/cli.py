@@ -1,0 +1,256 @@
+"""The command line, `dptext`. Figures go to stdout, progress and errors to stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dptext_spark.report.console import progress, show, write, write_json
+from dptext_spark.report.ending import EXIT_CODES, ended
+from dptext_spark.report.summary import PRICE, summary
+
+if TYPE_CHECKING:
+    from dptext_spark.config import RunConfig
+    from dptext_spark.lexicon.lexicon import Lexicon
+
+# What a command needs is imported when it runs: `--help` stays quick, and only `demo` and `run` need Spark.
+app = typer.Typer(
+    name="dptext",
+    help="Replace the words of private text by differentially private draws.",
+    epilog="Exit codes: " + "; ".join(f"{code} {said}" for code, said in EXIT_CODES.items()) + ".",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+lexicon_app = typer.Typer(help="Show or import a lexicon, or rebuild the packaged one.", no_args_is_help=True)
+app.add_typer(lexicon_app, name="lexicon")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Override = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="A.B=VALUE", help="Override a setting; repeatable; never the key."),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from dptext_spark import __version__
+
+        write(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks, which may hold private text.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Declare what stands before a command; `main` takes --debug wherever it stands."""
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Where to write; a new or empty folder. Default: dptext-demo.")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Records of the sample table.")] = 20_000,
+    as_json: Json = False,
+) -> None:
+    """Write a sample table of support tickets, sanitize it on local Spark, and show what came out."""
+    from dptext_spark.spark.demo import demo as run_demo
+
+    run_demo(folder, rows, as_json)
+
+
+@app.command()
+def run(
+    config: Annotated[Path, typer.Argument(help="The settings, a YAML file; conf/ holds examples.")],
+    overrides: Override = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show plan, guarantee and disclosure; read no data.")
+    ] = False,
+    as_json: Json = False,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Also show figures that depend on the private text.")
+    ] = False,
+    price: Annotated[float, typer.Option(min=0.0, help="Of a core-hour, for what 5 TB would cost.")] = PRICE,
+) -> None:
+    """Run the job: read a table, sanitize its text columns, write a Delta table and the account."""
+    from dptext_spark.config import RunConfig
+
+    settings = RunConfig.load(config, overrides or ())
+    if dry_run:
+        _plan(settings, as_json)
+        return
+    from dptext_spark.spark import run as run_job
+
+    with progress() as say:
+        report = run_job(settings, progress=lambda step: say(step, None))
+    facts = report.as_dict(internal=internal)
+    if as_json:
+        write_json(facts)
+    else:
+        write(summary(facts, internal=internal, price=price))
+
+
+def _plan(settings: RunConfig, as_json: bool) -> None:
+    from dptext_spark.models import prepare
+    from dptext_spark.report.plan import plan, plan_text
+
+    with progress() as say:
+        privatizer, folder = prepare(settings, say)
+    planned = plan(settings, privatizer, folder)
+    if as_json:
+        write_json(planned)
+    else:
+        write(plan_text(planned))
+
+
+@app.command()
+def preview(
+    text: Annotated[str, typer.Argument(help="A sentence, in quotes.")],
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file of settings.")] = None,
+    overrides: Override = None,
+    top: Annotated[int, typer.Option(min=1, help="Candidates listed for each word.")] = 4,
+    as_json: Json = False,
+) -> None:
+    """Draw one sentence without Spark, with a fresh key: what becomes of each word, and why."""
+    from dptext_spark.config import load_model
+    from dptext_spark.models import prepare
+    from dptext_spark.preview import preview as draw
+    from dptext_spark.preview import shown
+
+    settings = load_model(config, overrides or ())
+    with progress() as say:
+        privatizer, _ = prepare(settings, say)
+    result = draw(privatizer, text, top=top)
+    if as_json:
+        write_json(result.as_dict())
+    else:
+        show(shown(result))
+
+
+@app.command()
+def mechanisms(as_json: Json = False) -> None:
+    """List the mechanisms: paper, guarantee, parameters with defaults and ranges."""
+    from dptext_spark.report.catalogue import catalogue
+
+    records = catalogue()
+    if as_json:
+        write_json(records)
+        return
+    for record in records:
+        write(f"{record['name']}\n  {record['paper']}\n  guarantee: {record['guarantee']}")
+        for parameter in record["parameters"]:
+            write(f"    {parameter['name']} = {parameter['default']}   {parameter['meaning']}")
+
+
+@lexicon_app.command("info")
+def lexicon_info(
+    source: Annotated[str, typer.Argument(help="`default`, or a saved lexicon's folder.")] = "default",
+    as_json: Json = False,
+) -> None:
+    """Show a lexicon: words, dimensions, metric, fingerprint, and what reading it dropped."""
+    from dptext_spark.lexicon.lexicon import Lexicon
+
+    _describe(Lexicon.default() if source == "default" else Lexicon.open(source), as_json)
+
+
+@lexicon_app.command("import")
+def lexicon_import(
+    file: Annotated[Path, typer.Argument(help="GloVe, word2vec, fastText .vec, .npz or Parquet; .gz too")],
+    folder: Annotated[Path, typer.Argument(help="Where to save it: a new folder.")],
+    format: Annotated[str, typer.Option(help="The file's format; auto: by its first bytes.")] = "auto",
+    limit: Annotated[int | None, typer.Option(help="Stop after this many words.")] = None,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="Keep only the words of this text file, one a line.")
+    ] = None,
+    tokenizer: Annotated[str, typer.Option(help="words or whitespace.")] = "words",
+    metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
+    as_json: Json = False,
+) -> None:
+    """Read word vectors from a file and save them as a lexicon, to be named as lexicon.source."""
+    from dptext_spark.lexicon.lexicon import Lexicon
+
+    with progress() as say:
+        found = Lexicon.read(
+            file,
+            format=format,
+            limit=limit,
+            vocabulary=vocabulary,
+            tokenizer=tokenizer,  # type: ignore[arg-type]  # read() refuses what it does not know
+            metric=metric,  # type: ignore[arg-type]
+            progress=lambda done, whole: say("reading", done / whole if whole else None),
+        )
+        found.save(folder)
+    _describe(found, as_json, folder)
+
+
+@lexicon_app.command("build-default")
+def lexicon_build_default(
+    folder: Annotated[Path, typer.Argument(help="Where to write it; a new or empty folder.")],
+    source: Annotated[
+        Path | None, typer.Option(help="The source package's wheel or folder. Default: the installed one.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Rebuild the packaged lexicon from the model that its vectors come from."""
+    from dptext_spark.lexicon.build_default import build_default
+
+    _describe(build_default(source, folder), as_json, folder)
+
+
+def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None) -> None:
+    from dataclasses import asdict
+
+    facts: dict[str, Any] = {
+        "name": lexicon.name,
+        "words": len(lexicon),
+        "dimensions": lexicon.dimensions,
+        "metric": lexicon.metric,
+        "fingerprint": lexicon.fingerprint,
+        "counts": None if lexicon.counts is None else asdict(lexicon.counts),
+    }
+    if folder is not None:
+        facts["folder"] = str(folder)
+    if as_json:
+        write_json(facts)
+        return
+    for name, value in {**facts, **(facts.pop("counts") or {})}.items():
+        if value is not None and not isinstance(value, dict):
+            write(f"{name.replace('_', ' '):<18}{f'{value:,}' if type(value) is int else value}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code (see `dptext --help`).
+
+    Args:
+        arguments: what follows the program's name; None takes them from the process.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+
+    def command() -> int:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")
+        try:
+            app([item for item in given if item != "--debug"], prog_name="dptext")
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else 0
+        return 0
+
+    return ended(command, debug=debug)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What people read: summaries, plans and the endings of commands, from plain numbers."""

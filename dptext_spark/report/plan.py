@@ -1,0 +1,108 @@
+"""What a run would do, without reading any data: settings, guarantee, disclosure, what would be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dptext_spark.audit.disclosure import Statement, disclosure
+from dptext_spark.config import RunConfig
+from dptext_spark.privatizer import Privatizer
+
+
+def planned_facts(config: RunConfig, privatizer: Privatizer) -> dict[str, Any]:
+    """Return the facts of the disclosure statement that are known before a run."""
+    settings = config.as_dict()
+    others = config.output.other_columns
+    return {
+        "config": settings,
+        "policy": settings["policy"],
+        "consistency": config.consistency,
+        "guarantee": privatizer.guarantee().as_dict(),
+        "mechanism_summary": privatizer.sampler.summary,
+        "record_epsilon": None,
+        "identity": "row_key" if config.row_key else None,
+        "other_columns": [] if others == "drop" else None if others == "keep" else list(others),
+        "key_kind": "file" if config.key.file else "os",
+        "releases_in_history": None,
+        "second_release": False,
+    }
+
+
+def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> dict[str, Any]:
+    """Return the plan of a run, JSON-able.
+
+    Args:
+        config: the settings; a key file that they name is opened and checked.
+        privatizer: compiled from them.
+        artifact: its folder.
+
+    Raises:
+        SettingsError: the key file cannot be read, is too short, or others may read it.
+    """
+    if config.key.file:
+        config.run_key()
+    return {
+        "settings": config.as_dict(),
+        "guarantee": privatizer.guarantee().as_dict(),
+        "disclosure": _statement(config, privatizer).as_dict(),
+        "steps": _steps(config),
+        "writes": _writes(config),
+        "artifact": {"folder": str(artifact), "fingerprint": privatizer.fingerprint},
+    }
+
+
+def _statement(config: RunConfig, privatizer: Privatizer) -> Statement:
+    return disclosure(planned_facts(config, privatizer))
+
+
+def _steps(config: RunConfig) -> list[str]:
+    source, target = config.input, config.output
+    read = f"read {source.table or source.path} ({'catalog' if source.table else source.format})"
+    others = target.other_columns
+    along = {"keep": "all other columns go along", "drop": "no other column goes along"}.get(
+        str(others), f"beside them only {', '.join(others)}"
+    )
+    steps = [read + (f" where {source.where}" if source.where else "")]
+    if config.row_key:
+        steps.append(f"check that {config.row_key} is unique and never NULL (a pass over that column)")
+    if config.record_key:
+        steps.append(f"check that {config.record_key} is never NULL")
+    steps.append(
+        f"replace the words of {', '.join(config.columns)} by {config.mechanism.name} at "
+        f"{config.consistency} level; {along}"
+    )
+    steps.append(
+        f"write {target.table or target.path} in one commit (mode {target.mode}), counting on the way"
+    )
+    if config.audit.consistency_scopes and config.consistency != "token":
+        steps.append(
+            f"compare input and output on {config.audit.consistency_scopes:,} {config.consistency} scopes"
+        )
+    return [*steps, "compare the counts with the commit, and write the account"]
+
+
+def _writes(config: RunConfig) -> list[dict[str, str]]:
+    place = config.output.table or config.output.path or ""
+    return [
+        {"what": "the sanitized Delta table", "where": place, "share": "yes, with the disclosure statement"},
+        {"what": "runs: settings, guarantee, disclosure", "where": str(config.shareable), "share": "yes"},
+        {"what": "metrics: depend on the private text", "where": str(config.restricted), "share": "no"},
+    ]
+
+
+def plan_text(planned: Mapping[str, Any]) -> str:
+    """Write a plan for a person."""
+    settings = yaml.safe_dump(planned["settings"], sort_keys=False, allow_unicode=True, width=100)
+    parts = ["SETTINGS IN EFFECT", settings.rstrip(), "", "WHAT WOULD HAPPEN"]
+    parts += [f"  {number}. {step}" for number, step in enumerate(planned["steps"], start=1)]
+    parts += ["", "WHAT WOULD BE WRITTEN"]
+    parts += [f"  {w['where']}: {w['what']} (to be shared: {w['share']})" for w in planned["writes"]]
+    guarantee = planned["guarantee"]
+    parts += ["", "GUARANTEE", f"  {guarantee['sentence']} [{guarantee['status']}]", "", "DISCLOSURE"]
+    for section in planned["disclosure"]["sections"]:
+        parts += [f"  {section['heading']}", *(f"    - {sentence}" for sentence in section["sentences"])]
+    return "\n".join([*parts, "", "Nothing was read and nothing was written."])

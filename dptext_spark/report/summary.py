@@ -1,0 +1,136 @@
+"""The summary of a run that a person reads at its end, from plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+LARGE = 5e12  # bytes: the 5 TB that a cost is named for
+PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round figure for rented machines
+_STATUS = {
+    "succeeded": "succeeded",
+    "mismatch": "COMMITTED, BUT ITS COUNTS DO NOT AGREE: do not share this version",
+    "unchanged": "unchanged: this run id had committed before, and nothing was done",
+}
+_PARTS = (
+    ("protected", ("drawn",)),
+    ("kept: stop words", ("stop_kept",)),
+    ("unknown words", ("oov",)),
+    ("numbers", ("numbers",)),
+)
+
+
+def summary(facts: Mapping[str, Any], *, internal: bool = False, price: float = PRICE) -> str:
+    """Write the summary.
+
+    Args:
+        facts: of the run's report: `status`, `run_id`, `rows`, `seconds`, `write_seconds`, `guarantee`,
+            `record_epsilon`, `input`, `output`, `output_version`, `audit`, `other_columns`, `compiled_loops`,
+            `key_kind`, `problems`; `text_bytes` and `cores` for the cost; `restricted` with what depends on
+            the private text. What is missing is left out.
+        internal: also show what depends on the private text; such a summary is not for sharing.
+        price: of a core-hour.
+
+    Returns:
+        Lines of text without a final newline.
+    """
+    lines = [f"run {facts.get('run_id', '')}: {_STATUS.get(facts['status'], facts['status'])}"]
+    lines += [f"  {problem}" for problem in facts.get("problems") or ()]
+    if facts["status"] == "unchanged":
+        return "\n".join(lines)
+    rows = [*_work(facts, internal), *_promise(facts), *_places(facts), *_cost(facts, price)]
+    width = max(len(name) for name, _ in rows)
+    lines += [f"  {name:<{width}}  {value}" for name, value in rows]
+    if internal:
+        lines.append("These figures depend on the private text: not for sharing.")
+    return "\n".join(lines)
+
+
+def _work(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, str]]:
+    if facts.get("rows") is not None:
+        yield "rows", f"{facts['rows']:,}"
+    if internal:
+        yield from _words(facts.get("restricted") or {})
+    if facts.get("seconds") is not None:
+        written = f", of which writing {facts['write_seconds']:,.1f}" if facts.get("write_seconds") else ""
+        speed = f"; {facts['tokens_per_second']:,.0f} words/s" if facts.get("tokens_per_second") else ""
+        yield "seconds", f"{facts['seconds']:,.1f}{written}{speed}"
+    loops = facts.get("compiled_loops")
+    if loops is not None:
+        said = f"{loops} loops; the cache holds them now" if loops else "nothing, all was in the cache"
+        yield "compiled", said
+
+
+def _words(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    words = counts.get("words")
+    if words is None:
+        return
+    yield "words", f"{words:,.0f}"
+    for name, parts in _PARTS:
+        held = sum(counts.get(part) or 0.0 for part in parts)
+        yield f"  {name}", f"{held:,.0f}{_share(held / words if words else None)}"
+    for name, figure in (
+        ("changed", "changed_share"),
+        ("as before, of drawn", "original_share"),
+        ("as before, of all", "original_share_all"),
+    ):
+        if counts.get(figure) is not None:
+            yield f"  {name}", f"{100 * counts[figure]:.1f} %"
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"  ({100 * share:.1f} %)"
+
+
+def _promise(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    guarantee = facts.get("guarantee")
+    if guarantee:
+        yield "guarantee", f"{guarantee['sentence']} [{guarantee['status']}]"
+    epsilon = facts.get("record_epsilon") or {}
+    if epsilon.get("mean") is not None:
+        spread = ", ".join(
+            f"{said} {epsilon[name]:,.1f}"
+            for name, said in (("mean", "mean"), ("p50", "median"), ("p95", "95 %"), ("max", "most"))
+        )
+        yield "ε a record", f"{spread}; {epsilon['basis']}"
+    elif epsilon:
+        yield "ε a record", str(epsilon["basis"])
+    if facts.get("key_kind") == "insecure":
+        yield "key", "INSECURE: from a seed; nothing is protected"
+
+
+def _places(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    version = facts.get("output_version")
+    if facts.get("input"):
+        yield "input", str(facts["input"])
+    if facts.get("output"):
+        yield "output", f"{facts['output']}{'' if version is None else f' (version {version})'}"
+    audit = facts.get("audit") or {}
+    if audit.get("runs"):
+        yield "account", f"{audit['runs']} (may be shared: settings, guarantee, disclosure)"
+    if audit.get("metrics"):
+        yield "metrics", f"{audit['metrics']} (restricted: depends on the private text)"
+    others = facts.get("other_columns")
+    if others is not None:
+        yield "in clear", f"columns {', '.join(others)}" if others else "no other column"
+
+
+def core_hours(text_bytes: float, seconds: float, cores: int, size: float = LARGE) -> float:
+    """Return the core-hours for `size` bytes of text at the measured speed."""
+    return size / (text_bytes / (seconds * cores)) / 3600.0
+
+
+def _cost(facts: Mapping[str, Any], price: float) -> Iterator[tuple[str, str]]:
+    text_bytes, cores = facts.get("text_bytes"), facts.get("cores")
+    seconds = facts.get("write_seconds") or facts.get("seconds")
+    if not text_bytes or not cores or not seconds:
+        return
+    speed = text_bytes / (seconds * cores)
+    hours = core_hours(text_bytes, seconds, cores)
+    yield (
+        "5 TB like it",
+        f"5e12 bytes / {speed:,.0f} bytes a second and core / 3600 = {hours:,.0f} core-hours; "
+        f"at {price:g} a core-hour {hours * price:,.0f} (--price)",
+    )
+    if text_bytes < 1e9:
+        yield "", f"measured on {text_bytes / 1e6:,.1f} MB and {cores} cores, where starting up weighs much"
