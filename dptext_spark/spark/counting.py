@@ -9,7 +9,7 @@ from pyspark.sql import Column, Observation
 from pyspark.sql import functions as F
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.spark.column import RESULT
+from dptext_spark.spark.column import RESULT, quoted
 from dptext_spark.text.engine import COUNTERS
 
 WAIT_SECONDS = 120.0
@@ -24,9 +24,11 @@ def observed(columns: tuple[str, ...]) -> list[Column]:
         for name in COUNTERS
     ]
     units = result.getField("units")
+    sizes = [F.coalesce(F.sum(F.octet_length(quoted(name))), F.lit(0)).alias(f"bytes_{i}") for i, name in enumerate(columns)]
     return [
         F.count(F.lit(1)).alias("rows"),
         *sums,
+        *sizes,
         F.avg(units).alias("units_mean"),
         F.percentile_approx(units, 0.5).alias("units_p50"),
         F.percentile_approx(units, 0.95).alias("units_p95"),

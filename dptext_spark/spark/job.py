@@ -179,7 +179,7 @@ def _validated(spark: SparkSession, config: RunConfig, key: RunKey | None, say: 
     key = key or (RunKey.from_file(config.key.file) if config.key.file else RunKey.generate())
     check_output(spark, config, place, df, kept, persistent=key_kind != "os")
     say("preparing the model")
-    privatizer, folder = prepare(config, progress=None)
+    privatizer, folder = prepare(config, lambda step, share: say(step))
     privatizer.warm_up()
     if config.row_key:
         say("checking that row_key is unique (one pass over the key)")
@@ -342,6 +342,8 @@ def _account(
         "seconds": round(time.time() - started, 3),
         "write_seconds": round(seconds, 3),
         "tokens_per_second": restricted.get("tokens_per_second"),
+        "text_bytes": sum(int(counts[f"bytes_{i}"]) for i in range(len(setup.columns))) if counts else None,
+        "cores": _cores(spark),
         "compiled_loops": setup.compiled,
         "guarantee": guarantee.as_dict(),
         "consistency": config.consistency,
@@ -428,6 +430,12 @@ def _units_by_record(setup: Setup) -> dict[str, Any]:
     ).first()
     assert row is not None
     return row.asDict()
+
+
+def _cores(spark: SparkSession) -> int | None:
+    """Return how many tasks run at once (classic sessions)."""
+    context = getattr(spark, "_sc", None)
+    return None if context is None else int(context.defaultParallelism)
 
 
 def _versions() -> dict[str, str]:

@@ -1,0 +1,113 @@
+"""The demo: a sample table of support tickets, written as Delta, sanitized by the whole job, and shown."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F
+
+from dptext_spark.config import RunConfig
+from dptext_spark.errors import SettingsError
+from dptext_spark.report.console import progress, write, write_json
+from dptext_spark.report.summary import summary
+from dptext_spark.sample import tickets
+from dptext_spark.spark.job import run
+from dptext_spark.spark.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEED = 20_000
+SHOWN = 3
+TEXTS = ("subject", "body", "agent_reply")
+MADE = ("tickets.parquet", "tickets", "sanitized", "sanitized_audit")
+
+
+def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
+    """Run the demo.
+
+    Args:
+        folder: where to write; None is `dptext-demo`. What an earlier demo wrote there is replaced.
+        rows: tickets of the sample.
+        as_json: print one JSON document in place of the lines for people.
+
+    Returns:
+        The shareable facts of the run, with the lines that were shown.
+
+    Raises:
+        SettingsError: `folder` holds something else.
+    """
+    place = (folder or Path("dptext-demo")).resolve()
+    _clear(place)
+    with progress() as say:
+        say("making sample tickets", None)
+        sample = tickets(rows, SEED)
+        place.mkdir(parents=True, exist_ok=True)
+        pq.write_table(sample, place / MADE[0])
+        say("starting Spark (the first time it downloads Delta Lake)", None)
+        spark = spark_session("dptext demo")
+        source = str(place / MADE[1])
+        spark.read.parquet(str(place / MADE[0])).write.format("delta").save(source)
+        config = RunConfig.of(
+            {
+                "input": {"path": source},
+                "columns": list(TEXTS),
+                "row_key": "ticket_id",
+                "record_key": "customer_id",
+                "mechanism": {"name": "custext", "epsilon": 2.0},
+                "output": {"path": str(place / MADE[2])},
+            }
+        )
+        report = run(config, spark, progress=lambda step: say(step, None))
+    facts = report.as_dict()
+    examples = list(_examples(spark, source, str(place / MADE[2])))
+    if as_json:
+        write_json({**facts, "examples": examples})
+        return facts
+    write("\n".join(_lines(examples)))
+    write(summary(facts))
+    write(
+        f"\nThe tickets are in {source}, the sanitized ones in {place / MADE[2]}.\n"
+        "Next: the same for a table of yours, `dptext run conf/minimal.yaml`; what a sentence becomes, "
+        '`dptext preview "Call me back about the refund"`.'
+    )
+    return facts
+
+
+def _clear(place: Path) -> None:
+    """Remove what an earlier demo wrote; refuse a folder with anything else in it."""
+    if not place.exists():
+        return
+    others = sorted(entry.name for entry in place.iterdir() if entry.name not in MADE)
+    if others:
+        raise SettingsError(f"folder: {str(place)!r} holds {others[0]!r}; name a new or empty folder.")
+    shutil.rmtree(place)
+
+
+def _examples(spark: SparkSession, source: str, target: str) -> Iterator[dict[str, str]]:
+    """Yield the first tickets before and after. The sample is invented: showing it gives nothing away."""
+    before = spark.read.format("delta").load(source).orderBy("ticket_id").limit(SHOWN)
+    after = spark.read.format("delta").load(target)
+    after = after.select("ticket_id", *[F.col(name).alias(f"{name}_after") for name in ("subject", "body")])
+    for row in before.join(after, "ticket_id").orderBy("ticket_id").collect():
+        for name in ("subject", "body"):
+            yield {"ticket": str(row["ticket_id"]), "column": name, "before": row[name], "after": row[f"{name}_after"]}
+
+
+def _lines(examples: list[dict[str, str]]) -> Iterator[str]:
+    ticket = ""
+    for example in examples:
+        if example["ticket"] != ticket:
+            ticket = example["ticket"]
+            yield f"\nticket {ticket}"
+        for side in ("before", "after"):
+            shown = " ".join(example[side].split())
+            yield textwrap.fill(
+                shown, 110, initial_indent=f"  {example['column'] if side == 'before' else '':<8}{side:<7}", subsequent_indent=" " * 17
+            )
+    yield ""
