@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.configuration import set_hypothesis_home_dir
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 # Fixed examples and no database: a test passes or fails the same way everywhere, and leaves nothing behind.
+set_hypothesis_home_dir(Path(tempfile.gettempdir()) / f"hypothesis-{os.getuid()}")
 settings.register_profile(
     "fixed",
     derandomize=True,
