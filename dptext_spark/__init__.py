@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dptext_spark.version import __version__
+
 if TYPE_CHECKING:
     from dptext_spark.draws import RunKey
     from dptext_spark.errors import CountsDisagree, DataError, DPTextError, RunError, SettingsError
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from dptext_spark.mechanisms import MECHANISMS, CusText
     from dptext_spark.privatizer import Counters, Privatizer
     from dptext_spark.text.policy import Policy
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "CountsDisagree": "dptext_spark.errors",

@@ -12,6 +12,7 @@ import typer
 from dptext_spark.report.console import progress, show, write, write_json
 from dptext_spark.report.ending import EXIT_CODES, ended
 from dptext_spark.report.summary import PRICE, summary
+from dptext_spark.version import __version__
 
 if TYPE_CHECKING:
     from dptext_spark.config import RunConfig
@@ -39,17 +40,13 @@ Override = Annotated[
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from dptext_spark import __version__
-
         write(__version__)
         raise typer.Exit
 
 
 @app.callback()
 def _options(
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show tracebacks, which may hold private text.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Tracebacks, which may show private text.")] = False,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
@@ -89,8 +86,7 @@ def run(
 
     settings = RunConfig.load(config, overrides or ())
     if dry_run:
-        _plan(settings, as_json)
-        return
+        return _plan(settings, as_json)
     from dptext_spark.spark import run as run_job
 
     with progress() as say:
@@ -146,8 +142,7 @@ def mechanisms(as_json: Json = False) -> None:
 
     records = catalogue()
     if as_json:
-        write_json(records)
-        return
+        return write_json(records)
     for record in records:
         write(f"{record['name']}\n  {record['paper']}\n  guarantee: {record['guarantee']}")
         for parameter in record["parameters"]:
@@ -223,8 +218,7 @@ def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None) -> No
     if folder is not None:
         facts["folder"] = str(folder)
     if as_json:
-        write_json(facts)
-        return
+        return write_json(facts)
     for name, value in {**facts, **(facts.pop("counts") or {})}.items():
         if value is not None and not isinstance(value, dict):
             write(f"{name.replace('_', ' '):<18}{f'{value:,}' if type(value) is int else value}")

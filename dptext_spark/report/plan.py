@@ -78,10 +78,12 @@ def _steps(config: RunConfig) -> list[str]:
     steps.append(
         f"write {target.table or target.path} in one commit (mode {target.mode}), counting on the way"
     )
-    if config.audit.consistency_scopes and config.consistency != "token":
-        steps.append(
-            f"compare input and output on {config.audit.consistency_scopes:,} {config.consistency} scopes"
+    if config.consistency != "token" and config.audit.consistency_scopes:
+        scopes = (
+            f"{config.audit.consistency_scopes:,} {'records' if config.consistency == 'record' else 'rows'}"
         )
+        joined = "" if config.row_key else "; not possible without a row_key"
+        steps.append(f"check on {scopes} that equal words have equal replacements{joined}")
     return [*steps, "compare the counts with the commit, and write the account"]
 
 

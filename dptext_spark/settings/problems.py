@@ -30,6 +30,11 @@ def problem(message: str) -> PydanticCustomError:
     return PydanticCustomError("settings", "{message}", {"message": message})
 
 
+def invalid(valid: str) -> PydanticCustomError:
+    """Return an error for a validator to raise; the field and what was given are added."""
+    return PydanticCustomError("invalid", "{valid}", {"valid": valid})
+
+
 def shown(value: object) -> str:
     """Return a value as a message shows it, cut to 80 characters."""
     text = repr(value)
@@ -61,6 +66,8 @@ def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
         names = _fields(model, [str(part) for part in path[:-1]])
         return f"{field}: no such setting; valid here: {', '.join(names)}.{did_you_mean(path[-1], names)}"
     given = "a value that is not shown" if _HIDDEN.search(field) else shown(found["input"])
+    if kind == "invalid":
+        return f"{field}: {given} given; valid: {context['valid']}."
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", context["expected"])
         return f"{field}: {given} given; valid: {', '.join(choices)}.{did_you_mean(found['input'], choices)}"

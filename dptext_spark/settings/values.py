@@ -11,7 +11,7 @@ from typing import Any
 from dptext_spark.errors import SettingsError, did_you_mean, require_choice
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.settings.locations import TABLE
-from dptext_spark.settings.problems import problem, shown
+from dptext_spark.settings.problems import invalid, problem, shown
 from dptext_spark.text.policy import Policy
 
 # The run sets these itself, so that no malformed line and no guessed type can end in an error message.
@@ -150,11 +150,9 @@ def table_of(value: object) -> object:
     """Check the form of a catalog name."""
     if isinstance(value, str):
         if re.match(r"(?i)(delta|parquet|csv|json|text)\.`", value):
-            raise problem(f"table: {shown(value)} given; valid: a catalog name; set `path` for a path.")
+            raise invalid("a catalog name; set `path` for a path")
         if not TABLE.fullmatch(value):
-            raise problem(
-                f"table: {shown(value)} given; valid: catalog.schema.table, unusual names in back-ticks."
-            )
+            raise invalid("catalog.schema.table, unusual names in back-ticks")
     return value
 
 
@@ -162,7 +160,7 @@ def rows_of(value: object) -> object:
     """Check a batch size."""
     if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
-    raise problem(f"run.batch_rows: {shown(value)} given; valid: auto, or an integer of 1 or more.")
+    raise invalid("auto, or an integer of 1 or more")
 
 
 def other_columns_of(value: object) -> object:
@@ -170,11 +168,11 @@ def other_columns_of(value: object) -> object:
     if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):
         lowered = [name.lower() for name in value]
         if len(set(lowered)) < len(lowered):
-            raise problem("output.other_columns: a column is named twice.")
+            raise invalid("names that differ")
         return tuple(value)
     if value in ("keep", "drop"):
         return value
-    raise problem(f"output.other_columns: {shown(value)} given; valid: keep, drop, or a list of columns.")
+    raise invalid("keep, drop, or a list of columns")
 
 
 def require_one(section: str, path: object, table: object) -> None:

@@ -1,0 +1,29 @@
+"""Compile lexicon and mechanism into an artifact: `prepare.py SETTINGS.yaml FOLDER [--set A.B=VALUE]...`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from dptext_spark.config import load_model
+from dptext_spark.models import compile_to
+from dptext_spark.report.ending import ended
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the artifact, for `run.artifact` to name; print its fingerprint; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("settings", help="the settings of a run, or of the model only")
+    parser.add_argument("folder", help="where the artifact goes: a new folder, or the same artifact's")
+    parser.add_argument("--set", action="append", default=[], dest="overrides", metavar="A.B=VALUE")
+    given = parser.parse_args(arguments)
+
+    def prepare() -> None:
+        sys.stdout.write(compile_to(load_model(given.settings, given.overrides), given.folder) + "\n")
+
+    return ended(prepare)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

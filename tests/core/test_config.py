@@ -1,0 +1,313 @@
+"""Settings: what is accepted, and that each mistake is named with the valid choices."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dptext_spark.config import ModelConfig, RunConfig, load_model
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.formats import FORMATS
+from dptext_spark.mechanisms import MECHANISMS, CusText
+from dptext_spark.mechanisms.custext import MAPPINGS
+from dptext_spark.mechanisms.kernels import MAX_SLOTS
+from dptext_spark.settings.values import NOT_DETERMINISTIC, NOT_DETERMINISTIC_WORDS
+from dptext_spark.text.policy import OOV, Policy
+
+LEAST: dict[str, Any] = {"input": {"path": "/data/in"}, "columns": ["body"], "output": {"path": "/data/out"}}
+
+
+def refused(**sections: Any) -> str:
+    with pytest.raises(SettingsError) as caught:
+        RunConfig.of({**LEAST, **sections})
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    return str(caught.value)
+
+
+def accepted(**sections: Any) -> RunConfig:
+    return RunConfig.of({**LEAST, **sections})
+
+
+def test_the_least_settings_have_the_documented_defaults() -> None:
+    config = RunConfig.of(LEAST)
+    assert config.input.format == "delta" and config.input.options == {} and config.input.where is None
+    assert config.columns == ("body",) and config.row_key is None and config.record_key is None
+    assert config.consistency == "token" and config.lexicon.source == "default"
+    assert config.mechanism == CusText() and config.policy_object() == Policy()
+    assert config.output.mode == "error" and config.output.other_columns == "keep"
+    assert not config.output.overwrite_raw and config.output.fresh_noise == "refuse"
+    assert config.key.file is None and config.run.artifact is None and config.run.batch_rows == "auto"
+    assert (config.run.ship, config.run.udf, config.run.second_release) == ("artifact", "auto", "refuse")
+    assert config.shareable == "/data/out_audit/shareable" and config.restricted == "/data/out_audit/restricted"
+    assert config.audit.consistency_scopes == 1000
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        RunConfig.of(LEAST).consistency = "record"  # type: ignore[misc]
+
+
+def test_as_dict_is_json_and_makes_the_same_settings_again() -> None:
+    config = accepted(
+        mechanism={"epsilon": 2, "k": 50, "mapping": "aggressive"},
+        policy={"stop_word_list": ["a", "b"], "oov": "draw"},
+        output={"path": "/data/out", "other_columns": ["id"]},
+        row_key="id",
+        input={"path": "/data/in", "format": "csv", "options": {"header": True, "sep": ";", "maxColumns": 5}},
+    )
+    plain = json.loads(json.dumps(config.as_dict()))
+    assert RunConfig.of(plain) == config
+    assert plain["input"]["options"] == {"header": "true", "sep": ";", "maxColumns": "5"}
+    assert set(plain) == set(RunConfig.model_fields)
+
+
+def test_spec_is_what_a_model_is_made_from() -> None:
+    assert set(RunConfig.of(LEAST).spec()) == {"lexicon", "mechanism", "policy", "consistency"}
+    assert RunConfig.of(LEAST).spec()["mechanism"]["name"] == "custext"
+
+
+def test_an_option_that_may_be_a_secret_is_hidden() -> None:
+    config = accepted(input={"path": "/data/in", "options": {"db.password": "marker", "sep": ","}})
+    assert config.input.options["db.password"] == "marker"
+    assert "marker" not in json.dumps(config.as_dict())
+
+
+def test_sections_may_be_left_empty() -> None:
+    empty = dict.fromkeys(("lexicon", "mechanism", "policy", "run", "key", "audit"))
+    assert RunConfig.of({**LEAST, **empty}) == RunConfig.of(LEAST)
+
+
+@pytest.mark.parametrize("missing", ["input", "columns", "output"])
+def test_what_has_no_default_must_be_given(missing: str) -> None:
+    settings = {name: value for name, value in LEAST.items() if name != missing}
+    with pytest.raises(SettingsError, match=rf"^{missing}: missing; it has no default. For example `{missing}:"):
+        RunConfig.of(settings)
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"polcy": {}}, ["polcy: no such setting", "valid here: ", "Did you mean 'policy'?"]),
+        ({"input": {"path": "/a", "formt": "csv"}}, ["input.formt: no such setting", "Did you mean 'format'?"]),
+        ({"policy": {"oovv": "mask"}}, ["policy.oovv: no such setting", "Did you mean 'oov'?"]),
+        ({"mechanism": {"epsilom": 1}}, ["mechanism.epsilom: no such setting", "Did you mean 'epsilon'?"]),
+        ({"mechanism": {"name": "custex"}}, ["mechanism.name: 'custex'", "Did you mean 'custext'?"]),
+        ({"run": {"idd": "x"}}, ["run.idd: no such setting", "Did you mean 'id'?"]),
+    ],
+)
+def test_an_unknown_name_is_refused_with_a_suggestion(sections: dict[str, Any], said: list[str]) -> None:
+    message = refused(**sections)
+    assert all(part in message for part in said), message
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"input": "tickets"}, "input: 'tickets' given; valid: a section"),
+        ({"input": {}}, "input: neither of path and table given; valid: exactly one."),
+        ({"input": {"path": "/a", "table": "t"}}, "input: both of path and table given; valid: exactly one."),
+        ({"input": {"path": 5}}, "input.path: 5 given; valid: a text."),
+        ({"input": {"path": ""}}, "input.path: '' given; valid: a text that is not empty."),
+        ({"input": {"table": "a b"}}, "input.table: 'a b' given; valid: catalog.schema.table"),
+        ({"input": {"table": "delta.`/a`"}}, "valid: a catalog name"),
+        ({"input": {"path": "/a", "options": [1]}}, "input.options: [1] given; valid: a section"),
+        ({"input": {"path": "/a", "options": {"x": [1]}}}, "input.options.x: a list given; valid: a text"),
+        ({"input": {"path": "/a", "options": {"Mode": "FAILFAST"}}}, "the run sets this option itself"),
+        ({"input": {"path": "/a", "where": 5}}, "input.where: 5 given; valid: a text."),
+        ({"input": {"path": "/a", "where": " "}}, "input.where: an empty text given"),
+        ({"columns": "body"}, "columns: 'body' given; valid: a list."),
+        ({"columns": []}, "columns: [] given; valid: a list that is not empty."),
+        ({"columns": [1]}, "columns[0]: 1 given; valid: a text."),
+        ({"columns": ["body", ""]}, "columns[1]: '' given; valid: a text that is not empty."),
+        ({"columns": ["body", "Body"]}, "columns: 'Body' is named twice."),
+        ({"columns": None}, "columns: None given; valid: a list."),
+        ({"row_key": 5}, "row_key: 5 given; valid: a text."),
+        ({"row_key": "body"}, "row_key: 'body' is a text column"),
+        ({"record_key": "BODY"}, "record_key: 'BODY' is a text column"),
+        ({"mechanism": ["custext"]}, "mechanism: ['custext'] given; valid: a section"),
+        ({"policy": {"stop_word_list": 5}}, "policy.stop_word_list: 5 given; valid: null"),
+        ({"policy": {"stop_word_list": [1]}}, "policy.stop_word_list: a list of words is needed"),
+        ({"policy": {"stop_word_list": "/no/list"}}, "policy.stop_word_list: '/no/list' cannot be read"),
+        ({"output": {}}, "output: neither of path and table given"),
+        ({"output": {"path": "/data/in/"}}, "output.path: '/data/in/' is the input; valid: another place."),
+        ({"output": {"path": "file:/data/x/../in"}}, "is the input"),
+        ({"output": {"path": "/data/in/out"}}, "lie inside each other"),
+        ({"output": {"path": "/data"}}, "lie inside each other"),
+        ({"output": {"path": "/b", "overwrite_raw": "yes"}}, "output.overwrite_raw: 'yes' given; valid: true or false."),
+        ({"output": {"path": "/b", "other_columns": 5}}, "output.other_columns: 5 given; valid: keep, drop, or a list"),
+        ({"output": {"path": "/b", "other_columns": ["a", "A"]}}, "output.other_columns: ['a', 'A'] given; valid: names that differ."),
+        ({"output": {"path": "/b", "other_columns": ["body"]}}, "'body' is one of `columns`"),
+        ({"output": {"path": "s3a://me:pass@bucket/x"}}, "output.path: holds a password"),
+        ({"key": {"file": 5}}, "key.file: a value that is not shown given; valid: a text."),
+        ({"run": {"id": "a b"}}, "run.id: 'a b' given; valid: 1 to 128 letters"),
+        ({"run": {"batch_rows": 0}}, "run.batch_rows: 0 given; valid: auto, or an integer of 1 or more."),
+        ({"run": {"batch_rows": True}}, "run.batch_rows: True given"),
+        ({"audit": {"consistency_scopes": -1}}, "audit.consistency_scopes: -1 given; valid: an integer of 0 or more."),
+        ({"audit": {"consistency_scopes": 1.5}}, "audit.consistency_scopes: 1.5 given; valid: an integer."),
+        ({"audit": {"consistency_scopes": True}}, "audit.consistency_scopes: True given; valid: an integer."),
+        ({"audit": {"restricted": "/x/a", "shareable": "/x"}}, "lie inside each other"),
+        ({"audit": {"restricted": "/data/out/r"}}, "audit.restricted: '/data/out/r' and output.path"),
+        ({"lexicon": {"limit": 10}}, "lexicon.limit: cuts a file while it is read"),
+        ({"lexicon": {"source": "/v.txt", "limit": 1}}, "lexicon.limit: 1 given; valid: an integer of 2 or more."),
+        ({"lexicon": {"source": "/v.txt", "limit": True}}, "lexicon.limit: True given; valid: an integer."),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_refused_and_named(sections: dict[str, Any], said: str) -> None:
+    assert said in refused(**sections)
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "given", "valid"),
+    [
+        ("input", "format", "cvs", "delta, parquet, csv, tsv, json, text. Did you mean 'csv'?"),
+        ("output", "mode", "replace", "error, append, overwrite"),
+        ("output", "fresh_noise", "yes", "refuse, accept"),
+        ("run", "ship", "broadcast", "artifact, path"),
+        ("run", "udf", "numpy", "auto, arrow, pandas"),
+        ("run", "second_release", True, "refuse, accept"),
+        ("lexicon", "format", "golve", "Did you mean 'glove'?"),
+        ("policy", "oov", "mak", ", ".join(OOV)),
+        ("policy", "tokenizer", None, "words, whitespace"),
+        ("mechanism", "mapping", "balance", ", ".join(MAPPINGS)),
+    ],
+)
+def test_a_wrong_choice_is_refused_with_the_valid_ones(section: str, name: str, given: object, valid: str) -> None:
+    message = refused(**{section: {**LEAST.get(section, {}), name: given}})
+    assert message.startswith(f"{section}.{name}: {given!r} ") and valid in message
+
+
+def test_a_wrong_level_is_refused() -> None:
+    assert refused(consistency="tokens").startswith("consistency: 'tokens' given; valid: token, record, dataset.")
+
+
+@pytest.mark.parametrize("epsilon", [-1, -0.001, float("nan"), float("inf"), -float("inf"), "1", True, None, [1]])
+def test_epsilon_must_be_a_finite_number_in_the_mechanisms_range(epsilon: object) -> None:
+    message = refused(mechanism={"epsilon": epsilon})
+    assert message == f"mechanism.epsilon: {epsilon!r} given; valid: a finite number, 0 (uniform) or greater."
+
+
+def test_epsilon_zero_is_a_uniform_draw() -> None:
+    assert accepted(mechanism={"epsilon": 0}).mechanism == CusText(epsilon=0)
+
+
+@pytest.mark.parametrize("k", [1, 0, -5, MAX_SLOTS + 1, 2.5, "20", True])
+def test_k_must_be_in_the_mechanisms_range(k: object) -> None:
+    assert refused(mechanism={"k": k}) == f"mechanism.k: {k!r} given; valid: an integer from 2 to {MAX_SLOTS}."
+
+
+def test_every_parameter_of_every_mechanism_is_a_setting() -> None:
+    for name, kind in MECHANISMS.items():
+        defaults = {entry.name: entry.default for entry in fields(kind)}  # type: ignore[arg-type]
+        assert accepted(mechanism={"name": name, **defaults}).mechanism == kind()
+
+
+def test_the_lexicon_formats_are_those_that_can_be_read() -> None:
+    for name in ("auto", *FORMATS):
+        assert ModelConfig.of({"lexicon": {"source": "/v.txt", "format": name}}).lexicon.format == name
+    with pytest.raises(SettingsError, match=", ".join(("auto", *FORMATS))):
+        ModelConfig.of({"lexicon": {"format": "other"}})
+
+
+def test_all_problems_are_listed_at_once() -> None:
+    message = refused(consistency="x", columns=[], run={"udf": "x"}, mechanism={"epsilon": -1}, nonsense=1)
+    lines = message.splitlines()
+    assert lines[0] == "5 settings are not right:"
+    assert {line.split(":")[0].strip() for line in lines[1:]} == {
+        "consistency", "columns", "run.udf", "mechanism.epsilon", "nonsense"
+    }  # fmt: skip
+
+
+def test_a_long_value_is_cut() -> None:
+    assert len(refused(consistency="x" * 5000)) < 200
+
+
+@pytest.mark.parametrize("name", NOT_DETERMINISTIC)
+def test_a_predicate_that_is_not_deterministic_is_refused(name: str) -> None:
+    message = refused(input={"path": "/a", "where": f"id > 5 AND {name.upper()} /* now */ ( )"})
+    assert message.startswith(f"input.where: uses {name}, which can choose other rows")
+
+
+@pytest.mark.parametrize("name", NOT_DETERMINISTIC_WORDS)
+def test_a_moment_needs_no_parentheses(name: str) -> None:
+    assert f"uses {name}" in refused(input={"path": "/a", "where": f"day < {name}"})
+
+
+@pytest.mark.parametrize("where", ["id IN (SELECT 1)", "a = 1; DROP TABLE t"])
+def test_a_predicate_is_no_statement(where: str) -> None:
+    assert "a statement or a subquery given" in refused(input={"path": "/a", "where": where})
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "language = 'en' AND length(body) > 10",
+        "title = 'rand() and now()'",
+        'title = "select uuid()"',
+        "`current_date` = '2024-01-01'",
+        "random > 5 AND user = 'x' AND brand(1) = 2",
+        "a = 'it''s; fine'",
+    ],
+)
+def test_a_deterministic_predicate_is_accepted(where: str) -> None:
+    assert accepted(input={"path": "/a", "where": where}).input.where == where
+
+
+def test_output_is_input_by_catalog_name() -> None:
+    message = refused(
+        input={"table": "tickets"},
+        output={"table": "spark_catalog.`default`.Tickets"},
+        audit={"shareable": "/s", "restricted": "/r"},
+    )
+    assert message.startswith("output.table: 'spark_catalog.`default`.Tickets' is the input")
+
+
+def test_the_text_format_has_one_column() -> None:
+    assert "valid: [value]" in refused(input={"path": "/a", "format": "text"})
+    assert accepted(input={"path": "/a", "format": "text"}, columns=["value"]).columns == ("value",)
+
+
+def test_record_level_needs_no_key_columns() -> None:
+    assert accepted(consistency="record").row_key is None
+
+
+def test_a_stop_word_list_can_be_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "stop.txt"
+    file.write_text("\ufeff# my list\nthe\n\n  of  \n", encoding="utf-8")
+    assert accepted(policy={"stop_word_list": str(file)}).policy.stop_word_list == ("the", "of")
+    file.write_bytes(b"\xff")
+    assert "is no UTF-8 text" in refused(policy={"stop_word_list": str(file)})
+    assert accepted(policy={"stop_word_list": []}).policy.stop_word_list == ()
+
+
+def test_load_reads_a_file_and_applies_overrides(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\nmechanism: {epsilon: 1}\n")
+    config = RunConfig.load(file, ["mechanism.epsilon=2", "policy.numbers=mask", "columns=[body, subject]"])
+    assert config.mechanism == CusText(epsilon=2) and config.policy.numbers == "mask"
+    assert config.columns == ("body", "subject")
+
+
+def test_a_model_is_read_from_its_own_sections_or_from_a_run(tmp_path: Path) -> None:
+    file = tmp_path / "model.yaml"
+    file.write_text("mechanism: {epsilon: 3}\n")
+    assert load_model(file).mechanism == CusText(epsilon=3)
+    assert load_model().mechanism == CusText()
+    file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\n")
+    assert isinstance(load_model(file), RunConfig)
+
+
+def test_the_key_is_the_files_or_a_new_one(tmp_path: Path) -> None:
+    assert RunConfig.of(LEAST).run_key().secret != RunConfig.of(LEAST).run_key().secret
+    file = tmp_path / "run.key"
+    file.write_bytes(bytes(range(32)))
+    file.chmod(0o600)
+    assert accepted(key={"file": str(file)}).run_key().secret == bytes(range(32))
+    file.write_bytes(b"short")
+    with pytest.raises(SettingsError, match="holds 5 bytes; 32 or more are needed"):
+        accepted(key={"file": str(file)}).run_key()
+    with pytest.raises(SettingsError, match="cannot be read"):
+        accepted(key={"file": str(tmp_path / "none")}).run_key()
