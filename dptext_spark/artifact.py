@@ -80,7 +80,9 @@ def _samplers() -> dict[str, Any]:
 def _sampler_name(privatizer: Privatizer) -> str:
     name = type(privatizer.sampler).__name__
     if name not in _samplers():
-        raise SettingsError(f"artifact: a sampler of type {name} cannot be stored; valid: {', '.join(_samplers())}.")
+        raise SettingsError(
+            f"artifact: a sampler of type {name} cannot be stored; valid: {', '.join(_samplers())}."
+        )
     return name
 
 
@@ -94,9 +96,13 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> dict[str,
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise DataError(f"artifact: {str(folder)!r} holds no readable {MANIFEST} ({type(error).__name__}).") from None
+        raise DataError(
+            f"artifact: {str(folder)!r} holds no readable {MANIFEST} ({type(error).__name__})."
+        ) from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise DataError(f"artifact: {str(folder)!r} is of another format; this version reads format {FORMAT}.")
+        raise DataError(
+            f"artifact: {str(folder)!r} is of another format; this version reads format {FORMAT}."
+        )
     return manifest
 
 
@@ -117,11 +123,15 @@ def open_artifact(folder: str | os.PathLike[str], *, prefix: str = "", verify: b
         try:
             arrays[name] = np.load(Path(folder) / f"{prefix}{name}.npy", mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise DataError(f"artifact: {name}.npy of {str(folder)!r} cannot be read ({type(error).__name__}).") from None
+            raise DataError(
+                f"artifact: {name}.npy of {str(folder)!r} cannot be read ({type(error).__name__})."
+            ) from None
     policy = Policy(**manifest["policy"])
     if verify and fingerprint_of(arrays, policy, manifest["consistency"]) != manifest["fingerprint"]:
         raise DataError(f"artifact: {str(folder)!r} was changed after it was written.")
-    table = WordTable.restore({k.removeprefix("words."): v for k, v in arrays.items() if k.startswith("words.")})
+    table = WordTable.restore(
+        {k.removeprefix("words."): v for k, v in arrays.items() if k.startswith("words.")}
+    )
     sampler = _samplers()[manifest["sampler"]].restore(
         {k.removeprefix("sampler."): v for k, v in arrays.items() if k.startswith("sampler.")},
         Guarantee(**manifest["guarantee"]),

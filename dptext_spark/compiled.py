@@ -1,7 +1,7 @@
 """How the compiled loops are compiled: numba with a cache folder that can always be written.
 
-Numba keeps machine code beside the source file or in the home folder; an installation that is read-only, with a home that
-is too, would compile again in every worker. The folder is chosen here, per function, without touching numba's settings
+Numba keeps machine code beside the source file or in the home folder; an installation that is read-only, with a
+home that is too, would compile again in every worker. The folder is chosen here, per function, without touching numba's settings
 for anybody else in the process.
 """
 
@@ -14,14 +14,19 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core import config as numba_config
 from numba.extending import intrinsic
 
+_config: Any = numba_config
+_cgutils: Any = cgutils
 F = TypeVar("F", bound=Callable[..., Any])
+# An integer of a compiled loop: machine words of 64 bits, signed or not, which no checker follows through numba.
+Int: TypeAlias = Any
 
 _dispatchers: list[Any] = []
 
@@ -68,9 +73,8 @@ def user_cache() -> Path:
 def code_cache() -> str:
     """Return the folder for machine code, keyed by numba's version and by the source of this package.
 
-    Numba looks only at the file of a function, not at those whose functions it inlined; the key covers every module with
-    compiled loops.
-    `$NUMBA_CACHE_DIR` wins where it is set.
+    Numba looks only at the file of a function, not at those whose functions it inlined; the key covers every module
+    with compiled loops. `$NUMBA_CACHE_DIR` wins where it is set.
     """
     named = os.environ.get("NUMBA_CACHE_DIR")
     if named:
@@ -85,12 +89,12 @@ def code_cache() -> str:
 
 def compiled(function: F) -> F:
     """Compile `function` in nopython mode, cached on disk, without fast-math, releasing the interpreter lock."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = code_cache()
+    before = _config.CACHE_DIR
+    _config.CACHE_DIR = code_cache()
     try:
         dispatcher = numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
     finally:
-        numba.config.CACHE_DIR = before
+        _config.CACHE_DIR = before
     _dispatchers.append(dispatcher)
     return cast(F, dispatcher)
 
@@ -105,12 +109,17 @@ def compilations() -> int:
     return sum(sum(d.stats.cache_misses.values()) for d in _dispatchers)
 
 
-@intrinsic
+def _intrinsic(function: Callable[..., Any]) -> Any:
+    """Make a compiler intrinsic; its arguments are those of the compiled call, without the typing context."""
+    return intrinsic(function)
+
+
+@_intrinsic
 def load64(typingctx: Any, array: Any, index: Any) -> Any:
     """`load64(bytes: uint8[:], i) -> uint64`: eight bytes from offset i, little-endian, unaligned, unchecked."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+        data = _cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
         pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(64).as_pointer())
         load = builder.load(pointer)
         load.align = 1
@@ -119,12 +128,12 @@ def load64(typingctx: Any, array: Any, index: Any) -> Any:
     return types.uint64(array, types.int64), codegen
 
 
-@intrinsic
+@_intrinsic
 def store64(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """`store64(bytes: uint8[:], i, x: uint64)`: the mirror of :func:`load64`."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+        data = _cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
         pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(64).as_pointer())
         store = builder.store(args[2], pointer)
         store.align = 1
@@ -133,7 +142,7 @@ def store64(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     return types.void(array, types.int64, types.uint64), codegen
 
 
-@intrinsic
+@_intrinsic
 def mul_high(typingctx: Any, a: Any, b: Any) -> Any:
     """`mul_high(a: uint64, b: uint64) -> uint64`: the upper 64 bits of the 128-bit product."""
 
@@ -145,7 +154,7 @@ def mul_high(typingctx: Any, a: Any, b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
-@intrinsic
+@_intrinsic
 def trailing_zeros(typingctx: Any, value: Any) -> Any:
     """`trailing_zeros(x: uint64) -> int64`: the number of zero bits below the lowest set bit; 64 for 0."""
 

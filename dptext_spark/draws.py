@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from dptext_spark.compiled import compiled, mul_high
+from dptext_spark.compiled import Int, compiled, mul_high
 from dptext_spark.errors import DataError, SettingsError
 
 KEY_BYTES = 32
@@ -104,7 +104,7 @@ def encrypt(subkey: bytes, blocks: U64) -> U64:
     if plain.size == 0:
         return plain.copy()
     out = np.empty(plain.nbytes + 15, dtype=np.uint8)
-    written = encryptor.update_into(memoryview(plain).cast("B"), memoryview(out))
+    written = encryptor.update_into(plain.view(np.uint8).reshape(-1).data, out.data)
     return out[:written].view("<u8").reshape(plain.shape).astype(np.uint64, copy=False)
 
 
@@ -137,7 +137,7 @@ class Draws:
 
 
 @compiled
-def _mulmod(a: int, b: int) -> int:
+def _mulmod(a: Int, b: Int) -> Int:
     """Return a·b mod 2^61-1 for a, b < 2^61."""
     high = mul_high(a, b)
     low = a * b
@@ -147,7 +147,7 @@ def _mulmod(a: int, b: int) -> int:
 
 
 @compiled
-def hash_bytes(data: Any, start: int, end: int, k0: int, k1: int) -> tuple[int, int]:
+def hash_bytes(data: Any, start: Int, end: Int, k0: Int, k1: Int) -> tuple[Int, Int]:
     """Hash data[start:end] (uint8[:]) to two numbers below 2^61-1: polynomials in two keys over 7-byte chunks."""
     a = np.uint64(1)
     b = np.uint64(1)
@@ -168,7 +168,7 @@ def hash_bytes(data: Any, start: int, end: int, k0: int, k1: int) -> tuple[int, 
 
 
 @compiled
-def _hash_all(data: Any, offsets: Any, k0: int, k1: int) -> Any:
+def _hash_all(data: Any, offsets: Any, k0: Int, k1: Int) -> Any:
     """Hash every data[offsets[i]:offsets[i+1]]: uint64[n, 2]."""
     n = offsets.shape[0] - 1
     out = np.empty((n, 2), np.uint64)
@@ -190,7 +190,11 @@ def byte_view(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
     """Return (offsets int64[n+1], bytes uint8[...]) of a string or binary array, sliced arrays included; NULL is empty."""
     wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     _, offsets, data = values.buffers()
-    raw = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32) if offsets is not None else np.zeros(1, np.int32)
+    raw = (
+        np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)
+        if offsets is not None
+        else np.zeros(1, np.int32)
+    )
     window = raw[values.offset : values.offset + len(values) + 1].astype(np.int64)
     content = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, np.uint8)
     return window if len(window) else np.zeros(1, np.int64), content
@@ -217,13 +221,17 @@ def identify(values: pa.Array, key: RunKey, scope: str) -> U64:
         DataError: a NULL, or a type that is neither.
     """
     if values.null_count:
-        raise DataError(f"{scope}: the key column holds {values.null_count} NULLs in one batch; every row needs a key.")
+        raise DataError(
+            f"{scope}: the key column holds {values.null_count} NULLs in one batch; every row needs a key."
+        )
     if pa.types.is_integer(values.type):
         plain = np.zeros((len(values), 2), np.uint64)
         plain[:, 0] = values.cast(pa.int64()).to_numpy(zero_copy_only=False).view(np.uint64)
         return encrypt(key.derive("identity", scope, "integer"), plain)
     if not is_bytes(values.type):
-        raise DataError(f"{scope}: a key column of type {values.type}; valid: an integer, string or binary column.")
+        raise DataError(
+            f"{scope}: a key column of type {values.type}; valid: an integer, string or binary column."
+        )
     offsets, data = byte_view(values)
     secret = key.derive("identity", scope, "bytes", length=48)
     return encrypt(secret[16:], _hash_all(data, offsets, *hash_keys(secret)))

@@ -58,7 +58,10 @@ class Counters:
     def totals(self) -> dict[str, int]:
         """Return the sums by name, with the number of rows."""
         sums = self.rows.sum(axis=0, dtype=np.int64)
-        return {"rows": len(self.rows), **{name: int(value) for name, value in zip(COUNTERS, sums, strict=True)}}
+        return {
+            "rows": len(self.rows),
+            **{name: int(value) for name, value in zip(COUNTERS, sums, strict=True)},
+        }
 
     def __add__(self, other: Counters) -> Counters:
         """Join the rows of two batches."""
@@ -91,7 +94,9 @@ class Privatizer:
         if self.table is None:
             object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
         if not self.fingerprint:
-            object.__setattr__(self, "fingerprint", fingerprint_of(self.arrays(), self.policy, self.consistency))
+            object.__setattr__(
+                self, "fingerprint", fingerprint_of(self.arrays(), self.policy, self.consistency)
+            )
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -113,7 +118,9 @@ class Privatizer:
     def guarantee(self) -> Guarantee:
         """Return what holds for one drawn word under this policy and level."""
         base = self.sampler.guarantee
-        return replace(base, unit=UNITS[self.consistency], sentence=f"{base.sentence} {UNIT_SENTENCES[self.consistency]}")
+        return replace(
+            base, unit=UNITS[self.consistency], sentence=f"{base.sentence} {UNIT_SENTENCES[self.consistency]}"
+        )
 
     def privatize(
         self,
@@ -180,5 +187,5 @@ def fingerprint_of(arrays: Mapping[str, npt.NDArray[Any]], policy: Policy, consi
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
-        digest.update(memoryview(array).cast("B"))
+        digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

@@ -56,11 +56,21 @@ def build(target: Path) -> None:
     """Write the tables to `target` (.npz): `starts` uint32[r], `classes` uint8[r], `cased` and `mapped` int32[2, n]."""
     classes = np.array([character_class(code) for code in range(CODE_POINTS)], dtype=np.uint8)
     starts = np.flatnonzero(np.diff(classes, prepend=255)).astype(np.uint32)
-    lower = [(c, 0x69 if c == 0x130 else ord(chr(c).lower())) for c in range(CODE_POINTS) if chr(c).lower() != chr(c)]
-    upper = [
-        (c, ord(chr(c).upper())) for c in range(CODE_POINTS) if len(chr(c).upper()) == 1 and chr(c).upper() != chr(c)
+    lower = [
+        (c, 0x69 if c == 0x130 else ord(chr(c).lower()))
+        for c in range(CODE_POINTS)
+        if chr(c).lower() != chr(c)
     ]
-    digits = [c for c in range(CODE_POINTS) if unicodedata.category(chr(c)) == "Nd" and unicodedata.digit(chr(c)) == 0]
+    upper = [
+        (c, ord(chr(c).upper()))
+        for c in range(CODE_POINTS)
+        if len(chr(c).upper()) == 1 and chr(c).upper() != chr(c)
+    ]
+    digits = [
+        c
+        for c in range(CODE_POINTS)
+        if unicodedata.category(chr(c)) == "Nd" and unicodedata.digit(chr(c)) == 0
+    ]
     np.savez_compressed(
         target,
         starts=starts,

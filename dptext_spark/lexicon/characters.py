@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.compiled import compiled
+from dptext_spark.compiled import Int, compiled
 from dptext_spark.errors import require_choice
 
 Tokenizer = Literal["words", "whitespace"]
@@ -53,7 +53,10 @@ class Characters:
 @cache
 def tables() -> Characters:
     """Return the packaged tables (read once a process)."""
-    with files("dptext_spark.lexicon").joinpath("characters.npz").open("rb") as stream, np.load(stream) as packed:
+    with (
+        files("dptext_spark.lexicon").joinpath("characters.npz").open("rb") as stream,
+        np.load(stream) as packed,
+    ):
         starts = packed["starts"].astype(np.int64)
         classes = np.repeat(packed["classes"], np.diff(starts, append=0x110000))
         lower, upper = np.zeros(0x110000, np.int32), np.zeros(0x110000, np.int32)
@@ -76,7 +79,7 @@ def tables() -> Characters:
 
 
 @compiled
-def decode(data: Any, i: int, end: int) -> tuple[int, int]:
+def decode(data: Any, i: Int, end: Int) -> tuple[Int, Int]:
     """Decode one code point of `data` (uint8[:]) at `i` < `end`.
 
     Returns:
@@ -104,7 +107,7 @@ def decode(data: Any, i: int, end: int) -> tuple[int, int]:
 
 
 @compiled
-def encode(code: int, out: Any, i: int) -> int:
+def encode(code: Int, out: Any, i: Int) -> Int:
     """Write `code` as UTF-8 to `out` (uint8[:]) at `i`; return the number of bytes."""
     if code < 0x80:
         out[i] = code
@@ -126,13 +129,13 @@ def encode(code: int, out: Any, i: int) -> int:
 
 
 @compiled
-def cell(code: int, stage: Any) -> int:
+def cell(code: Int, stage: Any) -> Int:
     """Return the index of `code` in the tables' cells."""
     return np.int64(stage[code >> 7]) * 128 + (code & 127)
 
 
 @compiled
-def scan_word(data: Any, i: int, end: int, stage: Any, classes: Any) -> tuple[int, int]:
+def scan_word(data: Any, i: Int, end: Int, stage: Any, classes: Any) -> tuple[Int, Int]:
     """Find the end of the word whose first letter stands at `i`.
 
     Returns:
@@ -165,7 +168,7 @@ def scan_word(data: Any, i: int, end: int, stage: Any, classes: Any) -> tuple[in
 
 
 @compiled
-def lower_into(data: Any, i: int, end: int, out: Any, stage: Any, lower: Any) -> int:
+def lower_into(data: Any, i: Int, end: Int, out: Any, stage: Any, lower: Any) -> Int:
     """Write the look-up form of data[i:end] (valid UTF-8) to `out`: lower case, U+2019 as an apostrophe.
 
     Returns:
@@ -185,7 +188,7 @@ def lower_into(data: Any, i: int, end: int, out: Any, stage: Any, lower: Any) ->
 
 
 @compiled
-def case_into(word: Any, size: int, pattern: int, out: Any, at: int, stage: Any, upper: Any) -> int:
+def case_into(word: Any, size: Int, pattern: Int, out: Any, at: Int, stage: Any, upper: Any) -> Int:
     """Write word[:size] (lower case) to `out` at `at` in a case pattern; return the number of bytes."""
     n = 0
     position = 0
@@ -199,7 +202,7 @@ def case_into(word: Any, size: int, pattern: int, out: Any, at: int, stage: Any,
 
 
 @compiled
-def case_pattern(data: Any, i: int, end: int, low: Any, size: int, stage: Any, upper: Any) -> int:
+def case_pattern(data: Any, i: Int, end: Int, low: Any, size: Int, stage: Any, upper: Any) -> Int:
     """Return the pattern that gives data[i:end] back from its look-up form low[:size], or MIXED if none does.
 
     U+2019 counts as an apostrophe. It is not carried over: an output with it would say that the input held one.
@@ -241,7 +244,9 @@ def _producible(data: Any, offsets: Any, whitespace: bool, stage: Any, classes: 
             position += length
         if good and not whitespace:
             code, length = decode(data, start, end)
-            good = classes[cell(code, stage)] == LETTER and scan_word(data, start, end, stage, classes)[0] == end
+            good = (
+                classes[cell(code, stage)] == LETTER and scan_word(data, start, end, stage, classes)[0] == end
+            )
         if good:
             size = lower_into(data, start, end, form, stage, lower)
             good = size == end - start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -37,8 +37,13 @@ class Law(NamedTuple):
 class Sampler(Protocol):
     """A compiled mechanism: arrays only, no text, no files."""
 
-    guarantee: Guarantee
-    summary: dict[str, Any]  # what the mechanism says of itself: public figures of the compiled law, JSON-able
+    @property
+    def guarantee(self) -> Guarantee:
+        """What holds for one draw."""
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What the mechanism says of itself: public figures of the compiled law, JSON-able."""
 
     def sample(self, ids: Ids, draws: Draws) -> Ids:
         """Draw one output for each input: int32[n] in, int32[n] out; draw i reads only number i of `draws`."""
@@ -50,7 +55,9 @@ class Sampler(Protocol):
         """Return what must be stored to sample elsewhere, by name."""
 
     @classmethod
-    def restore(cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]) -> Sampler:
+    def restore(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+    ) -> Sampler:
         """Build the sampler again from :meth:`arrays` (memory-mapped or not)."""
 
 
@@ -74,8 +81,10 @@ class Mechanism(ABC):
 def check_epsilon(field: str, epsilon: object, zero_allowed: bool) -> None:
     """Raise :class:`SettingsError` unless `epsilon` is a finite number in the range."""
     allowed = "0 (uniform) or greater" if zero_allowed else "greater than 0"
-    valid = isinstance(epsilon, int | float) and not isinstance(epsilon, bool) and math.isfinite(epsilon)
-    if not valid or epsilon < 0 or (epsilon == 0 and not zero_allowed):  # type: ignore[operator]
+    number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
+    # Compared, not tested by isfinite, which fails for an integer that is no float.
+    valid = number and 0 <= epsilon <= sys.float_info.max  # type: ignore[operator]
+    if not valid or (epsilon == 0 and not zero_allowed):
         raise SettingsError(f"{field}: {epsilon!r} given; valid: a finite number, {allowed}.")
 
 

@@ -23,11 +23,13 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon, check_integer
+from dptext_spark.mechanisms.exponential import exponentials
 from dptext_spark.mechanisms.kernels import MAX_SLOTS, TableSampler
 
 MAPPINGS = ("aggressive", "balanced", "conservative")
 METRICS = ("cosine", "euclidean")
 REMAINDERS = ("join", "own")
+EQUAL = 1e-12  # scores that differ by less, relative to the largest, count as equal
 WALK = 2048  # words of the walk whose neighbours are searched at once
 
 
@@ -46,7 +48,9 @@ class CusText(Mechanism):
     """
 
     name: ClassVar[str] = "custext"
-    paper: ClassVar[str] = "Chen et al. 2022, A Customized Text Sanitization Mechanism with Differential Privacy"
+    paper: ClassVar[str] = (
+        "Chen et al. 2022, A Customized Text Sanitization Mechanism with Differential Privacy"
+    )
     protects: ClassVar[str] = "ε-DP between words that share an output set, nothing between words that do not"
     sampler: ClassVar[type] = TableSampler
 
@@ -84,8 +88,10 @@ class CusText(Mechanism):
         outputs = sets[of_word]
         low = np.where(outputs >= 0, score, np.inf).min(axis=1, keepdims=True)
         span = np.where(outputs >= 0, score, -np.inf).max(axis=1, keepdims=True) - low
-        scaled = np.where(span > 0, (score - low) / np.where(span > 0, span, 1.0), 0.0)
-        probability = np.where(outputs >= 0, np.exp(self.epsilon * (scaled - 1.0) / 2.0), 0.0)
+        # Equal scores differ by rounding (cosines of parallel vectors), and min-max would blow that up to [0, 1].
+        spread = span > EQUAL * np.maximum(np.abs(low), np.abs(low + span))
+        scaled = np.where(spread, (score - low) / np.where(spread, span, 1.0), 0.0)
+        probability = np.where(outputs >= 0, exponentials(self.epsilon * (scaled - 1.0) / 2.0), 0.0)
         # A possible output is never rounded away: exp underflows only past ε of about 1,400.
         probability = np.where(outputs >= 0, np.maximum(probability, np.finfo(np.float64).tiny), 0.0)
         summary = mapping_summary(sets, of_word)
@@ -98,7 +104,9 @@ class CusText(Mechanism):
             f"the same output set ({self.k} candidates, {self.mapping} mapping), and against no other word."
         )
         if alone > 0:
-            sentence += f" {100 * alone:.1f} % of the lexicon's words are alone on their set: they have no such word."
+            sentence += (
+                f" {100 * alone:.1f} % of the lexicon's words are alone on their set: they have no such word."
+            )
         return Guarantee("epsilon_dp_within_group", float(self.epsilon), sentence=sentence)
 
 
@@ -120,9 +128,9 @@ def output_sets(
     words = len(vectors)
     if mapping == "aggressive":
         rows = np.sort(nearest(vectors, np.arange(words, dtype=np.int32), k, metric)[0], axis=1)
-        sets, of_word = np.unique(rows, axis=0, return_inverse=True)
-        return np.ascontiguousarray(sets, dtype=np.int32), of_word.reshape(-1).astype(np.int32)
-    of_word = np.full(words, -1, np.int32)
+        distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
+        return np.ascontiguousarray(distinct, dtype=np.int32), inverse.reshape(-1).astype(np.int32)
+    of_word: Ids = np.full((words,), -1, dtype=np.int32)
     found: list[Ids] = []
     if mapping == "balanced":
         waiting = np.arange(words, dtype=np.int32)
@@ -156,7 +164,9 @@ def _walk_balanced(queries: Any, near: Any, of_word: Any, first: int) -> Any:
     return made
 
 
-def _conservative(vectors: npt.NDArray[np.float32], k: int, metric: Any, remainder: str, of_word: Ids) -> list[Ids]:
+def _conservative(
+    vectors: npt.NDArray[np.float32], k: int, metric: Any, remainder: str, of_word: Ids
+) -> list[Ids]:
     """Walk the pool: each word still in it takes its K nearest of the pool along. Fills `of_word`."""
     found: list[Ids] = []
     pool = np.arange(len(vectors), dtype=np.int32)

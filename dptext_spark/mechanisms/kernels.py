@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import compiled, inlined
+from dptext_spark.compiled import Int, compiled, inlined
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
@@ -41,11 +41,11 @@ def integer_weights(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.uint
     rows = np.arange(len(weight))
     weight[rows, largest] = 0
     weight[rows, largest] = np.uint64(TOTAL) - weight.sum(axis=1, dtype=np.uint64)
-    return weight
+    return np.asarray(weight, np.uint64)
 
 
 @compiled
-def _alias_rows(ids: Any, weight: Any, bits: int) -> Any:
+def _alias_rows(ids: Any, weight: Any, bits: Int) -> Any:
     """Build the rows: uint64[n, 2^bits, 2] as (threshold, first output | second output << 32)."""
     n, k = weight.shape
     slots = 1 << bits
@@ -93,7 +93,7 @@ def _alias_rows(ids: Any, weight: Any, bits: int) -> Any:
 
 
 @inlined
-def alias_draw(cells: Any, bits: int, word: int, number: int) -> int:
+def alias_draw(cells: Any, bits: Int, word: Int, number: Int) -> Int:
     """Draw an output of `word` by one 64-bit number (its lowest bit is not used)."""
     u = number >> np.uint64(1)
     slot = u >> np.uint64(63 - bits)
@@ -104,7 +104,7 @@ def alias_draw(cells: Any, bits: int, word: int, number: int) -> int:
 
 
 @compiled
-def _draw_all(cells: Any, bits: int, ids: Any, numbers: Any, out: Any) -> None:
+def _draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
     for i in range(ids.shape[0]):
         out[i] = alias_draw(cells, bits, ids[i], numbers[i])
 
@@ -150,7 +150,9 @@ class TableSampler:
         """Return the law of a word, read off its alias row."""
         row = self.cells[word_id]
         capacity = np.uint64(1 << (63 - self.bits))
-        outputs = np.concatenate([row[:, 1] & np.uint64(0xFFFFFFFF), row[:, 1] >> np.uint64(32)]).astype(np.int32)
+        outputs = np.concatenate([row[:, 1] & np.uint64(0xFFFFFFFF), row[:, 1] >> np.uint64(32)]).astype(
+            np.int32
+        )
         parts = np.concatenate([row[:, 0], capacity - row[:, 0]])
         ids, where = np.unique(outputs, return_inverse=True)
         weight = np.zeros(len(ids), np.uint64)

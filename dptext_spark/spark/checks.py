@@ -40,7 +40,9 @@ def place_of(config: RunConfig) -> Place:
     target = Target(path=config.output.path or "", name=config.output.table or "")
     shareable, restricted = config.shareable, config.restricted
     if not shareable or not restricted:
-        raise SettingsError("audit.shareable and audit.restricted: name both folders where output.table is a catalog name.")
+        raise SettingsError(
+            "audit.shareable and audit.restricted: name both folders where output.table is a catalog name."
+        )
     return Place(target, f"{shareable}/runs", f"{restricted}/metrics")
 
 
@@ -70,7 +72,9 @@ def check_output(
     if config.run.id and config.run.id in ours:
         return
     if mode == "error":
-        raise RunError(f"output: {str(place.target)!r} exists; valid: output.mode append or overwrite, or another place.")
+        raise RunError(
+            f"output: {str(place.target)!r} exists; valid: output.mode append or overwrite, or another place."
+        )
     if not ours and not output.overwrite_raw:
         raise SettingsError(
             f"output.mode: {str(place.target)!r} was not written by a run of this tool and may hold raw text, which stays "
@@ -81,11 +85,17 @@ def check_output(
             f"output.mode: {str(place.target)!r} holds {len(ours)} release(s) of earlier runs; {mode} with a key of this run "
             "only adds independent draws, and ε adds up. Use a persistent key (key.file), or output.fresh_noise=accept."
         )
-    existing = spark.read.table(place.target.name) if place.target.name else spark.read.format("delta").load(place.target.path)
+    existing = (
+        spark.read.table(place.target.name)
+        if place.target.name
+        else spark.read.format("delta").load(place.target.path)
+    )
     _check_schema(existing.schema, df.schema, list(config.columns), kept, mode)
 
 
-def _check_schema(target: T.StructType, source: T.StructType, columns: list[str], kept: list[str], mode: str) -> None:
+def _check_schema(
+    target: T.StructType, source: T.StructType, columns: list[str], kept: list[str], mode: str
+) -> None:
     for field in target.fields:
         if field.name in columns:
             raw = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", field.dataType.simpleString()))

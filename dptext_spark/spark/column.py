@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as T
 
 from dptext_spark.draws import RunKey
@@ -26,6 +25,7 @@ from dptext_spark.text.engine import COUNTERS
 
 UDF_KINDS = ("auto", "arrow", "pandas")
 ORDINAL_BITS = 40
+F: Any = functions  # its stubs leave out what Spark adds at run time
 RESULT = "__dptext"
 
 
@@ -58,7 +58,9 @@ def result_type(columns: tuple[str, ...]) -> T.StructType:
     return T.StructType([*fields, T.StructField("units", T.LongType())])
 
 
-def sanitize(arrays: tuple[pa.Array, ...], job: Job, privatizer: Privatizer, row_ids: pa.Array) -> pa.StructArray:
+def sanitize(
+    arrays: tuple[pa.Array, ...], job: Job, privatizer: Privatizer, row_ids: pa.Array
+) -> pa.StructArray:
     """Sanitize one batch.
 
     Args:
@@ -76,7 +78,9 @@ def sanitize(arrays: tuple[pa.Array, ...], job: Job, privatizer: Privatizer, row
     """
     record_ids = arrays[-1] if job.has_record_id else None
     if row_ids.null_count or (record_ids is not None and record_ids.null_count):
-        raise TaskError(NULL_KEY, 0, 0, row_ids.null_count or record_ids.null_count)
+        raise TaskError(
+            NULL_KEY, 0, 0, row_ids.null_count or (record_ids.null_count if record_ids is not None else 0)
+        )
     rows = len(row_ids)
     texts, totals = [], []
     units = np.zeros(rows, np.int64)
@@ -124,7 +128,9 @@ def batches(job: Job, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
         code, rows = str(error).split("[")[1].split("]")[0], int(str(error).rsplit("=", 1)[1])
         raise TaskError(code, partition, number, rows) from None
     except BaseException as error:
-        code = type(error).__name__ if not isinstance(error, DPTextError) else f"DPText_{type(error).__name__}"
+        code = (
+            type(error).__name__ if not isinstance(error, DPTextError) else f"DPText_{type(error).__name__}"
+        )
         raise TaskError(code, partition, number, 0) from None
 
 
@@ -157,10 +163,14 @@ def build(job: Job, kind: Literal["auto", "arrow", "pandas"] = "auto") -> Any:
             def arrow() -> Iterator[tuple[pa.Array, ...]]:
                 for batch in stream:
                     series = batch if isinstance(batch, tuple) else (batch,)
-                    yield tuple(_as_bytes(s) if i < texts else pa.Array.from_pandas(s) for i, s in enumerate(series))
+                    yield tuple(
+                        _as_bytes(s) if i < texts else pa.Array.from_pandas(s) for i, s in enumerate(series)
+                    )
 
             for result in batches(job, arrow()):
-                yield pd.DataFrame({field.name: result.field(i).to_pandas() for i, field in enumerate(result.type)})
+                yield pd.DataFrame(
+                    {field.name: result.field(i).to_pandas() for i, field in enumerate(result.type)}
+                )
 
         made = F.pandas_udf(over_pandas, returns)
     return made.asNondeterministic() if not job.has_row_id else made
@@ -188,7 +198,7 @@ def replaced(df: DataFrame, job: Job, keep: list[str]) -> DataFrame:
 
 def quoted(name: str) -> Column:
     """Return a top-level column by its exact name, whatever characters it holds."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return functions.col("`" + name.replace("`", "``") + "`")
 
 
 def key_column(df: DataFrame, name: str, field: str) -> Column:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import functions as F
+from pyspark.sql import functions
 
 from dptext_spark.draws import RunKey, hash_keys, identify
 from dptext_spark.mechanisms.kernels import TableSampler
@@ -25,8 +25,9 @@ from dptext_spark.text.align import align
 from dptext_spark.text.policy import Policy
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job import Setup
+    from dptext_spark.spark.setup import Setup
 
+F: Any = functions  # its stubs leave out what Spark adds at run time
 PAIRS = "group binary, replacement bigint, fits boolean"
 
 
@@ -64,7 +65,9 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
     if not wanted:
         return Audit("The audit of consistency was switched off (audit.consistency_scopes=0).")
     if not config.row_key or config.row_key not in setup.kept:
-        return Audit("Consistency was not audited: without a row_key in the target, source and output cannot be joined.")
+        return Audit(
+            "Consistency was not audited: without a row_key in the target, source and output cannot be joined."
+        )
     say("auditing consistency")
     spark, key_name = setup.spark, quoted(config.row_key)
     reader = spark.read.option("versionAsOf", version)
@@ -73,14 +76,22 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
     scope = setup.identity.record if setup.identity.record is not None else setup.identity.row
     assert scope is not None
     names = list(setup.columns)
-    source = setup.df.select(scope.alias("scope"), key_name.alias("row_key"), *[quoted(c).alias(f"s{i}") for i, c in enumerate(names)])
-    output = written.select(key_name.alias("row_key"), *[quoted(c).alias(f"o{i}") for i, c in enumerate(names)])
+    source = setup.df.select(
+        scope.alias("scope"),
+        key_name.alias("row_key"),
+        *[quoted(c).alias(f"s{i}") for i, c in enumerate(names)],
+    )
+    output = written.select(
+        key_name.alias("row_key"), *[quoted(c).alias(f"o{i}") for i, c in enumerate(names)]
+    )
     rows = source.count()
     share = min(1.0, wanted / max(1, rows))
     sampler = _scope_sampler(setup.key, share)
     joined = source.where(sampler(F.col("scope"))).join(output, "row_key")
     job = PairJob(ship(spark, setup.folder, config.run.ship), setup.key, len(names), config.consistency)
-    pairs = joined.select("scope", *[f"{side}{i}" for i in range(len(names)) for side in "so"]).mapInPandas(job, PAIRS)
+    pairs = joined.select("scope", *[f"{side}{i}" for i in range(len(names)) for side in "so"]).mapInPandas(
+        job, PAIRS
+    )
     groups = (
         pairs.where("fits").groupBy("group").agg(F.countDistinct("replacement").alias("n"))
         .agg(F.count(F.lit(1)).alias("groups"), F.coalesce(F.sum((F.col("n") > 1).cast("int")), F.lit(0)).alias("broken"))
@@ -95,7 +106,9 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
     }  # fmt: skip
     problems = []
     if figures["broken_groups"]:
-        problems.append(f"{figures['broken_groups']:,} of {figures['groups']:,} groups of equal words have two replacements")
+        problems.append(
+            f"{figures['broken_groups']:,} of {figures['groups']:,} groups of equal words have two replacements"
+        )
     if misfits:
         problems.append(f"{misfits:,} texts are not their source with words replaced")
     unit = "records" if config.consistency == "record" else "rows"
@@ -110,12 +123,13 @@ def _scope_sampler(key: RunKey, share: float) -> Any:
     """Return a function of the scope column that is true for a keyed share of all scopes."""
     limit = int(share * (1 << 63))
 
-    @F.pandas_udf("boolean")  # type: ignore[call-overload,untyped-decorator]
     def sampled(scope: pd.Series) -> pd.Series:
         hashed = identify(pa.Array.from_pandas(scope), key, "audit sample")
-        return pd.Series((hashed[:, 0] >> np.uint64(1)) < np.uint64(limit) if share < 1 else np.ones(len(scope), bool))
+        return pd.Series(
+            (hashed[:, 0] >> np.uint64(1)) < np.uint64(limit) if share < 1 else np.ones(len(scope), bool)
+        )
 
-    return sampled
+    return F.pandas_udf(sampled, "boolean")
 
 
 @dataclass(frozen=True)
@@ -142,7 +156,9 @@ class PairJob:
         except BaseException as error:
             raise TaskError(f"AUDIT_{type(error).__name__}", 0, 0, 0) from None
 
-    def _pairs(self, privatizer: Privatizer, plain: Privatizer, scope: Any, source: Any, output: Any, keys: Any) -> pd.DataFrame:
+    def _pairs(
+        self, privatizer: Privatizer, plain: Privatizer, scope: Any, source: Any, output: Any, keys: Any
+    ) -> pd.DataFrame:
         texts, written = pa.array(source, pa.string()), pa.array(output, pa.string())
         nulls = np.asarray(texts.is_valid()) != np.asarray(written.is_valid())
         shaped, _ = plain.privatize(texts, column="", row_ids=pa.array(np.arange(len(texts))), key=self.key)
@@ -165,12 +181,16 @@ def _unchanging(privatizer: Privatizer) -> Privatizer:
     """Return a privatizer that changes no word, but gaps and case as the policy does."""
     policy = privatizer.policy
     same = Policy(
-        "keep" if policy.stop_words == "keep" else "draw", policy.stop_word_list, "keep", "keep", policy.case, policy.gaps, policy.tokenizer
+        "keep" if policy.stop_words == "keep" else "draw",
+        policy.stop_word_list,
+        "keep",
+        "keep",
+        policy.case,
+        policy.gaps,
+        policy.tokenizer,
     )
     size = len(privatizer.vocabulary)
     identity = TableSampler.of(
         np.arange(size, dtype=np.int32)[:, None], np.ones((size, 1)), privatizer.sampler.guarantee, {}
     )
     return Privatizer(privatizer.vocabulary, identity, same, "token", "unchanging", privatizer.table)
-
-

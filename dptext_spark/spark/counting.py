@@ -24,7 +24,10 @@ def observed(columns: tuple[str, ...]) -> list[Column]:
         for name in COUNTERS
     ]
     units = result.getField("units")
-    sizes = [F.coalesce(F.sum(F.octet_length(quoted(name))), F.lit(0)).alias(f"bytes_{i}") for i, name in enumerate(columns)]
+    sizes = [
+        F.coalesce(F.sum(F.octet_length(quoted(name))), F.lit(0)).alias(f"bytes_{i}")
+        for i, name in enumerate(columns)
+    ]
     return [
         F.count(F.lit(1)).alias("rows"),
         *sums,

@@ -96,7 +96,12 @@ def _examples(spark: SparkSession, source: str, target: str) -> Iterator[dict[st
     after = after.select("ticket_id", *[F.col(name).alias(f"{name}_after") for name in ("subject", "body")])
     for row in before.join(after, "ticket_id").orderBy("ticket_id").collect():
         for name in ("subject", "body"):
-            yield {"ticket": str(row["ticket_id"]), "column": name, "before": row[name], "after": row[f"{name}_after"]}
+            yield {
+                "ticket": str(row["ticket_id"]),
+                "column": name,
+                "before": row[name],
+                "after": row[f"{name}_after"],
+            }
 
 
 def _lines(examples: list[dict[str, str]]) -> Iterator[str]:
@@ -108,6 +113,9 @@ def _lines(examples: list[dict[str, str]]) -> Iterator[str]:
         for side in ("before", "after"):
             shown = " ".join(example[side].split())
             yield textwrap.fill(
-                shown, 110, initial_indent=f"  {example['column'] if side == 'before' else '':<8}{side:<7}", subsequent_indent=" " * 17
+                shown,
+                110,
+                initial_indent=f"  {example['column'] if side == 'before' else '':<8}{side:<7}",
+                subsequent_indent=" " * 17,
             )
     yield ""

@@ -45,7 +45,9 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
                 "Repair or drop them, or re-encode the files."
             )
         if code == NULL_KEY:
-            return DataError(f"row_key or record_key: {rows} rows with a NULL key in {where}; nothing was committed.")
+            return DataError(
+                f"row_key or record_key: {rows} rows with a NULL key in {where}; nothing was committed."
+            )
         return RunError(f"a worker failed with {code} in {where} ({rows} rows); nothing was committed.")
     condition = _called(error, "getCondition") or _called(error, "getErrorClass") or type(error).__name__
     state = _called(error, "getSqlState")

@@ -15,7 +15,17 @@ from dptext_spark.spark.column import key_column
 from dptext_spark.spark.failures import silenced
 
 # Plan nodes that neither move rows between partitions nor change their order or number before the function.
-BARE = {"Scan", "FileScan", "BatchScan", "ColumnarToRow", "Project", "Filter", "InputAdapter", "WholeStageCodegen", "Physical"}
+BARE = {
+    "Scan",
+    "FileScan",
+    "BatchScan",
+    "ColumnarToRow",
+    "Project",
+    "Filter",
+    "InputAdapter",
+    "WholeStageCodegen",
+    "Physical",
+}
 
 
 @dataclass(frozen=True, eq=False)

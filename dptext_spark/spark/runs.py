@@ -31,7 +31,9 @@ def find(spark: SparkSession, folder: str, run_id: str) -> dict[str, Any] | None
     table = spark.read.format("delta").load(folder)
     missing = [name for name in RUNS.fieldNames() if name not in table.columns]
     if missing:
-        raise DataError(f"audit.shareable: the table in {folder!r} lacks {', '.join(missing)}; name another folder.")
+        raise DataError(
+            f"audit.shareable: the table in {folder!r} lacks {', '.join(missing)}; name another folder."
+        )
     rows = table.where(F.col("run_id") == run_id).collect()
     return rows[0].asDict() if rows else None
 
@@ -55,11 +57,17 @@ def put(spark: SparkSession, folder: str, row: dict[str, Any]) -> None:
         spark.catalog.dropTempView(view)
 
 
-def put_metrics(spark: SparkSession, folder: str, run_id: str, metrics: list[tuple[str | None, str, float | None]]) -> None:
+def put_metrics(
+    spark: SparkSession, folder: str, run_id: str, metrics: list[tuple[str | None, str, float | None]]
+) -> None:
     """Replace the metrics of a run: (column or None, name, value) each."""
-    rows = [(run_id, column, name, None if value is None else float(value)) for column, name, value in metrics]
+    rows = [
+        (run_id, column, name, None if value is None else float(value)) for column, name, value in metrics
+    ]
     frame = spark.createDataFrame(rows, METRICS).coalesce(1)
-    writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", f"run_id = '{checked(run_id)}'")
+    writer = (
+        frame.write.format("delta").mode("overwrite").option("replaceWhere", f"run_id = '{checked(run_id)}'")
+    )
     if delta_version(spark, Target(path=folder)) is None:
         writer = frame.write.format("delta").mode("append")
     writer.save(folder)
@@ -72,7 +80,9 @@ def checked(run_id: str) -> str:
         SettingsError: other characters than letters, digits, dot, dash and underscore.
     """
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,128}", run_id):
-        raise SettingsError("run.id: letters, digits, dots, dashes and underscores are valid, at most 128 of them.")
+        raise SettingsError(
+            "run.id: letters, digits, dots, dashes and underscores are valid, at most 128 of them."
+        )
     return run_id
 
 

@@ -37,7 +37,9 @@ class Shipped:
     prefix: str
 
 
-def ship(spark: SparkSession, folder: str | os.PathLike[str], how: Literal["artifact", "path"] = "artifact") -> Shipped:
+def ship(
+    spark: SparkSession, folder: str | os.PathLike[str], how: Literal["artifact", "path"] = "artifact"
+) -> Shipped:
     """Ship the artifact in `folder`.
 
     Raises:

@@ -80,7 +80,9 @@ def read_input(spark: SparkSession, source: Any, columns: list[str]) -> tuple[Da
     try:
         if source.table:
             version = delta_version(spark, Target(name=source.table))
-            df = spark.read.option("versionAsOf", version).table(source.table) if version is not None else None
+            df = (
+                spark.read.option("versionAsOf", version).table(source.table) if version is not None else None
+            )
             df = df if df is not None else spark.read.table(source.table)
         else:
             version = delta_version(spark, Target(path=source.path)) if source.format == "delta" else None
@@ -185,10 +187,14 @@ def check_text_columns(df: DataFrame, columns: list[str]) -> None:
     texts = [f.name for f in df.schema.fields if isinstance(f.dataType, T.StringType)]
     for name in columns:
         if name not in df.columns:
-            raise DataError(f"columns: {name!r} is not in the input; text columns there: {', '.join(texts) or 'none'}.")
+            raise DataError(
+                f"columns: {name!r} is not in the input; text columns there: {', '.join(texts) or 'none'}."
+            )
         if name not in texts:
             kind = df.schema[name].dataType.simpleString()
-            raise DataError(f"columns: {name!r} is of type {kind}; text columns there: {', '.join(texts) or 'none'}.")
+            raise DataError(
+                f"columns: {name!r} is of type {kind}; text columns there: {', '.join(texts) or 'none'}."
+            )
 
 
 def check_key(df: DataFrame, name: str, field: str, unique: bool) -> None:
@@ -203,7 +209,9 @@ def check_key(df: DataFrame, name: str, field: str, unique: bool) -> None:
     row = df.agg(*aggregates).first()
     assert row is not None
     if row["rows"] != row["held"]:
-        raise DataError(f"{field}: column {name!r} is NULL in {row['rows'] - row['held']:,} of {row['rows']:,} rows.")
+        raise DataError(
+            f"{field}: column {name!r} is NULL in {row['rows'] - row['held']:,} of {row['rows']:,} rows."
+        )
     if unique and row["distinct"] != row["rows"]:
         raise DataError(
             f"{field}: column {name!r} is not unique: {row['rows']:,} rows, {row['distinct']:,} distinct values. "
@@ -218,7 +226,11 @@ def leftover_files(spark: SparkSession, target: Target, since: float) -> list[st
     """
     if not target.path:
         return []
-    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet")
+    listing = (
+        spark.read.format("binaryFile")
+        .option("recursiveFileLookup", "true")
+        .option("pathGlobFilter", "*.parquet")
+    )
     try:
         newer = listing.load(target.path).select("path", F.col("modificationTime").cast("double").alias("at"))
         return sorted(row["path"] for row in newer.collect() if row["at"] >= since - 1)

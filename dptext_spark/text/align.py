@@ -12,9 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.compiled import compiled
+from dptext_spark.compiled import Int, compiled
 from dptext_spark.draws import hash_bytes
-from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, LETTER, SPACE, cell, decode, lower_into, scan_word, tables
+from dptext_spark.lexicon.characters import (
+    APOSTROPHE,
+    HYPHEN,
+    LETTER,
+    SPACE,
+    cell,
+    decode,
+    lower_into,
+    scan_word,
+    tables,
+)
 from dptext_spark.text.engine import Engine, padded
 from dptext_spark.text.segment import (
     MASKED_NUMBER,
@@ -29,7 +39,7 @@ U64 = npt.NDArray[np.uint64]
 
 
 @compiled
-def _equal(a: Any, i: int, b: Any, j: int, size: int) -> bool:
+def _equal(a: Any, i: Int, b: Any, j: Int, size: Int) -> bool:
     for k in range(size):
         if a[i + k] != b[j + k]:
             return False
@@ -38,9 +48,9 @@ def _equal(a: Any, i: int, b: Any, j: int, size: int) -> bool:
 
 @compiled
 def _place_end(
-    data: Any, start: int, stop: int, code: int, gap_end: int, last: bool, out: Any, at: int, end: int,
+    data: Any, start: Int, stop: Int, code: Int, gap_end: Int, last: bool, out: Any, at: Int, end: Int,
     whitespace: bool, stage: Any, classes: Any,
-) -> int:  # fmt: skip
+) -> Int:  # fmt: skip
     """Return where the replacement of data[start:stop] at out[at] ends, or -1. The source goes on with data[stop:gap_end]."""
     gap = gap_end - stop
     if code == MASKED_OOV or code == MASKED_NUMBER:
@@ -80,9 +90,9 @@ def _place_end(
 
 @compiled
 def _align(
-    data: Any, bounds: Any, tokens: Any, n: int, out: Any, out_bounds: Any, whitespace: bool, k0: int, k1: int,
+    data: Any, bounds: Any, tokens: Any, n: Int, out: Any, out_bounds: Any, whitespace: bool, k0: Int, k1: Int,
     stage: Any, classes: Any, lower: Any, groups: Any, replacements: Any, rows: Any, fits: Any,
-) -> int:  # fmt: skip
+) -> Int:  # fmt: skip
     """Fill keyed hashes of each token and of its replacement; return how many were paired."""
     t, paired = 0, 0
     form = np.empty(4096, np.uint8)
@@ -103,7 +113,9 @@ def _align(
             if not good:
                 continue
             at += gap
-            stops = _place_end(data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes)
+            stops = _place_end(
+                data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes
+            )
             if stops < 0:
                 good = False
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ def _blocks(bounds: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     total = int(bounds[-1])
     cuts = np.searchsorted(bounds, np.arange(BLOCK_BYTES, total, BLOCK_BYTES), side="left")
     edges = np.unique(np.concatenate([[0], cuts, [len(bounds) - 1]]))
-    return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [(int(a), int(b)) for a, b in pairwise(edges)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +144,13 @@ class Engine:
                 tokens = np.empty((room, 4), np.int64)
                 content, keys, blocks, others = (np.empty((room, 2), np.uint64) for _ in range(4))
                 ids = np.empty(room, np.int32)
-            found = cut(data, bounds, r0, r1, lookup, letters, counts, options, (tokens, content, keys, forms))
+            found = cut(
+                data, bounds, r0, r1, lookup, letters, counts, options, (tokens, content, keys, forms)
+            )
             found = look_up(data, bounds, found, lookup, counts, options, (tokens, content, keys, forms))
-            known, other = assign_blocks(tokens, found, content, bounds, noise.identity, noise.level, ids, blocks, others)
+            known, other = assign_blocks(
+                tokens, found, content, bounds, noise.identity, noise.level, ids, blocks, others
+            )
             drawn = noise.words(ids[:known], blocks[:known])
             numbers = noise.others(others[:other])
             need = at + 2 * size + found * self._longest + SLACK
@@ -160,7 +165,9 @@ class Engine:
         return _text_array(texts, out, out_bounds, at), counts
 
 
-def _text_array(texts: pa.Array, out: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64], size: int) -> pa.Array:
+def _text_array(
+    texts: pa.Array, out: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64], size: int
+) -> pa.Array:
     """Wrap the written bytes as an Arrow array with the NULLs of `texts`."""
     wide = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
     if size > 2**31 - 1 and not wide:
@@ -170,4 +177,6 @@ def _text_array(texts: pa.Array, out: npt.NDArray[np.uint8], bounds: npt.NDArray
         mask = pa.py_buffer(np.packbits(_validity(texts), bitorder="little"))
     offsets = pa.py_buffer(np.ascontiguousarray(bounds.astype(np.int64 if wide else np.int32)))
     kind: Any = pa.large_string() if wide else pa.string()
-    return pa.Array.from_buffers(kind, len(texts), [mask, offsets, pa.py_buffer(out[:size])], texts.null_count)
+    return pa.Array.from_buffers(
+        kind, len(texts), [mask, offsets, pa.py_buffer(out[:size])], texts.null_count
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.compiled import compiled, inlined, load64, mul_high, store64
+from dptext_spark.compiled import Int, compiled, inlined, load64, mul_high, store64
 from dptext_spark.lexicon.characters import (
     CAPITALISED,
     EXTEND,
@@ -33,8 +33,16 @@ _WORD = np.uint64(1 << 63)
 
 @compiled
 def assign_blocks(
-    tokens: Any, n: int, content: Any, bounds: Any, identity: Any, level: int, ids: Any, blocks: Any, others: Any
-) -> tuple[int, int]:
+    tokens: Any,
+    n: Int,
+    content: Any,
+    bounds: Any,
+    identity: Any,
+    level: Int,
+    ids: Any,
+    blocks: Any,
+    others: Any,
+) -> tuple[Int, Int]:
     """Say what each draw is for (MECHANISMS §13).
 
     A block is identity XOR content: nothing, the row's or the record's identity by `level`; the word (its id, or a keyed
@@ -76,14 +84,16 @@ def assign_blocks(
 
 
 @compiled
-def _upper_ascii(out: Any, at: int, size: int) -> None:
+def _upper_ascii(out: Any, at: Int, size: Int) -> None:
     for i in range(0, size, 8):
         w = load64(out, at + i)
         store64(out, at + i, w & ~(letters_of(w) >> np.uint64(2)))
 
 
 @compiled
-def _put_long_word(word: int, pattern: int, word_bytes: Any, offsets: Any, stage: Any, upper: Any, out: Any, at: int) -> int:
+def _put_long_word(
+    word: Int, pattern: Int, word_bytes: Any, offsets: Any, stage: Any, upper: Any, out: Any, at: Int
+) -> Int:
     """Write a lexicon word that has no output cell (not ASCII, or over 30 bytes); return where it ends."""
     start = offsets[word]
     shape = LOWER if pattern == MIXED else pattern
@@ -92,7 +102,7 @@ def _put_long_word(word: int, pattern: int, word_bytes: Any, offsets: Any, stage
 
 
 @inlined
-def _put_word(word: int, pattern: int, outputs: Any, out: Any, at: int) -> int:
+def _put_word(word: Int, pattern: Int, outputs: Any, out: Any, at: Int) -> Int:
     """Write a lexicon word from its output cell in a case pattern; return its size, 0 where it has no cell."""
     cell_at = np.int64(word) * 32
     size = np.int64(outputs[cell_at])
@@ -110,7 +120,9 @@ def _put_word(word: int, pattern: int, outputs: Any, out: Any, at: int) -> int:
 
 
 @compiled
-def _put_digits(data: Any, i: int, end: int, u0: int, u1: int, zeros: Any, out: Any, at: int) -> tuple[int, bool]:
+def _put_digits(
+    data: Any, i: Int, end: Int, u0: Int, u1: Int, zeros: Any, out: Any, at: Int
+) -> tuple[Int, bool]:
     """Write up to 16 uniform digits in the script of data[i:end]; return (where they end, whether any differs)."""
     state, position, count, changed = u0, i, 0, False
     while position < end:
@@ -128,7 +140,7 @@ def _put_digits(data: Any, i: int, end: int, u0: int, u1: int, zeros: Any, out: 
 
 
 @compiled
-def _pay(space: Any, out: Any, at: int, start: int) -> int:
+def _pay(space: Any, out: Any, at: Int, start: Int) -> Int:
     """Write the space that is owed, unless the row has not begun."""
     if space[0] == 1:
         space[0] = 0
@@ -139,7 +151,7 @@ def _pay(space: Any, out: Any, at: int, start: int) -> int:
 
 
 @inlined
-def _copy_gap(data: Any, i: int, end: int, out: Any, at: int) -> int:
+def _copy_gap(data: Any, i: Int, end: Int, out: Any, at: Int) -> Int:
     """Copy data[i:end], 8 bytes at a time; return where it ends. Writes up to 16 bytes past that."""
     store64(out, at, load64(data, i))
     for j in range(8, end - i, 8):
@@ -149,8 +161,8 @@ def _copy_gap(data: Any, i: int, end: int, out: Any, at: int) -> int:
 
 @compiled
 def _normalise_gap(
-    data: Any, i: int, end: int, space: Any, stage: Any, classes: Any, out: Any, at: int, start: int
-) -> int:
+    data: Any, i: Int, end: Int, space: Any, stage: Any, classes: Any, out: Any, at: Int, start: Int
+) -> Int:
     """Copy data[i:end] with runs of spaces as one, without joiners; return where it ends. `space[0]`: one is owed."""
     while i < end:
         code, length = decode(data, i, end)
@@ -168,10 +180,10 @@ def _normalise_gap(
 
 @compiled
 def rebuild(
-    data: Any, bounds: Any, r0: int, r1: int, tokens: Any, n: int, drawn: Any, numbers: Any,
-    table: Any, chars: Any, masks: Any, normalise: bool, shapes: int, counts: Any, stamp: Any, out: Any, at: int,
+    data: Any, bounds: Any, r0: Int, r1: Int, tokens: Any, n: Int, drawn: Any, numbers: Any,
+    table: Any, chars: Any, masks: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any, out: Any, at: Int,
     out_bounds: Any,
-) -> int:  # fmt: skip
+) -> Int:  # fmt: skip
     """Write rows r0..r1 to `out`.
 
     Args:
@@ -206,7 +218,10 @@ def rebuild(
         position, end, begin = bounds[row], bounds[row + 1], at
         space[0] = 0
         same, changed, distinct = 0, 0, 0
-        number_end, number_changed = np.int64(-1), False  # a number of over 16 digits is several tokens, but one word
+        number_end, number_changed = (
+            np.int64(-1),
+            False,
+        )  # a number of over 16 digits is several tokens, but one word
         while t < n and (tokens[t, 3] & 0xFFFFFFFF) == row:
             start, stop, code = tokens[t, 0], tokens[t, 1], tokens[t, 2]
             pattern = (tokens[t, 3] >> 40) & shapes

@@ -61,7 +61,8 @@ class Policy:
         require_choice("policy.tokenizer", self.tokenizer, TOKENIZERS)
         words = self.stop_word_list
         if words is not None and (
-            not isinstance(words, list | tuple) or not all(isinstance(word, str) and word.strip() for word in words)
+            not isinstance(words, list | tuple)
+            or not all(isinstance(word, str) and word.strip() for word in words)
         ):
             raise SettingsError("policy.stop_word_list: a list of words is needed, none of them empty.")
         if words is not None:
@@ -71,4 +72,6 @@ class Policy:
         """Return the stop words in look-up form."""
         if self.stop_word_list is None:
             return packaged_stop_words()
-        return tuple(dict.fromkeys(word.strip().lower().replace("\u2019", "'") for word in self.stop_word_list))
+        return tuple(
+            dict.fromkeys(word.strip().lower().replace("\u2019", "'") for word in self.stop_word_list)
+        )

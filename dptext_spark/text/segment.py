@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.compiled import compiled, inlined, load64, trailing_zeros
+from dptext_spark.compiled import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.draws import hash_bytes
 from dptext_spark.lexicon.characters import (
     APOSTROPHE,
@@ -49,14 +49,14 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inlined
-def letters_of(word: int) -> int:
+def letters_of(word: Int) -> Int:
     """Return bit 7 of each byte of `word` that is an ASCII letter."""
     low = (word | _CASE) & ~_TOP
     return (low + _A) & ~(low + _Z) & ~word & _TOP
 
 
 @compiled
-def _emit(tokens: Any, n: int, row: int, start: int, end: int, code: int, pattern: int) -> int:
+def _emit(tokens: Any, n: Int, row: Int, start: Int, end: Int, code: Int, pattern: Int) -> Int:
     tokens[n, 0] = start
     tokens[n, 1] = end
     tokens[n, 2] = code
@@ -65,7 +65,7 @@ def _emit(tokens: Any, n: int, row: int, start: int, end: int, code: int, patter
 
 
 @compiled
-def _resolve(info: int, size: int, after_apostrophe: bool, counts: Any, row: int, options: Any) -> int:
+def _resolve(info: Int, size: Int, after_apostrophe: bool, counts: Any, row: Int, options: Any) -> Int:
     """Count a looked-up word and return its code: a lexicon id, `MASKED_OOV`, `DRAWN_OOV`, `LOWERED`, or -10 (kept)."""
     counts[row, WORDS] += 1
     keep = np.int64(-10) if options[LOWER_CASE] == 0 else np.int64(LOWERED)
@@ -84,7 +84,7 @@ def _resolve(info: int, size: int, after_apostrophe: bool, counts: Any, row: int
 
 
 @compiled
-def _look_up(form: Any, n: int, table: Any) -> int:
+def _look_up(form: Any, n: Int, table: Any) -> Int:
     """Look a form of n bytes up: (number | flags << 32), or -1."""
     cells, shift, slots, flags, word_bytes, offsets, _ = table
     if n <= 16:
@@ -96,13 +96,13 @@ def _look_up(form: Any, n: int, table: Any) -> int:
 
 
 @compiled
-def _is_known(info: int, size: int, options: Any) -> bool:
+def _is_known(info: Int, size: Int, options: Any) -> Any:
     """Whether a look-up found a word to draw, or one to keep: a stop word that is drawn, but not in the lexicon, is unknown."""
     return info >= 0 and (options[KEEP_STOP] == 1 or (info & 0xFFFFFFFF) < size)
 
 
 @compiled
-def _after_apostrophe(data: Any, i: int, row_start: int) -> bool:
+def _after_apostrophe(data: Any, i: Int, row_start: Int) -> Any:
     """Whether an apostrophe (U+0027 or U+2019) of the same row stands right before i."""
     if i > row_start and data[i - 1] == 0x27:
         return True
@@ -110,7 +110,7 @@ def _after_apostrophe(data: Any, i: int, row_start: int) -> bool:
 
 
 @compiled
-def _settle(data: Any, i: int, end: int, row: int, row_start: int, found: Any, chars: Any, work: Any) -> int:
+def _settle(data: Any, i: Int, end: Int, row: Int, row_start: Int, found: Any, chars: Any, work: Any) -> Int:
     """Decide on the looked-up word data[i:end] and list it if it changes; return the number of tokens."""
     tokens, content, counts, options, forms, n = work
     info, size, length = found
@@ -126,7 +126,9 @@ def _settle(data: Any, i: int, end: int, row: int, row_start: int, found: Any, c
 
 
 @compiled
-def _word(data: Any, i: int, end: int, row: int, row_start: int, parts: bool, table: Any, chars: Any, work: Any) -> int:
+def _word(
+    data: Any, i: Int, end: Int, row: Int, row_start: Int, parts: bool, table: Any, chars: Any, work: Any
+) -> Int:
     """Look up the word data[i:end], list it or its parts, and return the number of tokens. The slow, general path."""
     tokens, content, counts, options, forms, n = work
     stage, classes, lower = chars[0], chars[1], chars[2]
@@ -157,7 +159,7 @@ def _word(data: Any, i: int, end: int, row: int, row_start: int, parts: bool, ta
 
 
 @compiled
-def _number(data: Any, i: int, end: int, row: int, chars: Any, work: Any) -> tuple[int, int]:
+def _number(data: Any, i: Int, end: Int, row: Int, chars: Any, work: Any) -> tuple[Int, Int]:
     """Emit the run of decimal digits at i; return (number of tokens, end of the run)."""
     tokens, content, counts, options, _, n = work
     stage, classes = chars[0], chars[1]
@@ -186,7 +188,7 @@ def _number(data: Any, i: int, end: int, row: int, chars: Any, work: Any) -> tup
 
 
 @compiled
-def _unknown(row: int, i: int, end: int, size: int, data: Any, work: Any) -> int:
+def _unknown(row: Int, i: Int, end: Int, size: Int, data: Any, work: Any) -> Int:
     """Emit data[i:end], characters that spell but are no letters, as one unknown word; return the number of tokens."""
     tokens, content, counts, options, _, n = work
     code = _resolve(np.int64(-1), size, False, counts, row, options)
@@ -199,8 +201,8 @@ def _unknown(row: int, i: int, end: int, size: int, data: Any, work: Any) -> int
 
 @compiled
 def cut_words(
-    data: Any, bounds: Any, r0: int, r1: int, table: Any, chars: Any, counts: Any, options: Any, out: Any
-) -> int:
+    data: Any, bounds: Any, r0: Int, r1: Int, table: Any, chars: Any, counts: Any, options: Any, out: Any
+) -> Int:
     """Cut rows r0..r1 by the `words` tokenizer.
 
     Args:
@@ -277,7 +279,9 @@ def cut_words(
                                     or other == HYPHEN
                                 )
                             elif after == 0x27 or after == 0x2D:
-                                simple = q + 1 == end or not (data[q + 1] >= 128 or classes[data[q + 1]] == LETTER)
+                                simple = q + 1 == end or not (
+                                    data[q + 1] >= 128 or classes[data[q + 1]] == LETTER
+                                )
                         if simple:
                             keep = (np.uint64(1) << np.uint64(8 * run)) - np.uint64(1) if run < 8 else _ALL
                             letters0 = here & keep
@@ -328,7 +332,7 @@ def cut_words(
 
 
 @compiled
-def look_up(data: Any, bounds: Any, n: int, table: Any, counts: Any, options: Any, out: Any) -> int:
+def look_up(data: Any, bounds: Any, n: Int, table: Any, counts: Any, options: Any, out: Any) -> Int:
     """Resolve the waiting tokens of :func:`cut_words`, drop those that are kept, and return how many remain."""
     tokens, content, keys, _ = out
     cells, shift, size = table[0], table[1], table[6]
@@ -366,15 +370,15 @@ def look_up(data: Any, bounds: Any, n: int, table: Any, counts: Any, options: An
 
 
 @compiled
-def _hash_key(keys: Any, i: int, size: int, options: Any) -> tuple[int, int]:
+def _hash_key(keys: Any, i: Int, size: Int, options: Any) -> tuple[Int, Int]:
     """Hash the unknown word whose look-up form is key i."""
     return hash_bytes(keys[i].view(np.uint8), 0, size, options[HASH0], options[HASH1])
 
 
 @compiled
 def cut_whitespace(
-    data: Any, bounds: Any, r0: int, r1: int, table: Any, chars: Any, counts: Any, options: Any, out: Any
-) -> int:
+    data: Any, bounds: Any, r0: Int, r1: Int, table: Any, chars: Any, counts: Any, options: Any, out: Any
+) -> Int:
     """Cut rows r0..r1 at spaces only; same arguments and result as :func:`cut_words`.
 
     A token is looked up whole. Unknown ones: all digits is a number, punctuation and symbols alone pass, the rest is an
@@ -411,7 +415,9 @@ def cut_whitespace(
                 forms = np.zeros((2, 4 * (q - p) + 16), np.uint8)
             info = _look_up(forms[0], lower_into(data, p, q, forms[0], stage, chars[2]), table)
             if _is_known(info, size, options) or (spells and not digits):
-                n = _word(data, p, q, row, start, False, table, chars, (tokens, content, counts, options, forms, n))
+                n = _word(
+                    data, p, q, row, start, False, table, chars, (tokens, content, counts, options, forms, n)
+                )
             elif digits:
                 n, _ = _number(data, p, q, row, chars, work)
             p = q

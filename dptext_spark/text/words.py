@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.compiled import compiled, inlined, load64
+from dptext_spark.compiled import Int, compiled, inlined, load64
 from dptext_spark.lexicon.vocabulary import Vocabulary
 
 CLITICS = ("s", "t", "d", "m", "ll", "re", "ve")
@@ -26,7 +26,7 @@ _MIX0, _MIX1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 @inlined
-def slot_of(k0: int, k1: int, shift: int) -> int:
+def slot_of(k0: Int, k1: Int, shift: Int) -> Int:
     """Return the first slot of a 16-byte key."""
     mixed = (k0 * _MIX0) ^ ((k1 + k0) * _MIX1)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX0
@@ -34,7 +34,7 @@ def slot_of(k0: int, k1: int, shift: int) -> int:
 
 
 @inlined
-def find_short(cells: Any, shift: int, k0: int, k1: int) -> int:
+def find_short(cells: Any, shift: Int, k0: Int, k1: Int) -> Int:
     """Return (number | flags << 32) of the word with this key, or -1."""
     slot = slot_of(k0, k1, shift)
     mask = cells.shape[0] - 1
@@ -46,7 +46,7 @@ def find_short(cells: Any, shift: int, k0: int, k1: int) -> int:
 
 
 @compiled
-def _hash_long(data: Any, start: int, end: int) -> int:
+def _hash_long(data: Any, start: Int, end: Int) -> Int:
     state = np.uint64(end - start)
     for i in range(start, end):
         state = (state ^ np.uint64(data[i])) * _MIX0
@@ -55,7 +55,7 @@ def _hash_long(data: Any, start: int, end: int) -> int:
 
 
 @compiled
-def find_long(data: Any, size: int, slots: Any, word_bytes: Any, offsets: Any) -> int:
+def find_long(data: Any, size: Int, slots: Any, word_bytes: Any, offsets: Any) -> Int:
     """Return the number of the word data[:size] (more than 16 bytes), or -1."""
     mask = slots.shape[0] - 1
     slot = np.int64(_hash_long(data, 0, size) & np.uint64(mask))
@@ -75,7 +75,7 @@ def find_long(data: Any, size: int, slots: Any, word_bytes: Any, offsets: Any) -
 
 
 @compiled
-def key_of(data: Any, size: int) -> tuple[int, int]:
+def key_of(data: Any, size: Int) -> tuple[Int, Int]:
     """Return the two key halves of data[:size], size <= 16; `data` holds at least 16 bytes."""
     k0, k1 = load64(data, np.int64(0)), load64(data, np.int64(8))
     if size < 8:
@@ -87,7 +87,7 @@ def key_of(data: Any, size: int) -> tuple[int, int]:
 
 
 @compiled
-def _fill(word_bytes: Any, offsets: Any, flags: Any, cells: Any, shift: int, slots: Any) -> None:
+def _fill(word_bytes: Any, offsets: Any, flags: Any, cells: Any, shift: Int, slots: Any) -> None:
     key = np.zeros(16, np.uint8)
     mask = cells.shape[0] - 1
     long_mask = slots.shape[0] - 1
@@ -114,7 +114,7 @@ def _fill(word_bytes: Any, offsets: Any, flags: Any, cells: Any, shift: int, slo
 
 
 @compiled
-def _output_cells(word_bytes: Any, offsets: Any, words: int) -> Any:
+def _output_cells(word_bytes: Any, offsets: Any, words: Int) -> Any:
     out = np.zeros((words, 32), np.uint8)
     for word in range(words):
         start, end = offsets[word], offsets[word + 1]
@@ -164,7 +164,13 @@ class WordTable:
         tail = np.frombuffer(b"".join(encoded) + bytes(32), dtype=np.uint8)
         word_bytes = np.concatenate([np.asarray(vocabulary.data)[: int(vocabulary.offsets[-1])], tail])
         flags = np.zeros(len(offsets) - 1, np.uint8)
-        numbers = dict(zip(named, (int(i) if i >= 0 else position[w] for w, i in zip(named, known, strict=True)), strict=True))
+        numbers = dict(
+            zip(
+                named,
+                (int(i) if i >= 0 else position[w] for w, i in zip(named, known, strict=True)),
+                strict=True,
+            )
+        )
         for word in stop:
             flags[numbers[word]] |= STOP
         for word in CLITICS:

@@ -1,0 +1,151 @@
+"""The account of a run that committed: counts against the commit, the consistency audit, metrics, and the statement."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from dptext_spark.audit.disclosure import disclosure
+from dptext_spark.errors import CountsDisagree, RunError
+from dptext_spark.spark import consistency, counting, runs
+from dptext_spark.spark.column import RESULT, applied
+from dptext_spark.spark.setup import Setup, versions
+from dptext_spark.spark.ship import ship
+from dptext_spark.spark.tables import history, our_commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def account(
+    setup: Setup, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float,
+    say: Callable[[str], None],
+    *,
+    recovered: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """Compare the counts with the commit, audit consistency, write the tables, and report."""
+    spark, config = setup.spark, setup.config
+    commits = history(spark, setup.place.target)
+    commit = our_commits(commits).get(setup.run_id)
+    if commit is None:
+        raise RunError(f"the commit of run {setup.run_id} is not in the target's history.")
+    written = int((commit["operationMetrics"] or {}).get("numOutputRows", -1))
+    guarantee = setup.privatizer.guarantee()
+    problems = []
+    if counts is None:
+        if not recovered:
+            problems.append("its counts did not arrive")
+    elif written not in (-1, int(counts["rows"])):
+        problems.append(f"{counts['rows']:,} rows were counted and {written:,} written")
+    audited = consistency.audit(setup, int(commit["version"]), say)
+    problems += audited.problems
+    status = "mismatch" if problems else "recovered" if recovered else "succeeded"
+    metrics, restricted = _metrics(setup, counts, seconds, audited)
+    facts = {
+        "status": status,
+        "run_id": setup.run_id,
+        "problems": problems,
+        "rows": written if written >= 0 else None,
+        "seconds": round(time.time() - started, 3),
+        "write_seconds": round(seconds, 3),
+        "tokens_per_second": restricted.get("tokens_per_second"),
+        "text_bytes": sum(int(counts[f"bytes_{i}"]) for i in range(len(setup.columns))) if counts else None,
+        "cores": _cores(spark),
+        "compiled_loops": setup.compiled,
+        "guarantee": guarantee.as_dict(),
+        "consistency": config.consistency,
+        "identity": setup.identity.kind,
+        "record_epsilon": restricted.get("record_epsilon"),
+        "other_columns": [name for name in setup.kept if name not in setup.columns],
+        "mapping": setup.privatizer.sampler.summary,
+        "input": record["input"],
+        "input_version": setup.input_version,
+        "output": str(setup.place.target),
+        "output_version": int(commit["version"]),
+        "audit": {"runs": setup.place.runs, "metrics": setup.place.metrics},
+        "releases_in_history": len(our_commits(commits)),
+        "consistency_audit": audited.as_dict(),
+        "key_kind": setup.key_kind,
+        "second_release": record["second_release"],
+        "versions": versions(),
+    }
+    statement = disclosure(
+        {
+            **facts,
+            "config": config.as_dict(),
+            "policy": config.as_dict()["policy"],
+            "mechanism_summary": facts["mapping"],
+        }
+    )
+    facts["disclosure"] = statement.as_dict()
+    facts["restricted"] = restricted
+    say("writing the account")
+    runs.put_metrics(spark, setup.place.metrics, setup.run_id, metrics)
+    runs.put(
+        spark,
+        setup.place.runs,
+        {
+            **record,
+            "status": status,
+            "disclosure": json.dumps(statement.as_dict(), ensure_ascii=False),
+            "output_version": int(commit["version"]),
+            "rows": facts["rows"],
+            "seconds": facts["seconds"],
+            "tokens_per_second": restricted.get("tokens_per_second"),
+        },
+    )
+    if problems:
+        raise CountsDisagree(
+            f"run {setup.run_id} committed version {commit['version']} of {setup.place.target}, but {'; '.join(problems)}. "
+            "Nothing was rolled back; do not share this version."
+        )
+    return facts
+
+
+def _metrics(
+    setup: Setup, counts: dict[str, Any] | None, seconds: float, audited: consistency.Audit
+) -> tuple[list[tuple[str | None, str, float | None]], dict[str, Any]]:
+    """Return the rows of `metrics`, and the same figures by name."""
+    rows: list[tuple[str | None, str, float | None]] = [(None, "write_seconds", seconds)]
+    rows += [(None, f"consistency_{name}", float(value)) for name, value in audited.figures.items()]
+    if counts is None:
+        return rows, {}
+    for index, column in enumerate(setup.columns):
+        rows += [(column, name, value) for name, value in counting.column_figures(counts, index).items()]
+    whole = counting.shares(counting.totals(counts, setup.columns))
+    rows += [(None, name, value) for name, value in whole.items()]
+    several = setup.identity.record is not None and setup.config.record_key != setup.config.row_key
+    if several and setup.config.consistency != "dataset":
+        counts = {**counts, **_units_by_record(setup)}
+    epsilon = counting.record_epsilon(
+        counts, setup.privatizer.guarantee(), setup.config.consistency, len(setup.columns), several
+    )
+    rows += [(None, f"record_epsilon_{name}", epsilon[name]) for name in ("mean", "p50", "p95", "max")]
+    speed = (whole["words"] or 0.0) / seconds if seconds else 0.0
+    rows.append((None, "tokens_per_second", speed))
+    return rows, {**whole, "record_epsilon": epsilon, "tokens_per_second": speed}
+
+
+def _units_by_record(setup: Setup) -> dict[str, Any]:
+    """Sum the draws of each record over its rows: a second pass, since a record may lie in many partitions."""
+    job = setup.job(ship(setup.spark, setup.folder, setup.config.run.ship))
+    frame = applied(setup.df, job, setup.config.run.udf, setup.identity.row, setup.identity.record)
+    records = frame.groupBy(setup.identity.record).agg(F.sum(F.col(RESULT).getField("units")).alias("units"))  # type: ignore[arg-type]
+    row = records.agg(
+        F.avg("units").alias("units_mean"),
+        F.percentile_approx("units", 0.5).alias("units_p50"),
+        F.percentile_approx("units", 0.95).alias("units_p95"),
+        F.max("units").alias("units_max"),
+    ).first()
+    assert row is not None
+    return row.asDict()
+
+
+def _cores(spark: SparkSession) -> int | None:
+    """Return how many tasks run at once (classic sessions)."""
+    context = getattr(spark, "_sc", None)
+    return None if context is None else int(context.defaultParallelism)
