@@ -106,9 +106,7 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
     # A draw depends on the place of its word, so each word is drawn once more where it stands, alone.
     alone = [b" " * start + raw[start:end] for start, end, _ in spans]
     rows = _binary([raw, *alone])
-    same_row = pa.Array.from_buffers(
-        pa.int64(), len(rows), [None, pa.py_buffer(np.zeros(len(rows), np.int64))]
-    )
+    same_row = _binary([b""] * len(rows))
     drawn, _ = privatizer.privatize(rows, column="text", row_ids=same_row, key=RunKey.generate())
     output, *pieces = drawn.to_pylist()
     words = []

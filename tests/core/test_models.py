@@ -1,0 +1,251 @@
+"""From settings to a compiled model: found, compiled once, refused where it was made from something else."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark import artifact, models
+from dptext_spark.compiled import code_cache
+from dptext_spark.config import ModelConfig, load_model
+from dptext_spark.draws import RunKey
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.models import compile_to, load_lexicon, prepare
+
+WORDS = [a + b + c for a in "bdfg" for b in "aeiou" for c in "lmnr"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", code_cache())  # processes that a test starts need not compile loops
+    monkeypatch.setenv("DPTEXT_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """A file of word vectors."""
+    numbers = np.random.default_rng(1).normal(size=(len(WORDS), 8))
+    file = tmp_path / "vectors.txt"
+    lines = (f"{word} {' '.join(f'{x:.6f}' for x in row)}" for word, row in zip(WORDS, numbers, strict=True))
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def settings(source: Path, **more: object) -> ModelConfig:
+    return ModelConfig.of({"lexicon": {"source": str(source)}, "mechanism": {"k": 5}, **more})
+
+
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Count how often a mechanism is compiled."""
+    seen: list[str] = []
+    inner = models._compile
+    monkeypatch.setattr(models, "_compile", lambda *given: seen.append("compiled") or inner(*given))
+    return seen
+
+
+def test_a_model_is_compiled_once_and_then_found(vectors: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, steps = compilations(monkeypatch), []
+    first, folder = prepare(settings(vectors), lambda step, share: steps.append((step, share)))
+    assert ("reading the lexicon", 1.0) in steps and (f"compiling custext for {len(WORDS)} words", None) in steps
+    second, again = prepare(settings(vectors))
+    assert seen == ["compiled"] and folder == again and folder.is_relative_to(cache / "artifacts")
+    assert first.fingerprint == second.fingerprint
+    texts, key = pa.array([" ".join(WORDS)] * 3), RunKey.insecure(1)
+    drawn = [p.privatize(texts, column="c", row_ids=pa.array([1, 2, 3]), key=key)[0] for p in (first, second)]
+    assert drawn[0].equals(drawn[1]) and not drawn[0].equals(texts)
+
+
+def test_the_lexicon_is_not_read_again_to_be_recognised(vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(settings(vectors))
+
+    def never(*_: object, **__: object) -> Lexicon:
+        raise AssertionError("the file was read")
+
+    monkeypatch.setattr(Lexicon, "read", never)
+    prepare(settings(vectors))
+    with pytest.raises(AssertionError, match="the file was read"):
+        prepare(settings(vectors, mechanism={"k": 6}))
+
+
+def test_a_note_that_is_damaged_costs_a_reading(vectors: Path, cache: Path) -> None:
+    _, folder = prepare(settings(vectors))
+    for note in (cache / "lexicons").iterdir():
+        note.write_text("{")
+    assert prepare(settings(vectors))[1] == folder
+
+
+def test_other_settings_or_another_file_give_another_model(vectors: Path, tmp_path: Path) -> None:
+    folders = [
+        prepare(settings(vectors, **more))[1]
+        for more in (
+            {},
+            {"mechanism": {"k": 6}},
+            {"mechanism": {"k": 5, "epsilon": 2}},
+            {"policy": {"oov": "draw"}},
+            {"policy": {"stop_word_list": ["bal"]}},
+            {"consistency": "record"},
+        )
+    ]
+    vectors.write_text(vectors.read_text().replace("1", "2"), encoding="utf-8")
+    folders.append(prepare(settings(vectors))[1])
+    assert len(set(folders)) == len(folders)
+
+
+def test_the_name_of_the_file_does_not_matter(vectors: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.txt"
+    copy.write_bytes(vectors.read_bytes())
+    assert prepare(settings(vectors))[1] == prepare(settings(copy))[1]
+
+
+def test_a_saved_lexicon_is_a_source(vectors: Path, tmp_path: Path) -> None:
+    Lexicon.read(vectors).save(tmp_path / "lexicon")
+    assert prepare(settings(tmp_path / "lexicon"))[1] == prepare(settings(vectors))[1]
+
+
+def test_the_tokenizer_of_the_policy_reads_the_file(vectors: Path) -> None:
+    vectors.write_text(vectors.read_text() + "b.2.3 " + " ".join(["1"] * 8) + "\n", encoding="utf-8")
+    plain = load_lexicon(settings(vectors))
+    spaced = load_lexicon(settings(vectors, policy={"tokenizer": "whitespace"}))
+    assert (len(plain), len(spaced)) == (len(WORDS), len(WORDS) + 1)
+
+
+def test_limit_and_vocabulary_cut(vectors: Path, tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("\n".join(WORDS[:30]), encoding="utf-8")
+    source = {"source": str(vectors), "limit": 20, "vocabulary": str(words)}
+    assert len(load_lexicon(ModelConfig.of({"lexicon": source}))) == 20
+
+
+def test_a_source_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="lexicon.source: .*none.txt' does not exist; valid: default"):
+        prepare(settings(tmp_path / "none.txt"))
+
+
+def test_k_larger_than_the_lexicon_is_refused(vectors: Path, cache: Path) -> None:
+    with pytest.raises(SettingsError, match=f"mechanism.k: 500 given, but the lexicon holds {len(WORDS)} words"):
+        prepare(settings(vectors, mechanism={"k": 500}))
+    assert not list((cache / "artifacts").glob("*")), "nothing is left half written"
+
+
+def test_a_lexicon_of_one_word_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "one.txt"
+    file.write_text("word 1 2 3\n")
+    with pytest.raises(DataError, match="two"):
+        prepare(settings(file))
+
+
+def test_a_damaged_copy_in_the_cache_is_named(vectors: Path) -> None:
+    _, folder = prepare(settings(vectors))
+    cells = folder / "sampler.cells.npy"
+    raw = bytearray(cells.read_bytes())
+    raw[-1] ^= 1
+    cells.write_bytes(bytes(raw))
+    with pytest.raises(DataError, match="was changed after it was written.*delete it"):
+        prepare(settings(vectors))
+
+
+def test_a_named_artifact_is_opened(vectors: Path, tmp_path: Path) -> None:
+    made = compile_to(settings(vectors, consistency="record"), tmp_path / "model")
+    named = {"mechanism": {"k": 5}, "consistency": "record", "run": {"artifact": str(tmp_path / "model")}}
+    privatizer, folder = prepare(ModelConfig.of(named))
+    assert (privatizer.fingerprint, folder) == (made, tmp_path / "model")
+    assert prepare(settings(vectors, **named))[0].fingerprint == made
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"mechanism": {"k": 6}}, "mechanism.k: 6 given, but the artifact .* was made with 5"),
+        ({"mechanism": {"k": 5, "epsilon": 2.0}}, "mechanism.epsilon: 2.0 given"),
+        ({"policy": {"oov": "keep"}}, "policy.oov: 'keep' given, but the artifact .* was made with 'mask'"),
+        ({"policy": {"stop_word_list": ["a"]}}, "policy.stop_word_list"),
+        ({"consistency": "dataset"}, "consistency: 'dataset' given"),
+        ({"lexicon": {"source": "default"}}, "lexicon.source: 'default' given"),
+    ],
+)
+def test_an_artifact_of_other_settings_is_refused(
+    vectors: Path, tmp_path: Path, other: dict[str, object], said: str
+) -> None:
+    compile_to(settings(vectors), tmp_path / "model")
+    named: dict[str, object] = {"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}
+    with pytest.raises(SettingsError, match=said):
+        prepare(ModelConfig.of({**named, **other}))
+
+
+def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path) -> None:
+    compile_to(settings(vectors), tmp_path / "model")
+    manifest = tmp_path / "model" / artifact.MANIFEST
+    content = json.loads(manifest.read_text())
+    content["spec"]["engine"] = "0"
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(SettingsError, match="run.artifact: .* was made for engine '0'"):
+        prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}))
+
+
+def test_an_artifact_that_is_missing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no readable manifest"):
+        prepare(ModelConfig.of({"run": {"artifact": str(tmp_path / "none")}}))
+
+
+def test_an_artifact_is_not_written_over_something_else(vectors: Path, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "diary.txt").write_text("mine")
+    with pytest.raises(SettingsError, match="exists and is no artifact"):
+        compile_to(settings(vectors), tmp_path / "model")
+    assert compile_to(settings(vectors), tmp_path / "new") == compile_to(settings(vectors), tmp_path / "new")
+
+
+def _prepare_in_a_process(source: Path, barrier: object, results: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    privatizer, folder = prepare(settings(source))
+    results.put((privatizer.fingerprint, str(folder)))  # type: ignore[attr-defined]
+
+
+def test_two_processes_may_compile_at_once(vectors: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(2), context.Queue()
+    workers = [context.Process(target=_prepare_in_a_process, args=(vectors, barrier, results)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    found = [results.get(timeout=120) for _ in workers]
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    assert len(set(found)) == 1
+
+
+def test_losing_the_race_to_another_process_is_no_failure(
+    vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, calls = artifact.save, []
+
+    def slower(privatizer: object, folder: Path, spec: dict[str, object]) -> str:
+        made: str = inner(privatizer, folder, spec)  # type: ignore[arg-type]
+        calls.append(made)
+        if len(calls) == 1:
+            raise OSError(39, "Directory not empty")
+        return made
+
+    monkeypatch.setattr(artifact, "save", slower)
+    assert compile_to(settings(vectors), tmp_path / "model") == calls[0]
+
+
+def test_a_folder_that_cannot_be_written_is_named(vectors: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written"):
+        compile_to(settings(vectors), tmp_path / "file" / "model")
+
+
+def test_the_packaged_lexicon_is_the_default() -> None:
+    assert load_lexicon(load_model()).fingerprint == Lexicon.default().fingerprint
+    assert len(Vocabulary.of(WORDS)) == len(WORDS)

@@ -1,0 +1,165 @@
+"""A sentence word by word: fates, reasons, candidates, and that the pieces are the whole."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
+from dptext_spark.preview import MOST_CHARACTERS, Preview, preview, shown
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.policy import Policy
+
+WORDS = ["hello", "world", "order", "well", "known", "the", "good", "day", "book", "tree", "stone", "river"]
+
+
+@cache
+def privatizer(consistency: str = "token", **policy: str) -> Privatizer:
+    vectors = np.random.default_rng(3).normal(size=(len(WORDS), 4)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of(WORDS), vectors)
+    sampler = CusText(k=4).compile(lexicon)
+    return Privatizer(lexicon, sampler, Policy(**policy), consistency)  # type: ignore[arg-type]
+
+
+def fates(result: Preview) -> dict[str, tuple[str, str]]:
+    return {word.text: (word.fate, word.reason) for word in result.words}
+
+
+TEXT = "Hello THE well-known Xyzzy 1234 it's ①!"
+
+
+def test_each_word_has_its_fate_and_the_reason() -> None:
+    assert fates(preview(privatizer(), TEXT)) == {
+        "Hello": ("drawn", ""),
+        "THE": ("kept", "stop word"),
+        "well": ("drawn", ""),
+        "known": ("drawn", ""),
+        "Xyzzy": ("masked", "unknown"),
+        "1234": ("random digits", "number"),
+        "it": ("kept", "stop word"),
+        "s": ("kept", "stop word"),
+        "①": ("masked", "unknown"),
+    }
+
+
+def test_every_choice_of_the_policy_shows() -> None:
+    found = fates(preview(privatizer(oov="keep", numbers="keep"), TEXT))
+    assert found["Xyzzy"] == ("kept", "UNKNOWN, IN CLEAR") and found["1234"] == ("kept", "NUMBER, IN CLEAR")
+    found = fates(preview(privatizer(oov="draw", numbers="mask"), TEXT))
+    assert found["Xyzzy"] == ("drawn uniformly", "unknown") and found["1234"] == ("masked", "number")
+    found = fates(preview(privatizer(stop_words="draw"), TEXT))
+    assert found["THE"] == ("drawn", "") and found["it"] == ("masked", "unknown")
+    found = fates(preview(privatizer(tokenizer="whitespace"), TEXT))
+    assert found["well-known"] == ("masked", "unknown") and found["①!"] == ("masked", "unknown")
+
+
+def test_candidates_are_the_law_most_likely_first() -> None:
+    made = privatizer()
+    word = preview(made, "hello", top=3).words[0]
+    law = made.sampler.law(0)
+    assert law is not None
+    exact = {made.vocabulary.word(int(i)): float(p) for i, p in zip(law.ids, law.probability, strict=True)}
+    assert dict(word.candidates).items() <= exact.items() and len(word.candidates) == 3
+    likely = [probability for _, probability in word.candidates]
+    assert likely == sorted(exact.values(), reverse=True)[:3]
+    assert word.outputs == len(exact) and word.itself == pytest.approx(exact["hello"])
+
+
+def test_a_drawn_word_became_one_of_its_candidates_in_its_case() -> None:
+    for word in preview(privatizer(), "Hello WORLD order", top=99).words:
+        assert word.became.lower() in dict(word.candidates)
+    capitalised, upper, lower = (word.became for word in preview(privatizer(), "Hello WORLD order").words)
+    assert capitalised == capitalised.capitalize() and upper == upper.upper() and lower == lower.lower()
+
+
+def test_every_look_has_a_fresh_key() -> None:
+    texts = {preview(privatizer(), " ".join(WORDS)).output for _ in range(5)}
+    assert len(texts) == 5
+
+
+def pieced(result: Preview) -> str:
+    """Put the pieces in the places of the words; the gaps are the source's."""
+    out, at = "", 0
+    for word in result.words:
+        start = result.text.index(word.text, at)
+        out += result.text[at:start] + word.became
+        at = start + len(word.text)
+    return out + result.text[at:]
+
+
+@pytest.mark.parametrize("consistency", ["token", "record", "dataset"])
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {},
+        {"oov": "draw", "numbers": "mask", "stop_words": "draw"},
+        {"oov": "keep", "numbers": "keep", "case": "lower"},
+    ],
+)
+def test_the_pieces_make_the_whole(consistency: str, tokenizer: str, policy: dict[str, str]) -> None:
+    made = privatizer(consistency, tokenizer=tokenizer, **policy)
+    for text in (
+        "  Hello,\n\tthe  WELL-known World-xyz hello don't o'day 12 12345678901234567890123 ٣٤ ",
+        "İstanbul hELLO x①y ¡the! \u200b hello\u0301 world",
+        "",
+    ):
+        result = preview(made, text)
+        assert pieced(result) == result.output
+
+
+PIECES = st.characters(exclude_categories=["Cs"]) | st.sampled_from([*WORDS, " ", "-", "'", "7"])
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_the_pieces_make_the_whole_of_any_text(text: str) -> None:
+    result = preview(privatizer(oov="draw"), text)
+    assert pieced(result) == result.output
+
+
+def test_gaps_that_are_normalised_leave_the_words_alone() -> None:
+    result = preview(privatizer(gaps="normalise"), "  Hello \n  world  ")
+    assert result.output == " ".join(word.became for word in result.words)
+
+
+def test_equal_words_become_equal_within_a_record_only_at_its_level() -> None:
+    text = " ".join(["hello"] * 60)
+    assert len({word.became for word in preview(privatizer("record"), text).words}) == 1
+    assert len({word.became for word in preview(privatizer("token"), text).words}) > 1
+
+
+def test_a_text_that_is_too_long_or_no_unicode_is_refused() -> None:
+    with pytest.raises(SettingsError, match=f"text: {MOST_CHARACTERS + 1:,} characters given; valid: at most"):
+        preview(privatizer(), "x" * (MOST_CHARACTERS + 1))
+    with pytest.raises(DataError, match="text: no valid Unicode"):
+        preview(privatizer(), "\udc80")
+
+
+def test_as_dict_is_json_and_the_table_shows_masks_as_they_are() -> None:
+    result = preview(privatizer(), TEXT)
+    assert json.loads(json.dumps(result.as_dict()))["words"][0]["candidates"][0].keys() == {"word", "probability"}
+    console = Console(width=100, file=None, record=True, quiet=False, stderr=True)
+    with console.capture() as captured:
+        console.print(shown(result))
+    assert "[OOV]" in captured.get() and "masked: unknown" in captured.get()
+    assert "ε-differentially private" in captured.get()
+
+
+def test_a_preview_imports_neither_spark_nor_pandas() -> None:
+    code = (
+        "import sys; from dptext_spark.cli import main; main(['preview', 'Hello world 42']); "
+        "print([name for name in ('pandas', 'pyspark', 'py4j') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert ended.stdout.strip().endswith("[]")
