@@ -235,7 +235,7 @@ def _producible(data: Any, offsets: Any, whitespace: bool, stage: Any, classes: 
     for w in range(n):
         start, end = offsets[w], offsets[w + 1]
         form = np.empty(4 * (end - start) + 4, np.uint8)
-        good = end > start
+        good = end > start and data[end - 1] != 0  # a NUL at the end is lost in the padding of a look-up key
         position = start
         while good and position < end:
             code, length = decode(data, position, end)

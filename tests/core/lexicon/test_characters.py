@@ -1,0 +1,199 @@
+"""The packaged character tables against Python's own Unicode database, and the loops that read them."""
+
+# Look-alikes of other scripts are what these tables are about.
+# ruff: noqa: RUF001
+from __future__ import annotations
+
+import gzip
+import re
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon import characters as ch
+from tests.core.text import plain_engine as plain
+
+NAMES = {
+    ch.PASS: "P",
+    ch.SPACE: "S",
+    ch.LETTER: "L",
+    ch.MARK: "M",
+    ch.DIGIT: "D",
+    ch.APOSTROPHE: "A",
+    ch.HYPHEN: "H",
+    ch.EXTEND: "X",
+    ch.OTHER: "O",
+}
+CODES = [c for c in range(0x110000) if plain.comparable(chr(c))]
+
+
+def cells() -> np.ndarray:
+    """The cell of every code point."""
+    codes = np.arange(0x110000)
+    return ch.tables().stage[codes >> 7].astype(np.int64) * 128 + (codes & 127)
+
+
+def test_the_class_of_every_code_point() -> None:
+    classes = ch.tables().classes[cells()]
+    assert [c for c in CODES if NAMES[int(classes[c])] != plain.kind(chr(c))] == []
+
+
+def test_the_case_of_every_code_point() -> None:
+    table, where = ch.tables(), cells()
+    codes = np.arange(0x110000)
+    lower, upper = codes + table.lower[where], codes + table.upper[where]
+    for c in CODES:
+        if not 0xD800 <= c < 0xE000:
+            assert chr(lower[c]) == plain.lower(chr(c)), hex(c)
+            assert chr(upper[c]) == plain.upper(chr(c)), hex(c)
+    # Lower case has none below it: what is looked up is looked up in one form.
+    assert (lower[lower] == lower).all()
+
+
+def test_the_zeros_of_every_decimal_script() -> None:
+    zeros = ch.tables().zeros.tolist()
+    assert zeros == sorted(zeros)
+    wanted = {c for c in CODES if unicodedata.category(chr(c)) == "Nd" and unicodedata.digit(chr(c)) == 0}
+    known = {z for z in zeros if plain.comparable(chr(z))}
+    assert known == wanted
+    for z in known:
+        assert [unicodedata.digit(chr(z + i)) for i in range(10)] == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("text", "classes"),
+    [
+        ("aZéжλ日한ªǅ", "LLLLLLLLL"),
+        ("\u0301\u093f\u20dd", "MMM"),
+        ("7٣９𝟘", "DDDD"),
+        ("½²Ⅷ①㎏™Ⓐ🄰\ue000\u0378\x00\x7f\U000e0001", "OOOOOOOOOOOOO"),
+        ("\U0001f1e9⠓⺀", "OOO"),
+        (".,!?«—_#&@/·", "PPPPPPPPPPPP"),
+        ("+<$€^`|~©°😀♥→", "PPPPPPPPPPPPP"),
+        (" \t\n\r\u00a0\u3000\u2028\x85", "SSSSSSSS"),
+        ("'\u2019", "AA"),
+        ("-\u2010\u2011", "HHH"),
+        ("\u200d\u200c\u200b\u00ad\ufeff\u202e\ufe0f\u20e3", "XXXXXXXX"),
+    ],
+)
+def test_classes_by_name(text: str, classes: str) -> None:
+    table = ch.tables()
+    found = [NAMES[int(table.classes[ch.cell(ord(c), table.stage)])] for c in text]
+    assert "".join(found) == classes
+
+
+@given(st.characters())
+def test_encode_and_decode(char: str) -> None:
+    out = np.zeros(12, np.uint8)
+    if 0xD800 <= ord(char) < 0xE000:
+        data = np.frombuffer(char.encode("utf-8", "surrogatepass"), np.uint8)
+        assert ch.decode(data, 0, len(data)) == (-1, 1)
+        return
+    encoded = char.encode()
+    assert ch.encode(ord(char), out, 3) == len(encoded)
+    assert out[3 : 3 + len(encoded)].tobytes() == encoded
+    assert ch.decode(out, 3, 3 + len(encoded)) == (ord(char), len(encoded))
+    for short in range(1, len(encoded)):
+        assert ch.decode(out, 3, 3 + short) == (-1, 1)  # the rest is there, but belongs to the next row
+
+
+@given(st.binary(min_size=4, max_size=4))
+def test_decode_accepts_what_python_accepts(data: bytes) -> None:
+    wanted = (-1, 1)
+    for n in range(1, 5):
+        try:
+            wanted = (ord(data[:n].decode()), n)
+            break
+        except (UnicodeDecodeError, TypeError):
+            continue
+    assert ch.decode(np.frombuffer(data, np.uint8), 0, 4) == wanted
+
+
+class TestProducible:
+    @pytest.mark.parametrize(
+        ("word", "words", "whitespace"),
+        [
+            ("cat", True, True),
+            ("o'clock", True, True),
+            ("mother-in-law", True, True),
+            ("e\u0301te\u0301", True, True),
+            ("می\u200cخواهم", True, True),
+            ("日本", True, True),
+            ("", False, False),
+            ("Cat", False, False),
+            ("\u212a", False, False),  # the Kelvin sign is looked up as k
+            ("o\u2019clock", False, False),  # looked up with an ASCII apostrophe
+            ("cat's-", False, True),
+            ("-cat", False, True),
+            ("'s", False, True),
+            ("cat--dog", False, True),
+            ("cat'-dog", False, True),
+            ("cat\u200d", False, True),
+            ("\u0301cat", False, True),
+            ("1980s", False, True),
+            ("3", False, True),
+            ("½", False, True),
+            (".", False, True),
+            ("two words", False, False),
+            ("a\u00a0b", False, False),
+            ("a\tb", False, False),
+            ("a\0", False, False),  # lost in the padding of a look-up key
+        ],
+    )
+    def test_by_name(self, word: str, words: bool, whitespace: bool) -> None:
+        assert ch.producible(pa.array([word]), "words").tolist() == [words]
+        assert ch.producible(pa.array([word]), "whitespace").tolist() == [whitespace]
+
+    @given(st.lists(st.text(st.sampled_from("abéZ'-\u2019\u0301\u200d 1½日\u00a0."), max_size=8), max_size=6))
+    def test_against_the_plain_tokenizer(self, words: list[str]) -> None:
+        def whole(word: str) -> bool:
+            match = plain.TOKEN.match("".join(map(plain.kind, word)))
+            return bool(
+                match and match.lastgroup == "word" and match.end() == len(word) and plain.form(word) == word
+            )
+
+        def between_spaces(word: str) -> bool:
+            return bool(word) and "S" not in map(plain.kind, word) and plain.form(word) == word
+
+        for kind in (pa.string(), pa.large_string()):
+            array = pa.array(["x y", *words], kind).slice(1)
+            assert ch.producible(array).tolist() == list(map(whole, words))
+            assert ch.producible(array, "whitespace").tolist() == list(map(between_spaces, words))
+
+    def test_an_unknown_tokenizer(self) -> None:
+        with pytest.raises(SettingsError, match="whitespace"):
+            ch.producible(pa.array(["a"]), "white")  # type: ignore[arg-type]
+
+    def test_keys_of_the_glove_excerpt(self, shared_data: Path) -> None:
+        """1,003 of 33,860 can never be looked up, by kind."""
+        with gzip.open(
+            shared_data / "glove.840B.300d.34k.txt.gz", "rt", encoding="utf-8", newline="\n"
+        ) as lines:
+            next(lines)
+            words = [" ".join(line.split(" ")[:-300]) for line in lines]
+        lost = [word for word, ok in zip(words, ch.producible(pa.array(words)), strict=True) if not ok]
+        kinds = {
+            "no-break space": r".*\u00a0.*",
+            "all digits": r"[0-9]+",
+            "decade": r"[0-9]+s",
+            "ordinal": r"[0-9]+(st|nd|rd|th)",
+            "other mix of letters and digits": r".*[0-9].*",
+            "letter-like number": r".",
+        }
+        counts = Counter(next((k for k, v in kinds.items() if re.fullmatch(v, w)), w) for w in lost)
+        assert counts == {
+            "all digits": 861,
+            "ordinal": 60,
+            "decade": 26,
+            "other mix of letters and digits": 24,
+            "letter-like number": 21,
+            "no-break space": 11,
+        }
+        assert (len(words), len(lost)) == (33_860, 1_003)
