@@ -167,10 +167,17 @@ def local_settings(master: str) -> dict[str, str]:
             "spark.driver.memory": f"{_driver_mebibytes()}m",
             "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
         }
-    if not os.access(pwd.getpwuid(os.getuid()).pw_dir, os.W_OK):
-        # Spark keeps downloaded JARs under the account's home folder, whatever HOME says.
+    if not _account_home_writable():
         chosen["spark.jars.ivy"] = str(user_cache() / "ivy")
     return chosen
+
+
+def _account_home_writable() -> bool:
+    """Whether Spark can keep downloaded JARs where it wants to: under the account's home, whatever HOME says."""
+    try:
+        return os.access(pwd.getpwuid(os.getuid()).pw_dir, os.W_OK)
+    except KeyError:
+        return False
 
 
 def _driver_mebibytes() -> int:
@@ -196,9 +203,9 @@ def _spelled(settings: Mapping[str, Setting]) -> dict[str, str]:
 
 
 def _did_not_start(error: Exception, printed: str) -> str:
-    lines = [line for line in printed.splitlines() if line.strip()]
+    lines = [line for line in printed.splitlines() if line.strip() and not line.startswith("\tat ")]
     if any("unresolved dependenc" in line or "UNRESOLVED DEPENDENC" in line for line in lines):
-        cause = "Delta Lake's JARs could not be had: no network, and no mirror in spark.jars.ivySettings?"
+        cause = "its packages could not be had; no network, and no mirror in spark.jars.ivySettings?"
     else:
         cause = f"{type(error).__name__}; the last lines that it printed follow."
     return "\n".join([f"Spark did not start: {cause}", *lines[-12:]])

@@ -144,6 +144,20 @@ def test_a_pyspark_that_is_not_supported_is_refused(monkeypatch: pytest.MonkeyPa
         require_pyspark()
 
 
+@pytest.mark.parametrize("account", ["unknown", "/nowhere"])
+def test_jars_go_to_the_cache_where_the_account_has_no_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, account: str
+) -> None:
+    def look_up(uid: int) -> SimpleNamespace:
+        if account == "unknown":
+            raise KeyError(uid)
+        return SimpleNamespace(pw_dir=account)
+
+    monkeypatch.setattr("pwd.getpwuid", look_up)
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
+    assert local_settings("local[1]")["spark.jars.ivy"] == str(tmp_path / "ivy")
+
+
 def test_settings_for_a_cluster_do_not_bind_to_loopback() -> None:
     assert "spark.driver.host" not in local_settings("spark://somewhere:7077")
     assert local_settings("local[2]")["spark.driver.host"] == "127.0.0.1"
