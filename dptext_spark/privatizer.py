@@ -20,7 +20,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.text.engine import COUNTERS, Engine, Noise
-from dptext_spark.text.join import DATASET, TOKEN
+from dptext_spark.text.join import DATASET, TOKEN, word_blocks
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.words import WordTable
 
@@ -87,6 +87,7 @@ class Privatizer:
     consistency: Consistency = "token"
     fingerprint: str = ""
     table: WordTable | None = None
+    _draws: dict[bytes, Ids] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the level; build the look-up table and the fingerprint."""
@@ -156,6 +157,13 @@ class Privatizer:
         rows, counts = self.engine.privatize(texts, self._noise(identities, column, key, run_id))
         return rows, Counters(counts)
 
+    def _one_draw_each(self, subkey: bytes) -> Ids:
+        """Return the draw of every word, int32[V]: at dataset level there is one, made once for each subkey."""
+        if subkey not in self._draws:
+            every = np.arange(len(self.vocabulary), dtype=np.int32)
+            self._draws[subkey] = self.sampler.sample(every, Draws(subkey, word_blocks(every)))
+        return self._draws[subkey]
+
     def warm_up(self) -> None:
         """Compile the loops, or load them from the cache, so that the workers of this machine find them there."""
         ids = pa.array([0], pa.int64())
@@ -176,6 +184,9 @@ class Privatizer:
         secret = key.derive(*context, "content", length=16)
 
         def sample(ids: Ids, blocks: npt.NDArray[np.uint64]) -> Ids:
+            # At token and record level a table law gains nothing from grouping: equal blocks draw equal words.
+            if level == DATASET:
+                return np.asarray(self._one_draw_each(words)[ids], np.int32)
             return self.sampler.sample(ids, Draws(words, blocks))
 
         return Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks))

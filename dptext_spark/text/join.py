@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext_spark.compiled import Int, compiled, inlined, load64, mul_high, store64
 from dptext_spark.lexicon.characters import (
@@ -29,6 +30,11 @@ CHANGED, SAME, DISTINCT = 6, 7, 8
 TOKEN, RECORD, DATASET = range(3)
 SLACK = 64
 _WORD = np.uint64(1 << 63)
+
+
+def word_blocks(ids: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+    """Return the blocks of words at dataset level, uint64[n, 2], as :func:`assign_blocks` makes them."""
+    return np.stack([ids.astype(np.uint64), np.full(len(ids), _WORD)], axis=1)
 
 
 @compiled

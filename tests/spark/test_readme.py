@@ -1,0 +1,19 @@
+"""The README's notebook lines run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def test_its_notebook_lines_run(spark) -> None:
+    block = re.search(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert block is not None
+    df = spark.createDataFrame([(1, "a", "Good morning, my friend")], "id long, customer string, body string")
+    names = {"df": df}
+    exec(compile(block.group(1), "README", "exec"), names)
+    rows = names["sanitized"].collect()
+    assert names["sanitized"].columns == ["id", "customer", "body"]
+    assert len(rows) == 1 and ", my " in rows[0]["body"]

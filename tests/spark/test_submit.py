@@ -1,0 +1,78 @@
+"""The entry points of jobs/ under the real spark-submit: an artifact is prepared, and a table sanitized with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def _submit(job: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    from dptext_spark.spark.session import spark_session
+
+    jars = spark_session().sparkContext.getConf().get("spark.jars", "") or ""
+    home = Path(pyspark.__file__).parent
+    command = [
+        str(home / "bin" / "spark-submit"),
+        "--master", "local[2]",
+        "--jars", jars,
+        "--conf", "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension",
+        "--conf", "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "--conf", "spark.ui.enabled=false",
+        "--conf", "spark.driver.host=127.0.0.1",
+        "--conf", "spark.sql.shuffle.partitions=2",
+        str(CHECKOUT / "jobs" / job),
+        *arguments,
+    ]  # fmt: skip
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))},
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(CHECKOUT),
+        "SPARK_HOME": str(home),
+    }
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=400)
+
+
+@pytest.fixture
+def settings(spark, tmp_path: Path) -> Path:
+    rows = [(i, f"Please call me about order {i}, my name is Martin.") for i in range(40)]
+    spark.createDataFrame(rows, "id long, body string").write.format("delta").save(str(tmp_path / "in"))
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        json.dumps(
+            {
+                "input": {"path": str(tmp_path / "in")},
+                "columns": ["body"],
+                "row_key": "id",
+                "output": {"path": str(tmp_path / "out")},
+            }
+        ),
+        encoding="utf-8",
+    )
+    return file
+
+
+def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
+    prepared = _submit("prepare.py", str(settings), str(tmp_path / "model"), folder=tmp_path)
+    assert prepared.returncode == 0, prepared.stderr[-2000:]
+    fingerprint = prepared.stdout.split()[-1]
+    assert len(fingerprint) == 64
+    done = _submit(
+        "privatize.py", str(settings), "--set", f"run.artifact={tmp_path / 'model'}", "--json", folder=tmp_path
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    # Spark's launcher puts both streams of a Python application on stdout: progress comes before the document.
+    assert json.loads(done.stdout[done.stdout.index("{\n") :])["rows"] == 40
+    out = spark.read.format("delta").load(str(tmp_path / "out"))
+    assert out.count() == 40 and out.where("body LIKE '%Please%Martin%'").count() < 10
+    runs = spark.read.format("delta").load(str(tmp_path / "out_audit" / "shareable" / "runs")).collect()
+    assert [(row["status"], row["artifact"]) for row in runs] == [("succeeded", fingerprint)]
+    again = _submit("privatize.py", str(settings), "--set", "mechanism.k=1", folder=tmp_path)
+    assert again.returncode == 2 and "mechanism.k" in again.stderr

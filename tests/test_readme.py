@@ -1,0 +1,63 @@
+"""The README's settings are valid, its commands work, and its lists agree with the code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dptext_spark.cli import main
+from dptext_spark.config import RunConfig
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_its_settings_are_valid() -> None:
+    blocks = _blocks("yaml")
+    assert blocks
+    for block in blocks:
+        assert RunConfig.of(yaml.safe_load(block)).columns == ("title", "body")
+
+
+def test_its_job_can_be_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = tmp_path / "reviews.yaml"
+    settings.write_text(_blocks("yaml")[0], encoding="utf-8")
+    commands = [line.split("#")[0] for block in _blocks("bash") for line in block.splitlines()]
+    dry = [shlex.split(line)[1:] for line in commands if line.startswith("dptext run") and "--dry-run" in line]
+    assert dry == [["run", "reviews.yaml", "--dry-run"]]
+    assert main(["run", str(settings), "--dry-run"]) == 0
+    assert "output set" in capsys.readouterr().out
+
+
+def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    for command in ("preview", "mechanisms", "lexicon", "run"):
+        assert f"dptext {command}" in text
+        assert main([command, "--help"]) == 0
+    capsys.readouterr()
+    preview = re.search(r"`dptext preview (\"[^`]*\")`", text)
+    assert preview is not None
+    assert main(["preview", preview.group(1).strip('"')]) == 0
+
+
+def test_its_tables_are_those_of_the_schemas() -> None:
+    pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+    from dptext_spark.spark.schemas import METRICS, RUNS
+
+    text = README.read_text(encoding="utf-8")
+    runs = re.search(r"shareable/runs`\*\*: one row a run: (.*?)\.\n", text, flags=re.DOTALL)
+    assert runs is not None and re.findall(r"`(\w+)`", runs.group(1)) == RUNS.fieldNames()
+    metrics = re.search(r"restricted/metrics`\*\*: (.*?):", text, flags=re.DOTALL)
+    assert metrics is not None and re.findall(r"`(\w+)`", metrics.group(1)) == METRICS.fieldNames()
+
+
+def test_it_names_no_machine_and_no_registry() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert not re.search(r"/(?:work|root|home)/|pypi\.org|maven\.org", text)
