@@ -226,7 +226,7 @@ def identify(values: pa.Array, key: RunKey, scope: str) -> U64:
         )
     if pa.types.is_integer(values.type):
         plain = np.zeros((len(values), 2), np.uint64)
-        plain[:, 0] = values.cast(pa.int64()).to_numpy(zero_copy_only=False).view(np.uint64)
+        plain[:, 0] = values.to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
         return encrypt(key.derive("identity", scope, "integer"), plain)
     if not is_bytes(values.type):
         raise DataError(
