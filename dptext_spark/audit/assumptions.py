@@ -43,9 +43,9 @@ def assumed(facts: Mapping[str, Any]) -> Iterator[str]:
         )
     else:
         yield f"What identifies a row: {identity}."
-    if facts["consistency"] == "record" and facts["config"].get("record_key"):
+    if facts["config"].get("record_key"):
         yield f"A record is all rows with the same {facts['config']['record_key']!r}."
-    elif facts["consistency"] == "record":
+    else:
         yield "A record is a row."
 
 

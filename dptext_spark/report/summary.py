@@ -26,8 +26,8 @@ def summary(facts: Mapping[str, Any], *, internal: bool = False, price: float = 
     Args:
         facts: of the run's report: `status`, `run_id`, `rows`, `seconds`, `write_seconds`, `guarantee`,
             `record_epsilon`, `input`, `output`, `output_version`, `audit`, `other_columns`, `compiled_loops`,
-            `key_kind`, `problems`; `text_bytes` and `cores` for the cost; `restricted` with what depends on
-            the private text. What is missing is left out.
+            `key_kind`, `problems`, `consistency_audit`; `text_bytes` and `cores` for the cost; `restricted`
+            with what depends on the private text. What is missing is left out.
         internal: also show what depends on the private text; such a summary is not for sharing.
         price: of a core-hour.
 
@@ -39,7 +39,7 @@ def summary(facts: Mapping[str, Any], *, internal: bool = False, price: float = 
     if facts["status"] == "unchanged":
         return "\n".join(lines)
     rows = [*_work(facts, internal), *_promise(facts), *_places(facts), *_cost(facts, price)]
-    width = max(len(name) for name, _ in rows)
+    width = max((len(name) for name, _ in rows), default=0)
     lines += [f"  {name:<{width}}  {value}" for name, value in rows]
     if internal:
         lines.append("These figures depend on the private text: not for sharing.")
@@ -95,6 +95,9 @@ def _promise(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "ε a record", f"{spread}; {epsilon['basis']}"
     elif epsilon:
         yield "ε a record", str(epsilon["basis"])
+    audited = facts.get("consistency_audit") or {}
+    if audited.get("said"):
+        yield "consistency", str(audited["said"])
     if facts.get("key_kind") == "insecure":
         yield "key", "INSECURE: from a seed; nothing is protected"
 

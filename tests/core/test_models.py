@@ -53,10 +53,15 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_a_model_is_compiled_once_and_then_found(vectors: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_is_compiled_once_and_then_found(
+    vectors: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen, steps = compilations(monkeypatch), []
     first, folder = prepare(settings(vectors), lambda step, share: steps.append((step, share)))
-    assert ("reading the lexicon", 1.0) in steps and (f"compiling custext for {len(WORDS)} words", None) in steps
+    assert ("reading the lexicon", 1.0) in steps and (
+        f"compiling custext for {len(WORDS)} words",
+        None,
+    ) in steps
     second, again = prepare(settings(vectors))
     assert seen == ["compiled"] and folder == again and folder.is_relative_to(cache / "artifacts")
     assert first.fingerprint == second.fingerprint
@@ -65,7 +70,9 @@ def test_a_model_is_compiled_once_and_then_found(vectors: Path, cache: Path, mon
     assert drawn[0].equals(drawn[1]) and not drawn[0].equals(texts)
 
 
-def test_the_lexicon_is_not_read_again_to_be_recognised(vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lexicon_is_not_read_again_to_be_recognised(
+    vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prepare(settings(vectors))
 
     def never(*_: object, **__: object) -> Lexicon:
@@ -127,12 +134,14 @@ def test_limit_and_vocabulary_cut(vectors: Path, tmp_path: Path) -> None:
 
 
 def test_a_source_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="lexicon.source: .*none.txt' does not exist; valid: default"):
+    with pytest.raises(DataError, match=r"lexicon.source: .*none.txt' does not exist; valid: default"):
         prepare(settings(tmp_path / "none.txt"))
 
 
 def test_k_larger_than_the_lexicon_is_refused(vectors: Path, cache: Path) -> None:
-    with pytest.raises(SettingsError, match=f"mechanism.k: 500 given, but the lexicon holds {len(WORDS)} words"):
+    with pytest.raises(
+        SettingsError, match=f"mechanism.k: 500 given, but the lexicon holds {len(WORDS)} words"
+    ):
         prepare(settings(vectors, mechanism={"k": 500}))
     assert not list((cache / "artifacts").glob("*")), "nothing is left half written"
 
@@ -150,7 +159,7 @@ def test_a_damaged_copy_in_the_cache_is_named(vectors: Path) -> None:
     raw = bytearray(cells.read_bytes())
     raw[-1] ^= 1
     cells.write_bytes(bytes(raw))
-    with pytest.raises(DataError, match="was changed after it was written.*delete it"):
+    with pytest.raises(DataError, match=r"was changed after it was written.*delete it"):
         prepare(settings(vectors))
 
 
@@ -188,7 +197,7 @@ def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path)
     content = json.loads(manifest.read_text())
     content["spec"]["engine"] = "0"
     manifest.write_text(json.dumps(content))
-    with pytest.raises(SettingsError, match="run.artifact: .* was made for engine '0'"):
+    with pytest.raises(SettingsError, match=r"run.artifact: .* was made for engine '0'"):
         prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}))
 
 
@@ -214,7 +223,9 @@ def _prepare_in_a_process(source: Path, barrier: object, results: object) -> Non
 def test_two_processes_may_compile_at_once(vectors: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(2), context.Queue()
-    workers = [context.Process(target=_prepare_in_a_process, args=(vectors, barrier, results)) for _ in range(2)]
+    workers = [
+        context.Process(target=_prepare_in_a_process, args=(vectors, barrier, results)) for _ in range(2)
+    ]
     for worker in workers:
         worker.start()
     found = [results.get(timeout=120) for _ in workers]

@@ -140,7 +140,9 @@ def test_equal_words_become_equal_within_a_record_only_at_its_level() -> None:
 
 
 def test_a_text_that_is_too_long_or_no_unicode_is_refused() -> None:
-    with pytest.raises(SettingsError, match=f"text: {MOST_CHARACTERS + 1:,} characters given; valid: at most"):
+    with pytest.raises(
+        SettingsError, match=f"text: {MOST_CHARACTERS + 1:,} characters given; valid: at most"
+    ):
         preview(privatizer(), "x" * (MOST_CHARACTERS + 1))
     with pytest.raises(DataError, match="text: no valid Unicode"):
         preview(privatizer(), "\udc80")
@@ -148,7 +150,10 @@ def test_a_text_that_is_too_long_or_no_unicode_is_refused() -> None:
 
 def test_as_dict_is_json_and_the_table_shows_masks_as_they_are() -> None:
     result = preview(privatizer(), TEXT)
-    assert json.loads(json.dumps(result.as_dict()))["words"][0]["candidates"][0].keys() == {"word", "probability"}
+    assert json.loads(json.dumps(result.as_dict()))["words"][0]["candidates"][0].keys() == {
+        "word",
+        "probability",
+    }
     console = Console(width=100, file=None, record=True, quiet=False, stderr=True)
     with console.capture() as captured:
         console.print(shown(result))
@@ -161,5 +166,7 @@ def test_a_preview_imports_neither_spark_nor_pandas() -> None:
         "import sys; from dptext_spark.cli import main; main(['preview', 'Hello world 42']); "
         "print([name for name in ('pandas', 'pyspark', 'py4j') if name in sys.modules])"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
     assert ended.stdout.strip().endswith("[]")

@@ -63,9 +63,9 @@ def test_refuses_what_is_no_plain_mapping(tmp_path: Path, text: str | bytes, sai
 
 
 def test_a_file_that_is_missing_or_a_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="nothing.yaml.*cannot be read .No such file"):
+    with pytest.raises(SettingsError, match=r"nothing.yaml.*cannot be read .No such file"):
         read_settings(tmp_path / "nothing.yaml")
-    with pytest.raises(SettingsError, match="cannot be read .Is a directory"):
+    with pytest.raises(SettingsError, match=r"cannot be read .Is a directory"):
         read_settings(tmp_path)
 
 
@@ -101,12 +101,12 @@ def test_later_overrides_win() -> None:
 
 @pytest.mark.parametrize("item", ["a", "=1", ".=1", "a..b=1", "a.=1", ""])
 def test_an_override_without_a_name_is_refused(item: str) -> None:
-    with pytest.raises(SettingsError, match="valid: a.b=value"):
+    with pytest.raises(SettingsError, match=r"valid: a.b=value"):
         override({}, [item])
 
 
 def test_an_override_through_a_value_is_refused() -> None:
-    with pytest.raises(SettingsError, match="--set a.b.c: 'a.b' is a value, not a section"):
+    with pytest.raises(SettingsError, match=r"--set a.b.c: 'a.b' is a value, not a section"):
         override({"a": {"b": 1}}, ["a.b.c=2"])
 
 
@@ -129,6 +129,8 @@ def test_secrets_are_refused_and_not_repeated(item: str) -> None:
     assert "marker" not in str(caught.value)
 
 
-@pytest.mark.parametrize("item", ["row_key=id", "record_key=id", "policy.tokenizer=words", "input.options.sep=;"])
+@pytest.mark.parametrize(
+    "item", ["row_key=id", "record_key=id", "policy.tokenizer=words", "input.options.sep=;"]
+)
 def test_names_that_only_sound_like_secrets_are_fine(item: str) -> None:
     override({}, [item])

@@ -1,0 +1,248 @@
+"""The disclosure statement changes with every setting, and says nothing that does not hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from dptext_spark.audit.disclosure import Statement, disclosure
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.text.policy import Policy
+
+SUMMARY = {
+    "words": 1024,
+    "alone_share": 0.026,
+    "set_size": {"min": 20.0, "p50": 20.0, "max": 22.0, "mean": 20.0},
+    "inputs_per_output": {"min": 1.0, "p50": 17.0, "max": 135.0, "mean": 19.5},
+    "ruled_out_bits": 5.25,
+}
+HEADINGS = [
+    "What is protected",
+    "What is released in clear",
+    "What is not protected",
+    "What is assumed",
+    "Across runs",
+]
+CHOICES = [
+    (name, value)
+    for name, kind in get_type_hints(Policy).items()
+    if name != "stop_word_list"
+    for value in get_args(kind)
+]
+
+
+def facts(**more: Any) -> dict[str, Any]:
+    guarantee = Guarantee(
+        "epsilon_dp_within_group", 2.0, unit="one occurrence of a word", sentence="A bound holds."
+    )
+    plain: dict[str, Any] = {
+        "config": {
+            "columns": ["body", "subject"],
+            "row_key": "ticket",
+            "record_key": None,
+            "output": {"other_columns": "keep", "overwrite_raw": False},
+        },
+        "policy": vars(Policy()),
+        "consistency": "token",
+        "guarantee": guarantee.as_dict(),
+        "mechanism_summary": SUMMARY,
+        "record_epsilon": None,
+        "identity": "row_key",
+        "other_columns": ["ticket", "city"],
+        "key_kind": "os",
+        "releases_in_history": 1,
+        "second_release": False,
+    }
+    return {**plain, **more}
+
+
+def said(**more: Any) -> str:
+    return disclosure(facts(**more)).markdown()
+
+
+def under(heading: str, **more: Any) -> str:
+    return " ".join(disclosure(facts(**more)).under(heading))
+
+
+def policy(**more: Any) -> dict[str, Any]:
+    return {"policy": vars(Policy(**more))}
+
+
+def test_the_headings_stand_in_order_and_warnings_only_where_there_are_any() -> None:
+    assert [heading for heading, _ in disclosure(facts()).sections] == HEADINGS
+    warned = disclosure(facts(key_kind="insecure"))
+    assert [heading for heading, _ in warned.sections] == ["Warnings", *HEADINGS]
+
+
+def test_every_choice_of_the_policy_has_a_statement_of_its_own() -> None:
+    by_field: dict[str, list[str]] = {}
+    for name, value in CHOICES:
+        by_field.setdefault(name, []).append(said(**policy(**{name: value})))
+    assert set(by_field) == {"stop_words", "oov", "numbers", "case", "gaps", "tokenizer"}
+    for name, statements in by_field.items():
+        assert len(set(statements)) == len(statements) > 1, name
+
+
+@pytest.mark.parametrize(
+    ("choice", "heading", "expected"),
+    [
+        ({}, "What is released in clear", "Every stop word (the packaged English list"),
+        ({"stop_word_list": ("a", "b")}, "What is released in clear", "Every stop word (a list of 2 words"),
+        ({"stop_words": "draw"}, "What is released in clear", "No stop words"),
+        ({}, "What is protected", "stop words excepted"),
+        ({"stop_words": "draw"}, "What is protected", "stop words included"),
+        (
+            {},
+            "What is released in clear",
+            "Which words the lexicon does not hold: each is replaced by [OOV].",
+        ),
+        ({"oov": "draw"}, "What is released in clear", "Unknown words are not marked"),
+        ({"oov": "keep"}, "What is released in clear", "EVERY WORD THAT THE LEXICON DOES NOT HOLD"),
+        ({}, "What is released in clear", "how many digits it has."),
+        ({"numbers": "mask"}, "What is released in clear", "not how many digits"),
+        ({"numbers": "keep"}, "What is released in clear", "EVERY NUMBER, as it stands."),
+        ({}, "What is released in clear", "lower case, Capitalised or UPPER case"),
+        ({"case": "lower"}, "What is released in clear", "Nothing of upper and lower case"),
+        ({}, "What is released in clear", "Every space, line break, punctuation mark and symbol"),
+        ({"gaps": "normalise"}, "What is released in clear", "Spacing is not released"),
+        ({"tokenizer": "whitespace"}, "What is released in clear", "A word is what stands between spaces"),
+    ],
+)
+def test_each_choice_is_said_in_its_place(choice: dict[str, Any], heading: str, expected: str) -> None:
+    assert expected in under(heading, **policy(**choice))
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (policy(oov="keep"), "UNKNOWN WORDS ARE RELEASED IN CLEAR"),
+        (policy(numbers="keep"), "NUMBERS ARE RELEASED IN CLEAR"),
+        ({"key_kind": "insecure"}, "INSECURE KEY"),
+        ({"consistency": "dataset"}, "substitution cipher"),
+        ({"second_release": True}, "released a second time"),
+    ],
+)
+def test_what_is_dangerous_is_warned_of_first(more: dict[str, Any], expected: str) -> None:
+    statement = disclosure(facts(**more))
+    assert statement.sections[0][0] == "Warnings" and expected in statement.sections[0][1][0]
+    assert expected not in said()
+
+
+def test_the_guarantee_stands_there_with_unit_status_and_factor() -> None:
+    protected = under("What is protected")
+    assert "A bound holds. [proved; unit: one occurrence of a word]" in protected
+    assert "e^ε = 7.389 times" in protected and "the 1,024 words of the lexicon" in protected
+
+
+def test_epsilon_of_a_record_follows_the_level() -> None:
+    assert "2 for each of its drawn words" in under("What is protected")
+    assert "2 for each of its distinct drawn words" in under("What is protected", consistency="record")
+    dataset = under("What is protected", consistency="dataset")
+    assert "no ε of its own" in dataset and "for each of its" not in dataset
+
+
+def test_epsilon_of_a_record_is_given_in_figures_where_it_is_known() -> None:
+    figures = {"mean": 12.5, "p50": 10.0, "p95": 40.0, "max": 1234.0, "basis": "ε times the drawn words"}
+    protected = under("What is protected", record_epsilon=figures)
+    assert (
+        "mean 12.5, median 10.0, 95 % of the records at most 40.0, at most 1,234.0; ε times the drawn words."
+        in protected
+    )
+    none = dict.fromkeys(("mean", "p50", "p95", "max"))
+    assert "in this run" not in under("What is protected", record_epsilon={**none, "basis": "x"})
+
+
+def test_a_metric_guarantee_never_names_a_product() -> None:
+    metric = Guarantee("metric_dp", 2.0, metric="euclidean", sentence="A bound by distance.").as_dict()
+    figures = {"mean": 12.5, "p50": 10.0, "p95": 40.0, "max": 99.0, "basis": "x"}
+    text = said(guarantee=metric, record_epsilon=figures)
+    assert (
+        "sum of the distances" in text
+        and "for each of its" not in text
+        and "e^ε" not in text
+        and "12.5" not in text
+    )
+    assert "output set" not in under("What is not protected", guarantee=metric, mechanism_summary=None)
+
+
+def test_what_the_output_sets_rule_out_is_said_in_figures() -> None:
+    clear = under("What is released in clear")
+    assert "hold 20 to 22 words" in clear and "19.5 words on average (1 to 135) of 1,024" in clear
+    assert "5.2 of 10.0 bits" in clear or "5.3 of 10.0 bits" in clear
+    assert "2.6 % of the lexicon's words are alone" in under("What is not protected")
+    assert "rules out" not in said(mechanism_summary=None)
+
+
+def test_the_equality_pattern_follows_the_level() -> None:
+    heading = "What is released in clear"
+    assert "No equality pattern" in under(heading)
+    assert "Which words of a record are equal" in under(heading, consistency="record")
+    assert "Which words of the whole dataset are equal" in under(heading, consistency="dataset")
+
+
+def test_other_columns_are_named() -> None:
+    heading = "What is released in clear"
+    assert "the columns ticket, city" in under(heading)
+    assert "No other column." in under(heading, other_columns=[])
+    for setting, expected in (
+        ("keep", "all other columns of the input"),
+        ("drop", "No other column: output.other_columns is drop."),
+        (["a", "b"], "the columns a, b"),
+    ):
+        config = {**facts()["config"], "output": {"other_columns": setting}}
+        assert expected in under(heading, other_columns=None, config=config)
+
+
+@pytest.mark.parametrize(
+    ("identity", "expected"),
+    [
+        ("row_key", "identified by 'ticket'"),
+        ("file_row", "by its file and its place in it"),
+        ("ordinal:8", "by its place in the scan"),
+        (None, "not known before the run"),
+    ],
+)
+def test_the_identity_is_assumed(identity: str | None, expected: str) -> None:
+    assert expected in under("What is assumed", identity=identity)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("os", "gone when the run ends"),
+        ("file", "outlives the run: it is as secret as the text"),
+        ("given", "given by the calling program"),
+        ("insecure", "the key is no secret"),
+        (None, "The kind of the key is not known."),
+    ],
+)
+def test_the_key_is_assumed_to_be_secret(kind: str | None, expected: str) -> None:
+    assert expected in under("What is assumed", key_kind=kind)
+
+
+def test_a_record_is_what_the_record_key_says() -> None:
+    assert "A record is a row." in under("What is assumed")
+    config = {**facts()["config"], "record_key": "customer"}
+    assert "A record is all rows with the same 'customer'." in under("What is assumed", config=config)
+
+
+def test_runs_are_not_counted_together() -> None:
+    heading = "Across runs"
+    assert under(heading).startswith("Not counted across runs: there is no ledger yet.")
+    assert "this release only" in under(heading)
+    assert "holds 3 releases of this tool" in under(heading, releases_in_history=3)
+    assert "not known before the run" in under(heading, releases_in_history=None)
+    assert "a new run id gives new draws" in under(heading)
+    assert "the same replacements again" in under(heading, consistency="record")
+    config = {**facts()["config"], "output": {"other_columns": "keep", "overwrite_raw": True}}
+    assert "may have held raw text" in under(heading, config=config)
+
+
+def test_the_statement_is_json_and_markdown() -> None:
+    statement = disclosure(facts())
+    plain = json.loads(json.dumps(statement.as_dict()))
+    assert [section["heading"] for section in plain["sections"]] == HEADINGS
+    assert statement.markdown().startswith("### What is protected\n\n- Drawn words in body, subject")
+    assert Statement(()).under("What is assumed") == ()

@@ -1,0 +1,70 @@
+"""A planned run: steps, places, guarantee and disclosure, without reading data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dptext_spark.config import RunConfig
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.models import prepare
+from dptext_spark.report.plan import plan, plan_text
+
+
+def planned(**more: Any) -> dict[str, Any]:
+    least = {"input": {"path": "/none/in"}, "columns": ["body"], "output": {"path": "/none/out"}}
+    config = RunConfig.of({**least, **more})
+    return plan(config, *prepare(config))
+
+
+def test_a_plan_is_json_and_reads_nothing() -> None:
+    found = json.loads(json.dumps(planned()))
+    assert set(found) == {"settings", "guarantee", "disclosure", "steps", "writes", "artifact"}
+    assert [place["where"] for place in found["writes"]] == [
+        "/none/out", "/none/out_audit/shareable", "/none/out_audit/restricted"
+    ]  # fmt: skip
+    assert f"{len(Lexicon.default()):,} words" in json.dumps(found["disclosure"])
+
+
+def test_the_steps_follow_the_settings() -> None:
+    assert planned()["steps"] == [
+        "read /none/in (delta)",
+        "replace the words of body by custext at token level; all other columns go along",
+        "write /none/out in one commit (mode error), counting on the way",
+        "compare the counts with the commit, and write the account",
+    ]
+    steps = planned(
+        input={"table": "s.t", "where": "lang = 'en'"},
+        row_key="id",
+        record_key="customer",
+        consistency="record",
+        output={"path": "/none/out", "other_columns": ["id"], "mode": "append"},
+    )["steps"]
+    assert steps[0] == "read s.t (catalog) where lang = 'en'"
+    assert steps[1].startswith("check that id is unique") and steps[2] == "check that customer is never NULL"
+    assert steps[3].endswith("at record level; beside them only id")
+    assert "mode append" in steps[4]
+    assert steps[5] == "check on 1,000 records that equal words have equal replacements"
+    assert "no other column goes along" in planned(output={"path": "/o", "other_columns": "drop"})["steps"][1]
+    assert "not possible without a row_key" in planned(consistency="dataset")["steps"][3]
+
+
+def test_a_key_file_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"key.file: .* cannot be read"):
+        planned(key={"file": str(tmp_path / "none")})
+
+
+def test_the_text_holds_settings_guarantee_and_disclosure() -> None:
+    text = plan_text(planned())
+    for expected in (
+        "SETTINGS IN EFFECT\ninput:",
+        "WHAT WOULD HAPPEN\n  1. read",
+        "GUARANTEE",
+        "    - Not counted across",
+    ):
+        assert expected in text
+    assert text.endswith("Nothing was read and nothing was written.")

@@ -1,0 +1,118 @@
+"""The summary of a run: what is shown, what only on request, and the arithmetic of the cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dptext_spark.report.summary import core_hours, summary
+
+FACTS: dict[str, Any] = {
+    "status": "succeeded",
+    "run_id": "r1",
+    "problems": [],
+    "rows": 20_000,
+    "seconds": 12.0,
+    "write_seconds": 10.0,
+    "tokens_per_second": 123_456.7,
+    "text_bytes": 40_000_000,
+    "cores": 2,
+    "compiled_loops": 3,
+    "guarantee": {"sentence": "A bound holds.", "status": "proved"},
+    "record_epsilon": {"mean": 5.0, "p50": 4.0, "p95": 9.0, "max": 31.0, "basis": "ε times the drawn words"},
+    "consistency_audit": {"said": "Consistency was audited."},
+    "input": "/in",
+    "output": "/out",
+    "output_version": 0,
+    "audit": {"runs": "/share/runs", "metrics": "/keep/metrics"},
+    "other_columns": ["ticket"],
+    "key_kind": "os",
+    "restricted": {
+        "words": 1000.0,
+        "drawn": 600.0,
+        "stop_kept": 300.0,
+        "oov": 60.0,
+        "numbers": 40.0,
+        "changed_share": 0.55,
+        "original_share": 0.1,
+        "original_share_all": 0.45,
+    },
+}
+
+
+def test_a_person_reads_what_happened_what_holds_and_where_it_lies() -> None:
+    text = summary(FACTS)
+    for expected in (
+        "run r1: succeeded",
+        "20,000",
+        "12.0, of which writing 10.0; 123,457 words/s",
+        "3 loops; the cache holds them now",
+        "A bound holds. [proved]",
+        "mean 5.0, median 4.0, 95 % 9.0, most 31.0; ε times the drawn words",
+        "Consistency was audited.",
+        "/out (version 0)",
+        "/share/runs (may be shared",
+        "/keep/metrics (restricted",
+        "columns ticket",
+    ):
+        assert expected in text
+
+
+def test_what_depends_on_the_text_is_shown_only_on_request() -> None:
+    shared, internal = summary(FACTS), summary(FACTS, internal=True)
+    assert "stop words" not in shared and "55.0 %" not in shared and "not for sharing" not in shared
+    for expected in (
+        "1,000",
+        "600  (60.0 %)",
+        "300  (30.0 %)",
+        "60  (6.0 %)",
+        "55.0 %",
+        "10.0 %",
+        "not for sharing",
+    ):
+        assert expected in internal
+
+
+def test_the_cost_states_its_arithmetic() -> None:
+    # 40 MB in 10 s on 2 cores are 2 MB a second and core; 5e12 / 2e6 = 2.5e6 core-seconds.
+    assert core_hours(40e6, 10.0, 2) == pytest.approx(2.5e6 / 3600)
+    text = summary(FACTS, price=0.1)
+    assert (
+        "5e12 bytes / 2,000,000 bytes a second and core / 3600 = 694 core-hours; at 0.1 a core-hour 69 "
+        in text
+    )
+    assert "measured on 40.0 MB and 2 cores" in text
+    assert "measured on" not in summary({**FACTS, "text_bytes": 2_000_000_000})
+
+
+@pytest.mark.parametrize("name", ["text_bytes", "cores"])
+def test_no_cost_is_made_up(name: str) -> None:
+    assert "core-hours" not in summary({**FACTS, name: None})
+
+
+def test_a_run_that_changed_nothing_says_so_and_no_more() -> None:
+    assert summary({"status": "unchanged", "run_id": "r1"}) == (
+        "run r1: unchanged: this run id had committed before, and nothing was done"
+    )
+
+
+def test_counts_that_disagree_are_loud() -> None:
+    text = summary({**FACTS, "status": "mismatch", "problems": ["5 rows were counted and 6 written"]})
+    assert "DO NOT AGREE: do not share this version\n  5 rows were counted" in text
+
+
+def test_an_insecure_key_is_loud() -> None:
+    assert "INSECURE" in summary({**FACTS, "key_kind": "insecure"})
+
+
+def test_missing_facts_are_left_out_and_epsilon_without_a_sum_is_said() -> None:
+    assert summary({"status": "succeeded", "run_id": "r1"}).startswith("run r1: succeeded")
+    none = {**dict.fromkeys(("mean", "p50", "p95", "max")), "basis": "not defined for a record"}
+    assert "not defined for a record" in summary({**FACTS, "record_epsilon": none})
+    assert "no other column" in summary({**FACTS, "other_columns": []})
+    assert "nothing, all was in the cache" in summary({**FACTS, "compiled_loops": 0})
+    assert "protected" not in summary({**FACTS, "restricted": {}}, internal=True)
+    assert "protected  0" in " ".join(
+        summary({**FACTS, "restricted": {"words": 0.0}}, internal=True).split(" " * 8)
+    )

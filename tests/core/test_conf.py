@@ -1,0 +1,75 @@
+"""Every file in conf/ is loaded as a user would load it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dptext_spark.config import RunConfig
+from dptext_spark.mechanisms import CusText
+from dptext_spark.settings.file import read_settings
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+FILES = sorted(CONF.glob("*.yaml"))
+
+
+def test_there_is_one_for_each_use() -> None:
+    assert {file.stem for file in FILES} >= {
+        "minimal",
+        "tickets",
+        "csv",
+        "record",
+        "dataset",
+        "papers",
+        "reference",
+    }
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_each_file_is_valid_and_begins_with_what_it_is_for(file: Path) -> None:
+    RunConfig.load(file)
+    assert file.read_text(encoding="utf-8").startswith("# ")
+
+
+def test_the_examples_are_what_they_say() -> None:
+    assert RunConfig.load(CONF / "record.yaml").consistency == "record"
+    dataset = RunConfig.load(CONF / "dataset.yaml")
+    assert dataset.consistency == "dataset" and dataset.key.file is not None
+    papers = RunConfig.load(CONF / "papers.yaml")
+    assert papers.policy.tokenizer == "whitespace" and papers.policy.stop_words == "draw"
+    assert papers.mechanism == CusText(mapping="conservative", metric="euclidean", remainder="own")
+    assert RunConfig.load(CONF / "csv.yaml").input.options == {
+        "header": "true",
+        "sep": ";",
+        "multiLine": "true",
+    }
+
+
+def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        inner = isinstance(value, dict) and value
+        found |= flat(value, f"{prefix}{name}.") if inner else {prefix + name: value}
+    return found
+
+
+def test_the_reference_names_every_setting_with_its_default() -> None:
+    least = {
+        "input": {"path": "/data/tickets"},
+        "columns": ["body"],
+        "output": {"path": "/data/tickets_sanitized"},
+    }
+    assert flat(read_settings(CONF / "reference.yaml")) == flat(RunConfig.of(least).as_dict())
+
+
+def test_sparks_defaults_name_delta_and_no_secret() -> None:
+    lines = (CONF / "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
+    settings = dict(line.split(None, 1) for line in lines if line.strip() and not line.startswith("#"))
+    assert settings["spark.jars.packages"] == "io.delta:delta-spark_4.2_2.13:4.4.0"
+    assert settings["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
+    assert settings["spark.sql.catalog.spark_catalog"] == "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    assert all(re.fullmatch(r"spark\.[\w.]+", name) for name in settings)
+    assert not any("key" in name or "secret" in name for name in settings)

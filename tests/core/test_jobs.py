@@ -1,0 +1,47 @@
+"""The entry points for spark-submit, as far as they go without Spark."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from dptext_spark.config import ModelConfig
+from dptext_spark.models import prepare
+
+JOBS = Path(__file__).resolve().parents[2] / "jobs"
+
+
+def job(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"job_{name}", JOBS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_prepare_writes_an_artifact_that_a_run_can_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings, folder = tmp_path / "model.yaml", tmp_path / "model"
+    settings.write_text("mechanism: {epsilon: 3}\n")
+    assert job("prepare").main([str(settings), str(folder), "--set", "consistency=record"]) == 0
+    named = {"mechanism": {"epsilon": 3}, "consistency": "record", "run": {"artifact": str(folder)}}
+    assert capsys.readouterr().out.strip() == prepare(ModelConfig.of(named))[0].fingerprint
+
+
+def test_prepare_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = tmp_path / "model.yaml"
+    settings.write_text("mechanism: {epsilon: -3}\n")
+    assert job("prepare").main([str(settings), str(tmp_path / "model")]) == 2
+    assert capsys.readouterr().err.startswith("dptext: bad settings: mechanism.epsilon: -3 given")
+    assert not (tmp_path / "model").exists()
+
+
+def test_privatize_is_the_run_command(capsys: pytest.CaptureFixture[str]) -> None:
+    minimal = JOBS.parent / "conf" / "minimal.yaml"
+    assert job("privatize").main([str(minimal), "--dry-run", "--set", "mechanism.epsilon=2"]) == 0
+    assert "ε = 2" in capsys.readouterr().out
+    assert job("privatize").main(["/none.yaml"]) == 2
