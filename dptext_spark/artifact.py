@@ -6,6 +6,7 @@ holds public knowledge only: no key, no text.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -42,23 +43,13 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
         SettingsError: `folder` holds something else.
     """
     target = Path(folder)
+    manifest = _manifest(privatizer, spec)
     if (target / MANIFEST).exists():
-        if read_manifest(target)["fingerprint"] == privatizer.fingerprint:
+        if read_manifest(target) == manifest:
             return privatizer.fingerprint
         raise SettingsError(f"artifact: {str(target)!r} holds another artifact; name an empty folder.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise SettingsError(f"artifact: {str(target)!r} exists and is no artifact; name an empty folder.")
-    manifest = {
-        "format": FORMAT,
-        "fingerprint": privatizer.fingerprint,
-        "sampler": _sampler_name(privatizer),
-        "spec": spec or {},
-        "policy": asdict(privatizer.policy),
-        "consistency": privatizer.consistency,
-        "guarantee": privatizer.sampler.guarantee.as_dict(),
-        "summary": privatizer.sampler.summary,
-        "arrays": sorted(privatizer.arrays()),
-    }
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".artifact-") as work:
         built = Path(work) / "artifact"
@@ -70,6 +61,29 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
             target.rmdir()
         built.rename(target)
     return privatizer.fingerprint
+
+
+def _manifest(privatizer: Privatizer, spec: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what is written beside the arrays, as JSON gives it back."""
+    manifest = {
+        "format": FORMAT,
+        "fingerprint": privatizer.fingerprint,
+        "sampler": _sampler_name(privatizer),
+        "spec": spec or {},
+        "policy": asdict(privatizer.policy),
+        "consistency": privatizer.consistency,
+        "guarantee": privatizer.sampler.guarantee.as_dict(),
+        "summary": privatizer.sampler.summary,
+        "arrays": sorted(privatizer.arrays()),
+    }
+    made: dict[str, Any] = json.loads(json.dumps(manifest))
+    return made | {"seal": _seal(made)}
+
+
+def _seal(manifest: dict[str, Any]) -> str:
+    """Return the sha256 of a manifest without its seal: the guarantee must be the one that was compiled."""
+    sealed = {name: value for name, value in manifest.items() if name != "seal"}
+    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
 
 
 def _samplers() -> dict[str, Any]:
@@ -90,7 +104,7 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> dict[str,
     """Return the manifest of an artifact; `prefix` stands before its file names, as where it was shipped.
 
     Raises:
-        DataError: there is none, or of another format.
+        DataError: there is none, it is of another format, or it was changed.
     """
     file = Path(folder) / f"{prefix}{MANIFEST}"
     try:
@@ -103,6 +117,8 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> dict[str,
         raise DataError(
             f"artifact: {str(folder)!r} is of another format; this version reads format {FORMAT}."
         )
+    if manifest.get("seal") != _seal(manifest):
+        raise DataError(f"artifact: {MANIFEST} of {str(folder)!r} was changed after it was written.")
     return manifest
 
 
@@ -122,7 +138,7 @@ def open_artifact(folder: str | os.PathLike[str], *, prefix: str = "", verify: b
     for name in manifest["arrays"]:
         try:
             arrays[name] = np.load(Path(folder) / f"{prefix}{name}.npy", mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise DataError(
                 f"artifact: {name}.npy of {str(folder)!r} cannot be read ({type(error).__name__})."
             ) from None

@@ -1,0 +1,260 @@
+"""Artifacts: what is opened is what was saved, whole, memory-mapped, and unchanged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark import artifact
+from dptext_spark.artifact import open_artifact, read_manifest, save
+from dptext_spark.draws import RunKey
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.policy import Policy
+from tests.core.text.samples import CORNERS, WORDS, privatizer
+
+SPEC = {"mechanism": {"name": "custext", "epsilon": 1.0, "k": 5}}
+TEXTS = pa.array([" ".join(CORNERS), None, " ".join(WORDS), "The cat, 44 frobs", ""])
+
+
+def make(policy: Policy = Policy(), consistency: Any = "token", **parameters: Any) -> Privatizer:  # noqa: B008
+    vectors = np.random.default_rng(0).normal(size=(len(WORDS), 6)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of(list(WORDS)), vectors)
+    return Privatizer(lexicon, CusText(**({"k": 5} | parameters)).compile(lexicon), policy, consistency)
+
+
+def output(made: Privatizer) -> tuple[list[str | None], list[list[int]]]:
+    ids = pa.array(range(len(TEXTS)))
+    out, counters = made.privatize(TEXTS, column="c", row_ids=ids, key=RunKey.insecure(1), run_id="r")
+    return out.to_pylist(), counters.rows.tolist()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save(make(), tmp_path / "model", SPEC)
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("consistency", ["token", "record", "dataset"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy(),
+        Policy(
+            stop_words="draw",
+            oov="draw",
+            numbers="mask",
+            case="lower",
+            gaps="normalise",
+            tokenizer="whitespace",
+        ),
+        Policy(stop_word_list=("cat", "o\u2019clock", "THE")),
+    ],
+    ids=["default", "other", "listed"],
+)
+def test_what_is_opened_is_what_was_saved(tmp_path: Path, policy: Policy, consistency: str) -> None:
+    made = make(policy, consistency, epsilon=2.0)
+    fingerprint = save(made, tmp_path / "deep" / "model", SPEC)
+    opened = open_artifact(tmp_path / "deep" / "model", verify=True)
+    assert opened.fingerprint == made.fingerprint == fingerprint
+    assert output(opened) == output(made)
+    assert (opened.policy, opened.consistency) == (policy, consistency)
+    assert opened.guarantee() == made.guarantee()
+    assert opened.sampler.summary == made.sampler.summary
+    assert opened.vocabulary.strings().to_pylist() == list(WORDS)
+    for word in range(len(WORDS)):
+        assert opened.sampler.law(word).weight.tolist() == made.sampler.law(word).weight.tolist()
+    assert read_manifest(tmp_path / "deep" / "model")["spec"] == SPEC
+
+
+def test_arrays_are_memory_mapped_and_read_only(folder: Path) -> None:
+    opened = open_artifact(folder)
+    for name, array in opened.arrays().items():
+        assert isinstance(array, np.memmap), name
+        assert not array.flags.writeable, name
+    assert {f"{name}.npy" for name in opened.arrays()} | {"manifest.json"} == {
+        p.name for p in folder.iterdir()
+    }
+
+
+def test_nothing_private_is_in_it(folder: Path) -> None:
+    made = open_artifact(folder)
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    key = RunKey.insecure(7)
+    made.privatize(pa.array(["markerword cat"]), column="c", row_ids=pa.array(["markerid"]), key=key)
+    after = {p.name: p.read_bytes() for p in folder.iterdir()}
+    assert before == after
+    assert not any(key.secret in content or b"marker" in content for content in after.values())
+
+
+def test_files_under_a_prefix(folder: Path, tmp_path: Path) -> None:
+    """Spark ships files into one folder, under names that must be unique."""
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    for file in folder.iterdir():
+        shutil.copy(file, flat / f"m1-{file.name}")
+    assert output(open_artifact(flat, prefix="m1-", verify=True)) == output(make())
+    with pytest.raises(DataError):
+        open_artifact(flat, prefix="m2-")
+
+
+def test_any_flipped_byte_is_found(folder: Path) -> None:
+    """In every file, at the start, in the middle and at the end."""
+    for file in sorted(folder.iterdir()):
+        content = file.read_bytes()
+        for place in (0, len(content) // 2, len(content) - 1):
+            changed = bytearray(content)
+            changed[place] ^= 1
+            file.write_bytes(bytes(changed))
+            with pytest.raises(DataError, match="artifact"):
+                open_artifact(folder, verify=True)
+        file.write_bytes(content)
+    open_artifact(folder, verify=True)
+
+
+def test_arrays_are_only_hashed_when_asked(folder: Path) -> None:
+    file = folder / "sampler.cells.npy"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(bytes(content))
+    open_artifact(folder)
+    with pytest.raises(DataError, match="was changed"):
+        open_artifact(folder, verify=True)
+
+
+def test_the_guarantee_cannot_be_edited(folder: Path) -> None:
+    """A guarantee that does not hold is never printed, not even by a worker that hashes nothing else."""
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["guarantee"]["epsilon"] = 0.01
+    file.write_text(json.dumps(manifest))
+    for verify in (False, True):
+        with pytest.raises(DataError, match=r"manifest\.json.*was changed"):
+            open_artifact(folder, verify=verify)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut off", "a folder", "another type"])
+def test_a_damaged_array(folder: Path, damage: str) -> None:
+    file = folder / "words.cells.npy"
+    content = file.read_bytes()
+    file.unlink()
+    if damage == "empty":
+        file.write_bytes(b"")
+    elif damage == "cut off":
+        file.write_bytes(content[:-9])
+    elif damage == "a folder":
+        file.mkdir()
+    elif damage == "another type":
+        file.write_bytes(b"not an array" + content)
+    with pytest.raises(DataError, match=r"words\.cells\.npy"):
+        open_artifact(folder)
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "{", "[]", "3", '{"format": 2}', '{"format": "1"}', '{"format": 1}', "\xff"]
+)
+def test_a_foreign_folder(folder: Path, content: str | None) -> None:
+    file = folder / "manifest.json"
+    if content is None:
+        file.unlink()
+    else:
+        file.write_text(content, encoding="latin-1")
+    with pytest.raises(DataError, match="artifact"):
+        open_artifact(folder)
+    with pytest.raises(DataError, match="artifact"):
+        read_manifest(folder)
+
+
+def test_a_saved_lexicon_is_no_artifact(tmp_path: Path) -> None:
+    Lexicon(Vocabulary.of(["a", "b"]), np.eye(2, dtype=np.float32)).save(tmp_path / "lexicon")
+    with pytest.raises(DataError, match="another format"):
+        open_artifact(tmp_path / "lexicon")
+
+
+def test_no_folder_at_all(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no readable"):
+        open_artifact(tmp_path / "none")
+
+
+class TestSave:
+    def test_the_same_again_changes_nothing(self, folder: Path) -> None:
+        before = {p: p.stat().st_mtime_ns for p in folder.iterdir()}
+        assert save(make(), folder, SPEC) == make().fingerprint
+        assert before == {p: p.stat().st_mtime_ns for p in folder.iterdir()}
+
+    @pytest.mark.parametrize(
+        ("other", "spec"),
+        [
+            ({"epsilon": 2.0}, SPEC),
+            ({"policy": Policy(oov="keep")}, SPEC),
+            ({"consistency": "record"}, SPEC),
+            ({}, {"mechanism": {"name": "custext", "epsilon": 3.0}}),
+        ],
+    )
+    def test_another_artifact_is_not_replaced(
+        self, folder: Path, other: dict[str, Any], spec: dict[str, Any]
+    ) -> None:
+        with pytest.raises(SettingsError, match="another artifact"):
+            save(make(**other), folder, spec)
+        assert output(open_artifact(folder, verify=True)) == output(make())
+
+    def test_the_same_law_with_another_guarantee_is_another_artifact(self, tmp_path: Path) -> None:
+        """Where all vectors are equal every ε gives the uniform law, and so the same arrays."""
+        lexicon = Lexicon(Vocabulary.of(["a", "b", "c"]), np.ones((3, 2), np.float32))
+        first, second = (Privatizer(lexicon, CusText(e, 3).compile(lexicon)) for e in (1.0, 2.0))
+        assert first.fingerprint == second.fingerprint
+        save(first, tmp_path / "model")
+        with pytest.raises(SettingsError, match="another artifact"):
+            save(second, tmp_path / "model")
+
+    def test_a_folder_with_something_else_is_left_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").write_text("mine")
+        with pytest.raises(SettingsError, match="is no artifact"):
+            save(make(), tmp_path)
+        with pytest.raises(SettingsError, match="is no artifact"):
+            save(make(), tmp_path / "notes.txt")
+        assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
+
+    def test_an_empty_folder_is_filled(self, tmp_path: Path) -> None:
+        (tmp_path / "model").mkdir()
+        save(make(), tmp_path / "model")
+        open_artifact(tmp_path / "model", verify=True)
+
+    @pytest.mark.parametrize("fails_at", [0, 3, "manifest"])
+    def test_a_failing_write_leaves_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int | str
+    ) -> None:
+        calls = []
+
+        def full(*args: Any, **kwargs: Any) -> None:
+            calls.append(args)
+            if len(calls) - 1 == fails_at:
+                raise OSError(28, "No space left on device")
+            real(*args, **kwargs)
+
+        real = np.save
+        monkeypatch.setattr(artifact.np, "save", full)
+        if fails_at == "manifest":
+            monkeypatch.setattr(
+                Path, "write_text", lambda *a, **k: (_ for _ in ()).throw(OSError(28, "full"))
+            )
+        with pytest.raises(OSError, match=r"28|full"):
+            save(make(), tmp_path / "model")
+        assert list(tmp_path.iterdir()) == []
+        monkeypatch.undo()
+        save(make(), tmp_path / "model")
+        open_artifact(tmp_path / "model", verify=True)
+
+    def test_a_sampler_that_no_mechanism_makes_cannot_be_stored(self, tmp_path: Path) -> None:
+        with pytest.raises(SettingsError, match="Step"):
+            save(privatizer(), tmp_path / "model")
+        assert list(tmp_path.iterdir()) == []
