@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 from pathlib import Path
 
@@ -192,11 +191,9 @@ def test_an_artifact_of_other_settings_is_refused(
 
 
 def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path) -> None:
-    compile_to(settings(vectors), tmp_path / "model")
-    manifest = tmp_path / "model" / artifact.MANIFEST
-    content = json.loads(manifest.read_text())
-    content["spec"]["engine"] = "0"
-    manifest.write_text(json.dumps(content))
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr("dptext_spark.models.ENGINE_VERSION", "0")
+        compile_to(settings(vectors), tmp_path / "model")
     with pytest.raises(SettingsError, match=r"run.artifact: .* was made for engine '0'"):
         prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}))
 
