@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dptext_spark.config import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.version import __version__
 
 # Told each step, in words that hold nothing of the data, with the share that is done where it is known.
 Progress = Callable[[str, float | None], None]
@@ -25,7 +27,7 @@ def prepare(config: ModelConfig, progress: Progress | None = None) -> tuple[Priv
     """Return the privatizer of the settings and the artifact folder that holds it.
 
     `run.artifact` is opened where it is named; else the artifact lies in the user's cache, under a digest of
-    the settings, the lexicon's fingerprint and the engine's version, and is compiled there if it is missing.
+    the settings, the lexicon's fingerprint and the versions, and is compiled there if it is not sound.
     Two processes may do so at once.
 
     Raises:
@@ -40,14 +42,17 @@ def prepare(config: ModelConfig, progress: Progress | None = None) -> tuple[Priv
     fingerprint = _known_fingerprint(config)
     if fingerprint is not None:
         folder = _cached(config, fingerprint)
-        if (folder / artifact.MANIFEST).exists():
-            return _open_cached(folder), folder
+        found = _open_cached(folder, say)
+        if found is not None:
+            return found, folder
     lexicon = load_lexicon(config, say)
     _remember(config, lexicon.fingerprint)
     folder = _cached(config, lexicon.fingerprint)
-    if not (folder / artifact.MANIFEST).exists():
+    found = _open_cached(folder, say)
+    if found is None:
         _compile(config, lexicon, folder, say)
-    return _open_cached(folder), folder
+        found = artifact.open_artifact(folder, verify=True)
+    return found, folder
 
 
 def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
@@ -105,11 +110,18 @@ def _compile(config: ModelConfig, lexicon: Lexicon, folder: Path, say: Progress)
         raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
 
 
-def _open_cached(folder: Path) -> Privatizer:
+def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
+    """Open a copy in the cache; one that is missing or damaged is made again."""
+    if not folder.exists():
+        return None
     try:
         return artifact.open_artifact(folder, verify=True)
-    except DataError as error:
-        raise DataError(f"{error} It is a copy in the cache: delete it to have it compiled again.") from None
+    except DataError:
+        say("a cached model is damaged; making it again", None)
+        # Another process may have put it aside by now.
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".damaged-") as aside, suppress(FileNotFoundError):
+            os.replace(folder, Path(aside) / "artifact")
+        return None
 
 
 def _cached(config: ModelConfig, fingerprint: str) -> Path:
@@ -117,7 +129,7 @@ def _cached(config: ModelConfig, fingerprint: str) -> Path:
     made_from = config.spec() | {
         "lexicon": fingerprint,
         "engine": ENGINE_VERSION,
-        "format": artifact.FORMAT,
+        "version": __version__,
         "stop_words": config.policy.stop_list(),
     }
     return user_cache() / "artifacts" / _digest(made_from)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
+LEAST = 1e6  # bytes: a run of fewer measures nothing but its own start
 PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round figure for rented machines
 _STATUS = {
     "succeeded": "succeeded",
@@ -127,6 +128,9 @@ def _cost(facts: Mapping[str, Any], price: float) -> Iterator[tuple[str, str]]:
     text_bytes, cores = facts.get("text_bytes"), facts.get("cores")
     seconds = facts.get("write_seconds") or facts.get("seconds")
     if not text_bytes or not cores or not seconds:
+        return
+    if text_bytes < LEAST:
+        yield "5 TB like it", f"{text_bytes:,} bytes are too few to say what it would cost"
         return
     speed = text_bytes / (seconds * cores)
     hours = core_hours(text_bytes, seconds, cores)

@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from dptext_spark.config import load_model
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
+from dptext_spark.models import prepare
 from dptext_spark.preview import MOST_CHARACTERS, Preview, preview, shown
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
@@ -161,7 +163,8 @@ def test_as_dict_is_json_and_the_table_shows_masks_as_they_are() -> None:
     assert "ε-differentially private" in captured.get()
 
 
-def test_a_preview_imports_neither_spark_nor_pandas() -> None:
+def test_a_preview_of_a_cached_model_imports_neither_spark_nor_pandas() -> None:
+    prepare(load_model())
     code = (
         "import sys; from dptext_spark.cli import main; main(['preview', 'Hello world 42']); "
         "print([name for name in ('pandas', 'pyspark', 'py4j') if name in sys.modules])"

@@ -86,6 +86,10 @@ def test_the_cost_states_its_arithmetic() -> None:
     assert "measured on" not in summary({**FACTS, "text_bytes": 2_000_000_000})
 
 
+def test_a_small_run_measures_no_cost() -> None:
+    assert "79 bytes are too few to say" in summary({**FACTS, "text_bytes": 79})
+
+
 @pytest.mark.parametrize("name", ["text_bytes", "cores"])
 def test_no_cost_is_made_up(name: str) -> None:
     assert "core-hours" not in summary({**FACTS, name: None})
