@@ -61,7 +61,10 @@ def tables() -> Characters:
         classes = np.repeat(packed["classes"], np.diff(starts, append=0x110000))
         lower, upper = np.zeros(0x110000, np.int32), np.zeros(0x110000, np.int32)
         lower[packed["lower"][0]] = packed["lower"][1] - packed["lower"][0]
-        upper[packed["upper"][0]] = packed["upper"][1] - packed["upper"][0]
+        small, capital = packed["upper"].astype(np.int64)
+        # Only where lower case leads back: a word must be the same word in every case that it is written in.
+        back = capital + lower[capital] == small
+        upper[small[back]] = (capital - small)[back]
         zeros, version = packed["zeros"], str(packed["unicode_version"])
     rows = np.stack([classes.astype(np.int32), lower, upper], axis=1).reshape(-1, BLOCK * 3)
     unique, first, stage = np.unique(rows, axis=0, return_index=True, return_inverse=True)

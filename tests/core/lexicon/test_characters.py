@@ -53,8 +53,9 @@ def test_the_case_of_every_code_point() -> None:
         if not 0xD800 <= c < 0xE000:
             assert chr(lower[c]) == plain.lower(chr(c)), hex(c)
             assert chr(upper[c]) == plain.upper(chr(c)), hex(c)
-    # Lower case has none below it: what is looked up is looked up in one form.
+    # Lower case has none below it, and upper case leads back: a word is one word in every case.
     assert (lower[lower] == lower).all()
+    assert ((upper == codes) | (lower[upper] == codes)).all()
 
 
 def test_the_zeros_of_every_decimal_script() -> None:

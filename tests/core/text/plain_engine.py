@@ -58,8 +58,8 @@ def lower(text: str) -> str:
 
 
 def upper(text: str) -> str:
-    """One to one upper case; a letter whose upper case is longer stays."""
-    return "".join(c.upper() if len(c.upper()) == 1 else c for c in text)
+    """One to one upper case; a letter whose upper case is longer, or is that of another letter, stays."""
+    return "".join(c.upper() if len(c.upper()) == 1 and lower(c.upper()) == c else c for c in text)
 
 
 def form(word: str) -> str:

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import producible
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.privatizer import Privatizer
 from dptext_spark.text import engine
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import form, shape, written
-from tests.core.text.samples import KEPT, POLICIES, TEXTS, WORDS, plain, privatizer, row, run
+from tests.core.text.samples import KEPT, POLICIES, TEXTS, WORDS, Step, plain, privatizer, row, run
 
 ROWS = st.lists(st.one_of(st.none(), TEXTS), max_size=4)
 
@@ -136,6 +138,18 @@ def test_by_hand() -> None:
 def test_case_lower_reaches_drawn_words() -> None:
     out, _ = run(privatizer(Policy(case="lower", oov="keep")), ["The CAT Straße FROB Ⓐ DON\u2019T"])
     assert out[0].decode() == "the cat straße frob ⓐ don\u2019t"
+
+
+def test_a_word_is_the_same_word_in_every_case() -> None:
+    """The capital of a final sigma, a micro sign or a dotless i is that of another letter: they stay as they are."""
+    words = ["λόγος", "µ", "ı", "ſ", "x\u0345", "ǆ", "ϐ", "ß", "cat"]
+    made = Privatizer(Vocabulary.of(words), Step(1, len(words)), Policy())
+    for spelt in (str, str.upper, str.capitalize):
+        out, _ = run(made, [spelt("cat")] * 3)
+        assert form(out[0].decode()) == words[0]
+    for word in words:
+        for how in ("lower", "capitalised", "upper"):
+            assert form(written(word, how)) == word
 
 
 def test_a_contraction_that_is_no_longer_a_stop_word_is_looked_up_in_its_parts() -> None:
