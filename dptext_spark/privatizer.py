@@ -99,6 +99,10 @@ class Privatizer:
                 self, "fingerprint", fingerprint_of(self.arrays(), self.policy, self.consistency)
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel without what was drawn so far: no table of substitutions is shipped."""
+        return self.__dict__ | {"_draws": {}}
+
     @property
     def vocabulary(self) -> Vocabulary:
         """The words by id."""
