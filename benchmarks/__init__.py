@@ -1,0 +1,32 @@
+"""Benchmarks: every figure that the README names, with what it is compared with, measured in the same run.
+
+    make bench                                  # everything, in full: some twenty minutes on two quiet cores
+    python -m benchmarks --quick                # everything, small: whether it works
+    python -m benchmarks --only engine --only mapping
+    python -m benchmarks --only spark --rows 200000
+
+Sections:
+
+- `memory`: private memory that a worker adds for the model, memory-mapped; beside it a copy, which is what a broadcast
+  costs. Eight processes hold the model at once; each first does all of it with a toy model, so that imports, machine
+  code and the scratch of a batch are in the base and not in the figure.
+- `engine`: nanoseconds a word on one core, Arrow strings in and out, for the levels token, record and dataset and for a
+  policy that draws stop words too; beside it a plain Python loop over tokens. Then each phase, timed inside the
+  engine's own run.
+- `mapping`: seconds in which CusText compiles; beside it `faiss.knn` of every word over the same matrix. The shares of
+  words alone on their set stand beside those of the paper.
+- `lexicon`: SimLex-999 correlations; the time to read a GloVe file, beside a plain reader and decompression alone; the
+  time to open a saved lexicon, beside hashing its files.
+- `spark`: the job on local Spark with Delta Lake; beside it an identity job with the same read, kind of function,
+  struct, observed aggregates and write.
+
+How it is measured: a figure and its peer take turns, round after round, so that a change of the machine's pace meets
+both; a ratio is taken within each round. The table shows medians and extremes, and the record holds every round. A goal
+is `met`, its floor is, or it is `missed`, by the median.
+
+Real data (the GloVe excerpt, SimLex-999) is taken from `$DPTEXT_SHARED_DATA`, else `../shared/data`; without it these
+parts are skipped, and the record says so. Texts are made from a lexicon's words with the frequencies of running text.
+
+Each run writes one JSON file to `benchmarks/records/`: machine, versions, date, commit, the command that repeats it, and
+per section its figures (`value`, `peer`, `ratio`, `goals`), the facts about what was measured, and what was skipped.
+"""

@@ -1,0 +1,101 @@
+"""The command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import engine, lexicon, mapping, memory, spark
+from benchmarks.machine import commit, machine, versions
+from benchmarks.measure import Section
+from benchmarks.sizes import FULL, QUICK, Sizes
+from benchmarks.table import show
+
+SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
+    # Memory first: its workers are compared with each other, and the rest starts with warm files.
+    "memory": memory.measure,
+    "engine": engine.measure,
+    "mapping": mapping.measure,
+    "lexicon": lexicon.measure,
+    "spark": spark.measure,
+}
+RECORDS = Path(__file__).resolve().parent / "records"
+
+
+def arguments(given: list[str]) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure every figure that the README names."
+    )
+    parser.add_argument("--only", action="append", choices=SECTIONS, help="one section (may be repeated)")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes: to see that it works, not for a record"
+    )
+    parser.add_argument("--rows", type=int, help="records of the Spark job")
+    parser.add_argument("--rounds", type=int, help="how often each short figure is measured")
+    parser.add_argument(
+        "--record", type=Path, help="where the JSON goes (default: benchmarks/records/, by date)"
+    )
+    return parser.parse_args(given)
+
+
+def chosen_sizes(options: argparse.Namespace) -> Sizes:
+    """Return the sizes that the options name."""
+    sizes = QUICK if options.quick else FULL
+    if options.rows is not None:
+        sizes = replace(sizes, spark_rows=options.rows)
+    return sizes if options.rounds is None else replace(sizes, rounds=options.rounds)
+
+
+def measured(names: list[str], sizes: Sizes, console: Console) -> dict[str, Any]:
+    """Measure sections, print each when it is done, and return the record, JSON-able."""
+    record = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        **commit(),
+        "sizes": sizes.name,
+        "machine": machine(),
+        "versions": versions(),
+        "sections": {},
+    }
+    for name in names:
+        with console.status(name) as status:
+            section = SECTIONS[name](sizes, status.update)
+        show(section, console)
+        record["sections"][name] = section.as_dict()
+    return record
+
+
+def main(given: list[str]) -> None:
+    """Measure, print and record."""
+    options = arguments(given)
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    sizes = chosen_sizes(options)
+    record = measured(options.only or list(SECTIONS), sizes, console)
+    record["repeat"] = " ".join(["python -m benchmarks", *given])
+    stamp = record["date"].replace(":", "").replace("+0000", "Z")
+    file = options.record or RECORDS / f"{stamp}-{'-'.join([*(options.only or ['all']), sizes.name])}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    verdicts = [
+        (figure["name"], goal["of"], goal["verdict"])
+        for section in record["sections"].values()
+        for figure in section["figures"]
+        for goal in figure["goals"]
+    ]
+    missed = [f"{name} ({of})" for name, of, verdict in verdicts if verdict == "missed"]
+    console.print(f"goals: {len(verdicts) - len(missed)} of {len(verdicts)} met or within their floor")
+    for line in missed:
+        console.print(f"missed: {line}", highlight=False)
+    console.print(f"record: {file}", highlight=False)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,39 @@
+"""How much is measured: in full, quickly, or just enough to see that it works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a run.
+
+    Attributes:
+        name: of this choice.
+        rounds: how often a short figure is measured, in turn with its peer.
+        long_rounds: how often one that takes seconds is.
+        rows: rows of a batch.
+        words_a_row: words in each row.
+        loop_rows: rows that the plain Python loop gets.
+        lexicon_words: cut lexicons to that many words; None takes them whole.
+        set_sizes: K of the shares by type.
+        spark_rows: rows of the Spark job.
+        workers: processes that hold the model at once.
+    """
+
+    name: str
+    rounds: int
+    long_rounds: int
+    rows: int
+    words_a_row: int
+    loop_rows: int
+    lexicon_words: int | None
+    set_sizes: tuple[int, ...]
+    spark_rows: int
+    workers: int
+
+
+FULL = Sizes("full", 15, 5, 50_000, 25, 2_500, None, (20, 50, 100), 1_000_000, 8)
+QUICK = Sizes("quick", 5, 2, 10_000, 25, 500, 6_000, (20, 50), 20_000, 2)
+TOY = Sizes("toy", 2, 1, 40, 5, 10, 300, (5,), 200, 2)

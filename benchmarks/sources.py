@@ -1,0 +1,125 @@
+"""What is measured on: lexicons, and texts whose words are as frequent as words are."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+GLOVE = "glove.840B.300d.34k.txt.gz"
+SIMLEX = "simlex-999.tsv"
+SHIFT = 2.7  # Zipf-Mandelbrot: the word of rank r (from 0) has frequency 1 / (r + SHIFT)
+UNKNOWN_SHARE, NUMBER_SHARE, CAPITAL_SHARE, STOP_MARK_SHARE = 0.02, 0.01, 0.03, 0.10
+INVENTED = 500
+
+
+def shared_data() -> Path | None:
+    """Return the folder with real data: `$DPTEXT_SHARED_DATA`, else `../shared/data`; None where it is absent."""
+    named = os.environ.get("DPTEXT_SHARED_DATA")
+    folder = Path(named) if named else CHECKOUT.parent / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+def shared_file(name: str) -> tuple[Path | None, str]:
+    """Return a file of the real data, or None and the reason."""
+    folder = shared_data()
+    if folder is None:
+        return None, f"{name}: no folder with the real data (DPTEXT_SHARED_DATA names one)"
+    file = folder / name
+    return (file, "") if file.is_file() else (None, f"{name}: not in the folder with the real data")
+
+
+@cache
+def glove(limit: int | None = None, tokenizer: Literal["words", "whitespace"] = "words") -> Lexicon:
+    """Return the GloVe excerpt, or its first `limit` words, without those that the tokenizer never produces."""
+    file, reason = shared_file(GLOVE)
+    if file is None:
+        raise FileNotFoundError(reason)
+    return Lexicon.read(file, limit=limit, tokenizer=tokenizer)
+
+
+@cache
+def packaged(limit: int | None = None) -> Lexicon:
+    """Return the packaged lexicon, or its first `limit` words."""
+    whole = Lexicon.default()
+    if limit is None or limit >= len(whole):
+        return whole
+    words = Vocabulary.of(whole.vocabulary.strings()[:limit])
+    return Lexicon(words, np.ascontiguousarray(whole.vectors[:limit]), metric=whole.metric, name=whole.name)
+
+
+def lexicons(
+    limit: int | None, tokenizer: Literal["words", "whitespace"] = "words"
+) -> tuple[list[tuple[str, Lexicon]], list[str]]:
+    """Return the lexicons that are here, by name, and why others are not."""
+    found = [("packaged", packaged(limit))]
+    file, reason = shared_file(GLOVE)
+    if file is None:
+        return found, [reason]
+    return [*found, ("GloVe", glove(limit, tokenizer))], []
+
+
+def texts(lexicon: Lexicon, rows: int, words_a_row: int, seed: int = 0) -> pa.StringArray:
+    """Make rows of words of a lexicon.
+
+    Both lexicons are in the order of frequency, so a Zipf-Mandelbrot law over their order gives the share of stop words
+    and the spread over rare words that running text has. A few words are unknown, are numbers, are capitalised, or end
+    in a comma or a full stop.
+
+    Args:
+        lexicon: V words, frequent ones first.
+        rows: how many rows.
+        words_a_row: words in each.
+        seed: equal seeds give equal texts.
+
+    Returns:
+        string[rows].
+    """
+    random = np.random.default_rng(seed)
+    words = len(lexicon)
+    count = rows * words_a_row
+    law = 1.0 / (np.arange(words) + SHIFT)
+    ids = np.searchsorted(np.cumsum(law / law.sum()), random.random(count)).clip(max=words - 1)
+    kind = random.random(count)
+    unknown = kind < UNKNOWN_SHARE
+    number = ~unknown & (kind < UNKNOWN_SHARE + NUMBER_SHARE)
+    ids[unknown] = words + random.integers(0, INVENTED, int(unknown.sum()))
+    ids[number] = words + INVENTED + random.integers(0, INVENTED, int(number.sum()))
+    invented = [f"zq{''.join(random.choice(list('bdfgklmnprst'), 6))}" for _ in range(INVENTED)]
+    numbers = [str(n) for n in random.integers(0, 10_000, INVENTED)]
+    forms = pa.chunked_array([lexicon.vocabulary.strings(), pa.array(invented + numbers)]).combine_chunks()
+    taken = _flat(forms.take(pa.array(ids)))
+    capital = random.random(count) < CAPITAL_SHARE
+    capital[::words_a_row] = True
+    taken = pc.if_else(pa.array(capital), pc.utf8_capitalize(taken), taken)
+    mark = np.where(random.random(count) < STOP_MARK_SHARE, random.integers(1, 3, count), 0)
+    marks = pa.array(["", ",", "."]).take(pa.array(mark))
+    tokens = pc.binary_join_element_wise(taken, marks, "")
+    offsets = pa.array(np.arange(0, count + 1, words_a_row, dtype=np.int32))
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, _flat(tokens)), " ")
+
+
+def _flat(values: Any) -> Any:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def composition(totals: dict[str, int]) -> dict[str, float]:
+    """Return the share of each kind of word in counted totals."""
+    names = ("drawn", "stop_kept", "oov", "numbers")
+    return {name: round(totals[name] / totals["words"], 4) for name in names}
+
+
+def row_ids(rows: int) -> pa.Array:
+    """Return int64[rows], one id a row."""
+    ids: npt.NDArray[np.int64] = np.arange(rows, dtype=np.int64)
+    return pa.array(ids)

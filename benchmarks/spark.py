@@ -1,0 +1,147 @@
+"""The Spark job against an identity job: the same read, kind of UDF, struct, observe and Delta write, without the work."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.measure import Figure, Goal, Section, Spread, quotient, seconds_of
+from benchmarks.sizes import Sizes
+from benchmarks.sources import packaged, texts
+from dptext_spark.draws import RunKey
+from dptext_spark.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CORES = 2
+BATCH_ROWS = 50_000
+FILES = 8
+GOALS = (Goal(1.4, 1.6, "ratio"),)
+
+
+def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
+    """Measure `run` and the identity job in turn, on local Spark with Delta Lake."""
+    title = f"Spark job, {sizes.spark_rows:,} records of {sizes.words_a_row} words, local[{CORES}]"
+    section = Section("spark", title)
+    with tempfile.TemporaryDirectory(prefix="dptext-bench-") as work:
+        folder = Path(work)
+        say("spark: starting a session")
+        try:
+            from dptext_spark.spark.session import spark_session
+
+            session = spark_session(
+                "dptext-bench",
+                master=f"local[{CORES}]",
+                settings={"spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS},
+                warehouse=folder / "warehouse",
+            )
+        except SettingsError as error:
+            section.skipped = [f"spark: {error}"]
+            return section
+        try:
+            say("spark: writing the input")
+            _write_input(session, folder, sizes)
+            _measure_jobs(section, session, folder, sizes, say)
+        finally:
+            session.stop()
+    return section
+
+
+def _write_input(session: SparkSession, folder: Path, sizes: Sizes) -> None:
+    """Write the input as a Delta table: `id`, `customer`, `body`."""
+    lexicon = packaged()
+    raw = folder / "raw"
+    raw.mkdir()
+    rows = -(-sizes.spark_rows // FILES)
+    for part in range(FILES):
+        first = part * rows
+        ids = pa.array(range(first, min(first + rows, sizes.spark_rows)), pa.int64())
+        body = texts(lexicon, len(ids), sizes.words_a_row, seed=part)
+        customer = pa.array([f"C-{i.as_py() // 3}" for i in ids])
+        table = pa.table({"id": ids, "customer": customer, "body": body})
+        pq.write_table(table, raw / f"part-{part}.parquet")
+    session.read.parquet(str(raw)).write.format("delta").save(str(folder / "input"))
+
+
+def _measure_jobs(
+    section: Section, session: SparkSession, folder: Path, sizes: Sizes, say: Callable[[str], None]
+) -> None:
+    """Run both jobs in turn, after a round that is not counted: it starts the workers and compiles the model."""
+    from benchmarks.identity_job import identity_job
+
+    whole, write, identity = [], [], []
+    facts: dict[str, Any] = {}
+    steps: dict[str, list[float]] = {}
+    for number in range(sizes.long_rounds + 1):
+        say(f"spark: round {number} of {sizes.long_rounds}")
+        seconds, facts, parts = _run(session, folder)
+        passed = seconds_of(lambda: identity_job(session, folder / "input", folder / "output"))
+        shutil.rmtree(folder / "output")
+        if number:
+            whole.append(seconds)
+            write.append(float(facts["write_seconds"]))
+            identity.append(passed)
+            for step, took in parts.items():
+                steps.setdefault(step, []).append(took)
+    peer, like, all_of_it = (Spread(tuple(times)) for times in (identity, write, whole))
+    section.figures += [
+        Figure(
+            "read, privatize, observe, write", "s", like, "identity job", peer, quotient(like, peer), "x its time", GOALS,
+        ),
+        Figure(
+            "the whole run", "s", all_of_it, "identity job", peer, quotient(all_of_it, peer), "x its time",
+            note="with what an identity job has none of: checks of input and key, audit, account; see steps",
+        ),
+    ]  # fmt: skip
+    section.facts = {
+        "rows": facts["rows"],
+        "words_a_row": sizes.words_a_row,
+        "batch_rows": BATCH_ROWS,
+        "text_bytes": facts["text_bytes"],
+        "identity": facts["identity"],
+        "consistency": facts["consistency"],
+        "mechanism": "CusText, default settings, packaged lexicon",
+        "status": facts["status"],
+        "tokens_per_second": [round(sizes.spark_rows * sizes.words_a_row / seconds) for seconds in write],
+        "steps": {step: Spread(tuple(times)).as_dict() for step, times in steps.items()},
+    }
+
+
+def _run(session: SparkSession, folder: Path) -> tuple[float, dict[str, Any], dict[str, float]]:
+    """Run the job; return its seconds, its report and the seconds of each step. What it wrote is removed."""
+    from dptext_spark.config import RunConfig
+    from dptext_spark.spark.job import run
+
+    output = folder / "sanitized"
+    config = RunConfig.of(
+        {
+            "input": {"path": str(folder / "input")},
+            "columns": ["body"],
+            "row_key": "id",
+            "output": {"path": str(output)},
+            "run": {"batch_rows": BATCH_ROWS},
+        }
+    )
+    began: list[tuple[str, float]] = []
+
+    def note(step: str) -> None:
+        began.append((step.split(":")[0], time.perf_counter()))  # behind a colon stands how far it is
+
+    started = time.perf_counter()
+    facts = run(config, session, key=RunKey.insecure(0), progress=note).as_dict()
+    ended = time.perf_counter()
+    parts: dict[str, float] = {}
+    for (step, begin), (_, end) in pairwise([*began, ("", ended)]):
+        parts[step] = parts.get(step, 0.0) + end - begin
+    for written in (output, Path(f"{output}_audit")):
+        shutil.rmtree(written)
+    return ended - started, facts, parts
