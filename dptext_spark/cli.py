@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dptext_spark.errors import DataError
 from dptext_spark.report.console import progress, show, write, write_json
 from dptext_spark.report.ending import EXIT_CODES, ended
 from dptext_spark.report.summary import PRICE, summary
@@ -157,6 +158,8 @@ def lexicon_info(
     """Show a lexicon: words, dimensions, metric, fingerprint, and what reading it dropped."""
     from dptext_spark.lexicon.lexicon import Lexicon
 
+    if Path(source).is_file():
+        raise DataError(f"source: {source!r} is a file, no saved lexicon; `dptext lexicon import` saves one.")
     _describe(Lexicon.default() if source == "default" else Lexicon.open(source), as_json)
 
 

@@ -175,6 +175,7 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
     ("arguments", "code", "said"),
     [
         (["lexicon", "info", "/none"], 3, "no lexicon folder"),
+        (["lexicon", "info", __file__], 3, "is a file, no saved lexicon"),
         (["lexicon", "import", "/none.txt", "/tmp/x"], 3, "/none.txt"),
         (["preview", "x", "--set", "policy.oov=kee"], 2, "Did you mean 'keep'?"),
         (
