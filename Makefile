@@ -33,7 +33,7 @@ endef
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed  ## sanitize a sample table of support tickets on local Spark, and show what came out
+demo: $(VENV)/.runnable  ## sanitize a sample table of support tickets on local Spark, and show what came out
 	@$(VENV)/bin/dptext demo
 
 test: $(VENV)/.installed  ## run every test
@@ -53,8 +53,12 @@ clean:  ## remove the virtual environments, caches and the demo's tables
 	rm -rf $(VENV) $(OLDEST) build dist dptext-demo spark-warehouse .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.runnable: pyproject.toml constraints.txt
 	@$(call environment,$(VENV))
+	@$(VENV)/bin/python -m $(PIP) install -c constraints.txt -e '.[spark]'
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.runnable
 	@$(VENV)/bin/python -m $(PIP) install -c constraints.txt -e '.[spark,dev]'
 	@touch $@
 
