@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,10 +34,8 @@ lexicon_app = typer.Typer(help="Show or import a lexicon, or rebuild the package
 app.add_typer(lexicon_app, name="lexicon")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-Override = Annotated[
-    list[str] | None,
-    typer.Option("--set", "-s", metavar="A.B=VALUE", help="Override a setting; repeatable; never the key."),
-]
+_SET = typer.Option("--set", "-s", metavar="A.B=VALUE", help="Override a setting; never the key.")
+Override = Annotated[list[str] | None, _SET]
 
 
 def _version(wanted: bool) -> None:
@@ -208,8 +207,6 @@ def lexicon_build_default(
 
 
 def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None) -> None:
-    from dataclasses import asdict
-
     facts: dict[str, Any] = {
         "name": lexicon.name,
         "words": len(lexicon),
