@@ -91,6 +91,8 @@ def main(given: list[str]) -> None:
         for goal in figure["goals"]
     ]
     missed = [f"{name} ({of})" for name, of, verdict in verdicts if verdict == "missed"]
+    if sizes.name != FULL.name:
+        console.print("small sizes: the goals are for full ones")
     console.print(f"goals: {len(verdicts) - len(missed)} of {len(verdicts)} met or within their floor")
     for line in missed:
         console.print(f"missed: {line}", highlight=False)
