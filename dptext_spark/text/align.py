@@ -1,7 +1,8 @@
 """Pair the tokens of a source with their replacements in an output, without the key: what an audit needs.
 
 Between two listed tokens the output must hold the source's bytes; what stands in a token's place is a lexicon word, a mask,
-or as many digits. A row that does not fit was not made from its source by replacing words.
+or as many digits. A row that does not fit was not made from its source by replacing words. Words that only an apostrophe or
+a hyphen separates, or nothing, are paired together: lexicon words may hold such characters, too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from dptext_spark.lexicon.characters import (
 )
 from dptext_spark.text.engine import Engine, padded
 from dptext_spark.text.segment import (
+    DRAWN_OOV,
+    LOWERED,
     MASKED_NUMBER,
     MASKED_OOV,
     RANDOM_NUMBER,
@@ -71,21 +74,27 @@ def _place_end(
         if point < 0 or classes[cell(point, stage)] != LETTER:
             return -1
         best = scan_word(out, at, end, stage, classes)[0]
-    # The longest word whose continuation is the source's gap; shorter ones end before a joiner.
+    # The longest word whose continuation is the source's gap, which may begin with a joiner or with a kept word.
     q = best
     while q > at:
-        fits = q + gap <= end and _equal(data, stop, out, q, gap) and (not last or q + gap == end)
-        if fits:
+        if q + gap <= end and _equal(data, stop, out, q, gap) and (not last or q + gap == end):
             return q
         q -= 1
-        while q > at:
-            point, length = decode(out, q, end)
-            if point >= 0:
-                kind = classes[cell(point, stage)]
-                if whitespace or kind == APOSTROPHE or kind == HYPHEN:
-                    break
-            q -= 1
     return -1
+
+
+@compiled
+def _continues(data: Any, code: Int, stop: Int, following: Int, start: Int, stage: Any, classes: Any) -> bool:
+    """Whether what stands for two tokens is not told apart: parts of a long number; words with a joiner between, or nothing."""
+    if code == RANDOM_NUMBER or following == RANDOM_NUMBER:
+        return bool(code == following and stop == start)
+    if (code < 0 and code != DRAWN_OOV) or (following < 0 and following != DRAWN_OOV):
+        return False
+    if stop == start:
+        return True
+    point, length = decode(data, stop, start)
+    kind = classes[cell(point, stage)] if point >= 0 else SPACE
+    return bool(stop + length == start and (kind == APOSTROPHE or kind == HYPHEN))
 
 
 @compiled
@@ -103,9 +112,13 @@ def _align(
         first = paired
         while t < n and (tokens[t, 3] & 0xFFFFFFFF) == row:
             start, stop, code = tokens[t, 0], tokens[t, 1], tokens[t, 2]
-            last = t + 1 == n or (tokens[t + 1, 3] & 0xFFFFFFFF) != row
-            gap_end = end if last else tokens[t + 1, 0]
             t += 1
+            last = t == n or (tokens[t, 3] & 0xFFFFFFFF) != row
+            while not last and _continues(data, code, stop, tokens[t, 2], tokens[t, 0], stage, classes):
+                stop, code = tokens[t, 1], tokens[t, 2]
+                t += 1
+                last = t == n or (tokens[t, 3] & 0xFFFFFFFF) != row
+            gap_end = end if last else tokens[t, 0]
             if not good:
                 continue
             gap = start - position
@@ -171,10 +184,13 @@ def align(
     cut = cut_whitespace if whitespace else cut_words
     n = cut(data, bounds, 0, len(source), lookup, letters, counts, options, work)
     n = look_up(data, bounds, n, lookup, counts, options, work)
+    # Words that are kept in lower case are so in the source already: they are part of what lies between.
+    tokens = work[0][:n][work[0][:n, 2] != LOWERED]
+    n = len(tokens)
     groups, replacements = np.empty((n, 2), np.uint64), np.empty(n, np.uint64)
     rows, fits = np.empty(n, np.int64), np.zeros(len(source), np.bool_)
     paired = _align(
-        data, bounds, work[0], n, out, out_bounds, whitespace, keys[0], keys[1], chars.stage, chars.classes, chars.lower,
+        data, bounds, tokens, n, out, out_bounds, whitespace, keys[0], keys[1], chars.stage, chars.classes, chars.lower,
         groups, replacements, rows, fits,
     )  # fmt: skip
     return groups[:paired], replacements[:paired], rows[:paired], fits
