@@ -119,7 +119,10 @@ def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
     except DataError:
         say("a cached model is damaged; making it again", None)
         # Another process may have put it aside by now.
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".damaged-") as aside, suppress(FileNotFoundError):
+        with (
+            tempfile.TemporaryDirectory(dir=folder.parent, prefix=".damaged-") as aside,
+            suppress(FileNotFoundError),
+        ):
             os.replace(folder, Path(aside) / "artifact")
         return None
 

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.config import RunConfig
 from dptext_spark.errors import DataError, RunError, SettingsError
-from dptext_spark.spark.tables import Target, history, our_commits
+from dptext_spark.spark.tables import Target, history, only_created, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +65,7 @@ def check_output(
         DataError: the target's schema does not take the output.
     """
     commits = history(spark, place.target)
-    if not commits:
+    if only_created(commits):  # or none at all
         return
     ours = our_commits(commits)
     mode, output = config.output.mode, config.output
@@ -90,12 +90,17 @@ def check_output(
         if place.target.name
         else spark.read.format("delta").load(place.target.path)
     )
-    _check_schema(existing.schema, df.schema, list(config.columns), kept, mode)
+    check_schema(existing.schema, df.schema, list(config.columns), kept, mode)
 
 
-def _check_schema(
+def check_schema(
     target: T.StructType, source: T.StructType, columns: list[str], kept: list[str], mode: str
 ) -> None:
+    """Refuse a target that cannot take replacements of any length, or, to append to, other columns.
+
+    Raises:
+        DataError: naming the column.
+    """
     for field in target.fields:
         if field.name in columns:
             raw = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", field.dataType.simpleString()))

@@ -192,7 +192,7 @@ def replaced(df: DataFrame, job: Job, keep: list[str]) -> DataFrame:
         if name in job.columns:
             out.append(F.col(RESULT).getField(f"text_{job.columns.index(name)}").alias(name))
         else:
-            out.append(quoted(name))
+            out.append(quoted(name).alias(name, metadata={}))
     return df.select(*out)
 
 

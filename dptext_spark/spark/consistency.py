@@ -124,12 +124,18 @@ def _scope_sampler(key: RunKey, share: float) -> Any:
     limit = int(share * (1 << 63))
 
     def sampled(scope: pd.Series) -> pd.Series:
-        hashed = identify(pa.Array.from_pandas(scope), key, "audit sample")
+        hashed = identify(_identities(scope), key, "audit sample")
         return pd.Series(
             (hashed[:, 0] >> np.uint64(1)) < np.uint64(limit) if share < 1 else np.ones(len(scope), bool)
         )
 
     return F.pandas_udf(sampled, "boolean")
+
+
+def _identities(scope: pd.Series) -> pa.Array:
+    """Return a batch of scopes in Arrow; an empty one of strings has lost its type on the way."""
+    found = pa.Array.from_pandas(scope)
+    return found.cast(pa.string()) if pa.types.is_null(found.type) else found
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ class PairJob:
             plain = _unchanging(privatizer)
             keys = hash_keys(self.key.derive("audit words", length=16))
             for batch in stream:
-                scope = identify(pa.Array.from_pandas(batch["scope"]), self.key, "audit scope")
+                scope = identify(_identities(batch["scope"]), self.key, "audit scope")
                 for i in range(self.columns):
                     yield self._pairs(privatizer, plain, scope, batch[f"s{i}"], batch[f"o{i}"], keys)
         except GeneratorExit:

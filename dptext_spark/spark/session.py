@@ -166,6 +166,8 @@ def local_settings(master: str) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": f"{_driver_mebibytes()}m",
             "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+            # Delta reads a table's log in as many tasks as a cluster would want: 50.
+            "spark.databricks.delta.snapshotPartitions": "1",
         }
     if not _account_home_writable():
         chosen["spark.jars.ivy"] = str(user_cache() / "ivy")

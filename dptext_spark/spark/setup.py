@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from dptext_spark import __version__
 from dptext_spark.compiled import compilations
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
@@ -26,6 +25,7 @@ from dptext_spark.spark.column import Job
 from dptext_spark.spark.identity import Identity, identify_rows
 from dptext_spark.spark.ship import Shipped
 from dptext_spark.spark.tables import check_key, check_text_columns, read_input
+from dptext_spark.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

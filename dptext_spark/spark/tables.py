@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
-FILE_METADATA = ("_metadata.file_path", "_metadata.row_index")
-CORRUPT = "_corrupt_record"
+CREATED = "dptext_created"  # in the commit that made an empty table for a run to write into
 
 
 @dataclass(frozen=True)
@@ -176,6 +175,11 @@ def our_commits(commits: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         if isinstance(metadata, dict) and "dptext_run" in metadata:
             found[str(metadata["dptext_run"])] = commit
     return found
+
+
+def only_created(commits: list[dict[str, Any]]) -> bool:
+    """Whether all that happened to a table is that a run made it, empty."""
+    return all(f'"{CREATED}"' in (commit["userMetadata"] or "") for commit in commits)
 
 
 def check_text_columns(df: DataFrame, columns: list[str]) -> None:

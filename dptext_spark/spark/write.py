@@ -6,17 +6,21 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from dptext_spark.spark import counting
 from dptext_spark.spark.column import applied, quoted, replaced
 from dptext_spark.spark.progress import watched
 from dptext_spark.spark.setup import Setup
 from dptext_spark.spark.ship import ship
-from dptext_spark.spark.tables import history, our_commits
+from dptext_spark.spark.tables import CREATED, Target, history, our_commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 BATCH_BYTES = 32 << 20
 BATCH_ROWS = 50_000
@@ -37,41 +41,59 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
         "guarantee": setup.privatizer.guarantee().as_dict(),
         "artifact": setup.privatizer.fingerprint,
     }
-    writer = (
-        frame.write.format("delta")
-        .mode("append" if config.output.mode == "append" else config.output.mode)
-        .option("optimizeWrite", "false")
-        .option("userMetadata", json.dumps(metadata))
-        .option("txnAppId", f"dptext-{setup.run_id}")
-        .option("txnVersion", "1")
-    )
+    commit = {"userMetadata": json.dumps(metadata), "txnAppId": f"dptext-{setup.run_id}", "txnVersion": "1"}
+    target = setup.place.target
+    made = bool(target.name) and create_empty(spark, target, frame.schema, setup.run_id)
+    settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(_batch_rows(setup))}
     say("writing")
     began = time.perf_counter()
-    with _batch_size(setup), watched(spark, say):
-        if setup.place.target.path:
-            writer.save(setup.place.target.path)
-        else:
-            writer.saveAsTable(setup.place.target.name)
+    try:
+        with _set(spark, settings), watched(spark, say):
+            if target.path:
+                writer = frame.write.format("delta").mode(config.output.mode).options(**commit)
+                writer.option("optimizeWrite", "false").save(target.path)
+            else:
+                named = frame.writeTo(target.sql).options(**commit).option("optimizeWrite", "false")
+                named.overwrite(F.lit(True)) if config.output.mode == "overwrite" else named.append()
+    except Exception:
+        if made:
+            spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
+        raise
     seconds = time.perf_counter() - began
     committed = setup.run_id in our_commits(history(spark, setup.place.target))
     return (counting.counts_of(observation) if committed else None), seconds
 
 
+def create_empty(spark: SparkSession, target: Target, schema: T.StructType, run_id: str) -> bool:
+    """Make an empty table of that name where there is none, for a write into a table that exists.
+
+    A write that also creates its table is one Spark does not observe: its counts would be lost. The commit says which
+    run made it, so that the empty table that a killed driver leaves is not taken for somebody's.
+
+    Returns:
+        Whether it was made now.
+    """
+    if history(spark, target, limit=1):
+        return False
+    creator = spark.createDataFrame([], schema).writeTo(target.sql).using("delta")
+    creator.option("userMetadata", json.dumps({CREATED: run_id})).create()
+    return True
+
+
 @contextmanager
-def _batch_size(setup: Setup) -> Iterator[None]:
-    """Set the rows of an Arrow batch for the length of the texts, and set the session back afterwards."""
-    names = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(_batch_rows(setup))}
-    before = {name: setup.spark.conf.get(name, None) for name in names}
-    for name, value in names.items():
-        setup.spark.conf.set(name, value)
+def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Set the session for the length of the write, and set it back afterwards."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
         for name, old in before.items():
             if old is None:
-                setup.spark.conf.unset(name)
+                spark.conf.unset(name)
             else:
-                setup.spark.conf.set(name, old)
+                spark.conf.set(name, old)
 
 
 def _batch_rows(setup: Setup) -> int:

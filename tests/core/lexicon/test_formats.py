@@ -170,7 +170,8 @@ def test_progress_ascends_to_the_end(tmp_path: Path, zipped: bool, monkeypatch: 
     done = [pair[0] for pair in seen]
     assert {pair[1] for pair in seen} == {path.stat().st_size}
     assert done == sorted(done)
-    assert len(set(done)) > 3
+    # gzip reads ahead, by more in newer Pythons: at least one step lies between the first and the last.
+    assert len(set(done)) > 2
     assert done[-1] == path.stat().st_size
 
 

@@ -1,0 +1,320 @@
+"""The whole job on real Delta tables: what comes out, what is counted, and what is refused with nothing written."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dptext_spark.config import RunConfig
+from dptext_spark.draws import RunKey
+from dptext_spark.errors import CountsDisagree, DataError, DPTextError, RunError, SettingsError
+from dptext_spark.spark import account, checks, counting, runs, write
+from dptext_spark.spark.job import run
+from dptext_spark.spark.schemas import METRICS, RUNS
+from dptext_spark.spark.tables import Target, history
+
+ROWS = 120
+KEY = RunKey.insecure(7)
+
+
+@pytest.fixture
+def source(spark, tmp_path: Path) -> str:
+    rows = [
+        (
+            i,
+            f"c{i // 3}",
+            f"Hello there friend {i}, please call about the money, friend",
+            None if i % 10 == 0 else "Great news",
+            i / 2,
+        )
+        for i in range(ROWS)
+    ]
+    folder = str(tmp_path / "in")
+    frame = spark.createDataFrame(rows, "id long, customer string, body string, note string, score double")
+    frame.repartition(3, "id").write.format("delta").save(folder)
+    return folder
+
+
+def _config(source: str, tmp_path: Path, **changes: object) -> RunConfig:
+    settings: dict[str, object] = {
+        "input": {"path": source},
+        "columns": ["body", "note"],
+        "row_key": "id",
+        "output": {"path": str(tmp_path / "out")},
+        "audit": {"consistency_scopes": 0},
+    }
+    return RunConfig.of(settings | changes)
+
+
+def _rows(spark, folder: str | Path) -> dict[int, tuple[str | None, ...]]:
+    return {row["id"]: tuple(row) for row in spark.read.format("delta").load(str(folder)).collect()}
+
+
+class TestARunThatSucceeds:
+    def test_replaces_the_text_and_nothing_else(self, spark, source: str, tmp_path: Path) -> None:
+        report = run(_config(source, tmp_path), spark, key=KEY)
+        before, after = (
+            spark.read.format("delta").load(source),
+            spark.read.format("delta").load(str(tmp_path / "out")),
+        )
+        assert report.status == "succeeded"
+        assert [(f.name, f.dataType) for f in after.schema] == [(f.name, f.dataType) for f in before.schema]
+        others = ["id", "customer", "score"]
+        assert sorted(after.select(others).collect()) == sorted(before.select(others).collect())
+        for i, row in _rows(spark, tmp_path / "out").items():
+            assert (row[3] is None) == (i % 10 == 0)
+            assert re.fullmatch(r"\S+ there \S+ \d+, \S+ \S+ about the \S+, \S+", str(row[2]))
+
+    def test_counts_what_it_wrote(self, spark, source: str, tmp_path: Path) -> None:
+        report = run(_config(source, tmp_path), spark, key=KEY)
+        restricted = report.facts["restricted"]
+        # body: 10 words, of which there, about, the are kept and one is a number; note: 2 words in 108 rows.
+        assert report.facts["rows"] == ROWS
+        assert restricted["words"] == 10 * ROWS + 2 * 108
+        assert restricted["stop_kept"] == 3 * ROWS and restricted["numbers"] == ROWS
+        assert restricted["drawn"] == 6 * ROWS + 2 * 108
+        assert report.facts["record_epsilon"]["mean"] == pytest.approx((6 * ROWS + 2 * 108) / ROWS)
+        commit = history(spark, Target(path=str(tmp_path / "out")))[0]
+        assert int(commit["operationMetrics"]["numOutputRows"]) == ROWS
+        assert json.loads(commit["userMetadata"])["dptext_run"] == report.facts["run_id"]
+        account_rows = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs"))
+        assert account_rows.schema.fieldNames() == RUNS.fieldNames()
+        assert [row["status"] for row in account_rows.collect()] == ["succeeded"]
+        metrics = spark.read.format("delta").load(str(tmp_path / "out_audit/restricted/metrics"))
+        assert metrics.schema.fieldNames() == METRICS.fieldNames()
+        found = {(row["column"], row["metric"]): row["value"] for row in metrics.collect()}
+        assert found["note", "words"] == 216.0 and found[None, "words"] == restricted["words"]
+
+    def test_draws_the_same_by_key_whatever_the_layout(self, spark, source: str, tmp_path: Path) -> None:
+        def outcome(name: str, key: RunKey, **changes: object) -> dict[int, tuple[str | None, ...]]:
+            place = {
+                "output": {"path": str(tmp_path / name)},
+                "consistency": "record",
+                "record_key": "customer",
+            }
+            run(_config(source, tmp_path, **(place | changes)), spark, key=key)
+            return _rows(spark, tmp_path / name)
+
+        first = outcome("a", KEY)
+        assert outcome("b", KEY, run={"udf": "pandas", "batch_rows": 7}) == first
+        assert outcome("c", RunKey.insecure(8)) != first
+        by_customer: dict[str, set[str]] = {}
+        for row in first.values():
+            by_customer.setdefault(str(row[1]), set()).add(str(row[2]).split()[0])
+        assert all(len(words) == 1 for words in by_customer.values())
+        assert len({next(iter(words)) for words in by_customer.values()}) > 3
+
+    def test_leaves_the_session_as_it_was(self, spark, source: str, tmp_path: Path) -> None:
+        def settings() -> dict[str, str]:
+            own = "spark.databricks.delta.lastCommitVersionInSession"  # Delta's own book-keeping
+            return {name: value for name, value in spark.conf.getAll.items() if name != own}
+
+        before = settings()
+        run(_config(source, tmp_path), spark, key=KEY)
+        assert settings() == before
+
+
+class TestARunId:
+    def test_that_committed_does_nothing_again(self, spark, source: str, tmp_path: Path) -> None:
+        config = _config(source, tmp_path, run={"id": "r1"})
+        run(config, spark, key=KEY)
+        assert run(config, spark, key=KEY).status == "unchanged"
+        assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
+
+    def test_that_failed_finishes_with_its_key_only(
+        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        config = _config(source, tmp_path, run={"id": "r2"})
+        with monkeypatch.context() as patch:
+            patch.setattr(write, "watched", None)
+            with pytest.raises(RunError, match="before its commit"):
+                run(config, spark, key=KEY)
+        assert history(spark, Target(path=str(tmp_path / "out"))) == []
+        with pytest.raises(RunError, match=r"another key.*second_release=accept"):
+            run(config, spark, key=RunKey.insecure(9))
+        accepted = _config(source, tmp_path, run={"id": "r2", "second_release": "accept"})
+        assert run(accepted, spark, key=RunKey.insecure(9)).facts["second_release"] is True
+
+    def test_whose_account_was_lost_is_recovered(
+        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        config = _config(source, tmp_path, run={"id": "r3"})
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, "put_metrics", None)
+            with pytest.raises(RunError, match=r"run again with run\.id=r3"):
+                run(config, spark, key=KEY)
+        written = _rows(spark, tmp_path / "out")
+        assert run(config, spark, key=KEY).status == "recovered"
+        assert _rows(spark, tmp_path / "out") == written
+        assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
+
+
+class TestWhatDoesNotAgree:
+    def test_counts_that_differ_from_the_commit(
+        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = counting.counts_of
+        monkeypatch.setattr(
+            counting, "counts_of", lambda observation: {**(real(observation) or {}), "rows": ROWS + 1}
+        )
+        with pytest.raises(CountsDisagree, match="121 rows were counted and 120 written"):
+            run(_config(source, tmp_path), spark, key=KEY)
+        row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
+        assert row["status"] == "mismatch"
+
+    @pytest.mark.parametrize("level", ["record", "dataset"])
+    def test_a_planted_replacement_is_found(
+        self, spark, source: str, tmp_path: Path, level: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        config = _config(
+            source, tmp_path, consistency=level, record_key="customer", audit={"consistency_scopes": 1000},
+            columns=["body"],
+        )  # fmt: skip
+        real = account.consistency.audit
+        planted: list[object] = []
+
+        def break_one(setup, version, say):
+            whole = real(setup, version, say)
+            path = str(tmp_path / "out")
+            spark.sql(
+                f"UPDATE delta.`{path}` SET body = regexp_replace(body, '^[A-Za-z]+', 'Zebra') WHERE id = 4"
+            )
+            planted.extend([whole, real(setup, version + 1, say)])
+            return planted[-1]
+
+        monkeypatch.setattr(account.consistency, "audit", break_one)
+        with pytest.raises(CountsDisagree, match="groups of equal words have two replacements"):
+            run(config, spark, key=KEY)
+        assert planted[0].problems == [] and planted[0].figures["groups"] > 5
+        assert planted[1].figures["broken_groups"] == 1
+
+
+class TestWhatIsRefused:
+    @pytest.mark.parametrize(
+        ("changes", "kind", "said"),
+        [
+            ({"columns": ["boddy"]}, DataError, r"text columns there: customer, body, note"),
+            ({"columns": ["score"]}, DataError, r"columns: 'score' is of type double"),
+            ({"row_key": "nope"}, DataError, r"row_key: 'nope' is not in the input"),
+            ({"row_key": "customer"}, DataError, r"row_key: column 'customer' is not unique: 120 rows, 40 distinct"),
+            ({"record_key": "empty"}, DataError, r"record_key: column 'empty' is NULL in 120 of 120 rows"),
+            ({"input": {"path": "nowhere"}}, DataError, r"input.path: 'nowhere' is no Delta table"),
+            ({"input": {"table": "nowhere"}}, DataError, r"input: 'nowhere' cannot be read"),
+            ({"mechanism": {"name": "custext", "k": 4000, "epsilon": 1.0}, "lexicon": {"source": "tiny"}}, SettingsError, r"mechanism.k: 4000"),
+        ],
+    )  # fmt: skip
+    def test_before_a_byte_is_written(
+        self,
+        spark,
+        source: str,
+        tmp_path: Path,
+        changes: dict[str, object],
+        kind: type[DPTextError],
+        said: str,
+    ) -> None:
+        from dptext_spark.lexicon.lexicon import Lexicon
+        from dptext_spark.lexicon.vocabulary import Vocabulary
+
+        if "record_key" in changes:
+            frame = spark.read.format("delta").load(source).withColumn("empty", F.lit(None).cast("string"))
+            frame.write.format("delta").option("overwriteSchema", "true").mode("overwrite").save(source)
+        if "lexicon" in changes:
+            default = Lexicon.default()
+            small = Lexicon(
+                Vocabulary.of(default.vocabulary.strings().slice(0, 50)), default.vectors[:50].copy()
+            )
+            small.save(tmp_path / "tiny")
+            changes = changes | {"lexicon": {"source": str(tmp_path / "tiny")}}
+        with pytest.raises(kind, match=said):
+            run(_config(source, tmp_path, **changes), spark, key=KEY)
+        assert not (tmp_path / "out").exists() and not (tmp_path / "out_audit").exists()
+
+    def test_an_existing_target(self, spark, source: str, tmp_path: Path) -> None:
+        run(_config(source, tmp_path), spark, key=KEY)
+        out = {"path": str(tmp_path / "out")}
+        with pytest.raises(RunError, match="append or overwrite"):
+            run(_config(source, tmp_path), spark, key=KEY)
+        with pytest.raises(SettingsError, match="fresh_noise=accept"):
+            run(_config(source, tmp_path, output=out | {"mode": "overwrite"}), spark)
+        again = _config(source, tmp_path, output=out | {"mode": "append", "fresh_noise": "accept"})
+        assert run(again, spark).facts["releases_in_history"] == 2
+        assert spark.read.format("delta").load(str(tmp_path / "out")).count() == 2 * ROWS
+        with pytest.raises(SettingsError, match="overwrite_raw=true"):
+            run(_config(str(tmp_path / "out"), tmp_path, output={"path": source, "mode": "overwrite"}), spark)
+
+    def test_a_varchar_target(self, spark, source: str, tmp_path: Path) -> None:
+        folder = str(tmp_path / "short")
+        columns = "id BIGINT, customer STRING, body VARCHAR(50), note STRING, score DOUBLE"
+        spark.sql(f"CREATE TABLE delta.`{folder}` ({columns}) USING delta")
+        output = {"path": folder, "mode": "append", "overwrite_raw": True}
+        with pytest.raises(DataError, match=r"'body' of the target is varchar\(50\)"):
+            run(_config(source, tmp_path, output=output), spark, key=KEY)
+
+    def test_a_collated_target(self) -> None:
+        plain = T.StructType([T.StructField("body", T.StringType())])
+        collated = T.StructType([T.StructField("body", T.StringType("UTF8_LCASE"))])
+        checks.check_schema(plain, plain, ["body"], ["body"], "append")
+        with pytest.raises(DataError, match="'body' of the target is string collate UTF8_LCASE"):
+            checks.check_schema(collated, plain, ["body"], ["body"], "append")
+
+    def test_rows_without_identity(self, spark, source: str, tmp_path: Path) -> None:
+        frame = spark.read.format("delta").load(source)
+        frame.union(frame).createOrReplaceTempView("twice")
+        config = _config(source, tmp_path, input={"table": "twice"}, row_key=None)
+        with pytest.raises(SettingsError, match="row_key: none given"):
+            run(config, spark, key=KEY)
+
+
+class TestInputs:
+    def test_text_in_files(self, spark, source: str, tmp_path: Path) -> None:
+        frame = spark.read.format("delta").load(source).select("id", "body")
+        frame.write.option("header", "true").csv(str(tmp_path / "f_csv"))
+        frame.write.option("header", "true").option("sep", "\t").csv(str(tmp_path / "f_tsv"))
+        frame.write.json(str(tmp_path / "f_json"))
+        frame.write.parquet(str(tmp_path / "f_parquet"))
+        frame.select("body").write.text(str(tmp_path / "f_text"))
+        for form in ("csv", "tsv", "json", "parquet", "text"):
+            config = _config(
+                source, tmp_path, row_key=None, columns=["value" if form == "text" else "body"],
+                input={"path": str(tmp_path / f"f_{form}"), "format": form}, output={"path": str(tmp_path / f"o_{form}")},
+            )  # fmt: skip
+            report = run(config, spark, key=KEY)
+            assert report.facts["rows"] == ROWS and report.facts["restricted"]["words"] == 10 * ROWS, form
+            assert report.facts["identity"].startswith("file_row" if form == "parquet" else "ordinal"), form
+
+    def test_invalid_utf8_fails_the_run_and_leaves_no_version(self, spark, tmp_path: Path) -> None:
+        (tmp_path / "notes").mkdir()
+        (tmp_path / "notes" / "a.txt").write_bytes(b"good morning\nbad \xff\xfe bytes zanzibarmarker\n")
+        config = RunConfig.of(
+            {
+                "input": {"path": str(tmp_path / "notes"), "format": "text"},
+                "columns": ["value"],
+                "output": {"path": str(tmp_path / "out")},
+            }
+        )
+        with pytest.raises(DataError, match=r"1 rows with invalid UTF-8 in partition \d+") as caught:
+            run(config, spark, key=KEY)
+        assert "zanzibar" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert history(spark, Target(path=str(tmp_path / "out"))) == []
+        row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
+        assert row["status"] == "failed"
+
+    def test_catalog_tables_and_a_predicate(self, spark, source: str, tmp_path: Path) -> None:
+        spark.read.format("delta").load(source).write.format("delta").saveAsTable("raw_notes")
+        audit = {"shareable": str(tmp_path / "s"), "restricted": str(tmp_path / "r"), "consistency_scopes": 0}
+        config = _config(
+            source, tmp_path, input={"table": "raw_notes", "where": "id < 30"}, audit=audit,
+            output={"table": "clean_notes", "other_columns": ["customer"]},
+        )  # fmt: skip
+        assert run(config, spark, key=KEY).facts["rows"] == 30
+        assert spark.table("clean_notes").columns == ["customer", "body", "note"]
+
+    def test_no_rows(self, spark, source: str, tmp_path: Path) -> None:
+        report = run(_config(source, tmp_path, input={"path": source, "where": "id < 0"}), spark, key=KEY)
+        assert report.status == "succeeded" and report.facts["rows"] == 0
