@@ -303,7 +303,7 @@ class TestTable4:
 
     The paper's Table 4 has 96.18 / 99.20 / 99.84 (aggressive), 0.12 / 0.04 / 0.00 (balanced) and 0 (conservative) for K of
     20 / 50 / 100 on other vectors. Computed beforehand on these: 99.4 / 99.7 / 99.9 and 3.8 / 1.1 / 0.38 for cosine,
-    balanced 7.7 / 4.3 / 2.8 for Euclidean distances. All of them come out; K = 20 is tested here, for the time it takes.
+    balanced 7.7 / 4.3 / 2.8 for Euclidean distances. All of them come out; balanced K = 20 is tested here, for the time it takes.
     Tolerance: half of the last digit that was given.
     """
 
@@ -313,9 +313,7 @@ class TestTable4:
         assert 100 * found["alone_share"] == pytest.approx(share, abs=0.05)
         assert found["type_share"]["1-1"] == found["type_share"]["N-1"] == 0
 
-    def test_aggressive_and_conservative(self, glove: np.ndarray) -> None:
-        found = mapping_summary(*output_sets(glove, 20, "aggressive", "cosine"))
-        assert 100 * found["alone_share"] == pytest.approx(99.4, abs=0.05)
+    def test_conservative(self, glove: np.ndarray) -> None:
         found = mapping_summary(*output_sets(glove, 20, "conservative", "cosine"))
         assert found["alone_share"] == 0 and found["sets"] == len(glove) // 20
         assert found["inputs_per_output"]["min"] == 20
