@@ -148,7 +148,7 @@ class Privatizer:
             run_id: at token level part of what the draws are for.
 
         Returns:
-            (texts [n], counters). A row with invalid UTF-8 is counted as `invalid`; its text must not be released.
+            (texts [n], counters). A row with invalid UTF-8 is counted as `invalid` and comes back empty.
 
         Raises:
             DataError: NULL identities, lengths that differ, or a type that is no text.

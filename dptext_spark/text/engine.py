@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dptext_spark.draws import byte_view
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.text.join import SLACK, assign_blocks, rebuild
 from dptext_spark.text.policy import CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
-from dptext_spark.text.segment import cut_whitespace, cut_words, look_up
+from dptext_spark.text.segment import INVALID, cut_whitespace, cut_words, look_up
 from dptext_spark.text.words import WordTable
 
 BLOCK_BYTES = 192 * 1024
@@ -117,7 +118,7 @@ class Engine:
 
         Returns:
             (texts of the same length and type (string for binary), counts int32[rows, 9] in the order of `COUNTERS`).
-            A row with invalid UTF-8 is counted under `invalid` and its output is not to be used.
+            A row with invalid UTF-8 is counted under `invalid` and comes back empty.
 
         Raises:
             DataError: the output of one batch passes 2 GiB.
@@ -162,7 +163,11 @@ class Engine:
                 data, bounds, r0, r1, tokens, found, drawn, numbers, outputs, (*letters, chars.zeros), masks,
                 policy.gaps == "normalise", 3 if policy.case == "carry" else 0, counts, stamp, out, at, out_bounds,
             )  # fmt: skip
-        return _text_array(texts, out, out_bounds, at), counts
+        written = _text_array(texts, out, out_bounds, at)
+        invalid = counts[:, INVALID] > 0
+        if invalid.any():  # what follows the bad bytes was not cut, and would leave as it is
+            written = pc.if_else(pa.array(invalid), pa.scalar("", written.type), written)
+        return written, counts
 
 
 def _text_array(

@@ -78,6 +78,7 @@ def check(rows: list[bytes], policy: Policy) -> None:
     outputs, counters = run(privatizer(policy, 3), rows, pa.binary())
     for i, text in enumerate(rows):
         assert (counters.column("invalid")[i] > 0) == (not is_valid(text)), text
+        assert is_valid(text) or outputs[i] == b""  # what was not cut must not leave as it is
         if is_valid(text):
             pattern, counts, _ = plain(policy, 3).expected(text.decode())
             assert pattern.fullmatch(outputs[i].decode()), text
@@ -131,4 +132,12 @@ def test_a_text_cut_into_rows_anywhere(text: str, cuts: list[int], tokenizer: st
     for i, part in enumerate(rows):
         alone, counted = run(made, [part], pa.binary(), row_ids=pa.array([i]))
         assert row(counters, i) == row(counted, 0)
-        assert not is_valid(part) or together[i] == alone[0]
+        assert together[i] == alone[0]
+
+
+def test_nulls_stay_null_beside_invalid_rows() -> None:
+    for kind in (pa.binary(), pa.large_binary()):
+        rows = pa.array([None, b"cat", b"private \xff private", b"", None], kind)
+        out, counters = run(privatizer(), rows)
+        assert out == [None, b"cat", b"", b"", None]
+        assert counters.column("invalid").tolist() == [0, 0, 1, 0, 0]
