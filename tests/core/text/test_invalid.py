@@ -141,3 +141,21 @@ def test_nulls_stay_null_beside_invalid_rows() -> None:
         out, counters = run(privatizer(), rows)
         assert out == [None, b"cat", b"", b"", None]
         assert counters.column("invalid").tolist() == [0, 0, 1, 0, 0]
+
+
+def test_an_apostrophe_at_the_end_of_the_row_before() -> None:
+    """It makes no clitic of what begins the next row, on the fast path or on the slow one."""
+    rows = [
+        b"cat'",
+        b"s-dog",
+        b"'",
+        b"s",
+        "\u2019".encode(),
+        b"ll-x",
+        "cat\u2019".encode(),
+        b"s'dog",
+        b"cat-",
+        b"dog",
+    ]
+    for policy in POLICIES:
+        check(rows, policy)

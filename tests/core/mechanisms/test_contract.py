@@ -1,0 +1,111 @@
+"""What every mechanism of the registry promises, whatever it draws."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+
+from dptext_spark.draws import Draws
+from dptext_spark.errors import SettingsError
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
+
+PARAMETERS = {"custext": {"k": 7}}
+WORDS = 60
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    vectors = np.random.default_rng(5).normal(size=(WORDS, 4)).astype(np.float32)
+    return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
+
+
+@pytest.fixture(params=MECHANISMS)
+def mechanism(request: pytest.FixtureRequest) -> Mechanism:
+    return MECHANISMS[request.param](**PARAMETERS[request.param])
+
+
+def blocks(n: int) -> np.ndarray:
+    return np.arange(2 * n, dtype=np.uint64).reshape(n, 2)
+
+
+def test_names_are_the_registry_s() -> None:
+    assert all(mechanism.name == name for name, mechanism in MECHANISMS.items())
+    assert set(PARAMETERS) == set(MECHANISMS)
+
+
+def test_the_specification(mechanism: Mechanism) -> None:
+    assert dataclasses.is_dataclass(mechanism)
+    assert mechanism == dataclasses.replace(mechanism) and hash(mechanism) == hash(
+        dataclasses.replace(mechanism)
+    )
+    assert mechanism.paper and mechanism.protects
+    fields = dataclasses.asdict(mechanism)
+    assert type(mechanism)(**fields) == mechanism
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        mechanism.epsilon = 3  # type: ignore[misc]
+    for epsilon in (-1, float("nan"), float("inf"), "1", None, True):
+        with pytest.raises(SettingsError, match=r"mechanism\.epsilon"):
+            type(mechanism)(**(fields | {"epsilon": epsilon}))
+
+
+def test_the_sampler(mechanism: Mechanism, lexicon: Lexicon) -> None:
+    made = mechanism.compile(lexicon)
+    assert isinstance(made, Sampler) and isinstance(made, mechanism.sampler)
+    assert isinstance(made.guarantee, Guarantee) and made.guarantee.epsilon == mechanism.epsilon
+    ids = np.random.default_rng(0).integers(0, WORDS, 5000).astype(np.int32)
+    drawn = made.sample(ids, Draws(bytes(32), blocks(5000)))
+    assert drawn.dtype == np.int32 and drawn.shape == ids.shape
+    assert drawn.min() >= 0 and drawn.max() < WORDS
+    assert made.sample(ids[:0], Draws(bytes(32), blocks(0))).shape == (0,)
+
+
+def test_draw_i_reads_number_i_alone(mechanism: Mechanism, lexicon: Lexicon) -> None:
+    """However a batch is put together, a word with its block draws the same."""
+    made = mechanism.compile(lexicon)
+    ids = np.arange(1000, dtype=np.int32) % WORDS
+    whole = made.sample(ids, Draws(bytes(32), blocks(1000)))
+    order = np.random.default_rng(1).permutation(1000)
+    assert (made.sample(ids[order], Draws(bytes(32), blocks(1000)[order])) == whole[order]).all()
+    for part in (slice(0, 1), slice(1, 400), slice(999, 1000)):
+        assert (made.sample(ids[part], Draws(bytes(32), blocks(1000)[part])) == whole[part]).all()
+
+
+def test_the_law_is_what_is_drawn(mechanism: Mechanism, lexicon: Lexicon) -> None:
+    made = mechanism.compile(lexicon)
+    for word in range(WORDS):
+        law = made.law(word)
+        if law is None:
+            continue
+        assert sum(map(int, law.weight)) == 2**63
+        assert (np.diff(law.ids) > 0).all() and (law.weight > 0).all()
+        drawn = made.sample(np.full(300, word, np.int32), Draws(bytes(32), blocks(300)))
+        assert set(drawn.tolist()) <= set(law.ids.tolist())
+
+
+def test_compiling_twice_gives_the_same_arrays(mechanism: Mechanism, lexicon: Lexicon) -> None:
+    first, second = (mechanism.compile(lexicon).arrays() for _ in range(2))
+    assert first.keys() == second.keys()
+    assert all((first[name] == second[name]).all() for name in first)
+
+
+def test_it_travels(mechanism: Mechanism, lexicon: Lexicon) -> None:
+    """As arrays, which is how workers get it; the specification as itself."""
+    made = mechanism.compile(lexicon)
+    again = mechanism.sampler.restore(made.arrays(), made.guarantee, made.summary)
+    ids = np.arange(WORDS, dtype=np.int32)
+    draws = Draws(bytes(32), blocks(WORDS))
+    assert (again.sample(ids, draws) == made.sample(ids, draws)).all()
+    assert (again.guarantee, again.summary) == (made.guarantee, made.summary)
+    assert pickle.loads(pickle.dumps(mechanism)) == mechanism
+
+
+def test_a_lexicon_that_is_memory_mapped(mechanism: Mechanism, lexicon: Lexicon, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    lexicon.save(tmp_path / "lexicon")
+    first, second = (mechanism.compile(x).arrays() for x in (lexicon, Lexicon.open(tmp_path / "lexicon")))
+    assert all((first[name] == second[name]).all() for name in first)
