@@ -205,7 +205,7 @@ class TestWhatIsRefused:
             ({"record_key": "empty"}, DataError, r"record_key: column 'empty' is NULL in 120 of 120 rows"),
             ({"input": {"path": "nowhere"}}, DataError, r"input.path: 'nowhere' is no Delta table"),
             ({"input": {"table": "nowhere"}}, DataError, r"input: 'nowhere' cannot be read"),
-            ({"mechanism": {"name": "custext", "k": 4000, "epsilon": 1.0}, "lexicon": {"source": "tiny"}}, SettingsError, r"mechanism.k: 4000"),
+            ({"mechanism": {"name": "custext", "k": 4000}, "lexicon": {"source": "tiny"}}, SettingsError, r"mechanism.k: 4000"),
         ],
     )  # fmt: skip
     def test_before_a_byte_is_written(

@@ -65,7 +65,12 @@ def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
     fingerprint = prepared.stdout.split()[-1]
     assert len(fingerprint) == 64
     done = _submit(
-        "privatize.py", str(settings), "--set", f"run.artifact={tmp_path / 'model'}", "--json", folder=tmp_path
+        "privatize.py",
+        str(settings),
+        "--set",
+        f"run.artifact={tmp_path / 'model'}",
+        "--json",
+        folder=tmp_path,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     # Spark's launcher puts both streams of a Python application on stdout: progress comes before the document.
