@@ -90,3 +90,13 @@ def test_records_and_datasets_repeat_their_numbers() -> None:
         assert same == [rows == 2] * 2
     out, _ = run(privatizer(), ["345678901234567890123 " * 8])
     assert len(set(out[0].split())) == 8
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_parts_of_a_long_number_are_drawn_apart(level: str) -> None:
+    """A block gives 16 digits; where every part of the number is the same, no two parts come out alike."""
+    out, _ = run(privatizer(consistency=level), ["4" * 96, "4" * 96])
+    for text in out:
+        assert len({text[i : i + 16] for i in range(0, 96, 16)}) == 6
+        assert len({text[i : i + 8] for i in range(0, 96, 8)}) == 12
+    assert (out[0] == out[1]) == (level == "dataset")
