@@ -100,12 +100,12 @@ class CusText(Mechanism):
     def _guarantee(self, summary: dict[str, Any]) -> Guarantee:
         alone = summary["alone_share"]
         sentence = (
-            f"One drawn word is ε-differentially private with ε = {self.epsilon:g} against every other word that has "
+            f"One drawn word is ε-differentially private with ε = {self.epsilon:.16g} against every other word that has "
             f"the same output set ({self.k} candidates, {self.mapping} mapping), and against no other word."
         )
         if alone > 0:
             sentence += (
-                f" {100 * alone:.1f} % of the lexicon's words are alone on their set: they have no such word."
+                f" {100 * alone:.3g} % of the lexicon's words are alone on their set: they have no such word."
             )
         return Guarantee("epsilon_dp_within_group", float(self.epsilon), sentence=sentence)
 

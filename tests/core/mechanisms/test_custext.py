@@ -245,7 +245,9 @@ class TestLaw:
         assert "ε = 2.5" in guarantee.sentence and "same output set" in guarantee.sentence
         assert "no other word" in guarantee.sentence
         share = 100 * made.summary["alone_share"]
-        assert f"{share:.1f} % of the lexicon's words are alone" in guarantee.sentence
+        assert f"{share:.3g} % of the lexicon's words are alone" in guarantee.sentence
+        # Nothing is rounded in the user's favour: 1 would be less than what holds.
+        assert "ε = 1.0000001 " in CusText(1.0000001, 4).compile(lexicon(gaussian(9))).guarantee.sentence
         assert "alone" not in CusText(1, 4, "conservative").compile(lexicon(gaussian(40))).guarantee.sentence
 
 
