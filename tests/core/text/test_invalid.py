@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.text.policy import Policy
-from tests.core.text.samples import KEPT, TEXTS, plain, privatizer, row, run
+from tests.core.text.samples import KEPT, TEXTS, WORDS, plain, privatizer, row, run
 
 BAD = {
     "stray continuation": b"\x80",
@@ -133,6 +133,14 @@ def test_a_text_cut_into_rows_anywhere(text: str, cuts: list[int], tokenizer: st
         alone, counted = run(made, [part], pa.binary(), row_ids=pa.array([i]))
         assert row(counters, i) == row(counted, 0)
         assert together[i] == alone[0]
+
+
+@pytest.mark.parametrize("policy", [POLICIES[0], POLICIES[3]], ids=str)
+def test_every_word_cut_into_rows_at_every_byte(policy: Policy) -> None:
+    """Letters of the next row lie where 8 or 16 bytes are read at once."""
+    for word in [*WORDS, "k" * 40, "cat'dog-ox", "1" * 40, "the"]:
+        data = (word + word.upper()).encode()
+        check([row for i in range(len(data) + 1) for row in (data[:i], data[i:], b"cat", data[i:])], policy)
 
 
 def test_nulls_stay_null_beside_invalid_rows() -> None:
