@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,9 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.column import key_column
 from dptext_spark.spark.failures import silenced
 
-# Plan nodes that neither move rows between partitions nor change their order or number before the function.
+# Plan nodes that neither move rows between partitions nor change their order or number before the function. A plain `Scan`
+# is none of them: it reads an RDD or a database, which may give its rows in another order the next time.
 BARE = {
-    "Scan",
     "FileScan",
     "BatchScan",
     "ColumnarToRow",
@@ -33,7 +34,7 @@ class Identity:
     """The identities of a run.
 
     Attributes:
-        kind: `row_key`, `file_row` or `ordinal:PARTITIONS`.
+        kind: `row_key`, `file_row`, or `ordinal:` and the layout of the scan.
         row: the row's identity; None for the ordinal.
         record: the record's identity; None where it is the row's.
     """
@@ -106,6 +107,24 @@ def is_bare_scan(df: DataFrame) -> bool:
     return bool(nodes) and set(nodes) <= BARE
 
 
+# What decides how files are cut into partitions and packed together.
+_PACKING = (
+    "spark.sql.files.maxPartitionBytes",
+    "spark.sql.files.openCostInBytes",
+    "spark.sql.files.minPartitionNum",
+    "spark.sql.files.maxPartitionNum",
+    "spark.sql.leafNodeDefaultParallelism",
+)
+
+
 def _layout(df: DataFrame) -> str:
-    """Return what ordinals depend on beside the files: the number of partitions that the scan is split into."""
-    return str(df.rdd.getNumPartitions()) if _classic(df) else "unknown"
+    """Return what ordinals depend on beside the files: the number of partitions of the scan, and how they are packed.
+
+    The number alone does not tell: the same files make as many partitions in other ways.
+    """
+    if not _classic(df):
+        return "unknown"
+    spark = df.sparkSession
+    packing = [spark.conf.get(name, "") or "" for name in _PACKING]
+    packing.append(str(spark.sparkContext.defaultParallelism))
+    return f"{df.rdd.getNumPartitions()}:{hashlib.sha256('|'.join(packing).encode()).hexdigest()[:8]}"
