@@ -49,7 +49,11 @@ def summary(facts: Mapping[str, Any], *, internal: bool = False, price: float = 
 
 def _work(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, str]]:
     if facts.get("rows") is not None:
-        yield "rows", f"{facts['rows']:,}"
+        broken = facts.get("corrupt_records")
+        note = (
+            f"; {broken:,} RECORDS DO NOT FIT THE INPUT'S COLUMNS (kept as far as they do)" if broken else ""
+        )
+        yield "rows", f"{facts['rows']:,}{note}"
     if internal:
         yield from _words(facts.get("restricted") or {})
     if facts.get("seconds") is not None:

@@ -64,6 +64,7 @@ def account(
         "mapping": setup.privatizer.sampler.summary,
         "input": record["input"],
         "input_version": setup.input_version,
+        "corrupt_records": setup.corrupt,
         "output": str(setup.place.target),
         "output_version": int(commit["version"]),
         "audit": {"runs": setup.place.runs, "metrics": setup.place.metrics},

@@ -24,7 +24,7 @@ from dptext_spark.spark.checks import Place, check_output, place_of
 from dptext_spark.spark.column import Job
 from dptext_spark.spark.identity import Identity, identify_rows
 from dptext_spark.spark.ship import Shipped
-from dptext_spark.spark.tables import check_key, check_text_columns, read_input
+from dptext_spark.spark.tables import check_key, check_text_columns, corrupt_records, read_input
 from dptext_spark.version import __version__
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Setup:
     folder: str
     df: DataFrame
     input_version: str
+    corrupt: int | None
     identity: Identity
     place: Place
     kept: list[str]
@@ -122,6 +123,7 @@ def validated(
         folder=str(folder),
         df=df,
         input_version=input_version,
+        corrupt=corrupt_records(spark, config.input, df),
         identity=identity,
         place=place,
         kept=kept,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
+CORRUPT = "_dptext_corrupt_record"
 CREATED = "dptext_created"  # in the commit that made an empty table for a run to write into
 
 
@@ -106,25 +107,50 @@ def read_input(spark: SparkSession, source: Any, columns: list[str]) -> tuple[Da
 
 
 def _read_path(spark: SparkSession, source: Any, version: int | None) -> DataFrame:
-    reader = spark.read.options(**{key: str(value) for key, value in source.options.items()})
     if source.format == "delta":
         if version is None:
             raise DataError(f"input.path: {source.path!r} is no Delta table; name its input.format.")
-        return reader.option("versionAsOf", version).format("delta").load(source.path)
+        reader = spark.read.options(**source.options).option("versionAsOf", version)
+        return reader.format("delta").load(source.path)
     if source.format in ("csv", "tsv"):
-        reader = reader.option("mode", "PERMISSIVE").option("inferSchema", "false")
-        if "header" not in source.options:
-            reader = reader.option("header", "true")
-        if source.format == "tsv" and not {"sep", "delimiter"} & set(source.options):
-            reader = reader.option("sep", "\t")
-        return reader.csv(source.path)
+        return _lenient(spark, source).csv(source.path)
     if source.format == "json":
-        return reader.option("mode", "PERMISSIVE").option("primitivesAsString", "true").json(source.path)
-    if source.format == "text":
-        return reader.text(source.path)
-    if source.format == "parquet":
-        return reader.parquet(source.path)
-    raise SettingsError(f"input.format: {source.format!r} given; valid: {', '.join(FORMATS)}.")
+        # Spark gives records that are no JSON a column of their own: raw text, which must not pass through.
+        return _lenient(spark, source).json(source.path).drop(CORRUPT)
+    if source.format not in ("text", "parquet"):
+        raise SettingsError(f"input.format: {source.format!r} given; valid: {', '.join(FORMATS)}.")
+    return spark.read.options(**source.options).format(source.format).load(source.path)
+
+
+def _lenient(spark: SparkSession, source: Any) -> DataFrameReader:
+    """Return a reader of CSV, TSV or JSON as strings that drops nothing: what does not fit is counted."""
+    reader = spark.read.options(**source.options).option("mode", "PERMISSIVE")
+    reader = reader.option("columnNameOfCorruptRecord", CORRUPT)
+    if source.format == "json":
+        return reader.option("primitivesAsString", "true")
+    # Without pruning every record is parsed whole, so that one with too many fields is seen.
+    reader = reader.option("inferSchema", "false").option("columnPruning", "false")
+    if "header" not in source.options:
+        reader = reader.option("header", "true")
+    if source.format == "tsv" and not {"sep", "delimiter"} & set(source.options):
+        reader = reader.option("sep", "\t")
+    return reader
+
+
+def corrupt_records(spark: SparkSession, source: Any, df: DataFrame) -> int | None:
+    """Count the records of a CSV, TSV or JSON input that do not fit its columns: one pass over the files.
+
+    Returns:
+        The number, or None for other formats.
+    """
+    if source.table or source.format not in ("csv", "tsv", "json"):
+        return None
+    schema = T.StructType([*df.schema.fields, T.StructField(CORRUPT, T.StringType())])
+    reader = _lenient(spark, source).schema(schema)
+    whole = reader.json(source.path) if source.format == "json" else reader.csv(source.path)
+    # Spark refuses to read that column alone; counting another one beside it makes it parse the records.
+    row = whole.agg(F.count(quoted(df.columns[0])), F.count(quoted(CORRUPT))).first() if df.columns else None
+    return int(row[1]) if row is not None else 0
 
 
 def file_version(df: DataFrame) -> str:

@@ -305,6 +305,24 @@ class TestInputs:
         row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
         assert row["status"] == "failed"
 
+    def test_records_that_do_not_fit_are_counted_and_not_passed_on(
+        self, spark, source: str, tmp_path: Path
+    ) -> None:
+        (tmp_path / "a.json").write_text(
+            '{"body": "good morning"}\n{"body": broken marker\n', encoding="utf-8"
+        )
+        (tmp_path / "a.csv").write_text("body,note\ngood morning,sir\none,two,three\n", encoding="utf-8")
+        for form in ("json", "csv"):
+            config = _config(
+                source, tmp_path, row_key=None, columns=["body"], output={"path": str(tmp_path / f"bad_{form}")},
+                input={"path": str(tmp_path / f"a.{form}"), "format": form},
+            )  # fmt: skip
+            report = run(config, spark, key=KEY)
+            assert report.facts["corrupt_records"] == 1 and report.facts["rows"] == 2, form
+            out = spark.read.format("delta").load(str(tmp_path / f"bad_{form}"))
+            assert out.columns == (["body"] if form == "json" else ["body", "note"])
+            assert "marker" not in repr(out.collect())
+
     def test_catalog_tables_and_a_predicate(self, spark, source: str, tmp_path: Path) -> None:
         spark.read.format("delta").load(source).write.format("delta").saveAsTable("raw_notes")
         audit = {"shareable": str(tmp_path / "s"), "restricted": str(tmp_path / "r"), "consistency_scopes": 0}
