@@ -125,6 +125,6 @@ def _layout(df: DataFrame) -> str:
     if not _classic(df):
         return "unknown"
     spark = df.sparkSession
-    packing = [spark.conf.get(name, "") or "" for name in _PACKING]
+    packing = [str(spark.conf.get(name, None)) for name in _PACKING]
     packing.append(str(spark.sparkContext.defaultParallelism))
     return f"{df.rdd.getNumPartitions()}:{hashlib.sha256('|'.join(packing).encode()).hexdigest()[:8]}"
