@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from dptext_spark.config import RunConfig
 from dptext_spark.errors import DataError, RunError, SettingsError
-from dptext_spark.spark.tables import Target, history, only_created, our_commits
+from dptext_spark.settings.locations import inside
+from dptext_spark.spark import runs
+from dptext_spark.spark.tables import Target, delta_version, history, only_created, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,11 +64,15 @@ def check_output(
 
     Raises:
         RunError: the target exists under mode `error`.
-        SettingsError: what the settings must name first.
+        SettingsError: what the settings must name first; the target is the input, or something else than a Delta table.
         DataError: the target's schema does not take the output.
     """
     commits = history(spark, place.target)
-    if only_created(commits):  # or none at all
+    if not commits:
+        _check_vacant(spark, place)
+        return
+    _check_not_the_input(spark, config, df, place.target)
+    if only_created(commits):
         return
     ours = our_commits(commits)
     mode, output = config.output.mode, config.output
@@ -91,6 +98,54 @@ def check_output(
         else spark.read.format("delta").load(place.target.path)
     )
     check_schema(existing.schema, df.schema, list(config.columns), kept, mode)
+
+
+def _check_vacant(spark: SparkSession, place: Place) -> None:
+    """Refuse a name or a folder that is taken by something else than a Delta table: raw files would lie beside the output."""
+    target = place.target
+    if target.name and spark.catalog.tableExists(target.name):
+        raise SettingsError(
+            f"output.table: {target.name!r} is a view or no Delta table; valid: a new name, or a Delta table."
+        )
+    if target.path and _holds_files(spark, target.path):
+        # What a run that did not finish left there may stay: it is known, and in no version of the table.
+        if runs.is_unfinished(spark, place.runs, target.path):
+            return
+        raise SettingsError(
+            f"output.path: {target.path!r} holds files and is no Delta table; valid: a new or empty folder, or a Delta "
+            "table."
+        )
+
+
+def _check_not_the_input(spark: SparkSession, config: RunConfig, df: DataFrame, target: Target) -> None:
+    """Refuse the input as target where names and paths did not tell: by a catalog name and by its path, or through a view."""
+    there = _detail(spark, target)
+    source = _detail(spark, Target(path=config.input.path or "", name=config.input.table or ""))
+    if source is not None and there is not None:
+        same = source["id"] == there["id"]
+    else:
+        same = there is not None and any(inside(file, there["location"]) for file in df.inputFiles())
+    if same:
+        field = "output.table" if target.name else "output.path"
+        raise SettingsError(f"{field}: {str(target)!r} is the input; valid: another place.")
+
+
+def _holds_files(spark: SparkSession, folder: str) -> bool:
+    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    try:
+        return bool(listing.load(folder).select("path").limit(1).count())
+    except PySparkException as error:
+        if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
+            return False
+        raise
+
+
+def _detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
+    """Return the identifier and the location of a Delta table; None for a view or another format."""
+    if delta_version(spark, target) is None:
+        return None
+    row = spark.sql(f"DESCRIBE DETAIL {target.sql}").select("id", "location").first()
+    return None if row is None else row.asDict()
 
 
 def check_schema(

@@ -38,6 +38,14 @@ def find(spark: SparkSession, folder: str, run_id: str) -> dict[str, Any] | None
     return rows[0].asDict() if rows else None
 
 
+def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
+    """Whether a run that was to write `output` began and did not commit."""
+    if delta_version(spark, Target(path=folder)) is None:
+        return False
+    begun = spark.read.format("delta").load(folder).where(F.col("status").isin("started", "failed"))
+    return bool(begun.where(F.col("output") == output).limit(1).count())
+
+
 def put(spark: SparkSession, folder: str, row: dict[str, Any]) -> None:
     """Write the row of a run: append it, or replace the one with its run id."""
     values = tuple(row.get(name) for name in RUNS.fieldNames())

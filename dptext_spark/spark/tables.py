@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.spark.column import quoted
+from dptext_spark.spark.column import RESULT, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -182,8 +182,8 @@ def history(spark: SparkSession, target: Target, limit: int | None = None) -> li
     except PySparkException as error:
         missing = (
             "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND",
-            "DELTA_TABLE_ONLY_OPERATION", "PATH_NOT_FOUND", "DELTA_MISSING_TRANSACTION_LOG", "DELTA_NOT_A_DELTA_TABLE",
-            "EXPECT_TABLE_NOT_VIEW", "SCHEMA_NOT_FOUND",
+            "DELTA_TABLE_ONLY_OPERATION", "DELTA_ONLY_OPERATION", "PATH_NOT_FOUND", "DELTA_MISSING_TRANSACTION_LOG",
+            "DELTA_NOT_A_DELTA_TABLE", "EXPECT_TABLE_NOT_VIEW", "SCHEMA_NOT_FOUND",
         )  # fmt: skip
         if str(error.getCondition()).startswith(missing):
             return []
@@ -209,12 +209,15 @@ def only_created(commits: list[dict[str, Any]]) -> bool:
 
 
 def check_text_columns(df: DataFrame, columns: list[str]) -> None:
-    """Refuse text columns that are missing or no text.
+    """Refuse text columns that are missing or no text, and a column that would be taken for the result of the function.
 
     Raises:
         DataError: naming the column and the valid ones.
     """
     texts = [f.name for f in df.schema.fields if isinstance(f.dataType, T.StringType)]
+    taken = [name for name in df.columns if name.lower() == RESULT]
+    if taken:
+        raise DataError(f"input: the column name {taken[0]!r} is reserved; rename the column.")
     for name in columns:
         if name not in df.columns:
             raise DataError(
