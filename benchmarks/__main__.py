@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -55,22 +55,37 @@ def chosen_sizes(options: argparse.Namespace) -> Sizes:
     return sizes if options.rounds is None else replace(sizes, rounds=options.rounds)
 
 
-def measured(names: list[str], sizes: Sizes, console: Console) -> dict[str, Any]:
-    """Measure sections, print each when it is done, and return the record, JSON-able."""
-    record = {
+def measured(names: list[str], sizes: Sizes, repeat: str, file: Path, console: Console) -> dict[str, Any]:
+    """Measure sections and print each when it is done; return the record.
+
+    The record is written anew after each section, so that an interrupted run leaves what it has measured.
+    """
+    record: dict[str, Any] = {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         **commit(),
-        "sizes": sizes.name,
+        "repeat": repeat,
+        "sizes": asdict(sizes),
         "machine": machine(),
         "versions": versions(),
         "sections": {},
     }
+    file.parent.mkdir(parents=True, exist_ok=True)
     for name in names:
         with console.status(name) as status:
             section = SECTIONS[name](sizes, status.update)
         show(section, console)
         record["sections"][name] = section.as_dict()
+        file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return record
+
+
+def command_line(options: argparse.Namespace) -> str:
+    """Return the command that measures the same again; where it recorded is of no matter."""
+    parts = ["python -m benchmarks"]
+    parts += ["--quick"] if options.quick else []
+    parts += [f"--only {name}" for name in options.only or []]
+    parts += [f"--{name} {getattr(options, name)}" for name in ("rows", "rounds") if getattr(options, name)]
+    return " ".join(parts)
 
 
 def main(given: list[str]) -> None:
@@ -78,12 +93,9 @@ def main(given: list[str]) -> None:
     options = arguments(given)
     console = Console(width=None if sys.stdout.isatty() else 160)
     sizes = chosen_sizes(options)
-    record = measured(options.only or list(SECTIONS), sizes, console)
-    record["repeat"] = " ".join(["python -m benchmarks", *given])
-    stamp = record["date"].replace(":", "").replace("+0000", "Z")
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     file = options.record or RECORDS / f"{stamp}-{'-'.join([*(options.only or ['all']), sizes.name])}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    record = measured(options.only or list(SECTIONS), sizes, command_line(options), file, console)
     verdicts = [
         (figure["name"], goal["of"], goal["verdict"])
         for section in record["sections"].values()

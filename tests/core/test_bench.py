@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from benchmarks import engine, lexicon, mapping, memory
 from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, quotient, scaled
 from benchmarks.phases import PHASES, REST, timed_phases
 from benchmarks.plain_loop import kept_words, laws_of, plain_loop
-from benchmarks.sizes import TOY
+from benchmarks.sizes import TOY, Sizes
 from benchmarks.sources import composition, packaged, row_ids, texts
 from benchmarks.table import show
 from dptext_spark.draws import RunKey
@@ -172,8 +173,8 @@ def test_a_run_prints_and_records(
     file = tmp_path / "records" / "record.json"
     command.main(["--quick", "--only", "engine", "--rounds", "3", "--record", str(file)])
     record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    assert record["sizes"] == "toy" and list(record["sections"]) == ["engine"]
-    assert record["repeat"].startswith("python -m benchmarks --quick --only engine")
+    assert record["sizes"]["name"] == "toy" and list(record["sections"]) == ["engine"]
+    assert record["repeat"] == "python -m benchmarks --quick --only engine --rounds 3"
     assert record["machine"]["cores"] >= 1 and record["machine"]["memory_bytes"] > 0
     assert {"python", "numpy", "numba", "pyarrow"} <= set(record["versions"])
     first = record["sections"]["engine"]["figures"][0]
@@ -181,6 +182,20 @@ def test_a_run_prints_and_records(
     assert {goal["of"] for goal in first["goals"]} == {"value", "ratio"}
     printed = capsys.readouterr().out
     assert "ns/word" in printed and re.search(r"goals: \d+ of \d+ met", printed)
+
+
+def test_an_interrupted_run_leaves_what_it_has_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(sizes: Sizes, say: Callable[[str], None]) -> Section:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "QUICK", TOY)
+    monkeypatch.setitem(command.SECTIONS, "spark", interrupted)
+    file = tmp_path / "record.json"
+    with pytest.raises(KeyboardInterrupt):
+        command.main(["--quick", "--only", "lexicon", "--only", "spark", "--record", str(file)])
+    assert list(json.loads(file.read_text(encoding="utf-8"))["sections"]) == ["lexicon"]
 
 
 def test_a_section_without_figures_says_why() -> None:
