@@ -25,6 +25,8 @@ from dptext_spark.text.align import align
 from dptext_spark.text.policy import Policy
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from dptext_spark.spark.setup import Setup
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
@@ -70,9 +72,7 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
         )
     say("auditing consistency")
     spark, key_name = setup.spark, quoted(config.row_key)
-    reader = spark.read.option("versionAsOf", version)
-    target = setup.place.target
-    written = reader.table(target.name) if target.name else reader.format("delta").load(target.path)
+    written = _written(setup, version)
     scope = setup.identity.record if setup.identity.record is not None else setup.identity.row
     assert scope is not None
     names = list(setup.columns)
@@ -117,6 +117,21 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
         f"{'every group of equal words has one replacement' if not problems else '; '.join(problems)}."
     )
     return Audit(said, figures, problems)
+
+
+def _written(setup: Setup, version: int) -> DataFrame:
+    """Return the rows of the run's own commit: a table that it was appended to may hold the same keys with other draws."""
+    target = setup.place.target
+
+    def at(number: int) -> DataFrame:
+        reader = setup.spark.read.option("versionAsOf", number)
+        return reader.table(target.name) if target.name else reader.format("delta").load(target.path)
+
+    written = at(version)
+    if setup.config.output.mode != "append" or version == 0:
+        return written
+    added = set(written.inputFiles()) - set(at(version - 1).inputFiles())
+    return written.where(F.col("_metadata.file_name").isin([file.rsplit("/", 1)[1] for file in added]))
 
 
 def _scope_sampler(key: RunKey, share: float) -> Any:

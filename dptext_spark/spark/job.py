@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
-from dptext_spark.errors import DPTextError, RunError
+from dptext_spark.errors import CountsDisagree, DPTextError, RunError
 from dptext_spark.spark import runs
 from dptext_spark.spark.account import account
 from dptext_spark.spark.failures import reduced, silenced
@@ -21,7 +21,7 @@ from dptext_spark.spark.write import write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FINISHED = ("succeeded", "mismatch", "recovered")
+FINISHED = ("succeeded", "recovered")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def run(
     Raises:
         SettingsError, DataError: nothing was written.
         RunError: the run failed before its commit; the target's versions are as they were.
-        CountsDisagree: the run committed, but its counts or the consistency audit do not agree.
+        CountsDisagree: the run committed, now or before, but its counts or the consistency audit do not agree.
     """
     say = progress or (lambda step: None)
     started = time.time()
@@ -74,6 +74,12 @@ def run(
         try:
             setup = validated(session, config, key, say)
             earlier = runs.find(session, setup.place.runs, setup.run_id)
+            if earlier is not None and earlier["status"] == "mismatch":
+                # Not "unchanged": whoever tries again must not take it for sound.
+                raise CountsDisagree(
+                    f"run {setup.run_id} committed version {earlier['output_version']} of {setup.place.target} before, but "
+                    "its counts or its consistency did not agree. Nothing was written again; do not share that version."
+                )
             if earlier is not None and earlier["status"] in FINISHED:
                 return Report({"status": "unchanged", "run_id": setup.run_id, "run": _plain(earlier)})
             second = _may_finish(setup, earlier)
