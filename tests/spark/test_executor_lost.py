@@ -29,17 +29,23 @@ spark = spark_session(master=master, settings={
 })
 killed = []
 
+def is_executor(process):
+    try:
+        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+    except psutil.Error:  # it ended, or has not begun, while we looked
+        return False
+
 def assassin():
     tracker = spark.sparkContext.statusTracker()
     while not killed:
         for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()):
             if stage and stage.numTasks > 4 and stage.numCompletedTasks >= 1:
                 for process in psutil.Process().children(recursive=True):
-                    if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                    if is_executor(process):
                         os.kill(process.pid, signal.SIGKILL)
                         killed.append(process.pid)
                         return
-        time.sleep(0.02)
+        time.sleep(0.01)
 
 if kill:
     threading.Thread(target=assassin, daemon=True).start()

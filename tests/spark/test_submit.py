@@ -80,4 +80,4 @@ def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
     runs = spark.read.format("delta").load(str(tmp_path / "out_audit" / "shareable" / "runs")).collect()
     assert [(row["status"], row["artifact"]) for row in runs] == [("succeeded", fingerprint)]
     again = _submit("privatize.py", str(settings), "--set", "mechanism.k=1", folder=tmp_path)
-    assert again.returncode == 2 and "mechanism.k" in again.stderr
+    assert again.returncode == 2 and "mechanism.k" in again.stdout + again.stderr
