@@ -143,6 +143,22 @@ def store64(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 @_intrinsic
+def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+    """`prefetch(array, i)`: begin to load the cache line of element i of a flat view, and do not wait for it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = _cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+        function = _cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [pointer, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), codegen
+
+
+@_intrinsic
 def mul_high(typingctx: Any, a: Any, b: Any) -> Any:
     """`mul_high(a: uint64, b: uint64) -> uint64`: the upper 64 bits of the 128-bit product."""
 

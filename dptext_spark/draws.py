@@ -114,10 +114,14 @@ class Draws:
     Lane 2j and lane 2j+1 are the halves of one encryption of all blocks under the j-th subkey.
     """
 
-    def __init__(self, subkey: bytes, blocks: U64) -> None:
-        """Take a subkey (32 bytes) and what each draw is for: uint64[n, 2]."""
+    def __init__(self, subkey: bytes, blocks: U64, lane_keys: dict[int, bytes] | None = None) -> None:
+        """Take a subkey (32 bytes) and what each draw is for: uint64[n, 2].
+
+        `lane_keys` holds the keys that were derived from this subkey so far, where several batches share it.
+        """
         self._subkey = subkey
         self._blocks = blocks
+        self._lane_keys = {} if lane_keys is None else lane_keys
         self._cached: tuple[int, slice, U64] | None = None
 
     def __len__(self) -> int:
@@ -127,9 +131,14 @@ class Draws:
     def pair(self, index: int, rows: slice = slice(None)) -> U64:
         """Return lanes 2·index and 2·index+1 of the draws in `rows`: uint64[m, 2]."""
         if self._cached is None or self._cached[:2] != (index, rows):
-            key = HKDF(hashes.SHA256(), 32, salt=None, info=b"lane %d" % index).derive(self._subkey)
-            self._cached = (index, rows, encrypt(key, self._blocks[rows]))
+            self._cached = (index, rows, encrypt(self._lane_key(index), self._blocks[rows]))
         return self._cached[2]
+
+    def _lane_key(self, index: int) -> bytes:
+        if index not in self._lane_keys:
+            info = b"lane %d" % index
+            self._lane_keys[index] = HKDF(hashes.SHA256(), 32, salt=None, info=info).derive(self._subkey)
+        return self._lane_keys[index]
 
     def u64(self, lane: int, rows: slice = slice(None)) -> U64:
         """Return 64 uniform bits for each draw in `rows`, of one lane: uint64[m]."""

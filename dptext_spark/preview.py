@@ -16,7 +16,8 @@ from dptext_spark.lexicon.characters import lower_into, tables
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.engine import Engine, padded
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.segment import LOWERED, MASKED_NUMBER, cut_whitespace, cut_words, look_up
+from dptext_spark.text.segment import cut_whitespace, cut_words
+from dptext_spark.text.settle import LOWERED, MASKED_NUMBER, look_up
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -186,12 +186,13 @@ class Privatizer:
             identity = identify(identities, key, "row" if level == TOKEN else "record")
         words, others = key.derive(*context, "words"), key.derive(*context, "others")
         secret = key.derive(*context, "content", length=16)
+        lane_keys: dict[int, bytes] = {}
 
         def sample(ids: Ids, blocks: npt.NDArray[np.uint64]) -> Ids:
             # At token and record level a table law gains nothing from grouping: equal blocks draw equal words.
             if level == DATASET:
                 return np.asarray(self._one_draw_each(words)[ids], np.int32)
-            return self.sampler.sample(ids, Draws(words, blocks))
+            return self.sampler.sample(ids, Draws(words, blocks, lane_keys))
 
         return Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks))
 

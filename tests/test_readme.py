@@ -30,7 +30,9 @@ def test_its_job_can_be_planned(tmp_path: Path, capsys: pytest.CaptureFixture[st
     settings = tmp_path / "reviews.yaml"
     settings.write_text(_blocks("yaml")[0], encoding="utf-8")
     commands = [line.split("#")[0] for block in _blocks("bash") for line in block.splitlines()]
-    dry = [shlex.split(line)[1:] for line in commands if line.startswith("dptext run") and "--dry-run" in line]
+    dry = [
+        shlex.split(line)[1:] for line in commands if line.startswith("dptext run") and "--dry-run" in line
+    ]
     assert dry == [["run", "reviews.yaml", "--dry-run"]]
     assert main(["run", str(settings), "--dry-run"]) == 0
     assert "output set" in capsys.readouterr().out

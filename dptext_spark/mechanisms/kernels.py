@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import Int, compiled, inlined
+from dptext_spark.compiled import Int, compiled, inlined, prefetch
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import TOTAL, Ids, Law
 
 MAX_SLOTS = 4096
+AHEAD = 16  # how many draws ahead an alias cell is asked for
 
 
 def integer_weights(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
@@ -105,7 +106,12 @@ def alias_draw(cells: Any, bits: Int, word: Int, number: Int) -> Int:
 
 @compiled
 def _draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
+    last = ids.shape[0] - 1
+    flat = cells.reshape(-1)
     for i in range(ids.shape[0]):
+        ahead = min(i + AHEAD, last)
+        slot = np.int64(numbers[ahead] >> np.uint64(1) >> np.uint64(63 - bits))
+        prefetch(flat, ((np.int64(ids[ahead]) << bits) + slot) * 2)
         out[i] = alias_draw(cells, bits, ids[i], numbers[i])
 
 

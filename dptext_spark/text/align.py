@@ -27,16 +27,8 @@ from dptext_spark.lexicon.characters import (
     tables,
 )
 from dptext_spark.text.engine import Engine, padded
-from dptext_spark.text.segment import (
-    DRAWN_OOV,
-    LOWERED,
-    MASKED_NUMBER,
-    MASKED_OOV,
-    RANDOM_NUMBER,
-    cut_whitespace,
-    cut_words,
-    look_up,
-)
+from dptext_spark.text.segment import cut_whitespace, cut_words
+from dptext_spark.text.settle import DRAWN_OOV, LOWERED, MASKED_NUMBER, MASKED_OOV, RANDOM_NUMBER, look_up
 
 U64 = npt.NDArray[np.uint64]
 

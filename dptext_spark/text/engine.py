@@ -17,10 +17,11 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.text.join import SLACK, assign_blocks, rebuild
 from dptext_spark.text.policy import CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
-from dptext_spark.text.segment import INVALID, cut_whitespace, cut_words, look_up
+from dptext_spark.text.segment import cut_whitespace, cut_words
+from dptext_spark.text.settle import INVALID, look_up
 from dptext_spark.text.words import WordTable
 
-BLOCK_BYTES = 192 * 1024
+BLOCK_BYTES = 96 * 1024
 COUNTERS = ("words", "drawn", "stop_kept", "oov", "numbers", "invalid", "changed", "same", "distinct")
 I32 = npt.NDArray[np.int32]
 U64 = npt.NDArray[np.uint64]

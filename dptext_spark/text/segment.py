@@ -1,7 +1,7 @@
-"""Cut an Arrow string batch into words and gaps, and look the words up, in compiled loops (two of the engine's phases).
+"""Cut an Arrow string batch into words, numbers and gaps, in compiled loops; the first phase of the engine.
 
-Only tokens that change are listed; gaps, punctuation and kept words are what lies between them. A word is looked up whole
-and, if it is unknown, in its parts between apostrophes and hyphens; a clitic after an apostrophe is a stop word.
+Words of up to 15 ASCII letters take a fast path, 8 bytes at a time, and wait for :func:`~dptext_spark.text.settle.look_up`;
+all others are settled where they are found.
 """
 
 from __future__ import annotations
@@ -25,21 +25,29 @@ from dptext_spark.lexicon.characters import (
     OTHER,
     SPACE,
     UPPER,
-    case_pattern,
     cell,
     decode,
     lower_into,
     scan_word,
 )
-from dptext_spark.text.words import CLITIC, STOP, find_long, find_short, key_of
+from dptext_spark.text.settle import (
+    AFTER_APOSTROPHE,
+    FAST,
+    HASH0,
+    HASH1,
+    INVALID,
+    MASKED_NUMBER,
+    NUMBER_ACTION,
+    NUMBERS,
+    RANDOM_NUMBER,
+    WORDS,
+    emit,
+    is_known,
+    look_up_form,
+    settle_unknown,
+    settle_word,
+)
 
-# What a listed token becomes: a lexicon id >= 0 is drawn; below 0 the codes.
-MASKED_OOV, DRAWN_OOV, RANDOM_NUMBER, MASKED_NUMBER, LOWERED = -1, -2, -3, -4, -5
-# Columns of the per-row counters that cutting fills.
-WORDS, DRAWN, STOP_KEPT, OOV_WORDS, NUMBERS, INVALID = range(6)
-# Columns of `options`: the policy in numbers.
-KEEP_STOP, OOV_ACTION, NUMBER_ACTION, LOWER_CASE, HASH0, HASH1 = range(6)
-FAST, AFTER_APOSTROPHE = -100, -101
 CHUNK = 16  # digits drawn by one block
 _ONES = np.uint64(0x0101010101010101)
 _TOP = np.uint64(0x8080808080808080)
@@ -56,109 +64,6 @@ def letters_of(word: Int) -> Int:
 
 
 @compiled
-def _emit(tokens: Any, n: Int, row: Int, start: Int, end: Int, code: Int, pattern: Int) -> Int:
-    tokens[n, 0] = start
-    tokens[n, 1] = end
-    tokens[n, 2] = code
-    tokens[n, 3] = row | (np.int64(pattern) << 40)
-    return n + 1
-
-
-@compiled
-def _resolve(info: Int, size: Int, after_apostrophe: bool, counts: Any, row: Int, options: Any) -> Int:
-    """Count a looked-up word and return its code: a lexicon id, `MASKED_OOV`, `DRAWN_OOV`, `LOWERED`, or -10 (kept)."""
-    counts[row, WORDS] += 1
-    keep = np.int64(-10) if options[LOWER_CASE] == 0 else np.int64(LOWERED)
-    word = info & 0xFFFFFFFF if info >= 0 else np.int64(-1)
-    flags = info >> 32 if info >= 0 else np.int64(0)
-    if options[KEEP_STOP] == 1 and (flags & STOP or (after_apostrophe and flags & CLITIC)):
-        counts[row, STOP_KEPT] += 1
-        return keep
-    if 0 <= word < size:
-        counts[row, DRAWN] += 1
-        return word
-    counts[row, OOV_WORDS] += 1
-    if options[OOV_ACTION] == 0:
-        return np.int64(MASKED_OOV)
-    return np.int64(DRAWN_OOV) if options[OOV_ACTION] == 1 else keep
-
-
-@compiled
-def _look_up(form: Any, n: Int, table: Any) -> Int:
-    """Look a form of n bytes up: (number | flags << 32), or -1."""
-    cells, shift, slots, flags, word_bytes, offsets, _ = table
-    if n <= 16:
-        k0, k1 = key_of(form, n)
-        # Keys are padded with zeros: a NUL at the end would be lost.
-        return find_short(cells, shift, k0, k1) if k0 != 0 and form[n - 1] != 0 else np.int64(-1)
-    word = find_long(form, n, slots, word_bytes, offsets)
-    return word | (np.int64(flags[word]) << 32) if word >= 0 else np.int64(-1)
-
-
-@compiled
-def _is_known(info: Int, size: Int, options: Any) -> Any:
-    """Whether a look-up found a word to draw, or one to keep: a stop word that is drawn, but not in the lexicon, is unknown."""
-    return info >= 0 and (options[KEEP_STOP] == 1 or (info & 0xFFFFFFFF) < size)
-
-
-@compiled
-def _after_apostrophe(data: Any, i: Int, row_start: Int) -> Any:
-    """Whether an apostrophe (U+0027 or U+2019) of the same row stands right before i."""
-    if i > row_start and data[i - 1] == 0x27:
-        return True
-    return i >= row_start + 3 and data[i - 1] == 0x99 and data[i - 2] == 0x80 and data[i - 3] == 0xE2
-
-
-@compiled
-def _settle(data: Any, i: Int, end: Int, row: Int, row_start: Int, found: Any, chars: Any, work: Any) -> Int:
-    """Decide on the looked-up word data[i:end] and list it if it changes; return the number of tokens."""
-    tokens, content, counts, options, forms, n = work
-    info, size, length = found
-    code = _resolve(info, size, _after_apostrophe(data, i, row_start), counts, row, options)
-    if code > -10:
-        pattern = np.int64(LOWER)
-        if code >= 0 or code == DRAWN_OOV:
-            pattern = np.int64(case_pattern(data, i, end, forms[0], length, chars[0], chars[3]))
-        if code == DRAWN_OOV:
-            content[n, 0], content[n, 1] = hash_bytes(forms[0], 0, length, options[HASH0], options[HASH1])
-        n = _emit(tokens, n, row, i, end, code, pattern)
-    return n
-
-
-@compiled
-def _word(
-    data: Any, i: Int, end: Int, row: Int, row_start: Int, parts: bool, table: Any, chars: Any, work: Any
-) -> Int:
-    """Look up the word data[i:end], list it or its parts, and return the number of tokens. The slow, general path."""
-    tokens, content, counts, options, forms, n = work
-    stage, classes, lower = chars[0], chars[1], chars[2]
-    if forms.shape[1] < 4 * (end - i) + 16:
-        forms = np.zeros((2, 4 * (end - i) + 16), np.uint8)
-    length = lower_into(data, i, end, forms[0], stage, lower)
-    info = _look_up(forms[0], length, table)
-    if _is_known(info, table[6], options) or not parts:
-        work = (tokens, content, counts, options, forms, n)
-        return _settle(data, i, end, row, row_start, (info, table[6], length), chars, work)
-    # Unknown as a whole: each run between apostrophes and hyphens stands for itself.
-    first, position = i, i
-    while position <= end:
-        joint, step = position == end, np.int64(1)
-        if not joint:
-            code, step = decode(data, position, end)
-            kind = classes[cell(code, stage)]
-            joint = kind == APOSTROPHE or kind == HYPHEN
-        if joint:
-            if position > first:
-                length = lower_into(data, first, position, forms[0], stage, lower)
-                info = _look_up(forms[0], length, table)
-                work = (tokens, content, counts, options, forms, n)
-                n = _settle(data, first, position, row, row_start, (info, table[6], length), chars, work)
-            first = position + step
-        position += step
-    return n
-
-
-@compiled
 def _number(data: Any, i: Int, end: Int, row: Int, chars: Any, work: Any) -> tuple[Int, Int]:
     """Emit the run of decimal digits at i; return (number of tokens, end of the run)."""
     tokens, content, counts, options, _, n = work
@@ -172,7 +77,7 @@ def _number(data: Any, i: Int, end: Int, row: Int, chars: Any, work: Any) -> tup
     counts[row, WORDS] += 1
     counts[row, NUMBERS] += 1
     if options[NUMBER_ACTION] == 1:
-        n = _emit(tokens, n, row, i, stop, MASKED_NUMBER, 0)
+        n = emit(tokens, n, row, i, stop, MASKED_NUMBER, 0)
     elif options[NUMBER_ACTION] == 0:
         h0, h1 = hash_bytes(data, i, stop, options[HASH0], options[HASH1])
         position, chunk = i, np.uint64(0)
@@ -183,20 +88,8 @@ def _number(data: Any, i: Int, end: Int, row: Int, chars: Any, work: Any) -> tup
                     position += decode(data, position, stop)[1]
             content[n, 0], content[n, 1] = h0, h1 ^ (chunk << np.uint64(32)) ^ np.uint64(1 << 62)
             chunk += np.uint64(1)
-            n = _emit(tokens, n, row, first, position, RANDOM_NUMBER, 0)
+            n = emit(tokens, n, row, first, position, RANDOM_NUMBER, 0)
     return n, stop
-
-
-@compiled
-def _unknown(row: Int, i: Int, end: Int, size: Int, data: Any, work: Any) -> Int:
-    """Emit data[i:end], characters that spell but are no letters, as one unknown word; return the number of tokens."""
-    tokens, content, counts, options, _, n = work
-    code = _resolve(np.int64(-1), size, False, counts, row, options)
-    if code > -10:
-        if code == DRAWN_OOV:
-            content[n, 0], content[n, 1] = hash_bytes(data, i, end, options[HASH0], options[HASH1])
-        n = _emit(tokens, n, row, i, end, code, 0)
-    return n
 
 
 @compiled
@@ -310,7 +203,7 @@ def cut_words(
                     counts[row, INVALID] += 1
                     break
                 work = (tokens, content, counts, options, forms, n)
-                n = _word(data, p, q, row, start, joiners > 0, table, chars, work)
+                n = settle_word(data, p, q, row, start, joiners > 0, table, chars, work)
                 p = q
             elif kind == DIGIT:
                 n, p = _number(data, p, end, row, chars, (tokens, content, counts, options, forms, n))
@@ -324,55 +217,11 @@ def cut_words(
                     if kind != OTHER and kind != MARK:
                         break
                     q += length
-                n = _unknown(row, p, q, size, data, (tokens, content, counts, options, forms, n))
+                n = settle_unknown(row, p, q, size, data, (tokens, content, counts, options, forms, n))
                 p = q
             else:
                 p += 1
     return n
-
-
-@compiled
-def look_up(data: Any, bounds: Any, n: Int, table: Any, counts: Any, options: Any, out: Any) -> Int:
-    """Resolve the waiting tokens of :func:`cut_words`, drop those that are kept, and return how many remain."""
-    tokens, content, keys, _ = out
-    cells, shift, size = table[0], table[1], table[6]
-    keeps = options[KEEP_STOP] == 1
-    plain = keeps and options[LOWER_CASE] == 0
-    kept = np.int64(0)
-    for i in range(n):
-        code = tokens[i, 2]
-        if code == FAST or code == AFTER_APOSTROPHE:
-            row = tokens[i, 3] & 0xFFFFFFFF
-            info = find_short(cells, shift, keys[i, 0], keys[i, 1])
-            if info >= 0 and not keeps:
-                info &= 0xFFFFFFFF  # stop words are words like any
-            if 0 <= info < size:  # known, and no flags
-                counts[row, WORDS] += 1
-                counts[row, DRAWN] += 1
-                code = info
-            elif info >= 0 and (info >> 32) & STOP and plain:
-                counts[row, WORDS] += 1
-                counts[row, STOP_KEPT] += 1
-                continue
-            else:
-                start = tokens[i, 0]
-                quote = code == AFTER_APOSTROPHE and _after_apostrophe(data, start, bounds[row])
-                code = _resolve(info, size, quote, counts, row, options)
-                if code == DRAWN_OOV:
-                    content[i, 0], content[i, 1] = _hash_key(keys, i, tokens[i, 1] - start, options)
-        if code > -10:
-            tokens[kept, 0], tokens[kept, 1], tokens[kept, 2] = tokens[i, 0], tokens[i, 1], code
-            tokens[kept, 3] = tokens[i, 3]
-            if code < 0:
-                content[kept, 0], content[kept, 1] = content[i, 0], content[i, 1]
-            kept += 1
-    return kept
-
-
-@compiled
-def _hash_key(keys: Any, i: Int, size: Int, options: Any) -> tuple[Int, Int]:
-    """Hash the unknown word whose look-up form is key i."""
-    return hash_bytes(keys[i].view(np.uint8), 0, size, options[HASH0], options[HASH1])
 
 
 @compiled
@@ -413,9 +262,9 @@ def cut_whitespace(
             work = (tokens, content, counts, options, forms, n)
             if forms.shape[1] < 4 * (q - p) + 16:
                 forms = np.zeros((2, 4 * (q - p) + 16), np.uint8)
-            info = _look_up(forms[0], lower_into(data, p, q, forms[0], stage, chars[2]), table)
-            if _is_known(info, size, options) or (spells and not digits):
-                n = _word(
+            info = look_up_form(forms[0], lower_into(data, p, q, forms[0], stage, chars[2]), table)
+            if is_known(info, size, options) or (spells and not digits):
+                n = settle_word(
                     data, p, q, row, start, False, table, chars, (tokens, content, counts, options, forms, n)
                 )
             elif digits:

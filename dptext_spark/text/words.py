@@ -176,7 +176,7 @@ class WordTable:
         for word in CLITICS:
             flags[numbers[word]] |= CLITIC
         sizes = np.diff(offsets)
-        bits = max(4, int(2 * (sizes <= SHORT).sum()).bit_length())
+        bits = max(4, int(1.25 * (sizes <= SHORT).sum()).bit_length())
         long_bits = max(2, int(2 * (sizes > SHORT).sum()).bit_length())
         cells = np.zeros((1 << bits, 4), np.uint64)
         slots = np.full(1 << long_bits, -1, np.int32)
