@@ -12,12 +12,14 @@ def released(facts: Mapping[str, Any]) -> Iterator[str]:
     policy, level = facts["policy"], facts["consistency"]
     yield "The number of rows, which texts are NULL or empty, and the number of words of each text."
     if policy["gaps"] == "keep":
-        yield "Every space, line break, punctuation mark and symbol (emoji included), where it stands."
+        yield (
+            "Every space, line break, punctuation mark and symbol (emoji and invisible characters included), "
+            "where it stands."
+        )
     else:
         yield (
-            "Every punctuation mark and symbol (emoji included), where it stands. Spacing is not released: "
-            "runs of "
-            "spaces are one space."
+            "Every punctuation mark and symbol (emoji and invisible characters included), and whether a space "
+            "or line break stands before it or before a word; not how many or which."
         )
     if policy["case"] == "carry":
         yield (

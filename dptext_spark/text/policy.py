@@ -38,8 +38,8 @@ class Policy:
         numbers: `random` digits of the same shape; `mask` with `[NUM]`; `keep` in clear.
         case: `carry` lower, Capitalised and UPPER over to the output (mixed case becomes lower, and U+2019 in a drawn
             word an ASCII apostrophe); `lower` releases all words in lower case.
-        gaps: `keep` spaces, punctuation and symbols byte for byte; `normalise` runs of spaces to one, none at the ends,
-            and leaves joiners and direction marks out.
+        gaps: `keep` what stands between words byte for byte; `normalise` runs of spaces and line breaks to one space,
+            none at the ends, and keep the rest.
         tokenizer: `words`, or `whitespace` for sets that are tokenized already, as the papers use them.
     """
 

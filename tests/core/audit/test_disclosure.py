@@ -106,7 +106,7 @@ def test_every_choice_of_the_policy_has_a_statement_of_its_own() -> None:
         ({}, "What is released in clear", "lower case, Capitalised or UPPER case"),
         ({"case": "lower"}, "What is released in clear", "Nothing of upper and lower case"),
         ({}, "What is released in clear", "Every space, line break, punctuation mark and symbol"),
-        ({"gaps": "normalise"}, "What is released in clear", "Spacing is not released"),
+        ({"gaps": "normalise"}, "What is released in clear", "not how many or which"),
         ({"tokenizer": "whitespace"}, "What is released in clear", "A word is what stands between spaces"),
     ],
 )
