@@ -103,6 +103,37 @@ class TestParameters:
         with pytest.raises(SettingsError, match=r"mechanism\.k: 20 given.*6 words.*2 to 6"):
             CusText().compile(lexicon(gaussian(6)))
 
+    @pytest.mark.parametrize(
+        ("words", "k", "fits"),
+        [(8000, 4000, True), (8096, 4000, True), (8097, 4000, False), (4096, 4096, True), (4097, 4096, False),
+         (4097, 2049, False), (6143, 2048, True), (6144, 2049, True), (6145, 2049, True), (6146, 2049, False)],
+    )  # fmt: skip
+    def test_a_last_set_that_no_law_has_room_for_is_refused_before_the_walk(
+        self, words: int, k: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Walked(Exception):
+            pass
+
+        def walk(*args: object) -> None:
+            raise Walked
+
+        monkeypatch.setattr("dptext_spark.mechanisms.custext.output_sets", walk)
+        small = lexicon(gaussian(words, 1))
+        with pytest.raises(Walked if fits else SettingsError) as found:
+            CusText(k=k, mapping="conservative").compile(small)
+        if not fits:
+            said = str(found.value)
+            assert said.startswith(f"mechanism.k: {k} given; ") and "mechanism.remainder=own" in said
+            other = int(said.split("such as ")[1].split()[0])
+            assert 2 <= other < k and other + words % other <= 4096
+        for choice in (
+            CusText(k=k, mapping="conservative", remainder="own"),
+            CusText(k=k),
+            CusText(k=other if not fits else 2048, mapping="conservative"),
+        ):
+            with pytest.raises(Walked):
+                choice.compile(small)
+
     def test_it_is_frozen(self) -> None:
         with pytest.raises(dataclasses.FrozenInstanceError):
             CusText().epsilon = 2.0  # type: ignore[misc]
