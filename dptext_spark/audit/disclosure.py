@@ -12,6 +12,7 @@ from typing import Any
 
 from dptext_spark.audit.assumptions import across_runs, assumed
 from dptext_spark.audit.released import released
+from dptext_spark.figures import digits_up, exact, percent_up, rounded_up
 
 Facts = Mapping[str, Any]
 Sentences = Iterator[str]
@@ -117,7 +118,7 @@ def _protected(facts: Facts) -> Sentences:
     if guarantee["kind"] != "metric_dp" and epsilon < 700:
         yield (
             f"In numbers: of two words that the guarantee compares, no output is more than e^ε = "
-            f"{math.exp(epsilon):,.4g} times as likely under one as under the other."
+            f"{digits_up(math.exp(epsilon), 4)} times as likely under one as under the other."
         )
     yield from _composed(facts)
     if facts["policy"]["oov"] == "draw":
@@ -146,15 +147,15 @@ def _composed(facts: Facts) -> Sentences:
         return
     counted = "drawn words" if level == "token" else "distinct drawn words"
     yield (
-        f"Over a record ε adds up: {guarantee['epsilon']:g} for each of its {counted}, against records that "
+        f"Over a record ε adds up: {exact(guarantee['epsilon'])} for each of its {counted}, against records that "
         "have "
         "the same length and the same released parts, and differ only within the words' output sets."
     )
     if figures.get("mean") is not None:
         yield (
-            f"ε of a record in this run: mean {figures['mean']:,.1f}, median {figures['p50']:,.1f}, 95 % of "
-            "the records "
-            f"at most {figures['p95']:,.1f}, at most {figures['max']:,.1f}; {figures['basis']}."
+            f"ε of a record in this run: mean {rounded_up(figures['mean'])}, median {rounded_up(figures['p50'])}, "
+            f"95 % of the records at most {rounded_up(figures['p95'])}, all at most {rounded_up(figures['max'])}; "
+            f"{figures['basis']}."
         )
 
 
@@ -165,7 +166,7 @@ def _unprotected(facts: Facts) -> Sentences:
         yield "Words against words of another output set: nothing is promised for such a pair."
     if summary.get("alone_share"):
         yield (
-            f"{100 * summary['alone_share']:.1f} % of the lexicon's words are alone on their output set: no "
+            f"{percent_up(summary['alone_share'])} of the lexicon's words are alone on their output set: no "
             "other word is "
             "compared with them."
         )

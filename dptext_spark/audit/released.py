@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dptext_spark.figures import rounded_down, rounded_up
+
 
 def released(facts: Mapping[str, Any]) -> Iterator[str]:
     """Write what everybody who holds the output can read off it."""
@@ -73,10 +75,10 @@ def _ruled_out(facts: Mapping[str, Any]) -> Iterator[str]:
     behind, sizes = summary["inputs_per_output"], summary["set_size"]
     yield (
         f"What an output rules out at any ε: every word whose output set does not hold it. The sets hold "
-        f"{sizes['min']:,.0f} to {sizes['max']:,.0f} words; behind an output stand {behind['mean']:,.1f} "
+        f"{sizes['min']:,.0f} to {sizes['max']:,.0f} words; behind an output stand {rounded_down(behind['mean'])} "
         "words on average "
         f"({behind['min']:,.0f} to {behind['max']:,.0f}) of {summary['words']:,}, which tells "
-        f"{summary['ruled_out_bits']:.1f} of {math.log2(summary['words']):.1f} bits of the word."
+        f"{rounded_up(summary['ruled_out_bits'])} of {rounded_up(math.log2(summary['words']))} bits of the word."
     )
 
 

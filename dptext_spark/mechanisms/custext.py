@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dptext_spark.compiled import compiled
 from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.figures import exact, percent_up
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
@@ -114,12 +115,12 @@ class CusText(Mechanism):
     def _guarantee(self, summary: dict[str, Any]) -> Guarantee:
         alone = summary["alone_share"]
         sentence = (
-            f"One drawn word is ε-differentially private with ε = {self.epsilon:.16g} against every other word that has "
+            f"One drawn word is ε-differentially private with ε = {exact(self.epsilon)} against every other word that has "
             f"the same output set ({self.k} candidates, {self.mapping} mapping), and against no other word."
         )
         if alone > 0:
             sentence += (
-                f" {100 * alone:.3g} % of the lexicon's words are alone on their set: they have no such word."
+                f" {percent_up(alone)} of the lexicon's words are alone on their set: they have no such word."
             )
         return Guarantee("epsilon_dp_within_group", float(self.epsilon), sentence=sentence)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dptext_spark.figures import percent_down, percent_up, rounded_up
+
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
 LEAST = 1e6  # bytes: a run of fewer measures nothing but its own start
 PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round figure for rented machines
@@ -14,7 +16,7 @@ _STATUS = {
     "unchanged": "unchanged: this run id had committed before, and nothing was done",
 }
 _PARTS = (
-    ("protected", ("drawn",)),
+    ("drawn", ("drawn",)),
     ("kept: stop words", ("stop_kept",)),
     ("unknown words", ("oov",)),
     ("numbers", ("numbers",)),
@@ -74,13 +76,13 @@ def _words(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, parts in _PARTS:
         held = sum(counts.get(part) or 0.0 for part in parts)
         yield f"  {name}", f"{held:,.0f}{_share(held / words if words else None)}"
-    for name, figure in (
-        ("changed", "changed_share"),
-        ("as before, of drawn", "original_share"),
-        ("as before, of all", "original_share_all"),
+    for name, figure, percent in (
+        ("changed", "changed_share", percent_down),
+        ("as before, of drawn", "original_share", percent_up),
+        ("as before, of all", "original_share_all", percent_up),
     ):
         if counts.get(figure) is not None:
-            yield f"  {name}", f"{100 * counts[figure]:.1f} %"
+            yield f"  {name}", percent(counts[figure])
 
 
 def _share(share: float | None) -> str:
@@ -94,7 +96,7 @@ def _promise(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     epsilon = facts.get("record_epsilon") or {}
     if epsilon.get("mean") is not None:
         spread = ", ".join(
-            f"{said} {epsilon[name]:,.1f}"
+            f"{said} {rounded_up(epsilon[name])}"
             for name, said in (("mean", "mean"), ("p50", "median"), ("p95", "95 %"), ("max", "most"))
         )
         yield "ε a record", f"{spread}; {epsilon['basis']}"

@@ -240,7 +240,7 @@ def test_run_prints_the_summary(settings: Path, job: list[Any], capsys: pytest.C
     out, err = capsys.readouterr()
     assert out.startswith("run r1: succeeded") and "a step" in err
     assert job[0].columns == ("a", "b") and job[0].mechanism.epsilon == 2
-    assert "protected" not in out
+    assert "kept: stop words" not in out
 
 
 def test_run_as_json_is_one_document(

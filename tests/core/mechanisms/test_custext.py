@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import SettingsError
+from dptext_spark.figures import percent_up
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText, Law
@@ -275,8 +276,10 @@ class TestLaw:
         assert (guarantee.kind, guarantee.epsilon, guarantee.delta) == ("epsilon_dp_within_group", 2.5, 0.0)
         assert "ε = 2.5" in guarantee.sentence and "same output set" in guarantee.sentence
         assert "no other word" in guarantee.sentence
-        share = 100 * made.summary["alone_share"]
-        assert f"{share:.3g} % of the lexicon's words are alone" in guarantee.sentence
+        assert (
+            f"{percent_up(made.summary['alone_share'])} of the lexicon's words are alone"
+            in guarantee.sentence
+        )
         # Nothing is rounded in the user's favour: 1 would be less than what holds.
         assert "ε = 1.0000001 " in CusText(1.0000001, 4).compile(lexicon(gaussian(9))).guarantee.sentence
         assert "alone" not in CusText(1, 4, "conservative").compile(lexicon(gaussian(40))).guarantee.sentence
