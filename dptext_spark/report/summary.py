@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dptext_spark.figures import percent_down, percent_up, rounded_up
+from dptext_spark.report.console import WIDTH, hanging
 
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
 LEAST = 1e6  # bytes: a run of fewer measures nothing but its own start
 PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round figure for rented machines
 _STATUS = {
     "succeeded": "succeeded",
-    "mismatch": "COMMITTED, BUT ITS COUNTS DO NOT AGREE: do not share this version",
+    "mismatch": "COMMITTED, BUT ITS COUNTS OR ITS CONSISTENCY DO NOT AGREE: do not share this version",
+    "recovered": "recovered: it had committed before; only the account was made now, without its counts",
     "unchanged": "unchanged: this run id had committed before, and nothing was done",
 }
 _PARTS = (
@@ -23,7 +25,9 @@ _PARTS = (
 )
 
 
-def summary(facts: Mapping[str, Any], *, internal: bool = False, price: float = PRICE) -> str:
+def summary(
+    facts: Mapping[str, Any], *, internal: bool = False, price: float = PRICE, columns: int = WIDTH
+) -> str:
     """Write the summary.
 
     Args:
@@ -33,17 +37,18 @@ def summary(facts: Mapping[str, Any], *, internal: bool = False, price: float = 
             with what depends on the private text. What is missing is left out.
         internal: also show what depends on the private text; such a summary is not for sharing.
         price: of a core-hour.
+        columns: how long a line may be.
 
     Returns:
         Lines of text without a final newline.
     """
-    lines = [f"run {facts.get('run_id', '')}: {_STATUS.get(facts['status'], facts['status'])}"]
-    lines += [f"  {problem}" for problem in facts.get("problems") or ()]
+    status = f"run {facts.get('run_id', '')}: {_STATUS.get(facts['status'], facts['status'])}"
+    lines = [status, *(hanging("  ", problem, columns) for problem in facts.get("problems") or ())]
     if facts["status"] == "unchanged":
         return "\n".join(lines)
     rows = [*_work(facts, internal), *_promise(facts), *_places(facts), *_cost(facts, price)]
     width = max((len(name) for name, _ in rows), default=0)
-    lines += [f"  {name:<{width}}  {value}" for name, value in rows]
+    lines += [hanging(f"  {name:<{width}}  ", value, columns) for name, value in rows]
     if internal:
         lines.append("These figures depend on the private text: not for sharing.")
     return "\n".join(lines)
