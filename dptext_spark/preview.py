@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.figures import rounded_up
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.characters import look_up_form, tables
 from dptext_spark.privatizer import Privatizer
@@ -186,7 +187,7 @@ def shown(result: Preview) -> RenderableType:
         table.add_column(column, overflow="fold", max_width=28)
     table.add_column("can become, with probability", overflow="fold", ratio=1)
     for word in result.words:
-        listed = ", ".join(f"{name} {probability:.3f}" for name, probability in word.candidates)
+        listed = ", ".join(f"{name} {rounded_up(probability, 3)}" for name, probability in word.candidates)
         if word.outputs is not None and word.outputs > len(word.candidates):
             listed += f", {word.outputs - len(word.candidates)} more"
         fate = f"{word.fate}: {word.reason}" if word.reason else word.fate

@@ -114,4 +114,9 @@ def plan_text(planned: Mapping[str, Any], columns: int = WIDTH) -> str:
     for section in planned["disclosure"]["sections"]:
         parts.append(f"  {section['heading']}")
         parts += [hanging("    - ", sentence, columns) for sentence in section["sentences"]]
-    return "\n".join([*parts, "", "Nothing was read and nothing was written."])
+    parts += [
+        "",
+        "No data was read, and nothing was written but the model:",
+        planned["artifact"]["folder"],
+    ]
+    return "\n".join(parts)

@@ -34,7 +34,7 @@ def summary(
         facts: of the run's report: `status`, `run_id`, `rows`, `seconds`, `write_seconds`, `guarantee`,
             `record_epsilon`, `input`, `output`, `output_version`, `audit`, `other_columns`, `compiled_loops`,
             `key_kind`, `problems`, `consistency_audit`; `text_bytes` and `cores` for the cost; `restricted`
-            with what depends on the private text. What is missing is left out.
+            with what depends on the private text; `disclosure` for its warnings. What is missing is left out.
         internal: also show what depends on the private text; such a summary is not for sharing.
         price: of a core-hour.
         columns: how long a line may be.
@@ -44,6 +44,7 @@ def summary(
     """
     status = f"run {facts.get('run_id', '')}: {_STATUS.get(facts['status'], facts['status'])}"
     lines = [status, *(hanging("  ", problem, columns) for problem in facts.get("problems") or ())]
+    lines += [hanging("  WARNING: ", warning, columns) for warning in _warnings(facts)]
     if facts["status"] == "unchanged":
         return "\n".join(lines)
     rows = [*_work(facts, internal), *_promise(facts), *_places(facts), *_cost(facts, price)]
@@ -52,6 +53,12 @@ def summary(
     if internal:
         lines.append("These figures depend on the private text: not for sharing.")
     return "\n".join(lines)
+
+
+def _warnings(facts: Mapping[str, Any]) -> list[str]:
+    """Return the warnings of the disclosure statement: whoever reads no further must have seen them."""
+    sections = (facts.get("disclosure") or {}).get("sections", ())
+    return [text for section in sections if section["heading"] == "Warnings" for text in section["sentences"]]
 
 
 def _work(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, str]]:

@@ -182,11 +182,29 @@ def test_a_metric_guarantee_never_names_a_product() -> None:
     assert "output set" not in under("What is not protected", guarantee=metric, mechanism_summary=None)
 
 
+def test_an_approximate_guarantee_names_its_delta_and_no_factor() -> None:
+    made = Guarantee("approx_dp", 2.0, 0.001, sentence="A bound with δ.").as_dict()
+    protected = under("What is protected", guarantee=made)
+    assert "ε adds up: 2, and δ = 0.001, for each" in protected and "e^ε" not in protected
+    assert "output sets" not in protected
+
+
+def test_a_refuted_guarantee_is_warned_of() -> None:
+    assert "DOES NOT HOLD" in under("Warnings", guarantee={**facts()["guarantee"], "status": "refuted"})
+
+
+def test_the_case_of_an_unknown_word_is_told() -> None:
+    assert "itself but its case." in under("What is protected", **policy(oov="draw"))
+    assert "the word itself." in under("What is protected", **policy(oov="draw", case="lower"))
+
+
 def test_what_the_output_sets_rule_out_is_said_in_figures() -> None:
     clear = under("What is released in clear")
     assert "hold 20 to 22 words" in clear and "19.5 words on average (1 to 135) of 1,024" in clear
     assert "5.3 of 10.0 bits" in clear
     assert "2.6 % of the lexicon's words are alone" in under("What is not protected")
+    same = {**SUMMARY, "set_size": {**SUMMARY["set_size"], "max": 20.0}}
+    assert "The sets hold 20 words;" in under("What is released in clear", mechanism_summary=same)
     assert "rules out" not in said(mechanism_summary=None)
 
 
@@ -250,7 +268,9 @@ def test_runs_are_not_counted_together() -> None:
     assert "holds 3 releases of this tool" in under(heading, releases_in_history=3)
     assert "not known before the run" in under(heading, releases_in_history=None)
     assert "a new run id gives new draws" in under(heading)
-    assert "the same replacements again" in under(heading, consistency="record")
+    assert "every further run draws anew" in under(heading, consistency="record")
+    for kind in ("file", "given", "insecure"):
+        assert "the same replacements again" in under(heading, consistency="record", key_kind=kind)
     config = {**facts()["config"], "output": {"other_columns": "keep", "overwrite_raw": True}}
     assert "may have held raw text" in under(heading, config=config)
 

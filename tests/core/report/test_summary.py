@@ -127,6 +127,17 @@ def test_counts_that_disagree_are_loud() -> None:
     assert "CONSISTENCY DO NOT AGREE: do not share this version\n  5 rows were counted" in text
 
 
+def test_the_warnings_of_the_statement_stand_first() -> None:
+    sections = [
+        {"heading": "Warnings", "sentences": ["NUMBERS IN CLEAR."]},
+        {"heading": "x", "sentences": ["y"]},
+    ]
+    text = summary({**FACTS, "disclosure": {"sections": sections}})
+    assert (
+        text.startswith("run r1: succeeded\n  WARNING: NUMBERS IN CLEAR.\n  rows") and "y" not in text.split()
+    )
+
+
 def test_an_insecure_key_is_loud() -> None:
     assert "INSECURE" in summary({**FACTS, "key_kind": "insecure"})
 
