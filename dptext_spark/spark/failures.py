@@ -27,7 +27,7 @@ class TaskError(DPTextError):
 
 
 def reduced(error: BaseException, columns: list[str]) -> DPTextError:
-    """Turn an error of Spark into one that is safe to print.
+    """Turn an error of Spark into one that is safe to print. Whether the run committed is for the caller to say.
 
     Args:
         error: what Spark raised; its message is searched for a worker's code and goes no further.
@@ -41,14 +41,12 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
         where = f"partition {partition}, batch {batch} of its partition"
         if code == INVALID_UTF8:
             return DataError(
-                f"columns {', '.join(columns)}: {rows} rows with invalid UTF-8 in {where}; nothing was committed. "
+                f"columns {', '.join(columns)}: {rows} rows with invalid UTF-8 in {where}. "
                 "Repair or drop them, or re-encode the files."
             )
         if code == NULL_KEY:
-            return DataError(
-                f"row_key or record_key: {rows} rows with a NULL key in {where}; nothing was committed."
-            )
-        return RunError(f"a worker failed with {code} in {where} ({rows} rows); nothing was committed.")
+            return DataError(f"row_key or record_key: {rows} rows with a NULL key in {where}.")
+        return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
     condition = _called(error, "getCondition") or _called(error, "getErrorClass") or type(error).__name__
     state = _called(error, "getSqlState")
     return RunError(f"Spark failed with {condition}{f' (SQLSTATE {state})' if state else ''}.")
