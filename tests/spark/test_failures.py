@@ -39,7 +39,7 @@ def fragments(monkeypatch: pytest.MonkeyPatch) -> list[logging.LogRecord]:
 
 
 def raised_by(spark) -> Exception:
-    with silenced(), pytest.raises(Exception) as caught:  # noqa: PT011
+    with silenced(), pytest.raises(Exception) as caught:
         malformed(spark).collect()
     return caught.value
 
@@ -85,7 +85,7 @@ class TestReduced:
     @pytest.mark.parametrize("condition", [f"{MARKER} is bad", "", None, 7])
     def test_what_is_no_condition_is_not_repeated(self, condition: object) -> None:
         class Odd(Exception):
-            def getCondition(self) -> object:  # noqa: N802
+            def getCondition(self) -> object:
                 return condition
 
         assert str(reduced(Odd(MARKER), [])) == "Spark failed with Odd."
