@@ -211,7 +211,9 @@ class TestBuild:
 
     def test_a_spark_without_arrow_functions(self, monkeypatch: pytest.MonkeyPatch, spark) -> None:
         monkeypatch.delattr(functions, "arrow_udf", raising=False)
-        with pytest.raises(SettingsError, match="'arrow' needs Spark 4.1 or later; valid here: auto, pandas"):
+        with pytest.raises(
+            SettingsError, match=r"'arrow' needs Spark 4\.1 or later; valid here: auto, pandas"
+        ):
             build(job(), "arrow")
         assert build(job(), "auto").func.__name__ == "over_pandas"
 

@@ -104,7 +104,9 @@ class TestDisagreements:
         now = {**RECORD, "status": "failed", "started_at": None, "rows": 3, "second_release": True}
         assert runs.disagreements(RECORD, now) == []
 
-    @pytest.mark.parametrize("name", runs.BOUND)
+    @pytest.mark.parametrize(
+        "name", ["key_commitment", "config", "artifact", "input", "input_version", "identity", "output"]
+    )
     def test_each_bound_field_is_compared(self, name: str) -> None:
         assert runs.disagreements(RECORD, {**RECORD, name: "another"}) == [name]
 
