@@ -12,7 +12,7 @@ from typing import Any
 
 from dptext_spark.audit.assumptions import across_runs, assumed
 from dptext_spark.audit.released import released
-from dptext_spark.figures import digits_up, exact, percent_up, rounded_up
+from dptext_spark.figures import digits_up, exact, percent_up
 
 Facts = Mapping[str, Any]
 Sentences = Iterator[str]
@@ -53,7 +53,6 @@ def disclosure(facts: Facts) -> Statement:
             - `config`: the settings as a dictionary (`columns`, `output`, `row_key`, `record_key`);
             - `policy`: the fields of the policy; `consistency`: token, record or dataset;
             - `guarantee`: the fields of a Guarantee; `mechanism_summary`: the sampler's summary;
-            - `record_epsilon`: `mean`, `p50`, `p95`, `max` and `basis`, or None before the run;
             - `identity`: row_key, file_row or ordinal:N, or None before the run;
             - `other_columns`: names of what else the output holds, or None where that is not known;
             - `key_kind`: os, file, given or insecure;
@@ -136,7 +135,7 @@ def _protected(facts: Facts) -> Sentences:
 
 
 def _composed(facts: Facts) -> Sentences:
-    guarantee, level, figures = facts["guarantee"], facts["consistency"], facts.get("record_epsilon") or {}
+    guarantee, level = facts["guarantee"], facts["consistency"]
     if level == "dataset":
         yield "A record has no ε of its own at dataset level: all records share the draws."
         return
@@ -158,12 +157,7 @@ def _composed(facts: Facts) -> Sentences:
         f"Over a record ε adds up: {added} for each of its {counted}, against records that have the same "
         f"length and the same released parts{within}."
     )
-    if figures.get("mean") is not None:
-        yield (
-            f"ε of a record in this run: mean {rounded_up(figures['mean'])}, median {rounded_up(figures['p50'])}, "
-            f"95 % of the records at most {rounded_up(figures['p95'])}, all at most {rounded_up(figures['max'])}; "
-            f"{figures['basis']}."
-        )
+    yield "How many that were in this run depends on the text: the figures are in the restricted metrics."
 
 
 def _unprotected(facts: Facts) -> Sentences:

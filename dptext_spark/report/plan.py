@@ -24,7 +24,6 @@ def planned_facts(config: RunConfig, privatizer: Privatizer) -> dict[str, Any]:
         "consistency": config.consistency,
         "guarantee": privatizer.guarantee().as_dict(),
         "mechanism_summary": privatizer.sampler.summary,
-        "record_epsilon": None,
         "identity": "row_key" if config.row_key else None,
         "other_columns": [] if others == "drop" else None if others == "keep" else list(others),
         "key_kind": "file" if config.key.file else "os",

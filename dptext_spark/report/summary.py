@@ -47,7 +47,7 @@ def summary(
     lines += [hanging("  WARNING: ", warning, columns) for warning in _warnings(facts)]
     if facts["status"] == "unchanged":
         return "\n".join(lines)
-    rows = [*_work(facts, internal), *_promise(facts), *_places(facts), *_cost(facts, price)]
+    rows = [*_work(facts, internal), *_promise(facts, internal), *_places(facts), *_cost(facts, price)]
     width = max((len(name) for name, _ in rows), default=0)
     lines += [hanging(f"  {name:<{width}}  ", value, columns) for name, value in rows]
     if internal:
@@ -101,19 +101,20 @@ def _share(share: float | None) -> str:
     return "" if share is None else f"  ({100 * share:.1f} %)"
 
 
-def _promise(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _promise(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, str]]:
     guarantee = facts.get("guarantee")
     if guarantee:
         yield "guarantee", f"{guarantee['sentence']} [{guarantee['status']}]"
-    epsilon = facts.get("record_epsilon") or {}
-    if epsilon.get("mean") is not None:
+    epsilon = (facts.get("restricted") or {}).get("record_epsilon") if internal else None
+    epsilon = epsilon or facts.get("record_epsilon") or {}
+    if internal and epsilon.get("mean") is not None:
         spread = ", ".join(
             f"{said} {rounded_up(epsilon[name])}"
             for name, said in (("mean", "mean"), ("p50", "median"), ("p95", "95 %"), ("max", "most"))
         )
         yield "ε a record", f"{spread}; {epsilon['basis']}"
     elif epsilon:
-        yield "ε a record", str(epsilon["basis"])
+        yield "ε a record", epsilon["basis"] + ("" if internal else " (figures: --internal)")
     audited = facts.get("consistency_audit") or {}
     if audited.get("said"):
         yield "consistency", str(audited["said"])

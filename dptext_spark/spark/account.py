@@ -61,7 +61,7 @@ def account(
         "guarantee": guarantee.as_dict(),
         "consistency": config.consistency,
         "identity": setup.identity.kind,
-        "record_epsilon": restricted.get("record_epsilon"),
+        "record_epsilon": _formula(restricted.get("record_epsilon")),
         "other_columns": [name for name in setup.kept if name not in setup.columns],
         "mapping": setup.privatizer.sampler.summary,
         "input": record["input"],
@@ -112,6 +112,11 @@ def _put(setup: Setup, row: dict[str, Any], metrics: list[tuple[str | None, str,
     """Write both tables of the account."""
     runs.put_metrics(setup.spark, setup.place.metrics, setup.run_id, metrics)
     runs.put(setup.spark, setup.place.runs, row)
+
+
+def _formula(epsilon: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return how ε of a record composes, without the figures: how many words were drawn depends on the text."""
+    return None if epsilon is None else {"basis": epsilon["basis"]}
 
 
 def _metrics(

@@ -70,7 +70,8 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
         write_json({**facts, "examples": examples})
         return facts
     write("\n".join(_lines(examples)))
-    write(summary(facts, columns=width()))
+    # The tickets are invented: what depends on them may be shown.
+    write(summary(report.as_dict(internal=True), internal=True, columns=width()))
     write(
         f"\nThe tickets are in {source}, the sanitized ones in {place / MADE[2]}.\n"
         "Next: the same for a table of yours, `dptext run conf/minimal.yaml`; what a sentence becomes, "

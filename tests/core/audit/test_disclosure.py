@@ -48,7 +48,6 @@ def facts(**more: Any) -> dict[str, Any]:
         "consistency": "token",
         "guarantee": guarantee.as_dict(),
         "mechanism_summary": SUMMARY,
-        "record_epsilon": None,
         "identity": "row_key",
         "other_columns": ["ticket", "city"],
         "key_kind": "os",
@@ -145,10 +144,8 @@ def test_epsilon_of_a_record_follows_the_level() -> None:
 
 def test_no_figure_is_rounded_in_favour_of_the_release() -> None:
     guarantee = {**facts()["guarantee"], "epsilon": 1.0000004}
-    figures = {"mean": 12.51, "p50": 10.01, "p95": 40.04, "max": 1234.01, "basis": "x"}
-    protected = under("What is protected", guarantee=guarantee, record_epsilon=figures)
+    protected = under("What is protected", guarantee=guarantee)
     assert "ε adds up: 1.0000004 for each" in protected and "e^ε = 2.719 times" in protected
-    assert "mean 12.6, median 10.1, 95 % of the records at most 40.1, all at most 1,234.1" in protected
     summary = {**SUMMARY, "alone_share": 0.00004, "ruled_out_bits": 5.201}
     summary["inputs_per_output"] = {"min": 1.0, "p50": 17.0, "max": 135.0, "mean": 19.59}
     assert "0.004 % of the lexicon's words are alone" in under(
@@ -158,26 +155,19 @@ def test_no_figure_is_rounded_in_favour_of_the_release() -> None:
     assert "stand 19.5 words on average" in clear and "5.3 of 10.0 bits" in clear
 
 
-def test_epsilon_of_a_record_is_given_in_figures_where_it_is_known() -> None:
-    figures = {"mean": 12.5, "p50": 10.0, "p95": 40.0, "max": 1234.0, "basis": "ε times the drawn words"}
-    protected = under("What is protected", record_epsilon=figures)
-    assert (
-        "mean 12.5, median 10.0, 95 % of the records at most 40.0, all at most 1,234.0; ε times the drawn words."
-        in protected
-    )
-    none = dict.fromkeys(("mean", "p50", "p95", "max"))
-    assert "in this run" not in under("What is protected", record_epsilon={**none, "basis": "x"})
+def test_how_many_words_a_record_has_drawn_is_not_for_sharing() -> None:
+    protected = under("What is protected")
+    assert "the figures are in the restricted metrics" in protected
+    assert "restricted metrics" not in under("What is protected", consistency="dataset")
 
 
 def test_a_metric_guarantee_never_names_a_product() -> None:
     metric = Guarantee("metric_dp", 2.0, metric="euclidean", sentence="A bound by distance.").as_dict()
-    figures = {"mean": 12.5, "p50": 10.0, "p95": 40.0, "max": 99.0, "basis": "x"}
-    text = said(guarantee=metric, record_epsilon=figures)
+    text = said(guarantee=metric)
     assert (
         "sum of the distances" in text
         and "for each of its" not in text
         and "e^ε" not in text
-        and "12.5" not in text
     )
     assert "output set" not in under("What is not protected", guarantee=metric, mechanism_summary=None)
 

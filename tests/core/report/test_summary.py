@@ -23,7 +23,7 @@ FACTS: dict[str, Any] = {
     "cores": 2,
     "compiled_loops": 3,
     "guarantee": {"sentence": "A bound holds.", "status": "proved"},
-    "record_epsilon": {"mean": 5.0, "p50": 4.0, "p95": 9.0, "max": 31.0, "basis": "ε times the drawn words"},
+    "record_epsilon": {"basis": "ε times the drawn words"},
     "consistency_audit": {"said": "Consistency was audited."},
     "input": "/in",
     "output": "/out",
@@ -44,6 +44,13 @@ FACTS: dict[str, Any] = {
 }
 
 
+def test_epsilon_of_a_record_is_shown_in_figures_to_those_inside_only() -> None:
+    figures = {"mean": 5.0, "p50": 4.0, "p95": 9.0, "max": 31.0, "basis": "ε times the drawn words"}
+    facts = {**FACTS, "restricted": {**FACTS["restricted"], "record_epsilon": figures}}
+    shown = "mean 5.0, median 4.0, 95 % 9.0, most 31.0; ε times the drawn words"
+    assert shown in summary(facts, internal=True) and "31.0" not in summary(facts)
+
+
 def test_a_person_reads_what_happened_what_holds_and_where_it_lies() -> None:
     text = summary(FACTS)
     for expected in (
@@ -52,7 +59,7 @@ def test_a_person_reads_what_happened_what_holds_and_where_it_lies() -> None:
         "12.0, of which writing 10.0; 123,457 words/s",
         "3 loops; the cache holds them now",
         "A bound holds. [proved]",
-        "mean 5.0, median 4.0, 95 % 9.0, most 31.0; ε times the drawn words",
+        "ε times the drawn words (figures: --internal)",
         "Consistency was audited.",
         "/out (version 0)",
         "/share/runs (may be shared",
