@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.mechanisms.exponential import exponential, exponentials
+from dptext_spark.mechanisms.elementary import exponential, exponentials
 
 
 @settings(max_examples=400)
