@@ -171,6 +171,40 @@ def mul_high(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @_intrinsic
+def squared_gap(typingctx: Any, array: Any, left: Any, right: Any, count: Any) -> Any:
+    """`squared_gap(x: float32[:], i, j, n) -> float64`: the sum of (x[i+k] - x[j+k])² over k < n, n a multiple of 8.
+
+    Term k goes to partial sum k mod 8; the sums are added as a fixed tree. Written as vectors of 8, so that no processor
+    and no optimizer has a choice of order.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = _cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+        _, left, right, count = args
+        narrow, wide = ir.VectorType(ir.FloatType(), 8), ir.VectorType(ir.DoubleType(), 8)
+        total = _cgutils.alloca_once_value(builder, ir.Constant(wide, [0.0] * 8))
+
+        def eight(start: Any) -> Any:
+            pointer = builder.bitcast(builder.gep(data, [start]), narrow.as_pointer())
+            load = builder.load(pointer)
+            load.align = 4
+            return builder.fpext(load, wide)
+
+        step = ir.Constant(count.type, 8)
+        with _cgutils.for_range(builder, builder.sdiv(count, step)) as loop:
+            offset = builder.mul(loop.index, step)
+            gap = builder.fsub(eight(builder.add(left, offset)), eight(builder.add(right, offset)))
+            builder.store(builder.fadd(builder.load(total), builder.fmul(gap, gap)), total)
+        sums = builder.load(total)
+        parts = [builder.extract_element(sums, ir.Constant(ir.IntType(32), lane)) for lane in range(8)]
+        while len(parts) > 1:
+            parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    return types.float64(array, types.int64, types.int64, types.int64), codegen
+
+
+@_intrinsic
 def trailing_zeros(typingctx: Any, value: Any) -> Any:
     """`trailing_zeros(x: uint64) -> int64`: the number of zero bits below the lowest set bit; 64 for 0."""
 

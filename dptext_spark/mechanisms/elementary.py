@@ -79,7 +79,7 @@ def laplace_quantile(bits: Int) -> float:
 
 
 @compiled
-def normal_quantile(bits: Int) -> float:
+def normal_quantile(bits: Int) -> Any:
     """Return a draw of the standard normal law, from 64 random bits: the first is the sign.
 
     Wichura 1988, Algorithm AS 241 (PPND16), relative error about 1e-16, at p <= 1/2.
@@ -87,7 +87,7 @@ def normal_quantile(bits: Int) -> float:
     p = np.float64(bits & ~_SIGN) * _STEP + _HALF_STEP
     q = 0.5 - p
     if q <= 0.425:
-        r = 0.180625 - q * q
+        r: Any = 0.180625 - q * q
         top = (((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r
             + 45921.953931549871457) * r + 13731.693765509461125) * r + 1971.5909503065514427) * r
             + 133.14166789178437745) * r + 3.387132872796366608)  # fmt: skip
@@ -127,7 +127,7 @@ def log_factorial(n: Int) -> float:
 
 
 @compiled
-def _gamma_tails(shape: Int, x: float, log_factor: float) -> tuple[float, float, float]:
+def _gamma_tails(shape: Int, x: float, log_factor: float) -> tuple[Any, Any, Any]:
     """Return (P, Q, x times the density) of the gamma law at x > 0; `log_factor` is ln (shape - 1)!."""
     density = exponential(shape * logarithm(x) - x - log_factor)
     if x < shape + 1.0:  # the series of the lower tail
@@ -153,7 +153,7 @@ def _gamma_tails(shape: Int, x: float, log_factor: float) -> tuple[float, float,
 
 
 @compiled
-def gamma_quantile(bits: Int, shape: Int, log_factor: float) -> float:
+def gamma_quantile(bits: Int, shape: Int, log_factor: float) -> Any:
     """Return a draw of the gamma law with an integer shape and scale 1, from 64 random bits.
 
     Newton's method on the logarithm of the smaller tail, from the approximation of Wilson and Hilferty (1931).
@@ -163,7 +163,9 @@ def gamma_quantile(bits: Int, shape: Int, log_factor: float) -> float:
         shape: 1 or more.
         log_factor: ln (shape - 1)!.
     """
-    u = np.float64(bits & ~_SIGN) * _STEP + _HALF_STEP  # the tail that is at most 1/2; the first bit says which
+    u = (
+        np.float64(bits & ~_SIGN) * _STEP + _HALF_STEP
+    )  # the tail that is at most 1/2; the first bit says which
     upper = (bits & _SIGN) != 0
     ninth = 1.0 / (9.0 * shape)
     root = 1.0 - ninth + normal_quantile(bits) * math.sqrt(ninth)
