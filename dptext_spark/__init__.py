@@ -13,7 +13,14 @@ from dptext_spark.version import __version__
 
 if TYPE_CHECKING:
     from dptext_spark.draws import RunKey
-    from dptext_spark.errors import CountsDisagree, DataError, DPTextError, RunError, SettingsError
+    from dptext_spark.errors import (
+        CountsDisagree,
+        DataError,
+        DPTextError,
+        NotAccounted,
+        RunError,
+        SettingsError,
+    )
     from dptext_spark.guarantee import Guarantee
     from dptext_spark.lexicon.lexicon import Lexicon
     from dptext_spark.mechanisms import MECHANISMS, CusText
@@ -31,6 +38,7 @@ _HOMES = {
     "MECHANISMS": "dptext_spark.mechanisms",
     "Policy": "dptext_spark.text.policy",
     "Privatizer": "dptext_spark.privatizer",
+    "NotAccounted": "dptext_spark.errors",
     "RunError": "dptext_spark.errors",
     "RunKey": "dptext_spark.draws",
     "SettingsError": "dptext_spark.errors",
@@ -45,6 +53,7 @@ __all__ = [
     "DataError",
     "Guarantee",
     "Lexicon",
+    "NotAccounted",
     "Policy",
     "Privatizer",
     "RunError",

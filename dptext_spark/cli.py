@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dptext_spark.errors import DataError
-from dptext_spark.report.console import progress, show, write, write_json
+from dptext_spark.report.console import progress, show, width, write, write_json
 from dptext_spark.report.ending import EXIT_CODES, ended
 from dptext_spark.report.summary import PRICE, summary
 from dptext_spark.version import __version__
@@ -95,7 +95,7 @@ def run(
     if as_json:
         write_json(facts)
     else:
-        write(summary(facts, internal=internal, price=price))
+        write(summary(facts, internal=internal, price=price, columns=width()))
 
 
 def _plan(settings: RunConfig, as_json: bool) -> None:
@@ -108,7 +108,7 @@ def _plan(settings: RunConfig, as_json: bool) -> None:
     if as_json:
         write_json(planned)
     else:
-        write(plan_text(planned))
+        write(plan_text(planned, width()))
 
 
 @app.command()

@@ -29,7 +29,7 @@ class DataError(DPTextError):
 
 
 class RunError(DPTextError):
-    """The run failed, or was refused, before its commit."""
+    """The run failed, or was refused, before its commit; where even that is not known, the message says so."""
 
     exit_code = 4
 
@@ -38,6 +38,12 @@ class CountsDisagree(DPTextError):
     """The run committed, but its counts or its consistency audit do not agree with what was written."""
 
     exit_code = 5
+
+
+class NotAccounted(DPTextError):
+    """The run committed, but its account could not be made: whether its counts agree is not known."""
+
+    exit_code = 6
 
 
 def did_you_mean(given: object, valid: Iterable[str]) -> str:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal
+
+from dptext_spark.errors import DPTextError
+from dptext_spark.figures import exact
 
 Kind = Literal["epsilon_dp", "epsilon_dp_within_group", "metric_dp", "approx_dp"]
 Status = Literal["proved", "verified", "claimed", "refuted"]
@@ -12,7 +16,7 @@ Status = Literal["proved", "verified", "claimed", "refuted"]
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The guarantee of one draw.
+    """The guarantee of one draw, or of the draws of a record together.
 
     Attributes:
         kind: what is bounded: any two words (`epsilon_dp`), words that share an output set
@@ -20,7 +24,7 @@ class Guarantee:
         epsilon: the bound on |ln P(u|w) - ln P(u|w')| (for `metric_dp`: per unit of distance).
         delta: the additive probability of `approx_dp`; 0 otherwise.
         metric: the distance of `metric_dp`; None otherwise.
-        unit: what is protected.
+        unit: what is compared with what; `record` after :meth:`compose`.
         status: how well the bound is known to hold for the law that is really sampled.
         sentence: the bound in plain words.
     """
@@ -41,16 +45,48 @@ class Guarantee:
         """Return the fields as a JSON-able dictionary."""
         return asdict(self)
 
-    def compose(self, draws: int) -> float | None:
-        """Return the bound for `draws` independent draws of one record, by basic composition.
+    @property
+    def adds_up(self) -> bool:
+        """Whether several draws have a bound of their own: by distance they do not (MECHANISMS §12)."""
+        return self.kind != "metric_dp"
+
+    def compose(self, draws: float) -> Guarantee:
+        """Return what holds for the draws of one record together, by basic composition.
+
+        It does not know the level: draws that records share, as at dataset level, are no draws of a record.
 
         Args:
-            draws: number of draws (token level: drawn words; record level: distinct drawn words).
+            draws: number of independent draws (token level: drawn words; record level: distinct drawn words). The mean
+                over records gives their mean ε.
 
         Returns:
-            epsilon x draws, or None for `metric_dp`, where the sum depends on the distances between the two
-            records and no such product may be printed (MECHANISMS §12).
+            n·ε and n·δ (at most 1) with the unit `record`; the status is that of one draw.
+
+        Raises:
+            DPTextError: `metric_dp`, whose sum depends on the distances between the words of two records, so that n·ε
+                must not be printed; or `draws` is no number of draws.
         """
-        if self.kind == "metric_dp":
-            return None
-        return self.epsilon * draws if math.isfinite(self.epsilon) else math.inf
+        if not self.adds_up:
+            raise DPTextError(
+                "guarantee: metric_dp has no bound for several draws, only ε times the sum of the distances between "
+                "their words; valid: one draw, or another kind."
+            )
+        if not 0 <= draws < math.inf:
+            raise DPTextError(f"draws: {draws!r} given; valid: 0 or a greater finite number.")
+        epsilon, delta = _times(self.epsilon, draws), min(1.0, _times(self.delta, draws))
+        bound = f"ε = {exact(epsilon)}"
+        if self.kind == "approx_dp":
+            bound = f"{bound} up to a probability δ = {exact(delta)}"
+        within = ""
+        if self.kind == "epsilon_dp_within_group":
+            within = ", and differ only within the words' output sets"
+        sentence = (
+            f"{exact(draws)} draws of a record are together private with {bound}, against records that have the same "
+            f"length and the same released parts{within}."
+        )
+        return replace(self, epsilon=epsilon, delta=delta, unit="record", sentence=sentence)
+
+
+def _times(bound: float, draws: float) -> float:
+    """Multiply in decimals, as a person would: 3 times 0.1 is 0.3; no draws tell nothing, whatever the bound."""
+    return float(Decimal(repr(float(bound))) * Decimal(repr(float(draws)))) if draws else 0.0

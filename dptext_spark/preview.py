@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.figures import rounded_up
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.lexicon.characters import lower_into, tables
+from dptext_spark.lexicon.characters import look_up_form, tables
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.engine import Engine, padded
 from dptext_spark.text.policy import Policy
@@ -118,7 +119,7 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
         if code >= 0:
             words.append(_drawn(privatizer, written, piece.lstrip(" "), code, top))
         elif fate == "kept":
-            became = _lowered(raw, start, end) if policy.case == "lower" else written
+            became = _lowered(written) if policy.case == "lower" else written
             words.append(Word(written, fate, reason, became))
         else:
             words.append(Word(written, fate, reason, piece.lstrip(" ")))
@@ -170,11 +171,10 @@ def _listed(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[in
     return [(int(start), int(end), int(code)) for start, end, code in listed]
 
 
-def _lowered(raw: bytes, start: int, end: int) -> str:
-    chars = tables()
-    form = np.zeros(4 * (end - start) + 16, np.uint8)
-    size = lower_into(np.frombuffer(raw, np.uint8), start, end, form, chars.stage, chars.lower)
-    return form[:size].tobytes().decode("utf-8")
+def _lowered(written: str) -> str:
+    """Return a kept word in lower case; its apostrophes stay as they are, which the look-up form's do not."""
+    pairs = zip(written, look_up_form(written), strict=True)
+    return "".join(char if char == "\u2019" else low for char, low in pairs)
 
 
 def shown(result: Preview) -> RenderableType:
@@ -188,7 +188,7 @@ def shown(result: Preview) -> RenderableType:
         table.add_column(column, overflow="fold", max_width=28)
     table.add_column("can become, with probability", overflow="fold", ratio=1)
     for word in result.words:
-        listed = ", ".join(f"{name} {probability:.3f}" for name, probability in word.candidates)
+        listed = ", ".join(f"{name} {rounded_up(probability, 3)}" for name, probability in word.candidates)
         if word.outputs is not None and word.outputs > len(word.candidates):
             listed += f", {word.outputs - len(word.candidates)} more"
         fate = f"{word.fate}: {word.reason}" if word.reason else word.fate

@@ -21,6 +21,7 @@ LAYERS = {
     "compiled": 0,
     "draws": 0,
     "errors": 0,
+    "figures": 0,
     "guarantee": 0,
     "lexicon": 1,
     "mechanisms": 2,

@@ -14,7 +14,7 @@ def assumed(facts: Mapping[str, Any]) -> Iterator[str]:
         "only while the key is secret: its holder can test candidates word by word."
     )
     yield {
-        "os": "The key is 32 bytes of the operating system, stored nowhere, and gone when the run ends.",
+        "os": "The key is 32 bytes of the operating system, held in memory only, and gone when the run ends.",
         "file": "The key comes from a file and outlives the run: it is as secret as the text.",
         "given": "The key was given by the calling program: it is as secret as the text.",
         "insecure": "Nothing: the key is no secret.",
@@ -58,10 +58,12 @@ def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:
     )
     if facts["consistency"] == "token":
         yield "At token level a new run id gives new draws, whatever the key."
+    elif facts.get("key_kind") == "os":
+        yield "The key is gone when the run ends: every further run draws anew."
     else:
         yield (
-            "The same key, lexicon, mechanism and policy give the same replacements again, which tells "
-            "nothing new."
+            "The same key, lexicon, mechanism and policy give the same replacements again: of a record that did "
+            "not change that tells nothing new, of one that did, which of its words did."
         )
     output, releases = facts["config"]["output"], facts.get("releases_in_history")
     if releases is None:

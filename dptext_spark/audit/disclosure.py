@@ -12,6 +12,7 @@ from typing import Any
 
 from dptext_spark.audit.assumptions import across_runs, assumed
 from dptext_spark.audit.released import released
+from dptext_spark.figures import digits_up, exact, percent_up
 
 Facts = Mapping[str, Any]
 Sentences = Iterator[str]
@@ -52,7 +53,6 @@ def disclosure(facts: Facts) -> Statement:
             - `config`: the settings as a dictionary (`columns`, `output`, `row_key`, `record_key`);
             - `policy`: the fields of the policy; `consistency`: token, record or dataset;
             - `guarantee`: the fields of a Guarantee; `mechanism_summary`: the sampler's summary;
-            - `record_epsilon`: `mean`, `p50`, `p95`, `max` and `basis`, or None before the run;
             - `identity`: row_key, file_row or ordinal:N, or None before the run;
             - `other_columns`: names of what else the output holds, or None where that is not known;
             - `key_kind`: os, file, given or insecure;
@@ -79,6 +79,8 @@ def _warnings(facts: Facts) -> Sentences:
             "output is for "
             "tests only."
         )
+    if facts["guarantee"]["status"] == "refuted":
+        yield "THE GUARANTEE BELOW DOES NOT HOLD: it was checked against the law that is sampled, and refuted."
     if policy["oov"] == "keep":
         yield (
             "UNKNOWN WORDS ARE RELEASED IN CLEAR (policy.oov: keep). Names, account words and misspellings "
@@ -114,16 +116,16 @@ def _protected(facts: Facts) -> Sentences:
         yield "A compound that the lexicon lacks counts as the words that it is made of."
     yield f"{guarantee['sentence']} [{guarantee['status']}; unit: {guarantee['unit']}]"
     epsilon = float(guarantee["epsilon"])
-    if guarantee["kind"] != "metric_dp" and epsilon < 700:
+    if guarantee["kind"] not in ("metric_dp", "approx_dp") and epsilon < 700:
         yield (
             f"In numbers: of two words that the guarantee compares, no output is more than e^ε = "
-            f"{math.exp(epsilon):,.4g} times as likely under one as under the other."
+            f"{digits_up(math.exp(epsilon), 4)} times as likely under one as under the other."
         )
     yield from _composed(facts)
     if facts["policy"]["oov"] == "draw":
         yield (
             "Unknown words become a uniform word of the lexicon: the replacement tells nothing of the word "
-            "itself."
+            f"itself{' but its case' if facts['policy']['case'] == 'carry' else ''}."
         )
     if facts["policy"]["numbers"] == "random":
         yield (
@@ -133,7 +135,7 @@ def _protected(facts: Facts) -> Sentences:
 
 
 def _composed(facts: Facts) -> Sentences:
-    guarantee, level, figures = facts["guarantee"], facts["consistency"], facts.get("record_epsilon") or {}
+    guarantee, level = facts["guarantee"], facts["consistency"]
     if level == "dataset":
         yield "A record has no ε of its own at dataset level: all records share the draws."
         return
@@ -144,18 +146,18 @@ def _composed(facts: Facts) -> Sentences:
             "no single number stands for a record."
         )
         return
+    added = f"{exact(guarantee['epsilon'])}"
+    if guarantee["kind"] == "approx_dp":
+        added += f", and δ = {exact(guarantee['delta'])},"
     counted = "drawn words" if level == "token" else "distinct drawn words"
+    within = ""
+    if guarantee["kind"] == "epsilon_dp_within_group":
+        within = ", and differ only within the words' output sets"
     yield (
-        f"Over a record ε adds up: {guarantee['epsilon']:g} for each of its {counted}, against records that "
-        "have "
-        "the same length and the same released parts, and differ only within the words' output sets."
+        f"Over a record ε adds up: {added} for each of its {counted}, against records that have the same "
+        f"length and the same released parts{within}."
     )
-    if figures.get("mean") is not None:
-        yield (
-            f"ε of a record in this run: mean {figures['mean']:,.1f}, median {figures['p50']:,.1f}, 95 % of "
-            "the records "
-            f"at most {figures['p95']:,.1f}, at most {figures['max']:,.1f}; {figures['basis']}."
-        )
+    yield "How many that were in this run depends on the text: the figures are in the restricted metrics."
 
 
 def _unprotected(facts: Facts) -> Sentences:
@@ -165,9 +167,8 @@ def _unprotected(facts: Facts) -> Sentences:
         yield "Words against words of another output set: nothing is promised for such a pair."
     if summary.get("alone_share"):
         yield (
-            f"{100 * summary['alone_share']:.1f} % of the lexicon's words are alone on their output set: no "
-            "other word is "
-            "compared with them."
+            f"{percent_up(summary['alone_share'])} of the lexicon's words are alone on their output set: no "
+            "other word is compared with them. In a text they may be more frequent."
         )
     if policy["stop_words"] == "keep":
         yield (

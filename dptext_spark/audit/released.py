@@ -6,18 +6,22 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dptext_spark.figures import rounded_down, rounded_up
+
 
 def released(facts: Mapping[str, Any]) -> Iterator[str]:
     """Write what everybody who holds the output can read off it."""
     policy, level = facts["policy"], facts["consistency"]
     yield "The number of rows, which texts are NULL or empty, and the number of words of each text."
     if policy["gaps"] == "keep":
-        yield "Every space, line break, punctuation mark and symbol (emoji included), where it stands."
+        yield (
+            "Every space, line break, punctuation mark and symbol (emoji and invisible characters included), "
+            "where it stands."
+        )
     else:
         yield (
-            "Every punctuation mark and symbol (emoji included), where it stands. Spacing is not released: "
-            "runs of "
-            "spaces are one space."
+            "Every punctuation mark and symbol (emoji and invisible characters included), and whether a space "
+            "or line break stands before it or before a word; not how many or which."
         )
     if policy["case"] == "carry":
         yield (
@@ -28,9 +32,9 @@ def released(facts: Mapping[str, Any]) -> Iterator[str]:
         yield "Nothing of upper and lower case: all words are released in lower case."
     yield from _clear_words(policy)
     if level == "record":
-        yield "Which words of a record are equal: equal words have equal replacements, within the record."
+        yield "Which words of a record are equal, numbers included: equal words have equal replacements there."
     elif level == "dataset":
-        yield "Which words of the whole dataset are equal, and so how often each word occurs."
+        yield "Which words of the whole dataset are equal, numbers included, and so how often each occurs."
     else:
         yield "No equality pattern: equal words are drawn independently of each other."
     yield from _ruled_out(facts)
@@ -69,12 +73,14 @@ def _ruled_out(facts: Mapping[str, Any]) -> Iterator[str]:
     if "inputs_per_output" not in summary:
         return
     behind, sizes = summary["inputs_per_output"], summary["set_size"]
+    least, most = f"{sizes['min']:,.0f}", f"{sizes['max']:,.0f}"
+    held = least if least == most else f"{least} to {most}"
     yield (
         f"What an output rules out at any ε: every word whose output set does not hold it. The sets hold "
-        f"{sizes['min']:,.0f} to {sizes['max']:,.0f} words; behind an output stand {behind['mean']:,.1f} "
+        f"{held} words; behind an output stand {rounded_down(behind['mean'])} "
         "words on average "
         f"({behind['min']:,.0f} to {behind['max']:,.0f}) of {summary['words']:,}, which tells "
-        f"{summary['ruled_out_bits']:.1f} of {math.log2(summary['words']):.1f} bits of the word."
+        f"{rounded_up(summary['ruled_out_bits'])} of {rounded_up(math.log2(summary['words']))} bits of the word on average."
     )
 
 

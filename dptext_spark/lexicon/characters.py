@@ -190,6 +190,17 @@ def lower_into(data: Any, i: Int, end: Int, out: Any, stage: Any, lower: Any) ->
     return n
 
 
+def look_up_form(text: str) -> str:
+    """Return what is looked up for a word: lower case by the packaged table, U+2019 as an apostrophe.
+
+    Python's own lower case differs (a sigma at the end of a word, the dotted capital I), and with it what is found.
+    """
+    table, raw = tables(), text.encode()
+    form = np.empty(4 * len(raw) + 4, np.uint8)
+    size = lower_into(np.frombuffer(bytearray(raw), np.uint8), 0, len(raw), form, table.stage, table.lower)
+    return form[:size].tobytes().decode()
+
+
 @compiled
 def case_into(word: Any, size: Int, pattern: Int, out: Any, at: Int, stage: Any, upper: Any) -> Int:
     """Write word[:size] (lower case) to `out` at `at` in a case pattern; return the number of bytes."""

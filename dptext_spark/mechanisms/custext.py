@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dptext_spark.compiled import compiled
 from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.figures import exact, percent_up
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
@@ -43,8 +44,8 @@ class CusText(Mechanism):
         mapping: how output sets are shared: `aggressive` (each word its own K nearest), `balanced` (default) or
             `conservative` (disjoint sets).
         metric: what near means: `cosine` or `euclidean`.
-        remainder: what becomes of fewer than K words left by the conservative mapping: `join` the last full set, or
-            `own`.
+        remainder: what becomes of fewer than K words left by the conservative mapping: `join` the last full set (up
+            to 4,096 words together), or `own`.
     """
 
     name: ClassVar[str] = "custext"
@@ -75,13 +76,14 @@ class CusText(Mechanism):
             lexicon: V words; its own metric is not used, the mechanism names one.
 
         Raises:
-            SettingsError: K is larger than the lexicon.
+            SettingsError: K is larger than the lexicon, or its last set would hold more words than a law can.
         """
         if self.k > len(lexicon):
             raise SettingsError(
                 f"mechanism.k: {self.k} given, but the lexicon holds {len(lexicon)} words; "
                 f"valid: an integer from 2 to {min(len(lexicon), MAX_SLOTS)}."
             )
+        self._check_last_set(len(lexicon))
         sets, of_word = output_sets(lexicon.vectors, self.k, self.mapping, self.metric, self.remainder)
         vectors = np.ascontiguousarray(lexicon.vectors)
         score = _scores(vectors, sets, of_word, self.metric == "cosine")
@@ -97,15 +99,28 @@ class CusText(Mechanism):
         summary = mapping_summary(sets, of_word)
         return TableSampler.of(outputs, probability, self._guarantee(summary), summary)
 
+    def _check_last_set(self, words: int) -> None:
+        """Refuse a joined remainder that no law has room for, before the walk and not after it."""
+        left = words % self.k
+        if self.mapping != "conservative" or self.remainder != "join" or self.k + left <= MAX_SLOTS:
+            return
+        # Half of the slots and fewer always fit: the remainder is smaller than K.
+        largest = next(k for k in range(self.k - 1, 1, -1) if k + words % k <= MAX_SLOTS)
+        raise SettingsError(
+            f"mechanism.k: {self.k} given; of {words:,} words the conservative mapping leaves {left:,}, which join the "
+            f"last set and make it {self.k + left:,} words, more than {MAX_SLOTS:,}; valid: mechanism.remainder=own, or "
+            f"another k, such as {largest} or any up to {MAX_SLOTS // 2}."
+        )
+
     def _guarantee(self, summary: dict[str, Any]) -> Guarantee:
         alone = summary["alone_share"]
         sentence = (
-            f"One drawn word is ε-differentially private with ε = {self.epsilon:.16g} against every other word that has "
+            f"One drawn word is ε-differentially private with ε = {exact(self.epsilon)} against every other word that has "
             f"the same output set ({self.k} candidates, {self.mapping} mapping), and against no other word."
         )
         if alone > 0:
             sentence += (
-                f" {100 * alone:.3g} % of the lexicon's words are alone on their set: they have no such word."
+                f" {percent_up(alone)} of the lexicon's words are alone on their set: they have no such word."
             )
         return Guarantee("epsilon_dp_within_group", float(self.epsilon), sentence=sentence)
 

@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+
+WIDTH = 100  # columns, where stdout is no terminal
+LEAST_WIDTH = 40
+
+
+def width() -> int:
+    """Return how wide the lines of stdout may be."""
+    from rich.console import Console
+
+    return max(LEAST_WIDTH, Console().width) if sys.stdout.isatty() else WIDTH
+
+
+def hanging(head: str, text: str, columns: int) -> str:
+    """Return text behind a head, wrapped between words, with the lines that follow indented as far as the head goes."""
+    return textwrap.fill(
+        text, columns, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def write(text: str) -> None:

@@ -7,22 +7,24 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from dptext_spark.errors import CountsDisagree, DataError, DPTextError, RunError, SettingsError
+from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError, SettingsError
 
 FAILED = RunError.exit_code
 INTERRUPTED = 130
 EXIT_CODES = {
     0: "done",
-    SettingsError.exit_code: "bad settings: nothing was read",
-    DataError.exit_code: "bad data",
-    RunError.exit_code: "the run failed or was refused",
-    CountsDisagree.exit_code: "the run committed, but its counts or its consistency audit do not agree",
+    SettingsError.exit_code: "bad settings: nothing was written",
+    DataError.exit_code: "bad data: nothing was committed",
+    RunError.exit_code: "the run failed or was refused before its commit",
+    CountsDisagree.exit_code: "the run committed, but its counts or its consistency audit do not agree: do not share",
+    NotAccounted.exit_code: "the run committed, but its account failed: run again with the same run.id",
 }
 _KINDS = {
     SettingsError.exit_code: "bad settings",
     DataError.exit_code: "bad data",
     RunError.exit_code: "failed",
-    CountsDisagree.exit_code: "counts disagree",
+    CountsDisagree.exit_code: "mismatch",
+    NotAccounted.exit_code: "not accounted",
 }
 
 

@@ -11,6 +11,7 @@ import yaml
 from dptext_spark.audit.disclosure import Statement, disclosure
 from dptext_spark.config import RunConfig
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.report.console import WIDTH, hanging
 
 
 def planned_facts(config: RunConfig, privatizer: Privatizer) -> dict[str, Any]:
@@ -23,7 +24,6 @@ def planned_facts(config: RunConfig, privatizer: Privatizer) -> dict[str, Any]:
         "consistency": config.consistency,
         "guarantee": privatizer.guarantee().as_dict(),
         "mechanism_summary": privatizer.sampler.summary,
-        "record_epsilon": None,
         "identity": "row_key" if config.row_key else None,
         "other_columns": [] if others == "drop" else None if others == "keep" else list(others),
         "key_kind": "file" if config.key.file else "os",
@@ -96,15 +96,26 @@ def _writes(config: RunConfig) -> list[dict[str, str]]:
     ]
 
 
-def plan_text(planned: Mapping[str, Any]) -> str:
-    """Write a plan for a person."""
+def plan_text(planned: Mapping[str, Any], columns: int = WIDTH) -> str:
+    """Write a plan for a person, in lines of so many columns."""
     settings = yaml.safe_dump(planned["settings"], sort_keys=False, allow_unicode=True, width=100)
     parts = ["SETTINGS IN EFFECT", settings.rstrip(), "", "WHAT WOULD HAPPEN"]
-    parts += [f"  {number}. {step}" for number, step in enumerate(planned["steps"], start=1)]
+    parts += [
+        hanging(f"  {number}. ", step, columns) for number, step in enumerate(planned["steps"], start=1)
+    ]
     parts += ["", "WHAT WOULD BE WRITTEN"]
-    parts += [f"  {w['where']}: {w['what']} (to be shared: {w['share']})" for w in planned["writes"]]
+    for place in planned["writes"]:
+        parts.append(f"  {place['where']}")
+        parts.append(hanging("    ", f"{place['what']} (to be shared: {place['share']})", columns))
     guarantee = planned["guarantee"]
-    parts += ["", "GUARANTEE", f"  {guarantee['sentence']} [{guarantee['status']}]", "", "DISCLOSURE"]
+    promise = hanging("  ", f"{guarantee['sentence']} [{guarantee['status']}]", columns)
+    parts += ["", "GUARANTEE", promise, "", "DISCLOSURE"]
     for section in planned["disclosure"]["sections"]:
-        parts += [f"  {section['heading']}", *(f"    - {sentence}" for sentence in section["sentences"])]
-    return "\n".join([*parts, "", "Nothing was read and nothing was written."])
+        parts.append(f"  {section['heading']}")
+        parts += [hanging("    - ", sentence, columns) for sentence in section["sentences"]]
+    parts += [
+        "",
+        "No data was read, and nothing was written but the model:",
+        planned["artifact"]["folder"],
+    ]
+    return "\n".join(parts)

@@ -5,46 +5,60 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dptext_spark.figures import percent_down, percent_up, rounded_up
+from dptext_spark.report.console import WIDTH, hanging
+
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
 LEAST = 1e6  # bytes: a run of fewer measures nothing but its own start
 PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round figure for rented machines
 _STATUS = {
     "succeeded": "succeeded",
-    "mismatch": "COMMITTED, BUT ITS COUNTS DO NOT AGREE: do not share this version",
+    "mismatch": "COMMITTED, BUT ITS COUNTS OR ITS CONSISTENCY DO NOT AGREE: do not share this version",
+    "recovered": "recovered: it had committed before; only the account was made now, without its counts",
     "unchanged": "unchanged: this run id had committed before, and nothing was done",
 }
 _PARTS = (
-    ("protected", ("drawn",)),
+    ("drawn", ("drawn",)),
     ("kept: stop words", ("stop_kept",)),
     ("unknown words", ("oov",)),
     ("numbers", ("numbers",)),
 )
 
 
-def summary(facts: Mapping[str, Any], *, internal: bool = False, price: float = PRICE) -> str:
+def summary(
+    facts: Mapping[str, Any], *, internal: bool = False, price: float = PRICE, columns: int = WIDTH
+) -> str:
     """Write the summary.
 
     Args:
         facts: of the run's report: `status`, `run_id`, `rows`, `seconds`, `write_seconds`, `guarantee`,
             `record_epsilon`, `input`, `output`, `output_version`, `audit`, `other_columns`, `compiled_loops`,
             `key_kind`, `problems`, `consistency_audit`; `text_bytes` and `cores` for the cost; `restricted`
-            with what depends on the private text. What is missing is left out.
+            with what depends on the private text; `disclosure` for its warnings. What is missing is left out.
         internal: also show what depends on the private text; such a summary is not for sharing.
         price: of a core-hour.
+        columns: how long a line may be.
 
     Returns:
         Lines of text without a final newline.
     """
-    lines = [f"run {facts.get('run_id', '')}: {_STATUS.get(facts['status'], facts['status'])}"]
-    lines += [f"  {problem}" for problem in facts.get("problems") or ()]
+    status = f"run {facts.get('run_id', '')}: {_STATUS.get(facts['status'], facts['status'])}"
+    lines = [status, *(hanging("  ", problem, columns) for problem in facts.get("problems") or ())]
+    lines += [hanging("  WARNING: ", warning, columns) for warning in _warnings(facts)]
     if facts["status"] == "unchanged":
         return "\n".join(lines)
-    rows = [*_work(facts, internal), *_promise(facts), *_places(facts), *_cost(facts, price)]
+    rows = [*_work(facts, internal), *_promise(facts, internal), *_places(facts), *_cost(facts, price)]
     width = max((len(name) for name, _ in rows), default=0)
-    lines += [f"  {name:<{width}}  {value}" for name, value in rows]
+    lines += [hanging(f"  {name:<{width}}  ", value, columns) for name, value in rows]
     if internal:
         lines.append("These figures depend on the private text: not for sharing.")
     return "\n".join(lines)
+
+
+def _warnings(facts: Mapping[str, Any]) -> list[str]:
+    """Return the warnings of the disclosure statement: whoever reads no further must have seen them."""
+    sections = (facts.get("disclosure") or {}).get("sections", ())
+    return [text for section in sections if section["heading"] == "Warnings" for text in section["sentences"]]
 
 
 def _work(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, str]]:
@@ -74,32 +88,33 @@ def _words(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, parts in _PARTS:
         held = sum(counts.get(part) or 0.0 for part in parts)
         yield f"  {name}", f"{held:,.0f}{_share(held / words if words else None)}"
-    for name, figure in (
-        ("changed", "changed_share"),
-        ("as before, of drawn", "original_share"),
-        ("as before, of all", "original_share_all"),
+    for name, figure, percent in (
+        ("changed", "changed_share", percent_down),
+        ("as before, of drawn", "original_share", percent_up),
+        ("as before, of all", "original_share_all", percent_up),
     ):
         if counts.get(figure) is not None:
-            yield f"  {name}", f"{100 * counts[figure]:.1f} %"
+            yield f"  {name}", percent(counts[figure])
 
 
 def _share(share: float | None) -> str:
     return "" if share is None else f"  ({100 * share:.1f} %)"
 
 
-def _promise(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _promise(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, str]]:
     guarantee = facts.get("guarantee")
     if guarantee:
         yield "guarantee", f"{guarantee['sentence']} [{guarantee['status']}]"
-    epsilon = facts.get("record_epsilon") or {}
-    if epsilon.get("mean") is not None:
+    epsilon = (facts.get("restricted") or {}).get("record_epsilon") if internal else None
+    epsilon = epsilon or facts.get("record_epsilon") or {}
+    if internal and epsilon.get("mean") is not None:
         spread = ", ".join(
-            f"{said} {epsilon[name]:,.1f}"
+            f"{said} {rounded_up(epsilon[name])}"
             for name, said in (("mean", "mean"), ("p50", "median"), ("p95", "95 %"), ("max", "most"))
         )
         yield "ε a record", f"{spread}; {epsilon['basis']}"
     elif epsilon:
-        yield "ε a record", str(epsilon["basis"])
+        yield "ε a record", epsilon["basis"] + ("" if internal else " (figures: --internal)")
     audited = facts.get("consistency_audit") or {}
     if audited.get("said"):
         yield "consistency", str(audited["said"])

@@ -32,7 +32,9 @@ def account(
     commits = history(spark, setup.place.target)
     commit = our_commits(commits).get(setup.run_id)
     if commit is None:
-        raise RunError(f"the commit of run {setup.run_id} is not in the target's history.")
+        raise RunError(
+            f"no commit of run {setup.run_id} is in the target's history: nothing of it is in the table."
+        )
     written = int((commit["operationMetrics"] or {}).get("numOutputRows", -1))
     guarantee = setup.privatizer.guarantee()
     problems = []
@@ -59,7 +61,7 @@ def account(
         "guarantee": guarantee.as_dict(),
         "consistency": config.consistency,
         "identity": setup.identity.kind,
-        "record_epsilon": restricted.get("record_epsilon"),
+        "record_epsilon": _formula(restricted.get("record_epsilon")),
         "other_columns": [name for name in setup.kept if name not in setup.columns],
         "mapping": setup.privatizer.sampler.summary,
         "input": record["input"],
@@ -70,7 +72,7 @@ def account(
         "audit": {"runs": setup.place.runs, "metrics": setup.place.metrics},
         "releases_in_history": len(our_commits(commits)),
         "consistency_audit": audited.as_dict(),
-        "key_kind": setup.key_kind,
+        "key_kind": record["key_kind"],
         "second_release": record["second_release"],
         "versions": versions(),
     }
@@ -85,26 +87,36 @@ def account(
     facts["disclosure"] = statement.as_dict()
     facts["restricted"] = restricted
     say("writing the account")
-    runs.put_metrics(spark, setup.place.metrics, setup.run_id, metrics)
-    runs.put(
-        spark,
-        setup.place.runs,
-        {
-            **record,
-            "status": status,
-            "disclosure": json.dumps(statement.as_dict(), ensure_ascii=False),
-            "output_version": int(commit["version"]),
-            "rows": facts["rows"],
-            "seconds": facts["seconds"],
-            "tokens_per_second": restricted.get("tokens_per_second"),
-        },
-    )
+    try:
+        _put(setup, {**record, **_outcome(facts)}, metrics)
+    except Exception:
+        if not problems:
+            raise
+        problems.append("its account could not be written")  # lesser news, which must not hide the other
     if problems:
         raise CountsDisagree(
             f"run {setup.run_id} committed version {commit['version']} of {setup.place.target}, but {'; '.join(problems)}. "
             "Nothing was rolled back; do not share this version."
         )
     return facts
+
+
+def _outcome(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return what the row of `runs` gains at the end."""
+    same = ("status", "output_version", "rows", "seconds", "tokens_per_second")
+    disclosed = json.dumps(facts["disclosure"], ensure_ascii=False)
+    return {**{name: facts[name] for name in same}, "disclosure": disclosed}
+
+
+def _put(setup: Setup, row: dict[str, Any], metrics: list[tuple[str | None, str, float | None]]) -> None:
+    """Write both tables of the account."""
+    runs.put_metrics(setup.spark, setup.place.metrics, setup.run_id, metrics)
+    runs.put(setup.spark, setup.place.runs, row)
+
+
+def _formula(epsilon: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return how ε of a record composes, without the figures: how many words were drawn depends on the text."""
+    return None if epsilon is None else {"basis": epsilon["basis"]}
 
 
 def _metrics(

@@ -210,7 +210,10 @@ def key_column(df: DataFrame, name: str, field: str) -> Column:
         return quoted(name).cast("string")
     if isinstance(kind, T.BinaryType):
         return quoted(name)
-    if isinstance(kind, T.DateType | T.TimestampType | T.TimestampNTZType | T.DecimalType):
+    if isinstance(kind, T.TimestampType):
+        # Its text depends on the session's time zone, and two instants share one when the clocks go back.
+        return functions.unix_micros(quoted(name))
+    if isinstance(kind, T.DateType | T.TimestampNTZType | T.DecimalType):
         return quoted(name).cast("string")
     raise SettingsError(
         f"{field}: column {name!r} is of type {kind.simpleString()}; valid: an integer, string, binary, decimal, date or "

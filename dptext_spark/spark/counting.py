@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import Column, Observation
 from pyspark.sql import functions as F
 
+from dptext_spark.figures import exact
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.spark.column import RESULT, quoted
 from dptext_spark.text.engine import COUNTERS
@@ -98,7 +99,7 @@ def record_epsilon(
     Returns:
         `mean`, `p50`, `p95`, `max` (None where there is no such sum) and `basis`, in words.
     """
-    if consistency == "dataset" or guarantee.kind == "metric_dp":
+    if consistency == "dataset" or not guarantee.adds_up:
         why = (
             "not defined for a record: at dataset level all records share the draws"
             if consistency == "dataset"
@@ -109,8 +110,10 @@ def record_epsilon(
     if consistency == "record":
         bound = columns > 1 or several_rows
         basis = f"ε times the distinct drawn words of the record{' (at most: columns and rows are summed)' if bound else ''}"
-    figures = {}
+    figures: dict[str, float | None] = {}
     for name in ("mean", "p50", "p95", "max"):
         units = counts.get(f"units_{name}")
-        figures[name] = None if units is None else guarantee.epsilon * float(units)
+        figures[name] = None if units is None else guarantee.compose(units).epsilon
+    if guarantee.delta and counts.get("units_max") is not None:
+        basis += f"; δ of a record at most {exact(guarantee.compose(counts['units_max']).delta)}"
     return {**figures, "basis": basis}

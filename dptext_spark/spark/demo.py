@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.config import RunConfig
 from dptext_spark.errors import SettingsError
-from dptext_spark.report.console import progress, write, write_json
+from dptext_spark.report.console import progress, width, write, write_json
 from dptext_spark.report.summary import summary
 from dptext_spark.sample import tickets
 from dptext_spark.spark.job import run
@@ -70,7 +70,8 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
         write_json({**facts, "examples": examples})
         return facts
     write("\n".join(_lines(examples)))
-    write(summary(facts))
+    # The tickets are invented: what depends on them may be shown.
+    write(summary(report.as_dict(internal=True), internal=True, columns=width()))
     write(
         f"\nThe tickets are in {source}, the sanitized ones in {place / MADE[2]}.\n"
         "Next: the same for a table of yours, `dptext run conf/minimal.yaml`; what a sentence becomes, "

@@ -6,10 +6,13 @@ its error condition and SQLSTATE are.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.logger import PySparkLogger
 
 from dptext_spark.errors import DataError, DPTextError, RunError
 
@@ -27,7 +30,7 @@ class TaskError(DPTextError):
 
 
 def reduced(error: BaseException, columns: list[str]) -> DPTextError:
-    """Turn an error of Spark into one that is safe to print.
+    """Turn an error of Spark into one that is safe to print. Whether the run committed is for the caller to say.
 
     Args:
         error: what Spark raised; its message is searched for a worker's code and goes no further.
@@ -41,33 +44,50 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
         where = f"partition {partition}, batch {batch} of its partition"
         if code == INVALID_UTF8:
             return DataError(
-                f"columns {', '.join(columns)}: {rows} rows with invalid UTF-8 in {where}; nothing was committed. "
+                f"columns {', '.join(columns)}: {rows} rows with invalid UTF-8 in {where}. "
                 "Repair or drop them, or re-encode the files."
             )
         if code == NULL_KEY:
-            return DataError(
-                f"row_key or record_key: {rows} rows with a NULL key in {where}; nothing was committed."
-            )
-        return RunError(f"a worker failed with {code} in {where} ({rows} rows); nothing was committed.")
-    condition = _called(error, "getCondition") or _called(error, "getErrorClass") or type(error).__name__
-    state = _called(error, "getSqlState")
+            return DataError(f"row_key or record_key: {rows} rows with a NULL key in {where}.")
+        return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
+    condition, state = type(error).__name__, None
+    for cause in _causes(error):
+        named = _called(cause, "getCondition")
+        if named:
+            condition, state = named, _called(cause, "getSqlState")
     return RunError(f"Spark failed with {condition}{f' (SQLSTATE {state})' if state else ''}.")
 
 
-def _called(error: BaseException, method: str) -> str | None:
+def _causes(error: BaseException) -> Iterator[Any]:
+    """Yield an error of PySpark, or, where PySpark has none for it (a task of a write), those of the JVM, the cause last."""
+    yield error
+    java = getattr(error, "java_exception", None)
+    for _ in range(20):
+        if java is None:
+            return
+        yield java
+        java = java.getCause()
+
+
+def _called(error: Any, method: str) -> str | None:
     value = getattr(error, method, None)
-    found = value() if callable(value) else None
+    try:
+        found = value() if callable(value) else None
+    except Py4JError:  # that class of the JVM has no such method
+        return None
     return found if isinstance(found, str) and re.fullmatch(r"[A-Za-z0-9_.]+", found) else None
 
 
 @contextmanager
 def silenced() -> Iterator[None]:
     """Keep PySpark's own query-context loggers, which write query fragments to stderr, quiet meanwhile."""
-    before = {name: logging.getLogger(name).disabled for name in _LOGGERS}
-    for name in _LOGGERS:
-        logging.getLogger(name).disabled = True
+    # By PySpark's own way: a plain logger of that name, made here first, would fail PySpark's later calls.
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        for name, value in before.items():
-            logging.getLogger(name).disabled = value
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled

@@ -75,13 +75,16 @@ def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, or
 
 def _has_row_index(df: DataFrame) -> bool:
     """Whether every row knows its file and its place in it (Parquet, and Delta with deletion vectors), once only."""
+    if any(name.lower() == "_metadata" for name in df.columns):
+        return False  # the input's own column, which hides Spark's
     try:
         with silenced():
             resolved = df.select("_metadata.file_path", "_metadata.row_index")
             resolved.schema  # noqa: B018  (resolves the columns)
     except PySparkException:
         return False
-    return set(plan_nodes(df)) <= BARE | {"Sample"} if _classic(df) else False
+    nodes = plan_nodes(df)
+    return bool(nodes) and set(nodes) <= BARE | {"Sample"}
 
 
 def _classic(df: DataFrame) -> bool:
@@ -89,8 +92,8 @@ def _classic(df: DataFrame) -> bool:
 
 
 def plan_nodes(df: DataFrame) -> list[str]:
-    """Return the node names of a frame's physical plan (classic sessions)."""
-    if not _classic(df):
+    """Return the node names of a frame's physical plan (classic sessions; none for a stream, which has no plan yet)."""
+    if not _classic(df) or df.isStreaming:
         return []
     plan: Any = df._jdf.queryExecution().executedPlan().toString()
     names = []

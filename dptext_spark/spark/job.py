@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
-from dptext_spark.errors import CountsDisagree, DPTextError, RunError
+from dptext_spark.errors import CountsDisagree, DPTextError, NotAccounted, RunError
 from dptext_spark.spark import runs
 from dptext_spark.spark.account import account
 from dptext_spark.spark.failures import reduced, silenced
@@ -63,9 +63,11 @@ def run(
         The report of a run that committed.
 
     Raises:
-        SettingsError, DataError: nothing was written.
-        RunError: the run failed before its commit; the target's versions are as they were.
+        SettingsError, DataError: nothing was committed.
+        RunError: the run failed before its commit; the target's versions are as they were. (Where the target's history
+            cannot be read after a failure, the message says that this is not known.)
         CountsDisagree: the run committed, now or before, but its counts or the consistency audit do not agree.
+        NotAccounted: the run committed, but its account could not be made.
     """
     say = progress or (lambda step: None)
     started = time.time()
@@ -82,39 +84,76 @@ def run(
                 )
             if earlier is not None and earlier["status"] in FINISHED:
                 return Report({"status": "unchanged", "run_id": setup.run_id, "run": _plain(earlier)})
-            second = _may_finish(setup, earlier)
-            record = {**setup.record("started", started), "second_release": second}
-            runs.put(session, setup.place.runs, record)
-        except Exception as error:
-            raise reduced(error, list(config.columns)) from None
-        try:
             # Committed before, but its account was lost: nothing is written again, and its counts stay unknown.
-            committed = setup.run_id in our_commits(history(session, setup.place.target))
+            committed = _committed(setup)
+            record = {**setup.record("started", started), **_bound_before(setup, earlier, committed)}
+            runs.put(session, setup.place.runs, record)
+        except DPTextError as error:
+            raise error from None
+        except Exception as error:
+            failure = reduced(error, list(config.columns))
+            raise type(failure)(f"{failure} Nothing was written to the target.") from None
+        try:
             counts, seconds = (None, 0.0) if committed else write(setup, say)
         except Exception as error:
-            failure = reduced(error, list(config.columns))
-            left = leftover_files(session, setup.place.target, started)
-            runs.put(session, setup.place.runs, {**record, "status": "failed"})
-            note = (
-                f" Files that it left behind, in no version of the table: {', '.join(left)}." if left else ""
-            )
-            raise type(failure)(f"{failure} The run failed before its commit.{note}") from None
+            raise _failed(setup, record, started, reduced(error, list(config.columns))) from None
         try:
             return Report(account(setup, record, counts, started, seconds, say, recovered=committed))
-        except DPTextError:
-            raise
+        except (CountsDisagree, RunError) as error:  # they say themselves what was committed
+            raise error from None
         except Exception as error:
-            failure = reduced(error, list(config.columns))
-            raise RunError(
-                f"{failure} The data was committed; run again with run.id={setup.run_id} to account."
-            ) from None
+            raise _not_accounted(setup, reduced(error, list(config.columns))) from None
 
 
-def _may_finish(setup: Setup, earlier: dict[str, Any] | None) -> bool:
-    """Decide whether a run id that did not finish may go on; True if that is a second release of its records."""
+def _committed(setup: Setup) -> bool:
+    return setup.run_id in our_commits(history(setup.spark, setup.place.target))
+
+
+def _failed(setup: Setup, record: dict[str, Any], started: float, failure: DPTextError) -> DPTextError:
+    """Note a failed write, and return an error that says whether it committed: the failure does not tell."""
+    try:
+        if _committed(setup):
+            return _not_accounted(setup, failure)
+    except Exception:
+        return RunError(
+            f"{failure} Whether the run committed is not known, for the target's history cannot be read. Running again "
+            f"with run.id={setup.run_id} and the same key writes nothing twice."
+        )
+    note = " The run failed before its commit."
+    try:
+        left = leftover_files(setup.spark, setup.place.target, started)
+        note += f" Files that it left behind, in no version of the table: {', '.join(left)}." if left else ""
+        runs.put(setup.spark, setup.place.runs, {**record, "status": "failed"})
+    except Exception:
+        note += " What files it left behind could not be listed or noted."
+    return type(failure)(f"{failure}{note}")
+
+
+def _not_accounted(setup: Setup, failure: DPTextError) -> NotAccounted:
+    return NotAccounted(
+        f"{failure} The data was committed, but not accounted for; run again with run.id={setup.run_id} to account. Do "
+        "not share it before."
+    )
+
+
+def _bound_before(setup: Setup, earlier: dict[str, Any] | None, committed: bool) -> dict[str, Any]:
+    """Return what a record takes over from the run id's earlier one: the key, where its draws are in the table already."""
+    second = _may_finish(setup, earlier, committed)
+    if earlier is None or not committed:
+        return {"second_release": second}
+    return {"second_release": second, **{name: earlier[name] for name in ("key_commitment", "key_kind")}}
+
+
+def _may_finish(setup: Setup, earlier: dict[str, Any] | None, committed: bool) -> bool:
+    """Decide whether a run id that did not finish may go on; True if that is a second release of its records.
+
+    A run that committed is only accounted for: that draws nothing, and needs no key.
+    """
     if earlier is None:
         return False
     differ = runs.disagreements(earlier, setup.record("started", 0))
+    if committed:
+        differ = [name for name in differ if name != "key_commitment"]
     if differ == ["key_commitment"]:
         if setup.config.run.second_release != "accept":
             raise RunError(

@@ -30,7 +30,8 @@ class Shipped:
 
     Attributes:
         folder: the folder that every node sees; empty where Spark shipped the files.
-        prefix: what stands before the file names: the fingerprint, since a name shipped again with other content fails.
+        prefix: what stands before the file names: a hash of all content, since a name shipped again with other content
+            fails. The manifest's seal: equal arrays may have been made from other settings.
     """
 
     folder: str
@@ -50,7 +51,7 @@ def ship(
     manifest = read_manifest(folder)
     if how == "path":
         return Shipped(str(Path(folder).resolve()), "")
-    prefix = f"{manifest['fingerprint'][:24]}-"
+    prefix = f"{manifest['seal'][:24]}-"
     for file in _staged(str(Path(folder).resolve()), prefix):
         spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
     return Shipped("", prefix)

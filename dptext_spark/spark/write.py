@@ -56,7 +56,7 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
                 named = frame.writeTo(target.sql).options(**commit).option("optimizeWrite", "false")
                 named.overwrite(F.lit(True)) if config.output.mode == "overwrite" else named.append()
     except Exception:
-        if made:
+        if made and setup.run_id not in our_commits(history(spark, target)):
             spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
         raise
     seconds = time.perf_counter() - began

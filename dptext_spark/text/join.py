@@ -13,7 +13,6 @@ import numpy.typing as npt
 from dptext_spark.compiled import Int, compiled, inlined, load64, mul_high, prefetch, store64
 from dptext_spark.lexicon.characters import (
     CAPITALISED,
-    EXTEND,
     LOWER,
     MIXED,
     SPACE,
@@ -175,13 +174,17 @@ def _copy_gap(data: Any, i: Int, end: Int, out: Any, at: Int) -> Int:
 def _normalise_gap(
     data: Any, i: Int, end: Int, space: Any, stage: Any, classes: Any, out: Any, at: Int, start: Int
 ) -> Int:
-    """Copy data[i:end] with runs of spaces as one, without joiners; return where it ends. `space[0]`: one is owed."""
+    """Copy data[i:end] with runs of spaces as one; return where it ends. `space[0]`: one is owed.
+
+    Joiners stay, although they are invisible: they hold emoji together, and a mark that follows one would else become
+    part of the word before it.
+    """
     while i < end:
         code, length = decode(data, i, end)
         kind = classes[cell(code, stage)] if code >= 0 else SPACE
         if kind == SPACE:
             space[0] = 1
-        elif kind != EXTEND:
+        else:
             at = _pay(space, out, at, start)
             for j in range(length):
                 out[at + j] = data[i + j]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 from dptext_spark.errors import SettingsError, require_choice
-from dptext_spark.lexicon.characters import TOKENIZERS
+from dptext_spark.lexicon.characters import TOKENIZERS, look_up_form
 
 STOP_WORDS = ("keep", "draw")
 OOV = ("mask", "draw", "keep")
@@ -38,8 +39,8 @@ class Policy:
         numbers: `random` digits of the same shape; `mask` with `[NUM]`; `keep` in clear.
         case: `carry` lower, Capitalised and UPPER over to the output (mixed case becomes lower, and U+2019 in a drawn
             word an ASCII apostrophe); `lower` releases all words in lower case.
-        gaps: `keep` spaces, punctuation and symbols byte for byte; `normalise` runs of spaces to one, none at the ends,
-            and leaves joiners and direction marks out.
+        gaps: `keep` what stands between words byte for byte; `normalise` runs of spaces and line breaks to one space,
+            none at the ends, and keep the rest.
         tokenizer: `words`, or `whitespace` for sets that are tokenized already, as the papers use them.
     """
 
@@ -65,6 +66,8 @@ class Policy:
             or not all(isinstance(word, str) and word.strip() for word in words)
         ):
             raise SettingsError("policy.stop_word_list: a list of words is needed, none of them empty.")
+        if any(re.search("[\ud800-\udfff]", word) for word in words or ()):
+            raise SettingsError("policy.stop_word_list: a word in it is no valid Unicode.")
         if words is not None:
             object.__setattr__(self, "stop_word_list", tuple(words))
 
@@ -72,6 +75,4 @@ class Policy:
         """Return the stop words in look-up form."""
         if self.stop_word_list is None:
             return packaged_stop_words()
-        return tuple(
-            dict.fromkeys(word.strip().lower().replace("\u2019", "'") for word in self.stop_word_list)
-        )
+        return tuple(dict.fromkeys(look_up_form(word.strip()) for word in self.stop_word_list))

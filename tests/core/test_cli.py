@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.cli import main
-from dptext_spark.errors import CountsDisagree, DataError, RunError
+from dptext_spark.errors import CountsDisagree, DataError, NotAccounted, RunError
 from dptext_spark.version import __version__
 
 SETTINGS = "input: {path: /none/in}\ncolumns: [body]\noutput: {path: /none/out}\n"
@@ -240,7 +240,7 @@ def test_run_prints_the_summary(settings: Path, job: list[Any], capsys: pytest.C
     out, err = capsys.readouterr()
     assert out.startswith("run r1: succeeded") and "a step" in err
     assert job[0].columns == ("a", "b") and job[0].mechanism.epsilon == 2
-    assert "protected" not in out
+    assert "kept: stop words" not in out
 
 
 def test_run_as_json_is_one_document(
@@ -254,7 +254,13 @@ def test_run_as_json_is_one_document(
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(DataError("x"), 3), (RunError("x"), 4), (CountsDisagree("x"), 5), (ValueError("marker"), 4)],
+    [
+        (DataError("x"), 3),
+        (RunError("x"), 4),
+        (CountsDisagree("x"), 5),
+        (NotAccounted("x"), 6),
+        (ValueError("marker"), 4),
+    ],
 )
 def test_a_failed_run_has_its_exit_code(
     error: Exception, code: int, settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]

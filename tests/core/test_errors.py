@@ -11,6 +11,7 @@ from dptext_spark.errors import (
     CountsDisagree,
     DataError,
     DPTextError,
+    NotAccounted,
     RunError,
     SettingsError,
     did_you_mean,
@@ -18,7 +19,7 @@ from dptext_spark.errors import (
     unknown,
 )
 
-CODES = {DPTextError: 1, SettingsError: 2, DataError: 3, RunError: 4, CountsDisagree: 5}
+CODES = {DPTextError: 1, SettingsError: 2, DataError: 3, RunError: 4, CountsDisagree: 5, NotAccounted: 6}
 
 
 def test_every_error_has_an_exit_code_of_its_own() -> None:

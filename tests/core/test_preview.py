@@ -114,6 +114,7 @@ def test_the_pieces_make_the_whole(consistency: str, tokenizer: str, policy: dic
     made = privatizer(consistency, tokenizer=tokenizer, **policy)
     for text in (
         "  Hello,\n\tthe  WELL-known World-xyz hello don't o'day 12 12345678901234567890123 ٣٤ ",
+        "Don\u2019t ISN'T Istanbul",
         "İstanbul hELLO x①y ¡the! \u200b hello\u0301 world",
         "",
     ):

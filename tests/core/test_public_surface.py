@@ -23,6 +23,7 @@ SURFACE = {
     "Lexicon",
     "Policy",
     "Privatizer",
+    "NotAccounted",
     "RunError",
     "RunKey",
     "SettingsError",

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.policy import Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,3 +65,18 @@ def spark(session: SparkSession) -> Iterator[SparkSession]:
     for name, value in before.items():
         if after.get(name) != value:
             session.conf.set(name, value)
+
+
+@pytest.fixture(scope="session")
+def privatizer_at() -> Callable[[str], Privatizer]:
+    """CusText over the 600 commonest words at a level of consistency; every word is drawn, unknown ones are masked."""
+    whole = Lexicon.default()
+    words = Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, 600)), whole.vectors[:600].copy())
+    sampler = CusText(epsilon=1.0, k=10).compile(words)
+    return lambda level: Privatizer(words, sampler, Policy(stop_words="draw", oov="mask"), level)
+
+
+@pytest.fixture(scope="session")
+def privatizer(privatizer_at: Callable[[str], Privatizer]) -> Privatizer:
+    """The same at token level."""
+    return privatizer_at("token")

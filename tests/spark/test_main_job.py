@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
-from dptext_spark.errors import CountsDisagree, DataError, DPTextError, RunError, SettingsError
+from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError, SettingsError
 from dptext_spark.spark import account, checks, counting, runs, write
 from dptext_spark.spark.job import run
 from dptext_spark.spark.schemas import METRICS, RUNS
@@ -78,7 +78,8 @@ class TestARunThatSucceeds:
         assert restricted["words"] == 10 * ROWS + 2 * 108
         assert restricted["stop_kept"] == 3 * ROWS and restricted["numbers"] == ROWS
         assert restricted["drawn"] == 6 * ROWS + 2 * 108
-        assert report.facts["record_epsilon"]["mean"] == pytest.approx((6 * ROWS + 2 * 108) / ROWS)
+        assert restricted["record_epsilon"]["mean"] == pytest.approx((6 * ROWS + 2 * 108) / ROWS)
+        assert set(report.facts["record_epsilon"]) == {"basis"}  # how many words were drawn is not for sharing
         commit = history(spark, Target(path=str(tmp_path / "out")))[0]
         assert int(commit["operationMetrics"]["numOutputRows"]) == ROWS
         assert json.loads(commit["userMetadata"])["dptext_run"] == report.facts["run_id"]
@@ -146,10 +147,12 @@ class TestARunId:
         config = _config(source, tmp_path, run={"id": "r3"})
         with monkeypatch.context() as patch:
             patch.setattr(runs, "put_metrics", None)
-            with pytest.raises(RunError, match=r"run again with run\.id=r3"):
-                run(config, spark, key=KEY)
+            with pytest.raises(NotAccounted, match=r"run again with run\.id=r3"):
+                run(config, spark)
         written = _rows(spark, tmp_path / "out")
-        assert run(config, spark, key=KEY).status == "recovered"
+        # With another key, as the operating system gives: nothing is drawn again.
+        recovered = run(config, spark)
+        assert recovered.status == "recovered" and recovered.facts["second_release"] is False
         assert _rows(spark, tmp_path / "out") == written
         assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
 

@@ -48,7 +48,6 @@ def facts(**more: Any) -> dict[str, Any]:
         "consistency": "token",
         "guarantee": guarantee.as_dict(),
         "mechanism_summary": SUMMARY,
-        "record_epsilon": None,
         "identity": "row_key",
         "other_columns": ["ticket", "city"],
         "key_kind": "os",
@@ -106,7 +105,7 @@ def test_every_choice_of_the_policy_has_a_statement_of_its_own() -> None:
         ({}, "What is released in clear", "lower case, Capitalised or UPPER case"),
         ({"case": "lower"}, "What is released in clear", "Nothing of upper and lower case"),
         ({}, "What is released in clear", "Every space, line break, punctuation mark and symbol"),
-        ({"gaps": "normalise"}, "What is released in clear", "Spacing is not released"),
+        ({"gaps": "normalise"}, "What is released in clear", "not how many or which"),
         ({"tokenizer": "whitespace"}, "What is released in clear", "A word is what stands between spaces"),
     ],
 )
@@ -133,7 +132,7 @@ def test_what_is_dangerous_is_warned_of_first(more: dict[str, Any], expected: st
 def test_the_guarantee_stands_there_with_unit_status_and_factor() -> None:
     protected = under("What is protected")
     assert "A bound holds. [proved; unit: one occurrence of a word]" in protected
-    assert "e^ε = 7.389 times" in protected and "the 1,024 words of the lexicon" in protected
+    assert "e^ε = 7.39 times" in protected and "the 1,024 words of the lexicon" in protected
 
 
 def test_epsilon_of_a_record_follows_the_level() -> None:
@@ -143,35 +142,59 @@ def test_epsilon_of_a_record_follows_the_level() -> None:
     assert "no ε of its own" in dataset and "for each of its" not in dataset
 
 
-def test_epsilon_of_a_record_is_given_in_figures_where_it_is_known() -> None:
-    figures = {"mean": 12.5, "p50": 10.0, "p95": 40.0, "max": 1234.0, "basis": "ε times the drawn words"}
-    protected = under("What is protected", record_epsilon=figures)
-    assert (
-        "mean 12.5, median 10.0, 95 % of the records at most 40.0, at most 1,234.0; ε times the drawn words."
-        in protected
+def test_no_figure_is_rounded_in_favour_of_the_release() -> None:
+    guarantee = {**facts()["guarantee"], "epsilon": 1.0000004}
+    protected = under("What is protected", guarantee=guarantee)
+    assert "ε adds up: 1.0000004 for each" in protected and "e^ε = 2.719 times" in protected
+    summary = {**SUMMARY, "alone_share": 0.00004, "ruled_out_bits": 5.201}
+    summary["inputs_per_output"] = {"min": 1.0, "p50": 17.0, "max": 135.0, "mean": 19.59}
+    assert "0.004 % of the lexicon's words are alone" in under(
+        "What is not protected", mechanism_summary=summary
     )
-    none = dict.fromkeys(("mean", "p50", "p95", "max"))
-    assert "in this run" not in under("What is protected", record_epsilon={**none, "basis": "x"})
+    clear = under("What is released in clear", mechanism_summary=summary)
+    assert "stand 19.5 words on average" in clear and "5.3 of 10.0 bits" in clear
+
+
+def test_how_many_words_a_record_has_drawn_is_not_for_sharing() -> None:
+    protected = under("What is protected")
+    assert "the figures are in the restricted metrics" in protected
+    assert "restricted metrics" not in under("What is protected", consistency="dataset")
 
 
 def test_a_metric_guarantee_never_names_a_product() -> None:
     metric = Guarantee("metric_dp", 2.0, metric="euclidean", sentence="A bound by distance.").as_dict()
-    figures = {"mean": 12.5, "p50": 10.0, "p95": 40.0, "max": 99.0, "basis": "x"}
-    text = said(guarantee=metric, record_epsilon=figures)
+    text = said(guarantee=metric)
     assert (
         "sum of the distances" in text
         and "for each of its" not in text
         and "e^ε" not in text
-        and "12.5" not in text
     )
     assert "output set" not in under("What is not protected", guarantee=metric, mechanism_summary=None)
+
+
+def test_an_approximate_guarantee_names_its_delta_and_no_factor() -> None:
+    made = Guarantee("approx_dp", 2.0, 0.001, sentence="A bound with δ.").as_dict()
+    protected = under("What is protected", guarantee=made)
+    assert "ε adds up: 2, and δ = 0.001, for each" in protected and "e^ε" not in protected
+    assert "output sets" not in protected
+
+
+def test_a_refuted_guarantee_is_warned_of() -> None:
+    assert "DOES NOT HOLD" in under("Warnings", guarantee={**facts()["guarantee"], "status": "refuted"})
+
+
+def test_the_case_of_an_unknown_word_is_told() -> None:
+    assert "itself but its case." in under("What is protected", **policy(oov="draw"))
+    assert "the word itself." in under("What is protected", **policy(oov="draw", case="lower"))
 
 
 def test_what_the_output_sets_rule_out_is_said_in_figures() -> None:
     clear = under("What is released in clear")
     assert "hold 20 to 22 words" in clear and "19.5 words on average (1 to 135) of 1,024" in clear
-    assert "5.2 of 10.0 bits" in clear or "5.3 of 10.0 bits" in clear
+    assert "5.3 of 10.0 bits" in clear
     assert "2.6 % of the lexicon's words are alone" in under("What is not protected")
+    same = {**SUMMARY, "set_size": {**SUMMARY["set_size"], "max": 20.0}}
+    assert "The sets hold 20 words;" in under("What is released in clear", mechanism_summary=same)
     assert "rules out" not in said(mechanism_summary=None)
 
 
@@ -235,7 +258,9 @@ def test_runs_are_not_counted_together() -> None:
     assert "holds 3 releases of this tool" in under(heading, releases_in_history=3)
     assert "not known before the run" in under(heading, releases_in_history=None)
     assert "a new run id gives new draws" in under(heading)
-    assert "the same replacements again" in under(heading, consistency="record")
+    assert "every further run draws anew" in under(heading, consistency="record")
+    for kind in ("file", "given", "insecure"):
+        assert "the same replacements again" in under(heading, consistency="record", key_kind=kind)
     config = {**facts()["config"], "output": {"other_columns": "keep", "overwrite_raw": True}}
     assert "may have held raw text" in under(heading, config=config)
 

@@ -90,6 +90,11 @@ def test_classes_by_name(text: str, classes: str) -> None:
     assert "".join(found) == classes
 
 
+@given(st.text(st.characters(exclude_categories=["Cs"]).filter(plain.comparable), max_size=8))
+def test_the_look_up_form_follows_the_table(text: str) -> None:
+    assert ch.look_up_form(text) == plain.form(text)
+
+
 @given(st.characters())
 def test_encode_and_decode(char: str) -> None:
     out = np.zeros(12, np.uint8)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import SettingsError
+from dptext_spark.figures import percent_up
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText, Law
@@ -102,6 +103,37 @@ class TestParameters:
     def test_k_larger_than_the_lexicon(self) -> None:
         with pytest.raises(SettingsError, match=r"mechanism\.k: 20 given.*6 words.*2 to 6"):
             CusText().compile(lexicon(gaussian(6)))
+
+    @pytest.mark.parametrize(
+        ("words", "k", "fits"),
+        [(8000, 4000, True), (8096, 4000, True), (8097, 4000, False), (4096, 4096, True), (4097, 4096, False),
+         (4097, 2049, False), (6143, 2048, True), (6144, 2049, True), (6145, 2049, True), (6146, 2049, False)],
+    )  # fmt: skip
+    def test_a_last_set_that_no_law_has_room_for_is_refused_before_the_walk(
+        self, words: int, k: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Walked(Exception):
+            pass
+
+        def walk(*args: object) -> None:
+            raise Walked
+
+        monkeypatch.setattr("dptext_spark.mechanisms.custext.output_sets", walk)
+        small = lexicon(gaussian(words, 1))
+        with pytest.raises(Walked if fits else SettingsError) as found:
+            CusText(k=k, mapping="conservative").compile(small)
+        if not fits:
+            said = str(found.value)
+            assert said.startswith(f"mechanism.k: {k} given; ") and "mechanism.remainder=own" in said
+            other = int(said.split("such as ")[1].split()[0])
+            assert 2 <= other < k and other + words % other <= 4096
+        for choice in (
+            CusText(k=k, mapping="conservative", remainder="own"),
+            CusText(k=k),
+            CusText(k=other if not fits else 2048, mapping="conservative"),
+        ):
+            with pytest.raises(Walked):
+                choice.compile(small)
 
     def test_it_is_frozen(self) -> None:
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -244,8 +276,10 @@ class TestLaw:
         assert (guarantee.kind, guarantee.epsilon, guarantee.delta) == ("epsilon_dp_within_group", 2.5, 0.0)
         assert "ε = 2.5" in guarantee.sentence and "same output set" in guarantee.sentence
         assert "no other word" in guarantee.sentence
-        share = 100 * made.summary["alone_share"]
-        assert f"{share:.3g} % of the lexicon's words are alone" in guarantee.sentence
+        assert (
+            f"{percent_up(made.summary['alone_share'])} of the lexicon's words are alone"
+            in guarantee.sentence
+        )
         # Nothing is rounded in the user's favour: 1 would be less than what holds.
         assert "ε = 1.0000001 " in CusText(1.0000001, 4).compile(lexicon(gaussian(9))).guarantee.sentence
         assert "alone" not in CusText(1, 4, "conservative").compile(lexicon(gaussian(40))).guarantee.sentence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dptext_spark.errors import CountsDisagree, DataError, DPTextError, RunError, SettingsError
+from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError, SettingsError
 from dptext_spark.report.ending import EXIT_CODES, INTERRUPTED, ended
 
 
@@ -18,7 +18,8 @@ def failing(error: BaseException) -> int:
         (SettingsError, 2, "bad settings"),
         (DataError, 3, "bad data"),
         (RunError, 4, "failed"),
-        (CountsDisagree, 5, "counts disagree"),
+        (CountsDisagree, 5, "mismatch"),
+        (NotAccounted, 6, "not accounted"),
         (DPTextError, 4, "failed"),
     ],
 )
@@ -28,6 +29,12 @@ def test_each_kind_of_error_has_its_code(
     assert ended(lambda: failing(error("field: x given; valid: y."))) == code
     assert capsys.readouterr() == ("", f"dptext: {kind}: field: x given; valid: y.\n")
     assert code in EXIT_CODES
+
+
+def test_no_ending_says_that_a_run_committed_and_did_not() -> None:
+    for code, said in EXIT_CODES.items():
+        before = "nothing was" in said or "before its commit" in said
+        assert before == (code in (2, 3, 4)) and ("the run committed" in said) == (code in (5, 6))
 
 
 def test_an_unexpected_error_is_named_by_its_type_only(capsys: pytest.CaptureFixture[str]) -> None:

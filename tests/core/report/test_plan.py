@@ -58,6 +58,16 @@ def test_a_key_file_is_checked(tmp_path: Path) -> None:
         planned(key={"file": str(tmp_path / "none")})
 
 
+@pytest.mark.parametrize("columns", [60, 100])
+def test_no_sentence_is_longer_than_the_console(columns: int) -> None:
+    found = planned()
+    text = plan_text(found, columns).split("WHAT WOULD HAPPEN")[1]
+    assert max(map(len, text.splitlines()[:-1])) <= columns
+    flat = " ".join(text.split())
+    for section in found["disclosure"]["sections"]:
+        assert all(sentence in flat for sentence in section["sentences"])
+
+
 def test_the_text_holds_settings_guarantee_and_disclosure() -> None:
     text = plan_text(planned())
     for expected in (
@@ -67,4 +77,4 @@ def test_the_text_holds_settings_guarantee_and_disclosure() -> None:
         "    - Not counted across",
     ):
         assert expected in text
-    assert text.endswith("Nothing was read and nothing was written.")
+    assert "\n\nNo data was read, and nothing was written but the model:\n/" in text

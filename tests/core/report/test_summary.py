@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
 from dptext_spark.report.summary import core_hours, summary
+
+SENTENCE = "One drawn word is private against every other word of its set, and against no other word. " * 3
 
 FACTS: dict[str, Any] = {
     "status": "succeeded",
@@ -20,7 +23,7 @@ FACTS: dict[str, Any] = {
     "cores": 2,
     "compiled_loops": 3,
     "guarantee": {"sentence": "A bound holds.", "status": "proved"},
-    "record_epsilon": {"mean": 5.0, "p50": 4.0, "p95": 9.0, "max": 31.0, "basis": "ε times the drawn words"},
+    "record_epsilon": {"basis": "ε times the drawn words"},
     "consistency_audit": {"said": "Consistency was audited."},
     "input": "/in",
     "output": "/out",
@@ -41,6 +44,13 @@ FACTS: dict[str, Any] = {
 }
 
 
+def test_epsilon_of_a_record_is_shown_in_figures_to_those_inside_only() -> None:
+    figures = {"mean": 5.0, "p50": 4.0, "p95": 9.0, "max": 31.0, "basis": "ε times the drawn words"}
+    facts = {**FACTS, "restricted": {**FACTS["restricted"], "record_epsilon": figures}}
+    shown = "mean 5.0, median 4.0, 95 % 9.0, most 31.0; ε times the drawn words"
+    assert shown in summary(facts, internal=True) and "31.0" not in summary(facts)
+
+
 def test_a_person_reads_what_happened_what_holds_and_where_it_lies() -> None:
     text = summary(FACTS)
     for expected in (
@@ -49,7 +59,7 @@ def test_a_person_reads_what_happened_what_holds_and_where_it_lies() -> None:
         "12.0, of which writing 10.0; 123,457 words/s",
         "3 loops; the cache holds them now",
         "A bound holds. [proved]",
-        "mean 5.0, median 4.0, 95 % 9.0, most 31.0; ε times the drawn words",
+        "ε times the drawn words (figures: --internal)",
         "Consistency was audited.",
         "/out (version 0)",
         "/share/runs (may be shared",
@@ -61,14 +71,15 @@ def test_a_person_reads_what_happened_what_holds_and_where_it_lies() -> None:
 
 def test_what_depends_on_the_text_is_shown_only_on_request() -> None:
     shared, internal = summary(FACTS), summary(FACTS, internal=True)
-    assert "stop words" not in shared and "55.0 %" not in shared and "not for sharing" not in shared
+    assert "stop words" not in shared and "55 %" not in shared and "not for sharing" not in shared
     for expected in (
         "1,000",
         "600  (60.0 %)",
         "300  (30.0 %)",
         "60  (6.0 %)",
-        "55.0 %",
-        "10.0 %",
+        "55 %",
+        "10 %",
+        "45 %",
         "not for sharing",
     ):
         assert expected in internal
@@ -77,7 +88,7 @@ def test_what_depends_on_the_text_is_shown_only_on_request() -> None:
 def test_the_cost_states_its_arithmetic() -> None:
     # 40 MB in 10 s on 2 cores are 2 MB a second and core; 5e12 / 2e6 = 2.5e6 core-seconds.
     assert core_hours(40e6, 10.0, 2) == pytest.approx(2.5e6 / 3600)
-    text = summary(FACTS, price=0.1)
+    text = summary(FACTS, price=0.1, columns=200)
     assert (
         "5e12 bytes / 2,000,000 bytes a second and core / 3600 = 694 core-hours; at 0.1 a core-hour 69 "
         in text
@@ -95,6 +106,23 @@ def test_no_cost_is_made_up(name: str) -> None:
     assert "core-hours" not in summary({**FACTS, name: None})
 
 
+@pytest.mark.parametrize("columns", [60, 100, 250])
+def test_no_line_is_longer_than_the_console(columns: int) -> None:
+    facts = {**FACTS, "guarantee": {"sentence": SENTENCE.strip(), "status": "proved"}, "problems": [SENTENCE]}
+    lines = summary(facts, columns=columns).splitlines()
+    assert max(map(len, lines)) <= columns
+    start = next(i for i, line in enumerate(lines) if line.startswith("  guarantee"))
+    indent = " " * lines[start].index("One")
+    block = [lines[start], *itertools.takewhile(lambda line: line.startswith(indent), lines[start + 1 :])]
+    assert len(block) > len(SENTENCE) / columns
+    assert " ".join(" ".join(block).split()) == f"guarantee {SENTENCE.strip()} [proved]"
+
+
+def test_a_path_is_never_broken() -> None:
+    path = "/a-very-long-folder/" * 12
+    assert path in summary({**FACTS, "output": path}, columns=60)
+
+
 def test_a_run_that_changed_nothing_says_so_and_no_more() -> None:
     assert summary({"status": "unchanged", "run_id": "r1"}) == (
         "run r1: unchanged: this run id had committed before, and nothing was done"
@@ -103,7 +131,18 @@ def test_a_run_that_changed_nothing_says_so_and_no_more() -> None:
 
 def test_counts_that_disagree_are_loud() -> None:
     text = summary({**FACTS, "status": "mismatch", "problems": ["5 rows were counted and 6 written"]})
-    assert "DO NOT AGREE: do not share this version\n  5 rows were counted" in text
+    assert "CONSISTENCY DO NOT AGREE: do not share this version\n  5 rows were counted" in text
+
+
+def test_the_warnings_of_the_statement_stand_first() -> None:
+    sections = [
+        {"heading": "Warnings", "sentences": ["NUMBERS IN CLEAR."]},
+        {"heading": "x", "sentences": ["y"]},
+    ]
+    text = summary({**FACTS, "disclosure": {"sections": sections}})
+    assert (
+        text.startswith("run r1: succeeded\n  WARNING: NUMBERS IN CLEAR.\n  rows") and "y" not in text.split()
+    )
 
 
 def test_an_insecure_key_is_loud() -> None:
@@ -116,7 +155,5 @@ def test_missing_facts_are_left_out_and_epsilon_without_a_sum_is_said() -> None:
     assert "not defined for a record" in summary({**FACTS, "record_epsilon": none})
     assert "no other column" in summary({**FACTS, "other_columns": []})
     assert "nothing, all was in the cache" in summary({**FACTS, "compiled_loops": 0})
-    assert "protected" not in summary({**FACTS, "restricted": {}}, internal=True)
-    assert "protected  0" in " ".join(
-        summary({**FACTS, "restricted": {"words": 0.0}}, internal=True).split(" " * 8)
-    )
+    assert "kept: stop words" not in summary({**FACTS, "restricted": {}}, internal=True)
+    assert "    drawn             0\n" in summary({**FACTS, "restricted": {"words": 0.0}}, internal=True)

@@ -198,7 +198,7 @@ class Plain:
                 for char in piece.text:
                     if kind(char) == "S":
                         owed = True
-                    elif kind(char) != "X":
+                    else:
                         pattern += (" " if owed and begun else "") + re.escape(char)
                         owed, begun = False, True
                 continue

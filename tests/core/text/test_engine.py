@@ -135,6 +135,13 @@ def test_by_hand() -> None:
     }
 
 
+def test_normalised_gaps_keep_all_but_the_number_of_spaces() -> None:
+    texts = ["\t \U0001f469\u200d\U0001f680  \u2764\ufe0f\n\u00a0it\u00ad ,\u200b", " \u200b  \u200b "]
+    out, _ = run(privatizer(Policy(gaps="normalise")), texts)
+    wanted = ["\U0001f469\u200d\U0001f680 \u2764\ufe0f it\u00ad ,\u200b", "\u200b \u200b"]
+    assert [text.decode() for text in out] == wanted
+
+
 def test_case_lower_reaches_drawn_words() -> None:
     out, _ = run(privatizer(Policy(case="lower", oov="keep")), ["The CAT Straße FROB Ⓐ DON\u2019T"])
     assert out[0].decode() == "the cat straße frob ⓐ don\u2019t"

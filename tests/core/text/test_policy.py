@@ -9,7 +9,11 @@ import pytest
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.characters import producible
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.policy import Policy, packaged_stop_words
+from tests.core.text.plain_engine import form
+from tests.core.text.samples import Step, run
 
 
 def test_defaults_are_those_of_the_issue() -> None:
@@ -52,6 +56,24 @@ def test_stop_words_are_compared_in_look_up_form() -> None:
     assert Policy(stop_word_list=()).stop_list() == ()
     assert policy == Policy(stop_word_list=("The", " don\u2019t ", "the"))
     assert hash(policy) == hash(dataclasses.replace(policy))
+
+
+def test_stop_words_are_lowered_as_texts_are() -> None:
+    """Python lowers a sigma at the end of a word, and the dotted capital I, to something else."""
+    listed = ("ΤΟΥΣ", "İÇİN", "Cent\u2019s")
+    policy = Policy(stop_word_list=listed)
+    assert policy.stop_list() == ("τουσ", "için", "cent's")
+    made = Privatizer(Vocabulary.of(["a", "b"]), Step(1, 2), policy)
+    for words in (listed, policy.stop_list()):
+        text = " ".join((*words, "A"))
+        out, counters = run(made, [text])
+        assert out[0].decode() == " ".join((*words, "B")) and counters.totals()["stop_kept"] == 3
+    assert policy.stop_list() == tuple(map(form, listed))
+
+
+def test_a_stop_word_that_is_no_unicode_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"policy\.stop_word_list: .*no valid Unicode"):
+        Policy(stop_word_list=("the", "\udc80"))
 
 
 def test_the_packaged_list_can_be_looked_up() -> None:

@@ -1,0 +1,129 @@
+"""What a run says when it ends badly: whether it committed, and never both. Every step is a stand-in; no session."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dptext_spark.config import RunConfig
+from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError
+from dptext_spark.spark import job
+
+CONFIG = RunConfig.of({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}})
+BAD_ROW = ValueError("DPTEXT[INVALID_UTF8] partition=1 batch=2 rows=3")
+AUDIT = ValueError("DPTEXT[AUDIT_KeyError] partition=0 batch=0 rows=0")
+MARKER = KeyError("marker")
+BOUND = {"key_commitment": "a", "key_kind": "os", "second_release": False}
+
+
+class Stage:
+    """The steps of a run: what each raises or returns."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.fails: dict[str, Exception] = {}
+        self.commits: list[bool] = []
+        self.earlier: dict[str, Any] | None = None
+        self.rows: list[dict[str, Any]] = []
+        self.differ: list[str] = []
+        setup = SimpleNamespace(
+            run_id="r1", config=CONFIG, spark=None, place=SimpleNamespace(target="/out", runs="/runs"),
+            record=lambda status, started: {**BOUND, "status": status, "key_commitment": "b"},
+        )  # fmt: skip
+        for name, result in (("validated", setup), ("write", ({"rows": 1}, 1.0)), ("leftover_files", ["f"])):
+            patch.setattr(job, name, self.step(name, result))
+        patch.setattr(job, "account", self.step("account", {"status": "succeeded"}))
+        patch.setattr(job, "history", self.history)
+        patch.setattr(job.runs, "find", lambda *args: self.earlier)
+        patch.setattr(job.runs, "put", lambda spark, folder, row: self.rows.append(row))
+        patch.setattr(job.runs, "disagreements", lambda before, now: self.differ)
+
+    def step(self, name: str, result: Any) -> Any:
+        def taken(*args: Any, **more: Any) -> Any:
+            if name in self.fails:
+                raise self.fails[name]
+            return result
+
+        return taken
+
+    def history(self, *args: Any) -> list[dict[str, Any]]:
+        """The next of `commits`; the last of them fails where history is to fail."""
+        committed = self.commits.pop(0) if self.commits else False
+        if "history" in self.fails and not self.commits:
+            raise self.fails["history"]
+        return [{"userMetadata": json.dumps({"dptext_run": "r1"})}] if committed else []
+
+    def ended(self) -> DPTextError:
+        with pytest.raises(DPTextError) as found:
+            job.run(CONFIG, spark=object())  # type: ignore[arg-type]
+        said = str(found.value)
+        assert "marker" not in said and found.value.__cause__ is None and found.value.__suppress_context__
+        not_committed = "before its commit" in said or "Nothing was written to" in said
+        committed = "was committed" in said or "committed version" in said
+        assert not_committed + committed + ("is not known" in said) <= 1
+        return found.value
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(monkeypatch)
+
+
+def test_before_the_write(stage: Stage) -> None:
+    stage.fails = {"validated": MARKER}
+    assert type(stage.ended()) is RunError and "Nothing was written to the target." in str(stage.ended())
+    stage.fails = {"validated": DataError("columns: x.")}
+    assert str(stage.ended()) == "columns: x." and stage.rows == []
+
+
+@pytest.mark.parametrize(("error", "kind"), [(MARKER, RunError), (BAD_ROW, DataError)])
+def test_a_write_that_did_not_commit(stage: Stage, error: Exception, kind: type) -> None:
+    stage.fails = {"write": error}
+    ended = stage.ended()
+    assert type(ended) is kind and "before its commit. Files that it left behind" in str(ended)
+    assert [row["status"] for row in stage.rows] == ["started", "failed"]
+    stage.fails["leftover_files"] = MARKER
+    assert "could not be listed" in str(stage.ended())
+
+
+def test_a_write_that_committed_and_then_failed(stage: Stage) -> None:
+    stage.fails, stage.commits = {"write": MARKER}, [False, True]
+    ended = stage.ended()
+    assert type(ended) is NotAccounted and "run again with run.id=r1" in str(ended)
+    assert [row["status"] for row in stage.rows] == ["started"]
+
+
+def test_a_write_of_which_nothing_is_known(stage: Stage) -> None:
+    stage.fails, stage.commits = {"write": MARKER, "history": MARKER}, [False, False]
+    ended = stage.ended()
+    assert type(ended) is RunError and "is not known" in str(ended)
+
+
+@pytest.mark.parametrize("error", [MARKER, AUDIT, DataError("audit.shareable: lacks x.")])
+def test_an_account_that_failed(stage: Stage, error: Exception) -> None:
+    stage.fails = {"account": error}
+    ended = stage.ended()
+    assert type(ended) is NotAccounted and ended.exit_code == 6
+    assert "The data was committed, but not accounted for" in str(ended)
+
+
+def test_a_mismatch_is_said_as_it_is(stage: Stage) -> None:
+    stage.fails = {"account": CountsDisagree("run r1 committed version 0 of /out, but x.")}
+    assert str(stage.ended()) == "run r1 committed version 0 of /out, but x."
+    stage.earlier = {**BOUND, "status": "mismatch", "output_version": 0}
+    ended = stage.ended()
+    assert type(ended) is CountsDisagree and "Nothing was written again" in str(ended)
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_a_run_that_committed_is_accounted_for_without_its_key(stage: Stage, second: bool) -> None:
+    stage.earlier = {**BOUND, "status": "started", "second_release": second}
+    stage.differ = ["key_commitment"]
+    assert "begun with another key" in str(stage.ended())
+    stage.commits, stage.fails = [True], {"write": AssertionError("nothing is written again")}
+    assert job.run(CONFIG, spark=object()).status == "succeeded"  # type: ignore[arg-type]
+    assert (stage.rows[-1]["key_commitment"], stage.rows[-1]["second_release"]) == ("a", second)
+    stage.commits, stage.differ = [True], ["key_commitment", "config"]
+    assert "begun with another config" in str(stage.ended())
