@@ -243,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return end.code if isinstance(end.code, int) else 0
         return 0
 
-    return ended(command, debug=debug)
+    return ended(command, debug=debug, as_json="--json" in given)
 
 
 if __name__ == "__main__":

@@ -158,8 +158,8 @@ def _about_places(config: RunConfig) -> Iterable[str]:
     places = {
         "input.path": source.path,
         "output.path": target.path,
-        "audit.shareable": config.audit.shareable,
-        "audit.restricted": config.audit.restricted,
+        "audit.shareable": config.shareable,
+        "audit.restricted": config.restricted,
     }
     for name, path in {**places, "lexicon.source": config.lexicon.source}.items():
         if path is not None and holds_credentials(path):
@@ -167,6 +167,8 @@ def _about_places(config: RunConfig) -> Iterable[str]:
                 f"{name}: holds a password or a signature; valid: a path without; use your platform's "
                 "credentials."
             )
+        if path is not None and path.startswith("~"):
+            yield f"{name}: {path!r} begins with ~, which nobody expands here; valid: a whole path."
     known = [(name, path) for name, path in places.items() if path is not None]
     for position, (name, path) in enumerate(known):
         for other, against in known[:position]:

@@ -28,6 +28,7 @@ from dptext_spark.compiled import Int, compiled, mul_high
 from dptext_spark.errors import DataError, SettingsError
 
 KEY_BYTES = 32
+DISTINCT = 8  # of 32 random bytes fewer differ with a probability below 1e-40
 PRIME = np.uint64((1 << 61) - 1)
 U64 = npt.NDArray[np.uint64]
 
@@ -45,9 +46,14 @@ class RunKey:
     is_insecure: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse short keys."""
+        """Refuse keys that are short, or plainly not random."""
         if len(self.secret) < KEY_BYTES:
             raise SettingsError(f"key: {len(self.secret)} bytes given; {KEY_BYTES} or more are needed.")
+        if len(set(self.secret)) < DISTINCT:
+            raise SettingsError(
+                f"key: it holds fewer than {DISTINCT} different bytes, so it is not random; take it from "
+                "`head -c 32 /dev/urandom`."
+            )
 
     def __repr__(self) -> str:
         """Hide the secret."""

@@ -39,6 +39,7 @@ UNIT_SENTENCES = {
     "dataset": "The unit is all occurrences of a drawn word in the dataset, given the released pattern of which positions "
     "hold equal words: a substitution cipher, open to frequency analysis at any ε.",
 }
+COMPUTATIONAL = "The draws are pseudo-random: it holds against whoever lacks the run key."
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,9 @@ class Privatizer:
         """Return what holds for one drawn word under this policy and level."""
         base = self.sampler.guarantee
         return replace(
-            base, unit=UNITS[self.consistency], sentence=f"{base.sentence} {UNIT_SENTENCES[self.consistency]}"
+            base,
+            unit=UNITS[self.consistency],
+            sentence=f"{base.sentence} {UNIT_SENTENCES[self.consistency]} {COMPUTATIONAL}",
         )
 
     def privatize(

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dptext_spark.audit.assumptions import across_runs, assumed
-from dptext_spark.audit.released import released
+from dptext_spark.audit.released import filters_on_text, released
 from dptext_spark.figures import digits_up, exact, percent_up
+
+MANY_ALONE = 0.5  # share of words alone on their output set from which a warning is due
+LARGE = 10.0  # an epsilon from which one is due: a factor of 22,026
 
 Facts = Mapping[str, Any]
 Sentences = Iterator[str]
@@ -81,6 +84,12 @@ def _warnings(facts: Facts) -> Sentences:
         )
     if facts["guarantee"]["status"] == "refuted":
         yield "THE GUARANTEE BELOW DOES NOT HOLD: it was checked against the law that is sampled, and refuted."
+    yield from _weak(facts)
+    if filters_on_text(facts["config"]):
+        yield (
+            "input.where names a sanitized column: that a record is in the output tells what its text held. The condition is "
+            "not shown here, and may be known to others."
+        )
     if policy["oov"] == "keep":
         yield (
             "UNKNOWN WORDS ARE RELEASED IN CLEAR (policy.oov: keep). Names, account words and misspellings "
@@ -106,6 +115,22 @@ def _warnings(facts: Facts) -> Sentences:
         )
 
 
+def _weak(facts: Facts) -> Sentences:
+    """Warn where the guarantee holds and says next to nothing."""
+    guarantee, summary = facts["guarantee"], facts.get("mechanism_summary") or {}
+    alone = summary.get("alone_share", 0.0)
+    if alone > MANY_ALONE:
+        yield (
+            f"{percent_up(alone)} OF THE WORDS ARE ALONE ON THEIR OUTPUT SET: the guarantee compares them with no other word, "
+            "and says nothing of them."
+        )
+    if guarantee["kind"] != "metric_dp" and guarantee["epsilon"] >= LARGE:
+        yield (
+            f"ε = {exact(guarantee['epsilon'])} is so large that the guarantee allows an output to all but name the word: it "
+            "holds, and protects next to nothing."
+        )
+
+
 def _protected(facts: Facts) -> Sentences:
     guarantee, summary = facts["guarantee"], facts.get("mechanism_summary") or {}
     columns = ", ".join(facts["config"]["columns"])
@@ -116,10 +141,11 @@ def _protected(facts: Facts) -> Sentences:
         yield "A compound that the lexicon lacks counts as the words that it is made of."
     yield f"{guarantee['sentence']} [{guarantee['status']}; unit: {guarantee['unit']}]"
     epsilon = float(guarantee["epsilon"])
-    if guarantee["kind"] not in ("metric_dp", "approx_dp") and epsilon < 700:
+    if guarantee["kind"] not in ("metric_dp", "approx_dp"):
+        times = digits_up(math.exp(epsilon), 4) if epsilon < 700 else f"10^{epsilon / math.log(10):,.0f}"
         yield (
             f"In numbers: of two words that the guarantee compares, no output is more than e^ε = "
-            f"{digits_up(math.exp(epsilon), 4)} times as likely under one as under the other."
+            f"{times} times as likely under one as under the other."
         )
     yield from _composed(facts)
     if facts["policy"]["oov"] == "draw":

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dptext_spark.figures import rounded_down, rounded_up
+from dptext_spark.figures import percent_up, rounded_down, rounded_up
 
 
 def released(facts: Mapping[str, Any]) -> Iterator[str]:
     """Write what everybody who holds the output can read off it."""
     policy, level = facts["policy"], facts["consistency"]
     yield "The number of rows, which texts are NULL or empty, and the number of words of each text."
+    if (facts["config"].get("input") or {}).get("where"):
+        yield "That each record satisfies input.where, a condition of the settings."
     if policy["gaps"] == "keep":
         yield (
-            "Every space, line break, punctuation mark and symbol (emoji and invisible characters included), "
-            "where it stands."
+            "Every space, line break, punctuation mark and symbol that is no part of a word (most emoji and invisible "
+            "characters included), where it stands. Letter-like numbers, flags, control and unassigned characters count "
+            "as unknown words."
         )
     else:
         yield (
@@ -42,11 +46,20 @@ def released(facts: Mapping[str, Any]) -> Iterator[str]:
     yield "The order of the rows and how they lie in files, as far as the engine keeps them."
 
 
+def filters_on_text(config: Mapping[str, Any]) -> bool:
+    """Whether `input.where` of the settings names a text column: such a condition may hold private words itself."""
+    where = ((config.get("input") or {}).get("where") or "").lower()
+    return any(re.search(rf"(?<!\w){re.escape(column.lower())}(?!\w)", where) for column in config["columns"])
+
+
 def _clear_words(policy: Mapping[str, Any]) -> Iterator[str]:
     if policy["stop_words"] == "keep":
         listed = policy["stop_word_list"]
         named = "the packaged English list" if listed is None else f"a list of {len(listed):,} words"
-        yield f"Every stop word ({named}, and endings such as 's and 't), as it stands."
+        yield (
+            f"Every stop word ({named}, and endings such as 's and 't), as it stands, also where it is a name, such as Will "
+            "or May."
+        )
     else:
         yield (
             "No stop words: they are drawn like other words (those that the lexicon lacks count as unknown)."
@@ -77,11 +90,16 @@ def _ruled_out(facts: Mapping[str, Any]) -> Iterator[str]:
     held = least if least == most else f"{least} to {most}"
     yield (
         f"What an output rules out at any ε: every word whose output set does not hold it. The sets hold "
-        f"{held} words; behind an output stand {rounded_down(behind['mean'])} "
-        "words on average "
-        f"({behind['min']:,.0f} to {behind['max']:,.0f}) of {summary['words']:,}, which tells "
-        f"{rounded_up(summary['ruled_out_bits'])} of {rounded_up(math.log2(summary['words']))} bits of the word on average."
+        f"{held} words; behind half of the outputs stand at most {rounded_down(behind['p50'], 0)} words "
+        f"({behind['min']:,.0f} to {behind['max']:,.0f}) of {summary['words']:,}. If all words were equally likely, an output "
+        f"tells {rounded_up(summary['ruled_out_bits'])} of {rounded_up(math.log2(summary['words']))} bits of the word on "
+        "average."
     )
+    if summary.get("one_input_share"):
+        yield (
+            f"The word itself, where one of the {percent_up(summary['one_input_share'])} of outputs stands that only one word "
+            "can become: they reveal it at any ε."
+        )
 
 
 def _others(facts: Mapping[str, Any]) -> str:
@@ -89,7 +107,11 @@ def _others(facts: Mapping[str, Any]) -> str:
     if others is None:
         if setting == "drop":
             return "No other column: output.other_columns is drop."
-        named = "all other columns of the input" if setting == "keep" else f"the columns {', '.join(setting)}"
+        named = (
+            "all other columns of the input"
+            if setting == "keep"
+            else f"the columns {', '.join(setting)}, as the settings name them"
+        )
         return (
             f"Unchanged, text in them included: {named} (their values stand in the table's statistics, too)."
         )

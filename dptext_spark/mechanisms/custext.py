@@ -114,9 +114,11 @@ class CusText(Mechanism):
 
     def _guarantee(self, summary: dict[str, Any]) -> Guarantee:
         alone = summary["alone_share"]
+        others = max(0, int(summary["class_size_of_words"]["p50"]) - 1)
         sentence = (
-            f"One drawn word is ε-differentially private with ε = {exact(self.epsilon)} against every other word that has "
-            f"the same output set ({self.k} candidates, {self.mapping} mapping), and against no other word."
+            f"One drawn word is ε-differentially private with ε = {exact(self.epsilon)} against every other drawn word that "
+            f"has the same output set, and against no other word ({self.k} candidates, {self.mapping} mapping; half of the "
+            f"words share their set with at most {others:,} other{'' if others == 1 else 's'})."
         )
         if alone > 0:
             sentence += (
@@ -244,7 +246,9 @@ def mapping_summary(sets: Ids, of_word: Ids) -> dict[str, Any]:
     Returns:
         JSON-able figures. Types as in the paper's Table 4: inputs that share the set, then outputs in it ("1-N": alone on
         a set of several). `alone_share` is 1-1 and 1-N together. `inputs_per_output` counts, for an output, the words
-        that can have produced it; `ruled_out_bits` is log2(V / that number), averaged over the outputs.
+        that can have produced it, `one_input_share` the share of outputs where that is one; `ruled_out_bits` is
+        log2(V / that number), averaged over the outputs. `class_size_of_words` is the class size that a word has, `class_size`
+        that of a set.
     """
     words = len(of_word)
     inputs = np.bincount(of_word, minlength=len(sets))
@@ -272,6 +276,8 @@ def mapping_summary(sets: Ids, of_word: Ids) -> dict[str, Any]:
         "alone_share": float(alone.mean()),
         "set_size": spread(outputs[inputs > 0]),
         "class_size": spread(inputs[inputs > 0]),
+        "class_size_of_words": spread(inputs[of_word]),
         "inputs_per_output": spread(reachable),
+        "one_input_share": float((reachable == 1).mean()),
         "ruled_out_bits": float(np.log2(words / reachable).mean()),
     }

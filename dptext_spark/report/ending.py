@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
@@ -28,12 +29,13 @@ _KINDS = {
 }
 
 
-def ended(command: Callable[[], int | None], *, debug: bool = False) -> int:
+def ended(command: Callable[[], int | None], *, debug: bool = False, as_json: bool = False) -> int:
     """Run a command and return its exit code; an error is said on stderr, without a word of the data.
 
     Args:
         command: returns an exit code or None for 0.
         debug: also print the traceback, which may show private text.
+        as_json: also print the error as a JSON document on stdout.
     """
     try:
         return command() or 0
@@ -47,6 +49,8 @@ def ended(command: Callable[[], int | None], *, debug: bool = False) -> int:
     except Exception as error:
         code, message = _said(error)
         _say(message)
+        if as_json:
+            sys.stdout.write(json.dumps({"exit_code": code, "error": message}, ensure_ascii=False) + "\n")
         if debug:
             _say("--debug: what follows may show private text.")
             traceback.print_exc()

@@ -72,7 +72,8 @@ def _work(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, str]]
         yield from _words(facts.get("restricted") or {})
     if facts.get("seconds") is not None:
         written = f", of which writing {facts['write_seconds']:,.1f}" if facts.get("write_seconds") else ""
-        speed = f"; {facts['tokens_per_second']:,.0f} words/s" if facts.get("tokens_per_second") else ""
+        measured = facts.get("tokens_per_second") and (facts.get("text_bytes") or 0) >= LEAST
+        speed = f"; {facts['tokens_per_second']:,.0f} words/s" if measured else ""
         yield "seconds", f"{facts['seconds']:,.1f}{written}{speed}"
     loops = facts.get("compiled_loops")
     if loops is not None:

@@ -99,7 +99,8 @@ def read_settings(path: str | Path) -> dict[str, Any]:
 def override(settings: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """Return `settings` with `a.b=value` applied; later ones win.
 
-    A value is a YAML scalar or list; anything else is taken as text. An empty value is null.
+    A value is a YAML scalar or list; anything else is taken as text. `null` unsets; an empty value is refused, for it is
+    most often a variable that was not set.
 
     Raises:
         SettingsError: no `=`, an empty name, a path through something that is no section, or a secret.
@@ -112,6 +113,10 @@ def override(settings: Mapping[str, Any], overrides: Iterable[str]) -> dict[str,
             shown = repr(name.strip()) if equals else "something without '='"
             raise SettingsError(f"--set: {shown} given; valid: a.b=value, such as mechanism.epsilon=2.")
         _refuse_secret(names)
+        if not text.strip():
+            raise SettingsError(
+                f"--set {'.'.join(names)}: no value given; valid: a value, or null to unset it."
+            )
         section = merged
         for depth, part in enumerate(names[:-1], start=1):
             inner = section.get(part)

@@ -75,7 +75,7 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
     write(
         f"\nThe tickets are in {source}, the sanitized ones in {place / MADE[2]}.\n"
         "Next: the same for a table of yours, `dptext run conf/minimal.yaml`; what a sentence becomes, "
-        '`dptext preview "Call me back about the refund"`.'
+        '`dptext preview "Please send the parcel to my sister in London"`.'
     )
     return facts
 

@@ -6,6 +6,7 @@ its error condition and SQLSTATE are.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,7 +81,12 @@ def _called(error: Any, method: str) -> str | None:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Keep PySpark's own query-context loggers, which write query fragments to stderr, quiet meanwhile."""
+    """Keep PySpark's own query-context loggers, which write query fragments to stderr, quiet meanwhile.
+
+    Py4J's tracebacks (of a JVM that died), which it logs as the root's, are kept back too: our own error says it.
+    """
+    root = logging.getLogger()
+    root.addFilter(_not_of_py4j)
     # By PySpark's own way: a plain logger of that name, made here first, would fail PySpark's later calls.
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
@@ -89,5 +95,10 @@ def silenced() -> Iterator[None]:
     try:
         yield
     finally:
+        root.removeFilter(_not_of_py4j)
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname

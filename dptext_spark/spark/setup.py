@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from dptext_spark.audit.released import filters_on_text
 from dptext_spark.compiled import compilations
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
@@ -69,6 +70,10 @@ class Setup:
     def record(self, status: str, started: float) -> dict[str, Any]:
         """Return the row of `runs` that binds the run."""
         bound = {**self.config.as_dict(), "run": None, "key": None}
+        if filters_on_text(bound):
+            # The row is for sharing, and such a condition may hold private words: it is bound by the key.
+            hidden = self.key.commitment(f"where {self.run_id} {self.config.input.where}")
+            bound["input"] = {**bound["input"], "where": f"(hidden: it names a text column; {hidden[:32]})"}
         return {
             "run_id": self.run_id,
             "status": status,

@@ -85,13 +85,19 @@ class TestKeyFile:
     @pytest.fixture
     def file(self, tmp_path: Path) -> Path:
         path = tmp_path / "key"
-        path.write_bytes(b"\xabK" * 20)
+        path.write_bytes(bytes(range(40)))
         path.chmod(0o600)
         return path
 
+    @pytest.mark.parametrize("content", [bytes(32), b"secret" * 8])
+    def test_what_is_plainly_not_random_is_refused(self, file: Path, content: bytes) -> None:
+        file.write_bytes(content)
+        with pytest.raises(SettingsError, match="not random"):
+            RunKey.from_file(file)
+
     def test_it_is_read_whole(self, file: Path) -> None:
         key = RunKey.from_file(file)
-        assert key.secret == b"\xabK" * 20 and not key.is_insecure
+        assert key.secret == bytes(range(40)) and not key.is_insecure
         file.chmod(0o400)
         assert RunKey.from_file(str(file)).secret == key.secret
 

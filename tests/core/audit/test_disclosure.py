@@ -152,7 +152,7 @@ def test_no_figure_is_rounded_in_favour_of_the_release() -> None:
         "What is not protected", mechanism_summary=summary
     )
     clear = under("What is released in clear", mechanism_summary=summary)
-    assert "stand 19.5 words on average" in clear and "5.3 of 10.0 bits" in clear
+    assert "stand at most 17 words" in clear and "5.3 of 10.0 bits" in clear
 
 
 def test_how_many_words_a_record_has_drawn_is_not_for_sharing() -> None:
@@ -161,14 +161,37 @@ def test_how_many_words_a_record_has_drawn_is_not_for_sharing() -> None:
     assert "restricted metrics" not in under("What is protected", consistency="dataset")
 
 
+def test_outputs_that_only_one_word_can_become_are_said() -> None:
+    clear = under("What is released in clear", mechanism_summary={**SUMMARY, "one_input_share": 0.02301})
+    assert "2.31 % of outputs" in clear and "reveal it at any ε" in clear
+    assert "reveal it" not in under("What is released in clear")
+
+
+@pytest.mark.parametrize("epsilon", [9.9, 10.0, 1e9])
+def test_a_guarantee_that_says_next_to_nothing_is_warned_of(epsilon: float) -> None:
+    guarantee = {**facts()["guarantee"], "epsilon": epsilon}
+    assert ("protects next to nothing" in under("Warnings", guarantee=guarantee)) == (epsilon >= 10)
+    assert "times as likely" in under("What is protected", guarantee=guarantee)
+
+
+@pytest.mark.parametrize("share", [0.03, 1.0])
+def test_words_without_a_neighbour_are_warned_of(share: float) -> None:
+    summary = {**SUMMARY, "alone_share": share}
+    assert ("ALONE ON THEIR OUTPUT SET" in under("Warnings", mechanism_summary=summary)) == (share == 1)
+
+
+def test_a_condition_on_the_text_is_warned_of() -> None:
+    config = {**facts()["config"], "input": {"where": "Body LIKE '%x%'"}}
+    assert "names a sanitized column" in under("Warnings", config=config)
+    assert "satisfies input.where" in under("What is released in clear", config=config)
+    other = {**config, "input": {"where": "bodyguard = 1"}}
+    assert "names a sanitized column" not in under("Warnings", config=other)
+
+
 def test_a_metric_guarantee_never_names_a_product() -> None:
     metric = Guarantee("metric_dp", 2.0, metric="euclidean", sentence="A bound by distance.").as_dict()
     text = said(guarantee=metric)
-    assert (
-        "sum of the distances" in text
-        and "for each of its" not in text
-        and "e^ε" not in text
-    )
+    assert "sum of the distances" in text and "for each of its" not in text and "e^ε" not in text
     assert "output set" not in under("What is not protected", guarantee=metric, mechanism_summary=None)
 
 
@@ -190,7 +213,7 @@ def test_the_case_of_an_unknown_word_is_told() -> None:
 
 def test_what_the_output_sets_rule_out_is_said_in_figures() -> None:
     clear = under("What is released in clear")
-    assert "hold 20 to 22 words" in clear and "19.5 words on average (1 to 135) of 1,024" in clear
+    assert "hold 20 to 22 words" in clear and "at most 17 words (1 to 135) of 1,024" in clear
     assert "5.3 of 10.0 bits" in clear
     assert "2.6 % of the lexicon's words are alone" in under("What is not protected")
     same = {**SUMMARY, "set_size": {**SUMMARY["set_size"], "max": 20.0}}

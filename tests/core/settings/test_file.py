@@ -81,7 +81,7 @@ def test_a_file_that_is_missing_or_a_folder_is_named(tmp_path: Path) -> None:
         ("a.b=k: v", {"a": {"b": "k: v", "c": 1}}),
         ("a.b={k: v}", {"a": {"b": "{k: v}", "c": 1}}),
         ("a.b=[x, y]", {"a": {"b": ["x", "y"], "c": 1}}),
-        ("a.b=", {"a": {"b": None, "c": 1}}),
+        ("a.b=null", {"a": {"b": None, "c": 1}}),
         ("a.b=true", {"a": {"b": True, "c": 1}}),
         ("new.deep.er=1", {"a": {"b": 0, "c": 1}, "new": {"deep": {"er": 1}}}),
         ("empty.x=1", {"a": {"b": 0, "c": 1}, "empty": {"x": 1}}),
@@ -93,6 +93,13 @@ def test_an_override_is_a_yaml_scalar_or_list(item: str, expected: dict[str, Any
         settings["empty"] = None
     assert override(settings, [item]) == expected
     assert settings["a"] == {"b": 0, "c": 1}, "the settings that were given are not changed"
+
+
+@pytest.mark.parametrize("item", ["a.b=", "run.id=  "])
+def test_an_empty_value_is_no_value(item: str) -> None:
+    """Most often a variable that was not set: a run id that vanished would make a run that nothing binds."""
+    with pytest.raises(SettingsError, match=r"no value given; valid: a value, or null"):
+        override({}, [item])
 
 
 def test_later_overrides_win() -> None:
