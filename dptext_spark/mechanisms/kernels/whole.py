@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -132,7 +131,7 @@ class WholeSampler:
         """The bound on the difference between ln P as sampled and as the formula says, over all words and outputs."""
         return float(self.figures[2])
 
-    @cached_property
+    @property
     def _tail(self) -> Tail:
         return Tail(
             self.vectors.reshape(-1), self.vectors.shape[1], self.outputs, self.level, self.surely, self.rounds,
