@@ -25,6 +25,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon, is_number
 from dptext_spark.mechanisms.kernels import WholeSampler
+from dptext_spark.mechanisms.kernels.whole import rounded_up
 
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
 
@@ -112,7 +113,7 @@ class SanText(Mechanism):
         return np.asarray(found, np.int32)
 
     def _note(self, outputs: int, words: int) -> str:
-        more = f"with ln(1/p) = {-math.log(self.p):.4g} more" if self.p < 1 else "with the same bound"
+        more = f"with ln(1/p) = {rounded_up(-math.log(self.p))} more" if self.p < 1 else "with the same bound"
         kept = (
             f"is kept with probability {1 - self.p:.6g}, which reveals it, and otherwise"
             if self.p < 1

@@ -194,11 +194,17 @@ def _slack(least: float, words: int) -> float:
     return 5.0 / (least * TOTAL) + 4e-12 + words * (words + 2.0**16) / TOTAL
 
 
+def rounded_up(value: float) -> str:
+    """Return the next number with four decimals, for a sentence that states a bound."""
+    return f"{math.ceil(value * 10_000) / 10_000:.16g}"
+
+
 def _guarantee(epsilon: float, cut: float, slack: float, note: str) -> Guarantee:
-    most = f", and never more than {epsilon * cut:.6g}" if math.isfinite(epsilon * cut) else ""
+    # Nothing is rounded in the user's favour.
+    most = f", and never more than {rounded_up(epsilon * cut)}" if math.isfinite(epsilon * cut) else ""
     sentence = (
         f"One drawn word is metric differentially private with ε = {epsilon:.16g} per unit of Euclidean distance: two words "
         f"at distance d lead to any output with probabilities whose logarithms differ by at most ε·d{most} (rounding adds "
-        f"at most {2 * slack:.1g}). It protects near words from each other, distant ones hardly.{note}"
+        f"at most {2.2 * slack:.2g}). It protects near words from each other, distant ones hardly.{note}"
     )
     return Guarantee("metric_dp", epsilon, metric="euclidean", sentence=sentence)

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import math
 import os
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -20,6 +21,7 @@ from dptext_spark.draws import Draws
 from dptext_spark.mechanisms.kernels import WholeSampler, whole
 from dptext_spark.mechanisms.kernels.alias import read_row
 from dptext_spark.mechanisms.kernels.decay import EVERY, acceptance, decay, summed
+from dptext_spark.mechanisms.kernels.whole import rounded_up
 from dptext_spark.mechanisms.kernels.whole_rows import nearest
 from tests.core.mechanisms import plain_whole as plain
 
@@ -332,6 +334,15 @@ class TestCompilation:
         assert guarantee.status == "proved" and guarantee.delta == 0
         assert "ε = 2 per unit of Euclidean distance" in guarantee.sentence
         assert "never more than 3.5 " in guarantee.sentence and guarantee.sentence.endswith(" Noted.")
+        stated = re.search(r"rounding adds at most (\S+)\)", guarantee.sentence)
+        assert stated and 2 * made.slack <= float(stated[1]) <= 3 * made.slack
+        assert [rounded_up(x) for x in (3.5, 1.60941, 1e-300, 0.0, 55.45177)] == [
+            "3.5",
+            "1.6095",
+            "0.0001",
+            "0",
+            "55.4518",
+        ]
         assert WholeSampler.of(plain.gaussian(60), 5e-324).summary["cut_off_distance"] is None
 
     def test_other_processors_and_thread_counts(self, tmp_path: Path) -> None:
