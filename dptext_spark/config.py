@@ -79,7 +79,9 @@ class ModelConfig(Section):
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets."""
         values = self.model_dump(mode="json", exclude={"mechanism", "policy"})
-        values["mechanism"] = {"name": self.mechanism.name, **asdict(self.mechanism)}  # type: ignore[call-overload]
+        fields = asdict(self.mechanism)  # type: ignore[call-overload]
+        listed = {name: list(value) for name, value in fields.items() if isinstance(value, tuple)}
+        values["mechanism"] = {"name": self.mechanism.name} | fields | listed
         words = self.policy.stop_word_list
         values["policy"] = asdict(self.policy) | {"stop_word_list": words if words is None else list(words)}
         return values

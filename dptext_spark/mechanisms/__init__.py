@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
 from dptext_spark.mechanisms.custext import CusText
+from dptext_spark.mechanisms.santext import SanText
+from dptext_spark.mechanisms.tem import Tem
 
-MECHANISMS: dict[str, type[Mechanism]] = {"custext": CusText}
+MECHANISMS: dict[str, type[Mechanism]] = {"custext": CusText, "santext": SanText, "tem": Tem}
 
-__all__ = ["MECHANISMS", "CusText", "Law", "Mechanism", "Sampler"]
+__all__ = ["MECHANISMS", "CusText", "Law", "Mechanism", "Sampler", "SanText", "Tem"]

@@ -12,7 +12,7 @@ import pytest
 from dptext_spark.config import ModelConfig, RunConfig, load_model
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.formats import FORMATS
-from dptext_spark.mechanisms import MECHANISMS, CusText
+from dptext_spark.mechanisms import MECHANISMS, CusText, SanText
 from dptext_spark.mechanisms.custext import MAPPINGS
 from dptext_spark.mechanisms.kernels import MAX_SLOTS
 from dptext_spark.settings.values import NOT_DETERMINISTIC, NOT_DETERMINISTIC_WORDS
@@ -51,6 +51,14 @@ def test_the_least_settings_have_the_documented_defaults() -> None:
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         RunConfig.of(LEAST).consistency = "record"  # type: ignore[misc]
+
+
+def test_a_list_among_the_mechanisms_settings_stays_a_list() -> None:
+    """Settings are compared with those that an artifact keeps as JSON."""
+    config = accepted(mechanism={"name": "santext", "sensitive": ["pain", "debt"]})
+    assert config.mechanism == SanText(sensitive=("pain", "debt"))
+    assert config.spec() == json.loads(json.dumps(config.spec()))
+    assert config.spec()["mechanism"]["sensitive"] == ["pain", "debt"]
 
 
 def test_as_dict_is_json_and_makes_the_same_settings_again() -> None:

@@ -6,5 +6,6 @@ A kernel is written once; the mechanisms of the papers differ in a line or two.
 from __future__ import annotations
 
 from dptext_spark.mechanisms.kernels.alias import MAX_SLOTS, TableSampler, integer_weights
+from dptext_spark.mechanisms.kernels.whole import WholeSampler
 
-__all__ = ["MAX_SLOTS", "TableSampler", "integer_weights"]
+__all__ = ["MAX_SLOTS", "TableSampler", "WholeSampler", "integer_weights"]

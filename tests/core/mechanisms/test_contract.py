@@ -15,7 +15,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
 
-PARAMETERS = {"custext": {"k": 7}}
+PARAMETERS: dict[str, dict[str, object]] = {"custext": {"k": 7}, "santext": {"sensitive": 0.5}, "tem": {}}
 WORDS = 60
 
 

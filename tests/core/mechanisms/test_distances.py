@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dptext_spark.mechanisms.distances import distances_of
+from dptext_spark.mechanisms.distances import distances_of, squared_distances
 
 
 def plain(x: np.ndarray, y: np.ndarray) -> float:
@@ -40,3 +40,13 @@ def test_the_order_is_the_stated_one(size: int) -> None:
     for i in range(40):
         distances_of(flat, size, i, 0, 40, table[i])
     assert (table == table.T).all() and (np.diag(table) == 0).all()
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 300])
+@pytest.mark.parametrize("rows", [0, 1, 3, 4, 5, 11])
+def test_many_at_once_are_the_same_bits(size: int, rows: int) -> None:
+    vectors = np.random.default_rng(size).normal(size=(20, size)).astype(np.float32)
+    others = vectors[5:].copy()
+    out = np.full(rows, -1.0)
+    squared_distances(vectors.reshape(-1), size, 3, others.reshape(-1), 2, 2 + rows, out)
+    assert np.sqrt(out).tolist() == [plain(vectors[3], row) for row in others[2 : 2 + rows]]
