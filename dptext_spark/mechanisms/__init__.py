@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
 from dptext_spark.mechanisms.custext import CusText
+from dptext_spark.mechanisms.diffractor import Diffractor
 
-MECHANISMS: dict[str, type[Mechanism]] = {"custext": CusText}
+MECHANISMS: dict[str, type[Mechanism]] = {"custext": CusText, "diffractor": Diffractor}
 
-__all__ = ["MECHANISMS", "CusText", "Law", "Mechanism", "Sampler"]
+__all__ = ["MECHANISMS", "CusText", "Diffractor", "Law", "Mechanism", "Sampler"]
