@@ -69,6 +69,10 @@ class Mechanism(ABC):
     protects: ClassVar[str]
     sampler: ClassVar[type]
 
+    def embeddings(self) -> range:
+        """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""
+        return range(1, 2)
+
     @abstractmethod
     def compile(self, lexicon: Lexicon) -> Any:
         """Return the :class:`Sampler` for a lexicon.

@@ -15,7 +15,12 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
 
-PARAMETERS: dict[str, dict[str, object]] = {"custext": {"k": 7}, "santext": {"sensitive": 0.5}, "tem": {}}
+PARAMETERS: dict[str, dict[str, object]] = {
+    "custext": {"k": 7},
+    "santext": {"sensitive": 0.5},
+    "tem": {},
+    "diffractor": {"lists": 3},
+}
 WORDS = 60
 
 
