@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
+from dptext_spark.mechanisms.calibrated import Calibrated
 from dptext_spark.mechanisms.custext import CusText
 
-MECHANISMS: dict[str, type[Mechanism]] = {"custext": CusText}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "custext": CusText,
+    "calibrated": Calibrated,
+}
 
-__all__ = ["MECHANISMS", "CusText", "Law", "Mechanism", "Sampler"]
+__all__ = [
+    "MECHANISMS",
+    "Calibrated",
+    "CusText",
+    "Law",
+    "Mechanism",
+    "Sampler",
+]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
 from dptext_spark.draws import Draws
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -52,9 +53,9 @@ def plain_two(query: np.ndarray, vectors: np.ndarray) -> tuple[int, int]:
 
 
 def plain_choice(query: np.ndarray, vectors: np.ndarray, pair: tuple[int, int], t: float, u: float) -> int:
-    """The rule of Vickrey, for a uniform number u."""
+    """The rule of Vickrey, for a uniform number u; the second word always where t = 1."""
     d1, d2 = (float(np.linalg.norm(query - vectors[w].astype(np.float64))) for w in pair)
-    p = 1 - t if d1 == d2 == 0 else (1 - t) * d2 / (t * d1 + (1 - t) * d2)
+    p = 1 - t if d1 == d2 == 0 or t == 1 else (1 - t) * d2 / (t * d1 + (1 - t) * d2)
     return pair[0] if u < p else pair[1]
 
 
@@ -64,6 +65,28 @@ def plain_radial(n: int, size: int, epsilon: float, seed: int) -> np.ndarray:
     direction = rng.normal(size=(n, size))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     return direction * rng.gamma(size, 1 / epsilon, n)[:, None]
+
+
+def too_far(counts: np.ndarray, probability: np.ndarray, false_alarm: float = 1e-6) -> bool:
+    """Whether counts do not fit a law, by a chi-squared test over outcomes with 5 or more expected, the rest together."""
+    expected = probability * counts.sum()
+    common = expected >= 5
+    observed = np.append(counts[common], counts[~common].sum())
+    wanted = np.append(expected[common], expected[~common].sum())
+    kept = wanted > 0
+    if observed[~kept].any():
+        return True
+    statistic = ((observed[kept] - wanted[kept]) ** 2 / wanted[kept]).sum()
+    return bool(statistic > stats.chi2.isf(false_alarm, max(1, kept.sum() - 1)))
+
+
+def too_different(first: np.ndarray, second: np.ndarray, false_alarm: float = 1e-6) -> bool:
+    """Whether two samples of words (counts) do not fit one law, by a chi-squared test of homogeneity."""
+    table = np.stack([first, second])
+    common = table.sum(axis=0) >= 20
+    table = np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])
+    table = table[:, table.sum(axis=0) > 0]
+    return bool(stats.chi2_contingency(table).pvalue < false_alarm) if table.shape[1] > 1 else False
 
 
 def on_another_processor(expression: str, folder: Path, **settings: str) -> str:

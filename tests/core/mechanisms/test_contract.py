@@ -15,7 +15,10 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
 
-PARAMETERS = {"custext": {"k": 7}}
+PARAMETERS = {
+    "custext": {"k": 7},
+    "calibrated": {"epsilon": 3.0},
+}
 WORDS = 60
 
 
