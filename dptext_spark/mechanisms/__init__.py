@@ -5,10 +5,12 @@ from __future__ import annotations
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
 from dptext_spark.mechanisms.calibrated import Calibrated
 from dptext_spark.mechanisms.custext import CusText
+from dptext_spark.mechanisms.mahalanobis import Mahalanobis
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "custext": CusText,
     "calibrated": Calibrated,
+    "mahalanobis": Mahalanobis,
 }
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "Calibrated",
     "CusText",
     "Law",
+    "Mahalanobis",
     "Mechanism",
     "Sampler",
 ]

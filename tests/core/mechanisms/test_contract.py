@@ -18,6 +18,7 @@ from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
 PARAMETERS = {
     "custext": {"k": 7},
     "calibrated": {"epsilon": 3.0},
+    "mahalanobis": {"epsilon": 3.0, "lam": 0.7},
 }
 WORDS = 60
 

@@ -16,7 +16,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import Calibrated
+from dptext_spark.mechanisms import Calibrated, Mahalanobis
 from dptext_spark.mechanisms.calibrated import radial_noise
 from dptext_spark.mechanisms.kernels.neighbor_table import OPEN, NeighborTable
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
@@ -237,7 +237,10 @@ def digest() -> str:
     ids = (np.arange(3000) % 1500).astype(np.int32)
     parts: list[Any] = []
     for epsilon in (3.0, 60.0):
-        for mechanism in (Calibrated(epsilon),):
+        for mechanism in (
+            Calibrated(epsilon),
+            Mahalanobis(epsilon, 0.6),
+        ):
             made = mechanism.compile(lexicon)
             total = hashlib.sha256()
             for array in made.arrays().values():
