@@ -6,11 +6,13 @@ from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
 from dptext_spark.mechanisms.calibrated import Calibrated
 from dptext_spark.mechanisms.custext import CusText
 from dptext_spark.mechanisms.mahalanobis import Mahalanobis
+from dptext_spark.mechanisms.vickrey import Vickrey
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "custext": CusText,
     "calibrated": Calibrated,
     "mahalanobis": Mahalanobis,
+    "vickrey": Vickrey,
 }
 
 __all__ = [
@@ -21,4 +23,5 @@ __all__ = [
     "Mahalanobis",
     "Mechanism",
     "Sampler",
+    "Vickrey",
 ]

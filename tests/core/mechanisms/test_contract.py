@@ -19,6 +19,7 @@ PARAMETERS = {
     "custext": {"k": 7},
     "calibrated": {"epsilon": 3.0},
     "mahalanobis": {"epsilon": 3.0, "lam": 0.7},
+    "vickrey": {"epsilon": 3.0, "noise": "mahalanobis"},
 }
 WORDS = 60
 
