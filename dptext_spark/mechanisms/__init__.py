@@ -6,6 +6,7 @@ from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
 from dptext_spark.mechanisms.calibrated import Calibrated
 from dptext_spark.mechanisms.custext import CusText
 from dptext_spark.mechanisms.mahalanobis import Mahalanobis
+from dptext_spark.mechanisms.projection import Projection
 from dptext_spark.mechanisms.vickrey import Vickrey
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -13,6 +14,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "calibrated": Calibrated,
     "mahalanobis": Mahalanobis,
     "vickrey": Vickrey,
+    "projection": Projection,
 }
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "Law",
     "Mahalanobis",
     "Mechanism",
+    "Projection",
     "Sampler",
     "Vickrey",
 ]

@@ -20,6 +20,7 @@ PARAMETERS = {
     "calibrated": {"epsilon": 3.0},
     "mahalanobis": {"epsilon": 3.0, "lam": 0.7},
     "vickrey": {"epsilon": 3.0, "noise": "mahalanobis"},
+    "projection": {"epsilon": 3.0, "m": 3},
 }
 WORDS = 60
 

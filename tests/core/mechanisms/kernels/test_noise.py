@@ -16,7 +16,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import Calibrated, Mahalanobis, Vickrey
+from dptext_spark.mechanisms import Calibrated, Mahalanobis, Projection, Vickrey
 from dptext_spark.mechanisms.calibrated import radial_noise
 from dptext_spark.mechanisms.kernels.neighbor_table import OPEN, NeighborTable
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
@@ -241,6 +241,7 @@ def digest() -> str:
             Calibrated(epsilon),
             Mahalanobis(epsilon, 0.6),
             Vickrey(epsilon, 0.4, "mahalanobis"),
+            Projection(epsilon, m=20),
         ):
             made = mechanism.compile(lexicon)
             total = hashlib.sha256()
