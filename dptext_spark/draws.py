@@ -154,6 +154,11 @@ class Draws:
         """Return 64 uniform bits for each draw in `rows`, of one lane: uint64[m]."""
         return self.pair(lane // 2, rows)[:, lane % 2]
 
+    @property
+    def blocks(self) -> U64:
+        """What each draw is for: uint64[n, 2]. Equal blocks are one draw."""
+        return self._blocks
+
 
 @compiled
 def _mulmod(a: Int, b: Int) -> Int:

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
+from dptext_spark.mechanisms.calibrated import Calibrated
 from dptext_spark.mechanisms.custext import CusText
 from dptext_spark.mechanisms.diffractor import Diffractor
+from dptext_spark.mechanisms.mahalanobis import Mahalanobis
+from dptext_spark.mechanisms.projection import Projection
 from dptext_spark.mechanisms.santext import SanText
 from dptext_spark.mechanisms.tem import Tem
+from dptext_spark.mechanisms.vickrey import Vickrey
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "custext": CusText,
     "santext": SanText,
     "tem": Tem,
     "diffractor": Diffractor,
+    "calibrated": Calibrated,
+    "mahalanobis": Mahalanobis,
+    "vickrey": Vickrey,
+    "projection": Projection,
 }
 
-__all__ = ["MECHANISMS", "CusText", "Diffractor", "Law", "Mechanism", "Sampler", "SanText", "Tem"]
+__all__ = [
+    "MECHANISMS",
+    "Calibrated",
+    "CusText",
+    "Diffractor",
+    "Law",
+    "Mahalanobis",
+    "Mechanism",
+    "Projection",
+    "Sampler",
+    "SanText",
+    "Tem",
+    "Vickrey",
+]

@@ -20,6 +20,10 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "santext": {"sensitive": 0.5},
     "tem": {},
     "diffractor": {"lists": 3},
+    "calibrated": {"epsilon": 3.0},
+    "mahalanobis": {"epsilon": 3.0, "lam": 0.7},
+    "vickrey": {"epsilon": 3.0, "noise": "mahalanobis"},
+    "projection": {"epsilon": 3.0, "m": 3},
 }
 WORDS = 60
 
