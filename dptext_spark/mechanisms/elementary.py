@@ -66,6 +66,30 @@ def logarithm(x: float) -> float:
 
 
 @compiled
+def excess(x: float) -> Any:
+    """Return e^x - 1 for x <= 709, within a few units in the last place, near 0 too."""
+    if abs(x) > 0.5:
+        return exponential(x) - 1.0
+    total = 1.0
+    for i in range(TERMS, 1, -1):
+        total = 1.0 + total * x / i
+    return x * total
+
+
+@compiled
+def logarithm_of_more(x: float) -> Any:
+    """Return ln(1 + x) for x > -1, within a few units in the last place, near 0 too."""
+    if abs(x) > 0.25:
+        return logarithm(1.0 + x)
+    s = x / (2.0 + x)  # at most 1/7: the term after the last is below 2^-60
+    z = s * s
+    total = 0.0
+    for i in range(21, 1, -2):
+        total = z * (1.0 / i + total)
+    return 2.0 * s + 2.0 * s * total
+
+
+@compiled
 def exponential_quantile(bits: Int) -> float:
     """Return a draw of the exponential law with rate 1, from 64 random bits: -ln u."""
     return -logarithm(np.float64(bits) * _STEP + _HALF_STEP)
