@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
 from dptext_spark.mechanisms.custext import CusText
+from dptext_spark.mechanisms.truncated_gumbel import TruncatedGumbel
 
-MECHANISMS: dict[str, type[Mechanism]] = {"custext": CusText}
+MECHANISMS: dict[str, type[Mechanism]] = {"custext": CusText, "truncated_gumbel": TruncatedGumbel}
 
-__all__ = ["MECHANISMS", "CusText", "Law", "Mechanism", "Sampler"]
+__all__ = ["MECHANISMS", "CusText", "Law", "Mechanism", "Sampler", "TruncatedGumbel"]

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext_spark.compiled import Int, compiled, inlined, squared_gap
 
@@ -33,3 +34,19 @@ def distances_of(flat: Any, size: Int, i: Int, first: Int, last: Int, out: Any) 
     """Fill out float64[last - first] with the Euclidean distances of row i to rows first..last."""
     for j in range(first, last):
         out[j - first] = math.sqrt(squared_distance(flat, size, i, j))
+
+
+@compiled
+def _pair_distances(flat: Any, size: Int, rows: Any, others: Any) -> Any:
+    out = np.empty(others.shape)
+    for i in range(others.shape[0]):
+        for j in range(others.shape[1]):
+            out[i, j] = math.sqrt(squared_distance(flat, size, rows[i], others[i, j]))
+    return out
+
+
+def pair_distances(
+    vectors: npt.NDArray[np.float32], rows: npt.NDArray[np.int32], others: npt.NDArray[np.int32]
+) -> npt.NDArray[np.float64]:
+    """Return float64[n, k]: the Euclidean distances of rows[i] (int32[n]) to others[i, j] (int32[n, k])."""
+    return np.asarray(_pair_distances(vectors.reshape(-1), vectors.shape[1], rows, others), np.float64)

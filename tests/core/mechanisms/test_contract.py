@@ -15,7 +15,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
 
-PARAMETERS = {"custext": {"k": 7}}
+PARAMETERS = {"custext": {"k": 7}, "truncated_gumbel": {"epsilon": 500.0}}
 WORDS = 60
 
 
