@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
+from dptext_spark.mechanisms.calibrated import Calibrated
 from dptext_spark.mechanisms.custext import CusText
+from dptext_spark.mechanisms.mahalanobis import Mahalanobis
+from dptext_spark.mechanisms.projection import Projection
 from dptext_spark.mechanisms.truncated_gumbel import TruncatedGumbel
+from dptext_spark.mechanisms.vickrey import Vickrey
 
-MECHANISMS: dict[str, type[Mechanism]] = {"custext": CusText, "truncated_gumbel": TruncatedGumbel}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "custext": CusText,
+    "calibrated": Calibrated,
+    "mahalanobis": Mahalanobis,
+    "vickrey": Vickrey,
+    "projection": Projection,
+    "truncated_gumbel": TruncatedGumbel,
+}
 
-__all__ = ["MECHANISMS", "CusText", "Law", "Mechanism", "Sampler", "TruncatedGumbel"]
+__all__ = [
+    "MECHANISMS",
+    "Calibrated",
+    "CusText",
+    "Law",
+    "Mahalanobis",
+    "Mechanism",
+    "Projection",
+    "Sampler",
+    "TruncatedGumbel",
+    "Vickrey",
+]

@@ -15,7 +15,14 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
 
-PARAMETERS = {"custext": {"k": 7}, "truncated_gumbel": {"epsilon": 500.0}}
+PARAMETERS = {
+    "custext": {"k": 7},
+    "calibrated": {"epsilon": 3.0},
+    "mahalanobis": {"epsilon": 3.0, "lam": 0.7},
+    "vickrey": {"epsilon": 3.0, "noise": "mahalanobis"},
+    "projection": {"epsilon": 3.0, "m": 3},
+    "truncated_gumbel": {"epsilon": 500.0},
+}
 WORDS = 60
 
 
