@@ -5,9 +5,12 @@ from __future__ import annotations
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
 from dptext_spark.mechanisms.calibrated import Calibrated
 from dptext_spark.mechanisms.custext import CusText
+from dptext_spark.mechanisms.gaussian import Gaussian
+from dptext_spark.mechanisms.laplace import Laplace
 from dptext_spark.mechanisms.mahalanobis import Mahalanobis
 from dptext_spark.mechanisms.projection import Projection
 from dptext_spark.mechanisms.truncated_gumbel import TruncatedGumbel
+from dptext_spark.mechanisms.truncated_laplace import TruncatedLaplace
 from dptext_spark.mechanisms.vickrey import Vickrey
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -17,17 +20,23 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "vickrey": Vickrey,
     "projection": Projection,
     "truncated_gumbel": TruncatedGumbel,
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+    "truncated_laplace": TruncatedLaplace,
 }
 
 __all__ = [
     "MECHANISMS",
     "Calibrated",
     "CusText",
+    "Gaussian",
+    "Laplace",
     "Law",
     "Mahalanobis",
     "Mechanism",
     "Projection",
     "Sampler",
     "TruncatedGumbel",
+    "TruncatedLaplace",
     "Vickrey",
 ]

@@ -22,6 +22,9 @@ PARAMETERS = {
     "vickrey": {"epsilon": 3.0, "noise": "mahalanobis"},
     "projection": {"epsilon": 3.0, "m": 3},
     "truncated_gumbel": {"epsilon": 500.0},
+    "laplace": {"epsilon": 5.0},
+    "gaussian": {"epsilon": 5.0},
+    "truncated_laplace": {"epsilon": 5.0},
 }
 WORDS = 60
 
