@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext_spark.compiled import Int, compiled, inlined, squared_gap, squared_gaps
 
@@ -54,3 +55,19 @@ def squared_distances(flat: Any, size: Int, i: Int, others: Any, first: Int, las
                 total += gap * gap
             out[j + row - first] = total
         j += 4 if rows == 4 else 1
+
+
+@compiled
+def _pair_distances(flat: Any, size: Int, rows: Any, others: Any) -> Any:
+    out = np.empty(others.shape)
+    for i in range(others.shape[0]):
+        for j in range(others.shape[1]):
+            out[i, j] = math.sqrt(squared_distance(flat, size, rows[i], others[i, j]))
+    return out
+
+
+def pair_distances(
+    vectors: npt.NDArray[np.float32], rows: npt.NDArray[np.int32], others: npt.NDArray[np.int32]
+) -> npt.NDArray[np.float64]:
+    """Return float64[n, k]: the Euclidean distances of rows[i] (int32[n]) to others[i, j] (int32[n, k])."""
+    return np.asarray(_pair_distances(vectors.reshape(-1), vectors.shape[1], rows, others), np.float64)

@@ -24,6 +24,10 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "mahalanobis": {"epsilon": 3.0, "lam": 0.7},
     "vickrey": {"epsilon": 3.0, "noise": "mahalanobis"},
     "projection": {"epsilon": 3.0, "m": 3},
+    "truncated_gumbel": {"epsilon": 500.0},
+    "laplace": {"epsilon": 5.0},
+    "gaussian": {"epsilon": 5.0},
+    "truncated_laplace": {"epsilon": 5.0},
 }
 WORDS = 60
 
