@@ -79,7 +79,9 @@ class TestARunThatSucceeds:
         assert restricted["stop_kept"] == 3 * ROWS and restricted["numbers"] == ROWS
         assert restricted["drawn"] == 6 * ROWS + 2 * 108
         assert restricted["record_epsilon"]["mean"] == pytest.approx((6 * ROWS + 2 * 108) / ROWS)
-        assert set(report.facts["record_epsilon"]) == {"basis"}  # how many words were drawn is not for sharing
+        assert set(report.facts["record_epsilon"]) == {
+            "basis"
+        }  # how many words were drawn is not for sharing
         commit = history(spark, Target(path=str(tmp_path / "out")))[0]
         assert int(commit["operationMetrics"]["numOutputRows"]) == ROWS
         assert json.loads(commit["userMetadata"])["dptext_run"] == report.facts["run_id"]

@@ -164,11 +164,7 @@ def test_how_many_words_a_record_has_drawn_is_not_for_sharing() -> None:
 def test_a_metric_guarantee_never_names_a_product() -> None:
     metric = Guarantee("metric_dp", 2.0, metric="euclidean", sentence="A bound by distance.").as_dict()
     text = said(guarantee=metric)
-    assert (
-        "sum of the distances" in text
-        and "for each of its" not in text
-        and "e^ε" not in text
-    )
+    assert "sum of the distances" in text and "for each of its" not in text and "e^ε" not in text
     assert "output set" not in under("What is not protected", guarantee=metric, mechanism_summary=None)
 
 
