@@ -63,6 +63,11 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
     return privatizer.fingerprint
 
 
+def seal_of(privatizer: Privatizer, spec: dict[str, Any] | None = None) -> str:
+    """Return what tells an artifact from every other, before it is written: also where only its words have changed."""
+    return str(_manifest(privatizer, spec)["seal"])
+
+
 def _manifest(privatizer: Privatizer, spec: dict[str, Any] | None) -> dict[str, Any]:
     """Return what is written beside the arrays, as JSON gives it back."""
     manifest = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from dptext_spark.artifact import save
+from dptext_spark.artifact import save, seal_of
 from dptext_spark.compiled import user_cache
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import SettingsError
@@ -54,7 +54,7 @@ def privatize(
     with silenced():
         check_text_columns(df, list(columns))
         identity = identify_rows(df, row_key, record_key, ordinal=False)
-        folder = Path(user_cache()) / "artifacts" / f"frame-{privatizer.fingerprint[:32]}"
+        folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
         save(privatizer, folder)
         job = Job(
             columns=tuple(columns),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark import artifact
-from dptext_spark.artifact import open_artifact, read_manifest, save
+from dptext_spark.artifact import open_artifact, read_manifest, save, seal_of
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -42,6 +43,16 @@ def output(made: Privatizer) -> tuple[list[str | None], list[list[int]]]:
 def folder(tmp_path: Path) -> Path:
     save(make(), tmp_path / "model", SPEC)
     return tmp_path / "model"
+
+
+def test_a_seal_tells_apart_what_a_fingerprint_does_not(tmp_path: Path) -> None:
+    """A later version may promise the same law in other words; it must not stumble over what an earlier one left."""
+    made = make()
+    sampler = replace(made.sampler, guarantee=replace(made.sampler.guarantee, sentence="In other words."))
+    said = replace(made, sampler=sampler)
+    assert said.fingerprint == made.fingerprint and seal_of(said) != seal_of(made)
+    save(made, tmp_path / "model")
+    assert read_manifest(tmp_path / "model")["seal"] == seal_of(made)
 
 
 @pytest.mark.parametrize("consistency", ["token", "record", "dataset"])
