@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from dptext_spark.figures import digits_up, exact
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.loss import Loss, Progress, worst_loss
+from dptext_spark.mechanisms.losses import Loss, Progress, worst_loss
 from dptext_spark.privatizer import Privatizer
 
 Verdict = Literal["confirmed", "refuted", "not refuted"]
@@ -25,38 +25,51 @@ class Certificate:
         verdict: `confirmed` (the loss of every pair is known to be within the claim), `refuted` (a pair exceeds it), or
             `not refuted`.
         guarantee: the claim.
-        loss: what was found.
+        loss: what was found; None where there is no search for this kind of law.
         seconds: wall time.
     """
 
     verdict: Verdict
     guarantee: Guarantee
-    loss: Loss
+    loss: Loss | None
     seconds: float
 
     @property
     def sentence(self) -> str:
         """The finding in plain words."""
         claimed, loss = self.guarantee, self.loss
-        per = f" per unit of {claimed.metric}" if claimed.kind == "metric_dp" else ""
-        pairs = f"{loss.pairs:,} of {loss.total:,} pairs"
+        if loss is None:
+            return f"{self.verdict.capitalize()}: by the argument that stands in the guarantee itself; no law was searched."
+        per = f" per unit of {claimed.metric} distance" if claimed.kind == "metric_dp" else ""
+        sure = f" at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
         if self.verdict == "confirmed":
-            found = f"no pair of words loses more than {digits_up(loss.value, 6)}{per}, within the claimed {exact(claimed.epsilon)}"
-        elif self.verdict == "refuted":
-            found = f"a pair of words loses at least {exact(loss.attained)}{per}, more than the claimed {exact(claimed.epsilon)}"
-        else:
-            found = (
-                f"no pair was found to lose more than the claimed {exact(claimed.epsilon)}{per}; "
-                f"the worst that was found loses at least {exact(loss.attained)}"
+            found = f"no pair of words loses more than {digits_up(loss.value, 6)}{per}, and {exact(claimed.epsilon)} is claimed"
+            found += (
+                f" (the rounding of the law adds {digits_up(loss.additive, 2)} at most)"
+                if loss.additive
+                else ""
             )
-        return f"{self.verdict.capitalize()}: {found} ({pairs}; {loss.method})."
+        elif loss.attained > claimed.epsilon and claimed.kind != "approx_dp":
+            found = f"a pair of words loses at least {exact(loss.attained)}{per}, and {exact(claimed.epsilon)} is claimed{sure}"
+        elif claimed.kind == "approx_dp" and loss.delta is not None and loss.delta > claimed.delta:
+            found = (
+                f"at ε = {exact(claimed.epsilon)} a pair needs a δ of {exact(loss.delta)}, and {exact(claimed.delta)} is "
+                f"claimed{sure}"
+            )
+        elif self.verdict == "refuted":
+            found = "by the exact argument that stands in the guarantee itself"
+        else:
+            found = f"no pair was found to exceed the claim{sure}"
+        return (
+            f"{self.verdict.capitalize()}: {found} ({loss.pairs:,} of {loss.total:,} pairs; {loss.method})."
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the certificate, JSON-able."""
         return {
             "verdict": self.verdict,
             "claimed": asdict(self.guarantee),
-            "loss": self.loss.as_dict(),
+            "loss": None if self.loss is None else self.loss.as_dict(),
             "seconds": round(self.seconds, 3),
             "sentence": self.sentence,
         }
@@ -77,8 +90,14 @@ def certify(privatizer: Privatizer, progress: Progress | None = None) -> Certifi
     return Certificate(verdict(guarantee, loss), guarantee, loss, time.perf_counter() - began)
 
 
-def verdict(guarantee: Guarantee, loss: Loss) -> Verdict:
+def verdict(guarantee: Guarantee, loss: Loss | None) -> Verdict:
     """Compare what was found with the claim."""
-    if loss.attained > guarantee.epsilon or guarantee.status == "refuted":
+    if guarantee.status == "refuted":
+        return "refuted"
+    if loss is None:
+        return "not refuted"
+    if guarantee.kind == "approx_dp":
+        return "refuted" if loss.delta is not None and loss.delta > guarantee.delta else "not refuted"
+    if loss.attained > guarantee.epsilon:
         return "refuted"
     return "confirmed" if loss.pairs >= loss.total and loss.value <= guarantee.epsilon else "not refuted"

@@ -40,7 +40,7 @@ class WholeSampler:
 
     Attributes:
         cells: uint64[V, 2^m, 2], alias rows over ids, where V is the tail.
-        vectors: float32[V, d]; float32[0, d] where the rows hold every output.
+        vectors: float32[V, d].
         outputs: int32[n], the ids that can come out, ascending.
         level: float64[V], D.
         surely: uint64[V], numbers that accept a proposal at any distance.
@@ -114,7 +114,7 @@ class WholeSampler:
         }
         return cls(
             rows.cells,
-            np.ascontiguousarray(vectors) if needed > slots else np.empty((0, dimensions), np.float32),
+            np.ascontiguousarray(vectors),
             released,
             rows.level,
             rows.surely,
