@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import DPTextError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Calibrated
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of, plain_radial, too_different, too_far
@@ -81,7 +81,9 @@ def test_how_often_a_word_stays_on_real_vectors(glove: Lexicon) -> None:
 def test_the_guarantee() -> None:
     said = Calibrated(2.5).compile(lexicon_of(LINE)).guarantee
     assert (said.kind, said.epsilon, said.delta, said.metric) == ("metric_dp", 2.5, 0.0, "euclidean")
-    assert said.status == "claimed" and said.compose(10) is None
+    assert said.status == "claimed"
+    with pytest.raises(DPTextError, match="no bound for several draws"):
+        said.compose(10)
     assert "2.5 times the Euclidean distance" in said.sentence and "Mironov" in said.sentence
 
 
