@@ -40,7 +40,7 @@ class Certificate:
         claimed, loss = self.guarantee, self.loss
         if loss is None:
             return f"{self.verdict.capitalize()}: by the argument that stands in the guarantee itself; no law was searched."
-        per = f" per unit of {claimed.metric} distance" if claimed.kind == "metric_dp" else ""
+        per = f" for each unit of distance ({claimed.metric})" if claimed.kind == "metric_dp" else ""
         sure = f" at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
         if self.verdict == "confirmed":
             found = f"no pair of words loses more than {digits_up(loss.value, 6)}{per}, and {exact(claimed.epsilon)} is claimed"

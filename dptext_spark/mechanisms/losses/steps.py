@@ -8,6 +8,9 @@ about max over the lists of the distance: the same bound holds.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,11 +18,12 @@ import numpy as np
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.mechanisms.base import TOTAL
 from dptext_spark.mechanisms.kernels.line import LineSampler
+from dptext_spark.mechanisms.kernels.windows import DIGITS
 from dptext_spark.mechanisms.losses.loss import LOG_SLACK, Loss, Progress
 
-COUNT_ERROR = (
-    9.5  # how far the numbers that give an output are from their share of the window, see kernels/windows.py
-)
+# How far the numbers that give an output are from their share of the window, see kernels/windows.py.
+COUNT_ERROR = Fraction(19, 2)
+_COUNT_ERROR = float(COUNT_ERROR)
 BLOCK = 512
 LOOKED_AT = 64  # neighbours whose laws are compared count by count, for a loss that is surely attained
 
@@ -35,7 +39,7 @@ def _steepest(edges: Any, start: Any, width: Any, many: float, first: Int, last:
             here = _share(edges, start, width, i, j) * many
             there = _share(edges, start, width, i + 1, j) * many
             ratio = max(
-                (here + COUNT_ERROR) / (there - COUNT_ERROR), (there + COUNT_ERROR) / (here - COUNT_ERROR)
+                (here + _COUNT_ERROR) / (there - _COUNT_ERROR), (there + _COUNT_ERROR) / (here - _COUNT_ERROR)
             )
             if ratio > best:
                 best, at = ratio, i
@@ -60,20 +64,47 @@ def by_steps(sampler: LineSampler, progress: Progress | None = None) -> Loss:
     """
     words, lists = sampler.place.shape
     edges, start, width = (np.asarray(a) for a in (sampler.edges, sampler.start, sampler.width))
-    many = float(TOTAL // lists)
-    best, at = 0.0, -1
-    for first in range(0, words - 1, BLOCK):
-        last = min(first + BLOCK, words - 1)
-        ratio, where = _steepest(edges, start, width, many, first, last)
-        if ratio > best:
-            best, at = float(ratio), int(where)
-        if progress:
-            progress(last + 1, words)
-    value = math.log(best) * (1.0 + LOG_SLACK) + LOG_SLACK
+    many = TOTAL // lists
+    if (width == width[0]).all():
+        value, at = _exactly(edges, start, int(width[0]), many)
+    else:
+        best, at = 0.0, -1
+        for first in range(0, words - 1, BLOCK):
+            last = min(first + BLOCK, words - 1)
+            ratio, where = _steepest(edges, start, width, float(many), first, last)
+            if ratio > best:
+                best, at = float(ratio), int(where)
+            if progress:
+                progress(last + 1, words)
+        value = math.log(best) * (1.0 + LOG_SLACK) + LOG_SLACK
     attained, worst = _attained(sampler, at)
     pairs = words * (words - 1) // 2
     method = "every two neighbours of a list and every output, by the integers of the table; longer distances are sums of steps"
     return Loss(value, attained, pairs, pairs, worst, method)
+
+
+def _exactly(edges: Any, start: Any, width: int, many: int) -> tuple[float, int]:
+    """Return (the largest loss between neighbours, rounded up, the position of the first), in integers.
+
+    For windows of one width, as the geometric law has: there every step loses ε, as near as integers come, and float64 could
+    not tell on which side of it. A ratio depends on the displacement alone, but at the two ends of the list.
+    """
+    words = len(start)
+    table, first = [int(edge) for edge in edges], [int(edge) for edge in start]
+    inner = [high - low for low, high in pairwise(table)]
+    left = [table[words - i] - first[i] for i in range(words)]
+    right = [first[i] + width - table[2 * words - 2 - i] for i in range(words)]
+    worst, at = Fraction(1), 0
+    # A displacement x and x - 1 belong to the same output under positions i and i + 1.
+    for weights, at_an_end in ((inner[1:-1], False), (left, True), (right, True)):
+        for number, pair in enumerate(pairwise(weights)):
+            above = Fraction(max(pair) * many, width) + COUNT_ERROR
+            below = Fraction(min(pair) * many, width) - COUNT_ERROR
+            if above > worst * below:
+                worst, at = above / below, number if at_an_end else 0
+    exact = DIGITS.ln(DIGITS.divide(Decimal(worst.numerator), Decimal(worst.denominator)))
+    found = float(exact)
+    return (found if Decimal(found) >= exact else math.nextafter(found, math.inf)), at
 
 
 def _attained(sampler: LineSampler, at: int) -> tuple[float, tuple[int, int]]:
