@@ -19,7 +19,7 @@ PHASES: dict[str, tuple[tuple[str, str], ...]] = {
     "look words up": (("dptext_spark.text.engine", "look_up"),),
     "assign blocks": (("dptext_spark.text.engine", "assign_blocks"),),
     "AES draws": (("dptext_spark.draws", "encrypt"), ("dptext_spark.privatizer", "encrypt")),
-    "sample": (("dptext_spark.mechanisms.kernels", "_draw_all"),),
+    "sample": (("dptext_spark.mechanisms.kernels.alias", "draw_all"),),
     "rebuild": (
         ("dptext_spark.text.engine", "rebuild"),
         ("dptext_spark.text.engine", "_text_array"),

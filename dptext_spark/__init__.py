@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dptext_spark.version import __version__
 
 if TYPE_CHECKING:
+    from dptext_spark.audit.certificate import Certificate, certify
     from dptext_spark.draws import RunKey
     from dptext_spark.errors import (
         CountsDisagree,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dptext_spark.text.policy import Policy
 
 _HOMES = {
+    "Certificate": "dptext_spark.audit.certificate",
     "CountsDisagree": "dptext_spark.errors",
     "Counters": "dptext_spark.privatizer",
     "CusText": "dptext_spark.mechanisms",
@@ -42,10 +44,12 @@ _HOMES = {
     "RunError": "dptext_spark.errors",
     "RunKey": "dptext_spark.draws",
     "SettingsError": "dptext_spark.errors",
+    "certify": "dptext_spark.audit.certificate",
 }
 
 __all__ = [
     "MECHANISMS",
+    "Certificate",
     "Counters",
     "CountsDisagree",
     "CusText",
@@ -60,6 +64,7 @@ __all__ = [
     "RunKey",
     "SettingsError",
     "__version__",
+    "certify",
 ]
 
 

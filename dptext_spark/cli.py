@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dptext_spark.errors import DataError
-from dptext_spark.report.console import progress, show, width, write, write_json
+from dptext_spark.report.console import hanging, progress, show, width, write, write_json
 from dptext_spark.report.ending import EXIT_CODES, ended
 from dptext_spark.report.summary import PRICE, summary
 from dptext_spark.version import __version__
@@ -133,6 +133,33 @@ def preview(
         write_json(result.as_dict())
     else:
         show(shown(result))
+
+
+@app.command()
+def certify(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file of settings.")] = None,
+    overrides: Override = None,
+    as_json: Json = False,
+) -> None:
+    """Compute the true worst-case loss of the law that is sampled, and compare it with the guarantee."""
+    from dptext_spark.audit.certificate import certify as examine
+    from dptext_spark.config import load_model
+    from dptext_spark.models import prepare
+
+    settings = load_model(config, overrides or ())
+    with progress() as say:
+        privatizer, _ = prepare(settings, say)
+        found = examine(privatizer, lambda done, whole: say("certifying", done / whole))
+    words = privatizer.vocabulary.strings()
+    pair = found.loss.worst if found.loss is not None else None
+    worst = None if pair is None else [words[word].as_py() for word in pair]
+    if as_json:
+        return write_json({**found.as_dict(), "worst_words": worst})
+    write(hanging("", f"{privatizer.guarantee().sentence}", width()))
+    write(hanging("", found.sentence, width()))
+    if worst is not None:
+        write(f"worst pair: {' / '.join(worst)}")
+    write(f"{found.seconds:.1f} s")
 
 
 @app.command()

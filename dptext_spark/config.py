@@ -38,6 +38,16 @@ class ModelConfig(Section):
     run: Annotated[Run, BeforeValidator(section_of)] = Run()
     key: Annotated[Key, BeforeValidator(section_of)] = Key()
 
+    @model_validator(mode="after")
+    def _fits_together(self: Self) -> Self:
+        found = [*self._problems()]
+        if found:
+            raise problem("\n".join(found))
+        return self
+
+    def _problems(self) -> Iterable[str]:
+        return _about_lexicons(self)
+
     @classmethod
     def of(cls: type[Self], settings: Mapping[str, Any]) -> Self:
         """Validate a dictionary of settings.
@@ -79,7 +89,9 @@ class ModelConfig(Section):
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets."""
         values = self.model_dump(mode="json", exclude={"mechanism", "policy"})
-        values["mechanism"] = {"name": self.mechanism.name, **asdict(self.mechanism)}  # type: ignore[call-overload]
+        fields = asdict(self.mechanism)  # type: ignore[call-overload]
+        listed = {name: list(value) for name, value in fields.items() if isinstance(value, tuple)}
+        values["mechanism"] = {"name": self.mechanism.name} | fields | listed
         words = self.policy.stop_word_list
         values["policy"] = asdict(self.policy) | {"stop_word_list": words if words is None else list(words)}
         return values
@@ -95,12 +107,8 @@ class RunConfig(ModelConfig):
     output: Output
     audit: Annotated[Audit, BeforeValidator(section_of)] = Audit()
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> RunConfig:
-        found = [*_about_columns(self), *_about_places(self)]
-        if found:
-            raise problem("\n".join(found))
-        return self
+    def _problems(self) -> Iterable[str]:
+        return [*super()._problems(), *_about_columns(self), *_about_places(self)]
 
     @property
     def shareable(self) -> str | None:
@@ -127,6 +135,21 @@ class RunConfig(ModelConfig):
         }
         order = ("input", "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy")
         return {name: values[name] for name in (*order, "output", "key", "run", "audit")}
+
+
+def _about_lexicons(config: ModelConfig) -> Iterable[str]:
+    """Yield what is wrong with the number of lexicons; where an artifact is named they need not be."""
+    if config.run.artifact is not None and "lexicon" not in config.model_fields_set:
+        return
+    more, allowed = len(config.lexicon.more), config.mechanism.embeddings()
+    if more + 1 in allowed:
+        return
+    preset = getattr(config.mechanism, "preset", "none")
+    name = config.mechanism.name + ("" if preset == "none" else f" with preset {preset}")
+    least, most = allowed[0] - 1, allowed[-1] - 1
+    wanted = f"{least}" if least == most else f"{least} to {most}"
+    valid = f"{wanted} further sources" if most else "leave it out"
+    yield f"lexicon.more: {more} given, but mechanism {name} is compiled for {wanted} beside lexicon.source; valid: {valid}."
 
 
 def _about_columns(config: RunConfig) -> Iterable[str]:
@@ -161,7 +184,9 @@ def _about_places(config: RunConfig) -> Iterable[str]:
         "audit.shareable": config.shareable,
         "audit.restricted": config.restricted,
     }
-    for name, path in {**places, "lexicon.source": config.lexicon.source}.items():
+    sources = {"lexicon.source": config.lexicon.source}
+    sources |= {f"lexicon.more[{n}].source": one.source for n, one in enumerate(config.lexicon.more)}
+    for name, path in {**places, **sources}.items():
         if path is not None and holds_credentials(path):
             yield (
                 f"{name}: holds a password or a signature; valid: a path without; use your platform's "

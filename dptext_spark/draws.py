@@ -134,6 +134,10 @@ class Draws:
         """Return the number of draws."""
         return len(self._blocks)
 
+    def take(self, rows: npt.NDArray[np.int64]) -> Draws:
+        """Return the draws at some positions, as if the others had never been asked for."""
+        return Draws(self._subkey, self._blocks[rows], self._lane_keys)
+
     def pair(self, index: int, rows: slice = slice(None)) -> U64:
         """Return lanes 2·index and 2·index+1 of the draws in `rows`: uint64[m, 2]."""
         if self._cached is None or self._cached[:2] != (index, rows):
@@ -149,6 +153,11 @@ class Draws:
     def u64(self, lane: int, rows: slice = slice(None)) -> U64:
         """Return 64 uniform bits for each draw in `rows`, of one lane: uint64[m]."""
         return self.pair(lane // 2, rows)[:, lane % 2]
+
+    @property
+    def blocks(self) -> U64:
+        """What each draw is for: uint64[n, 2]. Equal blocks are one draw."""
+        return self._blocks
 
 
 @compiled

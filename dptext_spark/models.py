@@ -6,17 +6,19 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dptext_spark import artifact
 from dptext_spark.compiled import user_cache
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.shared_words import with_shared_words
 from dptext_spark.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.settings.sections import Embedding
 from dptext_spark.version import __version__
 
 # Told each step, in words that hold nothing of the data, with the share that is done where it is known.
@@ -27,7 +29,7 @@ def prepare(config: ModelConfig, progress: Progress | None = None) -> tuple[Priv
     """Return the privatizer of the settings and the artifact folder that holds it.
 
     `run.artifact` is opened where it is named; else the artifact lies in the user's cache, under a digest of
-    the settings, the lexicon's fingerprint and the versions, and is compiled there if it is not sound.
+    the settings, the lexicons' fingerprints and the versions, and is compiled there if it is not sound.
     Two processes may do so at once.
 
     Raises:
@@ -39,18 +41,19 @@ def prepare(config: ModelConfig, progress: Progress | None = None) -> tuple[Priv
         folder = Path(config.run.artifact)
         _require_same(config, folder)
         return artifact.open_artifact(folder, verify=True), folder
-    fingerprint = _known_fingerprint(config)
-    if fingerprint is not None:
-        folder = _cached(config, fingerprint)
+    fingerprints = _known_fingerprints(config)
+    if fingerprints is not None:
+        folder = _cached(config, fingerprints)
         found = _open_cached(folder, say)
         if found is not None:
             return found, folder
-    lexicon = load_lexicon(config, say)
-    _remember(config, lexicon.fingerprint)
-    folder = _cached(config, lexicon.fingerprint)
+    lexicons = load_lexicons(config, say)
+    fingerprints = [lexicon.fingerprint for lexicon in lexicons]
+    _remember(config, fingerprints)
+    folder = _cached(config, fingerprints)
     found = _open_cached(folder, say)
     if found is None:
-        _compile(config, lexicon, folder, say)
+        _compile(config, lexicons, folder, say)
         found = artifact.open_artifact(folder, verify=True)
     return found, folder
 
@@ -63,17 +66,39 @@ def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | Non
         DataError: the lexicon is missing or damaged.
     """
     say = progress or (lambda step, share: None)
-    return _compile(config, load_lexicon(config, say), Path(folder), say)
+    return _compile(config, load_lexicons(config, say), Path(folder), say)
 
 
 def load_lexicon(config: ModelConfig, progress: Progress | None = None) -> Lexicon:
-    """Return the lexicon that the settings name: the packaged one, a saved folder, or a file of word vectors.
+    """Return the lexicon of the settings: where they name several, the first, cut down to the words that are in all.
 
     Raises:
         SettingsError: an unknown format.
-        DataError: it is missing, malformed or changed.
+        DataError: it is missing, malformed or changed, or fewer than two words are in all.
     """
-    source = config.lexicon
+    return with_shared_words(load_lexicons(config, progress))[0]
+
+
+def load_lexicons(config: ModelConfig, progress: Progress | None = None) -> tuple[Lexicon, ...]:
+    """Return the lexicons that the settings name, as they are: packaged, saved folders, or files of word vectors.
+
+    Raises:
+        SettingsError: an unknown format.
+        DataError: one is missing, malformed or changed.
+    """
+    say = progress or (lambda step, share: None)
+    tokenizer = config.policy.tokenizer
+    return tuple(_load(source, field, tokenizer, say) for field, source in _sources(config).items())
+
+
+def _sources(config: ModelConfig) -> dict[str, Embedding]:
+    """Return what the settings name, by the setting that names it."""
+    more = {f"lexicon.more[{number}].source": source for number, source in enumerate(config.lexicon.more)}
+    return {"lexicon.source": config.lexicon, **more}
+
+
+def _load(source: Embedding, field: str, tokenizer: Literal["words", "whitespace"], say: Progress) -> Lexicon:
+    """Open or read one lexicon."""
     if source.source == "default":
         return Lexicon.default()
     path = Path(source.source)
@@ -81,26 +106,28 @@ def load_lexicon(config: ModelConfig, progress: Progress | None = None) -> Lexic
         return Lexicon.open(path)
     if not path.exists():
         raise DataError(
-            f"lexicon.source: {source.source!r} does not exist; valid: default, a saved lexicon, "
+            f"{field}: {source.source!r} does not exist; valid: default, a saved lexicon, "
             "or a file of word vectors."
         )
-    say = progress or (lambda step, share: None)
     return Lexicon.read(
         path,
         format=source.format,
         limit=source.limit,
         vocabulary=source.vocabulary,
-        tokenizer=config.policy.tokenizer,
+        tokenizer=tokenizer,
         progress=lambda done, whole: say("reading the lexicon", done / whole if whole else None),
     )
 
 
-def _compile(config: ModelConfig, lexicon: Lexicon, folder: Path, say: Progress) -> str:
+def _compile(config: ModelConfig, lexicons: Sequence[Lexicon], folder: Path, say: Progress) -> str:
     """Compile and save; another process that saved the same artifact meanwhile is no harm."""
-    say(f"compiling {config.mechanism.name} for {len(lexicon):,} words", None)
-    sampler = config.mechanism.compile(lexicon)
-    privatizer = Privatizer(lexicon, sampler, config.policy, config.consistency)
-    spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": lexicon.fingerprint}
+    shared = with_shared_words(lexicons)
+    say(f"compiling {config.mechanism.name} for {len(shared[0]):,} words", None)
+    # Settings with several lexicons are those of a mechanism that takes them.
+    sampler = config.mechanism.compile(*shared)
+    privatizer = Privatizer(shared[0], sampler, config.policy, config.consistency)
+    made_from = _alone([lexicon.fingerprint for lexicon in lexicons])
+    spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": made_from}
     try:
         return artifact.save(privatizer, folder, spec)
     except OSError as error:
@@ -108,6 +135,11 @@ def _compile(config: ModelConfig, lexicon: Lexicon, folder: Path, say: Progress)
         if (folder / artifact.MANIFEST).exists():
             return artifact.save(privatizer, folder, spec)
         raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
+
+
+def _alone(fingerprints: Sequence[str]) -> str | list[str]:
+    """Return the fingerprint of the one lexicon, or those of all."""
+    return fingerprints[0] if len(fingerprints) == 1 else list(fingerprints)
 
 
 def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
@@ -127,10 +159,10 @@ def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
         return None
 
 
-def _cached(config: ModelConfig, fingerprint: str) -> Path:
-    """Return the place in the cache of what the settings and the lexicon give."""
+def _cached(config: ModelConfig, fingerprints: Sequence[str]) -> Path:
+    """Return the place in the cache of what the settings and the lexicons give."""
     made_from = config.spec() | {
-        "lexicon": fingerprint,
+        "lexicon": _alone(fingerprints),
         "engine": ENGINE_VERSION,
         "version": __version__,
         "stop_words": config.policy.stop_list(),
@@ -142,10 +174,9 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _note(config: ModelConfig) -> Path | None:
+def _note(source: Embedding, tokenizer: str) -> Path | None:
     """Return where the fingerprint of a lexicon file is noted, to recognise it unread."""
-    source = config.lexicon
-    seen: list[Any] = [source.format, source.limit, config.policy.tokenizer]
+    seen: list[Any] = [source.format, source.limit, tokenizer]
     for named in (source.source, source.vocabulary):
         if named is not None:
             try:
@@ -156,14 +187,20 @@ def _note(config: ModelConfig) -> Path | None:
     return user_cache() / "lexicons" / f"{_digest(seen)}.json"
 
 
-def _known_fingerprint(config: ModelConfig) -> str | None:
-    """Return the lexicon's fingerprint where it can be had without reading the vectors."""
-    source = config.lexicon.source
-    if source == "default":
+def _known_fingerprints(config: ModelConfig) -> list[str] | None:
+    """Return the lexicons' fingerprints where they can all be had without reading the vectors."""
+    found = [_known_fingerprint(source, config.policy.tokenizer) for source in _sources(config).values()]
+    known = [fingerprint for fingerprint in found if fingerprint is not None]
+    return known if len(known) == len(found) else None
+
+
+def _known_fingerprint(source: Embedding, tokenizer: str) -> str | None:
+    """Return a lexicon's fingerprint where it can be had without reading the vectors."""
+    if source.source == "default":
         return Lexicon.default().fingerprint
-    if Path(source).is_dir():
-        return Lexicon.open(source, verify=False).fingerprint
-    note = _note(config)
+    if Path(source.source).is_dir():
+        return Lexicon.open(source.source, verify=False).fingerprint
+    note = _note(source, tokenizer)
     if note is None or not note.exists():
         return None
     try:
@@ -172,16 +209,17 @@ def _known_fingerprint(config: ModelConfig) -> str | None:
         return None  # a note that cannot be read costs a reading of the file, nothing else
 
 
-def _remember(config: ModelConfig, fingerprint: str) -> None:
-    """Note the fingerprint of a lexicon file."""
-    source = config.lexicon.source
-    note = None if source == "default" or Path(source).is_dir() else _note(config)
-    if note is None:
-        return
-    note.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=note.parent, delete=False, encoding="utf-8") as draft:
-        json.dump({"fingerprint": fingerprint}, draft)
-    os.replace(draft.name, note)
+def _remember(config: ModelConfig, fingerprints: Sequence[str]) -> None:
+    """Note the fingerprints of lexicon files."""
+    for source, fingerprint in zip(_sources(config).values(), fingerprints, strict=True):
+        is_file = source.source != "default" and not Path(source.source).is_dir()
+        note = _note(source, config.policy.tokenizer) if is_file else None
+        if note is None:
+            continue
+        note.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=note.parent, delete=False, encoding="utf-8") as draft:
+            json.dump({"fingerprint": fingerprint}, draft)
+        os.replace(draft.name, note)
 
 
 def _require_same(config: ModelConfig, folder: Path) -> None:

@@ -59,7 +59,7 @@ def nearest(vectors: Vectors, queries: Ids, k: int, metric: Metric) -> tuple[Ids
     if len(queries) and not 0 <= queries.min() <= queries.max() < len(vectors):
         raise SettingsError(f"queries: every row id must lie within 0 and {len(vectors) - 1}.")
     ids, distances = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.float64)
-    squares = _squares(vectors)
+    squares = squared_lengths(vectors)
     for start in range(0, len(queries), QUERY_ROWS):
         block = slice(start, start + QUERY_ROWS)
         ids[block], distances[block] = _nearest_block(vectors, squares, queries[block], k, metric == "cosine")
@@ -140,12 +140,17 @@ def _candidates(vectors: Vectors, squares: Reals, rows: Ids, count: int, cosine:
     return near.astype(np.int32), reach
 
 
+def rounding(dimensions: int) -> float:
+    """Return e of the head of this module: what a float32 search can err by, relative to (|x|+|y|)² or to 1."""
+    return 1.02 * (dimensions + 4) * 2.0**-24
+
+
 def _outside(squares: Reals, rows: Ids, last: Reals, reach: Reals, dimensions: int, cosine: bool) -> Reals:
     """Return float64[q]: a distance that every word outside the candidates exceeds or equals.
 
     A word u with |u| > |x| + last is farther than last by the triangle inequality; the others set the error.
     """
-    error = 1.02 * (dimensions + 4) * 2.0**-24
+    error = rounding(dimensions)
     if cosine:
         bound = 1.0 - reach - error
     else:
@@ -168,7 +173,7 @@ def _first(rows: Ids, near: Ids, measured: Reals, k: int, squares: Reals, cosine
 
 
 @compiled
-def _squares(vectors: Any) -> Any:
+def squared_lengths(vectors: Any) -> Any:
     """Return float64[V]: the squared length of each row, summed in order."""
     out = np.zeros(vectors.shape[0])
     for i in range(vectors.shape[0]):

@@ -3,8 +3,49 @@
 from __future__ import annotations
 
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
+from dptext_spark.mechanisms.calibrated import Calibrated
 from dptext_spark.mechanisms.custext import CusText
+from dptext_spark.mechanisms.diffractor import Diffractor
+from dptext_spark.mechanisms.gaussian import Gaussian
+from dptext_spark.mechanisms.laplace import Laplace
+from dptext_spark.mechanisms.mahalanobis import Mahalanobis
+from dptext_spark.mechanisms.projection import Projection
+from dptext_spark.mechanisms.santext import SanText
+from dptext_spark.mechanisms.tem import Tem
+from dptext_spark.mechanisms.truncated_gumbel import TruncatedGumbel
+from dptext_spark.mechanisms.truncated_laplace import TruncatedLaplace
+from dptext_spark.mechanisms.vickrey import Vickrey
 
-MECHANISMS: dict[str, type[Mechanism]] = {"custext": CusText}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "custext": CusText,
+    "santext": SanText,
+    "tem": Tem,
+    "diffractor": Diffractor,
+    "calibrated": Calibrated,
+    "mahalanobis": Mahalanobis,
+    "vickrey": Vickrey,
+    "projection": Projection,
+    "truncated_gumbel": TruncatedGumbel,
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+    "truncated_laplace": TruncatedLaplace,
+}
 
-__all__ = ["MECHANISMS", "CusText", "Law", "Mechanism", "Sampler"]
+__all__ = [
+    "MECHANISMS",
+    "Calibrated",
+    "CusText",
+    "Diffractor",
+    "Gaussian",
+    "Laplace",
+    "Law",
+    "Mahalanobis",
+    "Mechanism",
+    "Projection",
+    "Sampler",
+    "SanText",
+    "Tem",
+    "TruncatedGumbel",
+    "TruncatedLaplace",
+    "Vickrey",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,10 @@ class Mechanism(ABC):
     protects: ClassVar[str]
     sampler: ClassVar[type]
 
+    def embeddings(self) -> range:
+        """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""
+        return range(1, 2)
+
     @abstractmethod
     def compile(self, lexicon: Lexicon) -> Any:
         """Return the :class:`Sampler` for a lexicon.
@@ -78,12 +82,16 @@ class Mechanism(ABC):
         """
 
 
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether `value` is an int or a float; True and False are neither. It may be NaN or infinite."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def check_epsilon(field: str, epsilon: object, zero_allowed: bool) -> None:
     """Raise :class:`SettingsError` unless `epsilon` is a finite number in the range."""
     allowed = "0 (uniform) or greater" if zero_allowed else "greater than 0"
-    number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
     # Compared, not tested by isfinite, which fails for an integer that is no float.
-    valid = number and 0 <= epsilon <= sys.float_info.max  # type: ignore[operator]
+    valid = is_number(epsilon) and 0 <= epsilon <= sys.float_info.max
     if not valid or (epsilon == 0 and not zero_allowed):
         raise SettingsError(f"{field}: {epsilon!r} given; valid: a finite number, {allowed}.")
 
@@ -92,3 +100,9 @@ def check_integer(field: str, value: object, low: int, high: int) -> None:
     """Raise :class:`SettingsError` unless `value` is an integer in [low, high]."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise SettingsError(f"{field}: {value!r} given; valid: an integer from {low} to {high}.")
+
+
+def check_share(field: str, value: object) -> None:
+    """Raise :class:`SettingsError` unless `value` is a number in [0, 1]."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise SettingsError(f"{field}: {value!r} given; valid: a number from 0 to 1.")

@@ -24,7 +24,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon, check_integer
-from dptext_spark.mechanisms.exponential import exponentials
+from dptext_spark.mechanisms.elementary import exponentials
 from dptext_spark.mechanisms.kernels import MAX_SLOTS, TableSampler
 
 MAPPINGS = ("aggressive", "balanced", "conservative")

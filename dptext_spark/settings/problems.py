@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -91,8 +91,12 @@ def _example(field: str) -> str:
 def _fields(model: type[BaseModel], path: list[str]) -> list[str]:
     """Return the names that are valid in the section at `path`."""
     for part in path:
+        if part.isdigit():  # an entry of a list
+            continue
         inner = model.model_fields[part].annotation
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+        sections = [kind for kind in (inner, *get_args(inner)) if isinstance(kind, type)]
+        sections = [kind for kind in sections if issubclass(kind, BaseModel)]
+        if not sections:
             break
-        model = inner
+        model = sections[0]
     return list(model.model_fields)

@@ -14,6 +14,7 @@ from dptext_spark.settings.values import (
     predicate_of,
     require_one,
     rows_of,
+    sources_of,
     table_of,
 )
 
@@ -43,8 +44,8 @@ class Input(Section):
         return self
 
 
-class LexiconSource(Section):
-    """The words: the packaged lexicon, a saved folder, or a file of word vectors to read."""
+class Embedding(Section):
+    """Words and their vectors: the packaged lexicon, a saved folder, or a file of word vectors to read."""
 
     source: Place = "default"
     format: Literal["auto", "glove", "word2vec", "word2vec-binary", "fasttext", "npz", "parquet"] = "auto"
@@ -52,7 +53,7 @@ class LexiconSource(Section):
     vocabulary: Place | None = None
 
     @model_validator(mode="after")
-    def _only_for_files(self) -> LexiconSource:
+    def _only_for_files(self) -> Embedding:
         given = [name for name in ("limit", "vocabulary") if getattr(self, name) is not None]
         if given and (self.source == "default" or Path(self.source).is_dir()):
             raise problem(
@@ -61,6 +62,12 @@ class LexiconSource(Section):
                 "valid there: null."
             )
         return self
+
+
+class LexiconSource(Embedding):
+    """The words, and further embeddings of them where the mechanism takes several: the words that are in all are used."""
+
+    more: Annotated[tuple[Embedding, ...], BeforeValidator(sources_of)] = ()
 
 
 class Output(Section):

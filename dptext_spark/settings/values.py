@@ -175,6 +175,13 @@ def other_columns_of(value: object) -> object:
     raise invalid("keep, drop, or a list of columns")
 
 
+def sources_of(value: object) -> object:
+    """Let a further embedding be named by its source alone."""
+    if not isinstance(value, list | tuple):
+        raise invalid("a list of sources, or of sections with source, format, limit and vocabulary")
+    return tuple({"source": entry} if isinstance(entry, str) else entry for entry in value)
+
+
 def require_one(section: str, path: object, table: object) -> None:
     """Refuse a place that is named twice or not at all."""
     if (path is None) == (table is None):

@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext_spark import compiled as module
-from dptext_spark.compiled import compiled, load64, mul_high, store64, trailing_zeros, user_cache
+from dptext_spark.compiled import (
+    compiled,
+    inner_product,
+    load64,
+    mul_high,
+    store64,
+    trailing_zeros,
+    user_cache,
+)
 
 WORDS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**32, 2**63, 2**64 - 1])
 
@@ -34,6 +42,28 @@ def test_operations_on_64_bits(a: int, b: int, content: bytes, i: int) -> None:
     assert zeros == (64 if a == 0 else (a & -a).bit_length() - 1)
     assert int(before) == int.from_bytes(content[i : i + 8], "little")
     assert data.tobytes() == content[:i] + a.to_bytes(8, "little") + content[i + 8 :]
+
+
+@compiled
+def _products(x: np.ndarray, i: int, y: np.ndarray, j: int, n: int) -> float:
+    return inner_product(x, i, y, j, n)
+
+
+@pytest.mark.parametrize("n", [0, 8, 16, 304])
+@pytest.mark.parametrize(
+    "kinds", [(np.float64, np.float32), (np.float32, np.float64), (np.float64, np.float64)]
+)
+def test_inner_product_in_its_fixed_order(kinds: tuple[type, type], n: int) -> None:
+    """Eight sums, then a tree: the same bits as written out, from any offset, twice in one process."""
+    rng = np.random.default_rng(n)
+    x, y = (rng.normal(size=320).astype(kind) for kind in kinds)
+    for i, j in ((0, 0), (3, 7)):
+        sums = np.zeros(8)
+        for k in range(0, n, 8):
+            sums += x[i + k : i + k + 8].astype(np.float64) * y[j + k : j + k + 8].astype(np.float64)
+        while len(sums) > 1:
+            sums = sums[::2] + sums[1::2]
+        assert _products(x, i, y, j, n) == sums[0]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from dptext_spark.config import ModelConfig, RunConfig, load_model
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.formats import FORMATS
-from dptext_spark.mechanisms import MECHANISMS, CusText
+from dptext_spark.mechanisms import MECHANISMS, CusText, SanText
 from dptext_spark.mechanisms.custext import MAPPINGS
 from dptext_spark.mechanisms.kernels import MAX_SLOTS
 from dptext_spark.settings.values import NOT_DETERMINISTIC, NOT_DETERMINISTIC_WORDS
@@ -51,6 +52,14 @@ def test_the_least_settings_have_the_documented_defaults() -> None:
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         RunConfig.of(LEAST).consistency = "record"  # type: ignore[misc]
+
+
+def test_a_list_among_the_mechanisms_settings_stays_a_list() -> None:
+    """Settings are compared with those that an artifact keeps as JSON."""
+    config = accepted(mechanism={"name": "santext", "sensitive": ["pain", "debt"]})
+    assert config.mechanism == SanText(sensitive=("pain", "debt"))
+    assert config.spec() == json.loads(json.dumps(config.spec()))
+    assert config.spec()["mechanism"]["sensitive"] == ["pain", "debt"]
 
 
 def test_as_dict_is_json_and_makes_the_same_settings_again() -> None:
@@ -215,9 +224,11 @@ def test_k_must_be_in_the_mechanisms_range(k: object) -> None:
 
 
 def test_every_parameter_of_every_mechanism_is_a_setting() -> None:
+    required = {"projection": {"m": 3}}
     for name, kind in MECHANISMS.items():
         defaults = {entry.name: entry.default for entry in fields(kind)}  # type: ignore[arg-type]
-        assert accepted(mechanism={"name": name, **defaults}).mechanism == kind()
+        given = defaults | required.get(name, {})
+        assert accepted(mechanism={"name": name, **given}).mechanism == kind(**required.get(name, {}))
 
 
 def test_the_lexicon_formats_are_those_that_can_be_read() -> None:
@@ -225,6 +236,68 @@ def test_the_lexicon_formats_are_those_that_can_be_read() -> None:
         assert ModelConfig.of({"lexicon": {"source": "/v.txt", "format": name}}).lexicon.format == name
     with pytest.raises(SettingsError, match=", ".join(("auto", *FORMATS))):
         ModelConfig.of({"lexicon": {"format": "other"}})
+
+
+class TestSeveralLexicons:
+    def test_sources_are_names_or_sections(self) -> None:
+        more = ["default", "/b.vec", {"source": "/c.txt", "format": "glove", "limit": 50}]
+        config = accepted(lexicon={"source": "/a.txt", "more": more}, mechanism={"name": "diffractor"})
+        assert [one.source for one in config.lexicon.more] == ["default", "/b.vec", "/c.txt"]
+        assert config.lexicon.more[2].limit == 50 and config.lexicon.more[0].format == "auto"
+        again = RunConfig.of(json.loads(json.dumps(config.as_dict())))
+        assert again.lexicon == config.lexicon
+        assert config.spec()["lexicon"]["more"][1]["source"] == "/b.vec"
+
+    @pytest.mark.parametrize(
+        ("more", "said"),
+        [
+            ("/b.vec", r"lexicon.more: '/b.vec' given; valid: a list of sources"),
+            ([""], r"lexicon.more\[0\].source"),
+            ([3], r"lexicon.more\[0\]: 3 given; valid: a section"),
+            ([{"format": "glov"}], r"lexicon.more\[0\].format: 'glov' given.*Did you mean 'glove'"),
+            ([{"sorce": "/a"}], r"lexicon.more\[0\].sorce: no such setting.*Did you mean 'source'"),
+            (
+                [{"source": "/a", "more": []}],
+                r"lexicon.more\[0\].more: no such setting; valid here: source, format",
+            ),
+            (["default", {"limit": 5}], r"lexicon.limit: cuts a file"),
+        ],
+    )
+    def test_each_is_checked(self, more: object, said: str) -> None:
+        assert re.search(said, refused(lexicon={"more": more}, mechanism={"name": "diffractor"}))
+
+    def test_a_mechanism_of_one_lexicon_refuses_them(self) -> None:
+        message = refused(lexicon={"more": ["/b.vec"]})
+        assert message == (
+            "lexicon.more: 1 given, but mechanism custext is compiled for 0 beside lexicon.source; valid: leave it out."
+        )
+
+    @pytest.mark.parametrize(("preset", "more"), [("L0", 4), ("L1", 4), ("L2", 0)])
+    def test_a_preset_asks_for_its_number(self, preset: str, more: int) -> None:
+        mechanism = {"name": "diffractor", "preset": preset}
+        assert accepted(mechanism=mechanism, lexicon={"more": ["/b"] * more})
+        for other in {0, 1, 4, 5} - {more}:
+            message = refused(mechanism=mechanism, lexicon={"more": ["/b"] * other})
+            assert message.startswith(
+                f"lexicon.more: {other} given, but mechanism diffractor with preset {preset}"
+            )
+            assert message.endswith("valid: leave it out." if more == 0 else "valid: 4 further sources.")
+
+    def test_too_many(self) -> None:
+        message = refused(mechanism={"name": "diffractor"}, lexicon={"more": ["/b"] * 16})
+        assert "valid: 0 to 15 further sources" in message
+
+    def test_where_an_artifact_is_named_they_need_not_be(self) -> None:
+        assert accepted(mechanism={"name": "diffractor", "preset": "L0"}, run={"artifact": "/model"})
+        refused(
+            mechanism={"name": "diffractor", "preset": "L0"}, run={"artifact": "/m"}, lexicon={"source": "/a"}
+        )
+
+    def test_no_passwords_in_them(self) -> None:
+        message = refused(
+            mechanism={"name": "diffractor"}, lexicon={"more": ["/a", "s3://user:secret@bucket/v.txt"]}
+        )
+        assert "lexicon.more[1].source: holds a password" in message and "secret" not in message
 
 
 def test_all_problems_are_listed_at_once() -> None:

@@ -154,6 +154,13 @@ class TestDraws:
                 assert (draws.u64(lane, rows) == whole[lane][rows]).all()
                 assert (draws.pair(lane // 2, rows)[:, lane % 2] == whole[lane][rows]).all()
 
+    def test_a_choice_of_draws(self) -> None:
+        draws = Draws(bytes(32), counting(100))
+        some = np.array([7, 99, 7, 0])
+        taken = draws.take(some)
+        assert (taken.blocks == counting(100)[some]).all() and len(taken) == 4
+        assert all((taken.u64(lane) == draws.u64(lane)[some]).all() for lane in range(4))
+
     def test_lanes_blocks_and_keys_are_independent(self) -> None:
         draws, other = Draws(bytes(32), counting(100_000)), Draws(KEY.derive("x"), counting(100_000))
         assert distinct(*(d.u64(lane) for d in (draws, other) for lane in range(4)))

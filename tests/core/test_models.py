@@ -15,8 +15,9 @@ from dptext_spark.config import ModelConfig, load_model
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.shared_words import with_shared_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.models import compile_to, load_lexicon, prepare
+from dptext_spark.models import compile_to, load_lexicon, load_lexicons, prepare
 
 WORDS = [a + b + c for a in "bdfg" for b in "aeiou" for c in "lmnr"]
 
@@ -261,3 +262,91 @@ def test_a_folder_that_cannot_be_written_is_named(vectors: Path, tmp_path: Path)
 def test_the_packaged_lexicon_is_the_default() -> None:
     assert load_lexicon(load_model()).fingerprint == Lexicon.default().fingerprint
     assert len(Vocabulary.of(WORDS)) == len(WORDS)
+
+
+class TestSeveralLexicons:
+    @pytest.fixture
+    def other(self, tmp_path: Path) -> Path:
+        """Another embedding: of most of the words, in another order, and of one word more."""
+        words = [*WORDS[-2:4:-1], "other"]
+        file = tmp_path / "other.txt"
+        numbers = np.random.default_rng(2).normal(size=(len(words), 5))
+        lines = (f"{w} {' '.join(f'{x:.6f}' for x in row)}" for w, row in zip(words, numbers, strict=True))
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return file
+
+    @staticmethod
+    def both(first: Path, second: Path, **more: object) -> ModelConfig:
+        mechanism = {"name": "diffractor", "lists": 2, **more}
+        return ModelConfig.of(
+            {"lexicon": {"source": str(first), "more": [str(second)]}, "mechanism": mechanism}
+        )
+
+    def test_the_words_are_those_of_all(self, vectors: Path, other: Path) -> None:
+        config = self.both(vectors, other)
+        made, folder = prepare(config)
+        shared = WORDS[5:-1]
+        assert made.vocabulary.strings().to_pylist() == shared
+        assert load_lexicon(config).vocabulary.strings().to_pylist() == shared
+        summary = made.sampler.summary
+        assert (summary["words"], summary["lists"], summary["embeddings"]) == (len(shared), 4, 2)
+        assert artifact.read_manifest(folder)["summary"]["list_seed"] == 0
+        texts, key = pa.array([" ".join(WORDS)]), RunKey.insecure(1)
+        drawn = made.privatize(texts, column="c", row_ids=pa.array([1]), key=key)[0][0].as_py().split()
+        assert drawn[0] == "[OOV]" and set(drawn[5:-1]) <= set(shared)
+
+    def test_ids_mean_the_same_word_in_each(self, vectors: Path, other: Path) -> None:
+        first, second = with_shared_words(load_lexicons(self.both(vectors, other)))
+        whole = Lexicon.read(other)
+        for index, word in enumerate(second.vocabulary.strings().to_pylist()):
+            assert first.vocabulary.word(index) == word
+            at = whole.vocabulary.ids(pa.array([word]))[0]
+            assert (second.vectors[index] == whole.vectors[at]).all()
+
+    def test_every_one_of_them_counts(
+        self, vectors: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen = compilations(monkeypatch)
+        folders = {prepare(self.both(vectors, other))[1]}
+        prepare(self.both(vectors, other))
+        assert seen == ["compiled"]
+        folders.add(prepare(self.both(other, vectors))[1])
+        folders.add(prepare(self.both(vectors, other, list_seed=1))[1])
+        other.write_text(other.read_text().replace("1", "2"), encoding="utf-8")
+        folders.add(prepare(self.both(vectors, other))[1])
+        alone = {"lexicon": {"source": str(vectors)}, "mechanism": {"name": "diffractor", "lists": 2}}
+        folders.add(prepare(ModelConfig.of(alone))[1])
+        assert len(folders) == 5 and len(seen) == 5
+
+    def test_they_are_not_read_again_to_be_recognised(
+        self, vectors: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = prepare(self.both(vectors, other))[1]
+        monkeypatch.setattr(Lexicon, "read", None)
+        assert prepare(self.both(vectors, other))[1] == made
+
+    def test_one_that_is_missing_is_named(self, vectors: Path, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match=r"lexicon.more\[0\].source: .*none.txt' does not exist"):
+            prepare(self.both(vectors, tmp_path / "none.txt"))
+
+    def test_too_few_words_in_all(self, vectors: Path, tmp_path: Path) -> None:
+        file = tmp_path / "strangers.txt"
+        file.write_text(f"{WORDS[0]} 1 2\nother 3 4\n")
+        with pytest.raises(
+            DataError, match=r"lexicon.more: 1 word\(s\) are in all of vectors .* at least two"
+        ):
+            prepare(self.both(vectors, file))
+
+    def test_an_artifact_of_other_lexicons_is_refused(
+        self, vectors: Path, other: Path, tmp_path: Path
+    ) -> None:
+        compile_to(self.both(vectors, other), tmp_path / "model")
+        named = {
+            "mechanism": {"name": "diffractor", "lists": 2},
+            "run": {"artifact": str(tmp_path / "model")},
+        }
+        assert prepare(ModelConfig.of(named))[1] == tmp_path / "model"
+        with pytest.raises(
+            SettingsError, match=r"lexicon.more: \[\] given, but the artifact .* was made with"
+        ):
+            prepare(ModelConfig.of({**named, "lexicon": {"source": str(vectors)}}))

@@ -14,6 +14,7 @@ import dptext_spark as dp
 
 SURFACE = {
     "MECHANISMS",
+    "Certificate",
     "Counters",
     "CountsDisagree",
     "CusText",
@@ -28,6 +29,7 @@ SURFACE = {
     "RunKey",
     "SettingsError",
     "__version__",
+    "certify",
 }
 SIGNATURES = {
     "Lexicon.default": "()",
@@ -44,6 +46,7 @@ SIGNATURES = {
     "RunKey.from_file": "(path)",
     "RunKey.insecure": "(seed)",
     "Counters.totals": "(self)",
+    "certify": "(privatizer, progress)",
 }
 
 

@@ -15,7 +15,20 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
 
-PARAMETERS = {"custext": {"k": 7}}
+PARAMETERS: dict[str, dict[str, object]] = {
+    "custext": {"k": 7},
+    "santext": {"sensitive": 0.5},
+    "tem": {},
+    "diffractor": {"lists": 3},
+    "calibrated": {"epsilon": 3.0},
+    "mahalanobis": {"epsilon": 3.0, "lam": 0.7},
+    "vickrey": {"epsilon": 3.0, "noise": "mahalanobis"},
+    "projection": {"epsilon": 3.0, "m": 3},
+    "truncated_gumbel": {"epsilon": 500.0},
+    "laplace": {"epsilon": 5.0},
+    "gaussian": {"epsilon": 5.0},
+    "truncated_laplace": {"epsilon": 5.0},
+}
 WORDS = 60
 
 

@@ -8,6 +8,8 @@ from dataclasses import fields
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.report.catalogue import catalogue
 
+REQUIRED = {"projection": {"m": 3}}  # parameters without a default, which is null then
+
 
 def test_every_mechanism_and_every_parameter_is_explained() -> None:
     records = json.loads(json.dumps(catalogue()))
@@ -17,4 +19,7 @@ def test_every_mechanism_and_every_parameter_is_explained() -> None:
         names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
         assert [parameter["name"] for parameter in record["parameters"]] == names
         assert all(parameter["meaning"] for parameter in record["parameters"])
-        assert kind(**{p["name"]: p["default"] for p in record["parameters"]}) == kind()
+        defaults = {p["name"]: p["default"] for p in record["parameters"]}
+        required = REQUIRED.get(record["name"], {})
+        assert all(defaults[name] is None for name in required)
+        assert kind(**defaults | required) == kind(**required)

@@ -46,7 +46,7 @@ def integer_weights(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.uint
 
 
 @compiled
-def _alias_rows(ids: Any, weight: Any, bits: Int) -> Any:
+def alias_rows(ids: Any, weight: Any, bits: Int) -> Any:
     """Build the rows: uint64[n, 2^bits, 2] as (threshold, first output | second output << 32)."""
     n, k = weight.shape
     slots = 1 << bits
@@ -105,7 +105,8 @@ def alias_draw(cells: Any, bits: Int, word: Int, number: Int) -> Int:
 
 
 @compiled
-def _draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
+def draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
+    """Draw an output for each of ids int32[n] by its number uint64[n] into out int32[n]."""
     last = ids.shape[0] - 1
     flat = cells.reshape(-1)
     for i in range(ids.shape[0]):
@@ -113,6 +114,17 @@ def _draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
         slot = np.int64(numbers[ahead] >> np.uint64(1) >> np.uint64(63 - bits))
         prefetch(flat, ((np.int64(ids[ahead]) << bits) + slot) * 2)
         out[i] = alias_draw(cells, bits, ids[i], numbers[i])
+
+
+def read_row(row: npt.NDArray[np.uint64]) -> tuple[Ids, npt.NDArray[np.uint64]]:
+    """Return what an alias row uint64[2^m, 2] draws: (ids int32[k] ascending, weights uint64[k] that sum to 2^63)."""
+    capacity = np.uint64(TOTAL // len(row))
+    outputs = np.concatenate([row[:, 1] & np.uint64(0xFFFFFFFF), row[:, 1] >> np.uint64(32)]).astype(np.int32)
+    parts = np.concatenate([row[:, 0], capacity - row[:, 0]])
+    ids, where = np.unique(outputs, return_inverse=True)
+    weight = np.zeros(len(ids), np.uint64)
+    np.add.at(weight, where.reshape(-1), parts)
+    return ids[weight > 0], weight[weight > 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +151,7 @@ class TableSampler:
         if 1 << bits > MAX_SLOTS:
             raise SettingsError(f"mechanism.k: {k} outputs a word; valid: at most {MAX_SLOTS}.")
         weight = integer_weights(probability)
-        return cls(_alias_rows(np.ascontiguousarray(ids, dtype=np.int32), weight, bits), guarantee, summary)
+        return cls(alias_rows(np.ascontiguousarray(ids, dtype=np.int32), weight, bits), guarantee, summary)
 
     @property
     def bits(self) -> int:
@@ -149,21 +161,12 @@ class TableSampler:
     def sample(self, ids: Ids, draws: Draws) -> Ids:
         """Draw one output for each of int32[n] by lane 0."""
         out = np.empty(len(ids), np.int32)
-        _draw_all(self.cells, self.bits, ids, draws.u64(0), out)
+        draw_all(self.cells, self.bits, ids, draws.u64(0), out)
         return out
 
     def law(self, word_id: int) -> Law:
         """Return the law of a word, read off its alias row."""
-        row = self.cells[word_id]
-        capacity = np.uint64(1 << (63 - self.bits))
-        outputs = np.concatenate([row[:, 1] & np.uint64(0xFFFFFFFF), row[:, 1] >> np.uint64(32)]).astype(
-            np.int32
-        )
-        parts = np.concatenate([row[:, 0], capacity - row[:, 0]])
-        ids, where = np.unique(outputs, return_inverse=True)
-        weight = np.zeros(len(ids), np.uint64)
-        np.add.at(weight, where.reshape(-1), parts)
-        ids, weight = ids[weight > 0], weight[weight > 0]
+        ids, weight = read_row(self.cells[word_id])
         return Law(ids, weight, weight.astype(np.float64) / TOTAL)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

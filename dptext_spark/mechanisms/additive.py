@@ -1,0 +1,128 @@
+"""What mechanisms with independent noise on every coordinate share: clipped vectors, ranges, and the words to snap to.
+
+Vectors are clipped to length C, x·min(1, C/|x|), so that any two words are at most 2C apart in Euclidean distance and 2√d·C in
+the sum of absolute differences, by which noise is calibrated. Clipped numbers are rounded to float32 towards 0 and
+scales upwards: the bounds hold for the numbers that are used.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.compiled import compiled
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms.base import check_epsilon
+from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+
+SNAPS = ("clipped", "published")
+SHORTEST, LONGEST = 1e-100, 1e100  # scales of noise that float64 holds with room to spare
+_ROOM = 1.0 + 2.0**-40  # above the rounding of a length in up to 4,000 dimensions
+
+
+def check_additive(epsilon: object, clip: object, snap: object) -> None:
+    """Raise :class:`SettingsError` unless the parameters that the mechanisms share are in their ranges."""
+    check_epsilon("mechanism.epsilon", epsilon, zero_allowed=False)
+    check_epsilon("mechanism.clip", clip, zero_allowed=False)
+    require_choice("mechanism.snap", snap, SNAPS)
+
+
+def check_delta(delta: object) -> None:
+    """Raise :class:`SettingsError` unless `delta` is a number between 0 and 1, both excluded."""
+    if not isinstance(delta, float) or not 0.0 < delta < 1.0:
+        raise SettingsError(
+            f"mechanism.delta: {delta!r} given; valid: a number greater than 0 and less than 1."
+        )
+
+
+def scale_of(sensitivity: float, divisor: float, epsilon: float) -> float:
+    """Return sensitivity / divisor, a little above it: more than the rounding of a few operations can have lost.
+
+    Raises:
+        SettingsError: noise of this scale is too long or too short for float64; `epsilon` is what the message names.
+    """
+    scale = upwards(sensitivity / divisor)
+    if not SHORTEST <= scale <= LONGEST:
+        raise SettingsError(
+            f"mechanism.epsilon: {epsilon!r} given; valid: such that the scale of the noise, which grows with clip and falls "
+            f"with epsilon and is {scale:.3g} here, lies between {SHORTEST:g} and {LONGEST:g}."
+        )
+    return scale
+
+
+def upwards(x: float) -> float:
+    """Return a number a little above x >= 0, at most by a factor of 1 + 2^-49 for a normal x."""
+    return math.nextafter(x * (1.0 + 2.0**-50), math.inf)
+
+
+def sampler_of(
+    lexicon: Lexicon,
+    clip: float,
+    snap: str,
+    noise: str,
+    parameters: tuple[float, ...],
+    guarantee: Guarantee,
+    figures: dict[str, Any],
+) -> NoiseSampler:
+    """Return the sampler that adds noise to clipped vectors.
+
+    Args:
+        lexicon: V words.
+        clip: C > 0.
+        snap: `clipped`: the word with the nearest clipped vector is released; `published`: the nearest vector as it is.
+        noise: one of `NOISES`, with its `parameters`, the scale first.
+        parameters: of the noise.
+        guarantee: what holds for one draw.
+        figures: public figures of the noise.
+    """
+    vectors = np.ascontiguousarray(lexicon.vectors)
+    centers = clipped(vectors, clip)
+    targets = centers if snap == "clipped" else vectors
+    share = float(_share_clipped(vectors, float(clip)))
+    summary = {"clip": float(clip), "clipped_share": share, "snap": snap, "scale": parameters[0], **figures}
+    return NoiseSampler.of(centers, targets, noise, parameters, guarantee, summary)
+
+
+def clipped(vectors: npt.NDArray[np.float32], clip: float) -> npt.NDArray[np.float32]:
+    """Return float32[V, d]: each row x·min(1, C/|x|); no row is longer than C, as a real number."""
+    out = np.empty_like(vectors)
+    _clip(vectors, float(clip), out)
+    return out
+
+
+@compiled
+def _length(vectors: Any, i: int) -> Any:
+    total = 0.0
+    for j in range(vectors.shape[1]):
+        total += np.float64(vectors[i, j]) * np.float64(vectors[i, j])
+    return math.sqrt(total)
+
+
+@compiled
+def _clip(vectors: Any, clip: float, out: Any) -> None:
+    for i in range(vectors.shape[0]):
+        length = _length(vectors, i) * _ROOM
+        if length <= clip:
+            out[i] = vectors[i]
+            continue
+        factor = clip / length
+        for j in range(vectors.shape[1]):
+            exact = np.float64(vectors[i, j]) * factor
+            rounded = np.float32(exact)
+            if abs(np.float64(rounded)) > abs(exact):
+                rounded = np.nextafter(rounded, np.float32(0.0))
+            out[i, j] = rounded
+
+
+@compiled
+def _share_clipped(vectors: Any, clip: float) -> float:
+    count = 0
+    for i in range(vectors.shape[0]):
+        if _length(vectors, i) > clip:
+            count += 1
+    return float(count / vectors.shape[0])

@@ -1,0 +1,160 @@
+"""1-Diffractor: the words stand in lists, near words close together, and a draw moves along a list.
+
+Paper: Meisenbacher et al. 2024, "1-Diffractor: Efficient and Utility-Preserving Text Obfuscation Leveraging Word-Level
+Metric Differential Privacy".
+Formula: a list is a greedy walk to the nearest word left (Euclidean) from a random start; i and j are positions 0 to V-1.
+geometric (1-D_G): i + X kept within the list, P(X = x) = (e^ε-1)/(e^ε+1)·e^(-ε|x|).
+tem (1-D_T): P(j|i) ∝ exp(-ε·min(|i-j|, G)/2), G = (2/ε)·ln((1-β)(V-1)/β), the paper's gamma.
+Several lists: one of them is drawn uniformly, and the word in it; the law is the average of the lists' laws.
+Guarantee: metric DP, ε·d with d the largest distance of the two words in any list, because every list holds the same words.
+Deviations: each step of a walk is exact (a public implementation takes any word where the 50 nearest are used up); positions
+end at V-1 (the paper's |V| is one too many); G is that of the formula (the public package has 5); several embeddings are cut
+down to their common words, without which the bound does not hold. The law is in integers out of 2^63. To keep their rounding
+within the bound, a share of it (`floor` of the summary, about 1e-12) is uniform; for ε below about 1e-10 all of it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.shared_words import same_words
+from dptext_spark.lexicon.walks import start_words, walks
+from dptext_spark.mechanisms.base import Mechanism, check_epsilon, check_integer
+from dptext_spark.mechanisms.elementary import logarithm
+from dptext_spark.mechanisms.kernels.line import LineSampler
+from dptext_spark.mechanisms.kernels.windows import WINDOW, Window, floor
+
+FORMS = ("geometric", "tem")
+PRESETS = {"none": None, "L0": (1, 5), "L1": (2, 5), "L2": (1, 1)}  # lists of each embedding, embeddings
+MAX_LISTS = 64  # of each embedding
+MAX_EMBEDDINGS = 16
+MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Diffractor(Mechanism):
+    """The parameters of 1-Diffractor.
+
+    Attributes:
+        epsilon: ε > 0, for each place between two words of a list.
+        form: `geometric` (default) or `tem`; TEM at ε is close to geometric at ε/2.
+        lists: lists of each embedding, 1 to 64; each begins at another word.
+        list_seed: 0 to 2^63-1; the words that lists begin at are made from it. Public: it stands in the summary.
+        preset: `none`, or a configuration of the paper: `L0` (one list for each of five embeddings), `L1` (two for each of
+            five) or `L2` (one list, one embedding). The other embeddings are `lexicon.more`.
+        beta: β of TEM, above 0 and below 1: the share of draws that may end up farther away than the formula's gamma.
+    """
+
+    name: ClassVar[str] = "diffractor"
+    paper: ClassVar[str] = (
+        "Meisenbacher et al. 2024, 1-Diffractor: Efficient and Utility-Preserving Text Obfuscation Leveraging Word-Level "
+        "Metric Differential Privacy"
+    )
+    protects: ClassVar[str] = "metric DP: ε for each place between two words of a list"
+    sampler: ClassVar[type] = LineSampler
+
+    epsilon: float = 1.0
+    form: Literal["geometric", "tem"] = "geometric"
+    lists: int = 1
+    list_seed: int = 0
+    preset: Literal["none", "L0", "L1", "L2"] = "none"
+    beta: float = 0.001
+
+    def __post_init__(self) -> None:
+        """Check every parameter's range."""
+        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
+        require_choice("mechanism.form", self.form, FORMS)
+        check_integer("mechanism.lists", self.lists, 1, MAX_LISTS)
+        check_integer("mechanism.list_seed", self.list_seed, 0, MAX_SEED)
+        require_choice("mechanism.preset", self.preset, PRESETS)
+        number = isinstance(self.beta, int | float) and not isinstance(self.beta, bool)
+        if not number or not 0 < self.beta < 1:
+            raise SettingsError(f"mechanism.beta: {self.beta!r} given; valid: a number above 0 and below 1.")
+        preset = PRESETS[self.preset]
+        if preset is not None and self.lists not in (1, preset[0]):
+            raise SettingsError(
+                f"mechanism.lists: {self.lists} given, but preset {self.preset} has {preset[0]}; "
+                "valid: leave it out, or preset none."
+            )
+
+    def embeddings(self) -> range:
+        """Return how many lexicons are needed: any number, or that of the preset."""
+        preset = PRESETS[self.preset]
+        return range(1, MAX_EMBEDDINGS + 1) if preset is None else range(preset[1], preset[1] + 1)
+
+    def compile(self, lexicon: Lexicon, *others: Lexicon) -> LineSampler:
+        """Return the sampler.
+
+        Args:
+            lexicon: V words and their first embedding; its metric is not used, lists are Euclidean.
+            others: further embeddings of the same words in the same order.
+
+        Raises:
+            SettingsError: not as many lexicons as the preset has, or their words differ.
+        """
+        lexicons = (lexicon, *others)
+        allowed = self.embeddings()
+        if len(lexicons) not in allowed:
+            raise SettingsError(
+                f"mechanism.preset: {self.preset} is made of {allowed[-1]} embedding(s) at most, {allowed[0]} at least; "
+                f"{len(lexicons)} given."
+            )
+        if not same_words(lexicons):
+            raise SettingsError(
+                "lexicon.more: the lexicons do not hold the same words in the same order, and with words that are missing from "
+                "a list the guarantee does not hold; valid: lexicons cut down to their common words."
+            )
+        each = (PRESETS[self.preset] or (self.lists,))[0]
+        count, words = each * len(lexicons), len(lexicon)
+        starts = start_words(words, count, self.list_seed)
+        order = np.concatenate(
+            [walks(one.vectors, starts[n * each : (n + 1) * each]) for n, one in enumerate(lexicons)]
+        )
+        window = (
+            Window.tem(words, count, self.epsilon, self.beta)
+            if self.form == "tem"
+            else Window.geometric(words, count, self.epsilon)
+        )
+        summary = self._summary(window, count, len(lexicons), starts)
+        return LineSampler.of(order, window, self._guarantee(count), summary)
+
+    def _summary(self, window: Window, count: int, embeddings: int, starts: list[int]) -> dict[str, Any]:
+        """Return the public figures; what a word keeps is that of one list."""
+        words = len(window.start)
+        least = floor(words, count, self.epsilon)
+        figures: dict[str, Any] = {
+            "words": words,
+            "form": self.form,
+            "lists": count,
+            "embeddings": embeddings,
+            "preset": self.preset,
+            "list_seed": self.list_seed,
+            "starts": starts,
+            "floor": 1.0 if least is None else least * words / WINDOW,
+            "unchanged_mid_list": window.unchanged(words // 2),
+            "unchanged_list_end": window.unchanged(0),
+        }
+        if self.form == "tem":
+            log = logarithm(1 - self.beta) + logarithm(words - 1.0) - logarithm(self.beta)
+            gamma = min(2 / self.epsilon * log, words - 1.0) if log > 0 else 0.0  # no word is farther
+            figures |= {"beta": self.beta, "gamma": gamma}
+        return figures
+
+    def _guarantee(self, count: int) -> Guarantee:
+        places = "in the list" if count == 1 else f"in whichever of the {count} lists they are farthest apart"
+        return Guarantee(
+            "metric_dp",
+            float(self.epsilon),
+            metric="list places",
+            sentence=(
+                f"Between two words that stand d places apart {places}, no output of one draw is more than e^(ε·d) times as "
+                f"likely under one as under the other, with ε = {self.epsilon:.16g}: close neighbours are hard to tell apart, "
+                "words far apart are not."
+            ),
+        )

@@ -1,0 +1,89 @@
+"""Gaussian noise on every coordinate of a clipped word vector, with the least scale that (ε, δ) allows.
+
+Paper: Balle and Wang 2018, "Improving the Gaussian Mechanism for Differential Privacy", Theorem 8; for text, Huang et al. 2024.
+Formula: released is the word nearest to clip(φ(w)) + Z, Z_i independent normal with standard deviation s. With μ = 2C/s the
+mechanism is (ε, δ)-DP exactly for δ >= Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ); s is the least with that.
+Guarantee: (ε, δ)-DP between any two words of the lexicon; the nearest word is post-processing.
+Deviations: `calibration: published` takes the scale 2√d·C/ε of the authors' code, which comes without a δ; the guarantee then
+names the δ that this scale has. The nearest word is that with the nearest *clipped* vector (`snap: published`: the nearest vector
+as it is). Noise is float64 made from 64 random bits a number; the bound is for noise in real numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms.additive import check_additive, check_delta, sampler_of, scale_of, upwards
+from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.gaussian_delta import gaussian_delta, largest_ratio
+from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
+
+CALIBRATIONS = ("analytic", "published")
+DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class Gaussian(Mechanism):
+    """The parameters of Gaussian noise.
+
+    Attributes:
+        epsilon: ε > 0, between any two words.
+        delta: δ between 0 and 1, 1e-6 by default; not with `calibration: published`, which has its own.
+        clip: C > 0, the length to which longer vectors are shortened.
+        calibration: `analytic` (default): the least scale for (ε, δ); `published`: the scale 2√d·C/ε.
+        snap: `clipped` (default): the word with the nearest clipped vector is released; `published`: that with the nearest
+            vector as it is.
+    """
+
+    name: ClassVar[str] = "gaussian"
+    paper: ClassVar[str] = "Balle and Wang 2018, Improving the Gaussian Mechanism for Differential Privacy"
+    protects: ClassVar[str] = "(ε, δ)-DP between any two words of the lexicon"
+    sampler: ClassVar[type] = NoiseSampler
+
+    epsilon: float = 10.0
+    delta: float | None = None
+    clip: float = 1.0
+    calibration: Literal["analytic", "published"] = "analytic"
+    snap: Literal["clipped", "published"] = "clipped"
+
+    def __post_init__(self) -> None:
+        """Check every parameter's range."""
+        check_additive(self.epsilon, self.clip, self.snap)
+        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
+        if self.delta is not None:
+            check_delta(self.delta)
+            if self.calibration == "published":
+                raise SettingsError(
+                    f"mechanism.delta: {self.delta!r} given, but `calibration: published` takes none; valid: leave it out."
+                )
+
+    def compile(self, lexicon: Lexicon) -> NoiseSampler:
+        """Return the sampler; the lexicon's own metric is not used.
+
+        Raises:
+            SettingsError: the scale of the noise is out of the range of float64.
+        """
+        if self.calibration == "analytic":
+            delta = DELTA if self.delta is None else self.delta
+            scale = scale_of(2.0 * self.clip, largest_ratio(self.epsilon, delta), self.epsilon)
+            which = ""
+        else:
+            scale = scale_of(2.0 * math.sqrt(lexicon.dimensions) * self.clip, self.epsilon, self.epsilon)
+            delta = upwards(
+                gaussian_delta(self.epsilon, upwards(self.epsilon / math.sqrt(lexicon.dimensions)))
+            )
+            which = " The published scale names no δ; this is the one that it has."
+        sentence = (
+            f"One drawn word is (ε, δ)-differentially private with ε = {self.epsilon:.16g} and δ = {delta:.6g} against every "
+            f"other word of the lexicon.{which} {FLOATING_POINT}"
+        )
+        guarantee = Guarantee(
+            "approx_dp", float(self.epsilon), delta=delta, status="claimed", sentence=sentence
+        )
+        figures = {"variance": scale * scale, "calibration": self.calibration}
+        return sampler_of(lexicon, self.clip, self.snap, "gaussian", (scale,), guarantee, figures)

@@ -1,0 +1,178 @@
+"""The list kernel: a law over the positions of a list, drawn in one step; several lists are averaged.
+
+A position takes a window of the table of displacements (:mod:`dptext_spark.mechanisms.kernels.windows`); a number t in the window
+is found by a guide table (Chen and Asau 1974), and j = i + x, kept within the list.
+
+One 63-bit number u draws both list and position: u·L/2^63 is the list and a remainder, the remainder is the place in the window.
+How many u give a word is a count of integers: the law that is sampled is a ratio of integers out of 2^63, and every word has at
+least one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.compiled import Int, compiled, mul_high, prefetch
+from dptext_spark.draws import Draws
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import TOTAL, Ids, Law
+from dptext_spark.mechanisms.kernels.windows import Window
+
+GUIDE_BITS = (8, 16)
+AHEAD = 16  # how many draws ahead a word's positions are asked for
+_EVEN = ~np.uint64(1)
+
+
+def _guide(edges: npt.NDArray[np.uint64]) -> Ids:
+    """Return int32[2^m + 1]: the displacement's number at the beginning of each of 2^m equal parts of the table."""
+    last = len(edges) - 2
+    bits = min(max(last.bit_length(), GUIDE_BITS[0]), GUIDE_BITS[1])
+    begins = np.arange(1 << bits, dtype=np.uint64) << np.uint64(_shift(edges, bits))
+    found = np.minimum(np.searchsorted(edges, begins, side="right") - 1, last)
+    return np.append(found, last).astype(np.int32)
+
+
+def _shift(edges: npt.NDArray[np.uint64], bits: int) -> int:
+    return int(edges[-1]).bit_length() - bits
+
+
+@compiled
+def _draw_all(
+    place: Any, order: Any, edges: Any, guide: Any, shift: Int, start: Any, width: Any, ids: Any, numbers: Any, out: Any
+) -> None:  # fmt: skip
+    many, middle = np.uint64(place.shape[1]), np.int64(place.shape[0] - 1)
+    flat = place.reshape(-1)
+    final = ids.shape[0] - 1
+    for n in range(ids.shape[0]):
+        prefetch(flat, np.int64(ids[min(n + AHEAD, final)]) * place.shape[1])
+        u = numbers[n] & _EVEN
+        # Indices without a sign spare the test whether they count from the end.
+        chosen = mul_high(u, many)
+        i = np.uint64(place[np.uint64(ids[n]), chosen])
+        t = start[i] + mul_high(u * many, width[i])
+        part = t >> np.uint64(shift)
+        low, high = np.uint64(guide[part]), np.uint64(guide[part + np.uint64(1)])
+        while low < high:
+            between = (low + high + np.uint64(1)) >> np.uint64(1)
+            if edges[between] <= t:
+                low = between
+            else:
+                high = between - np.uint64(1)
+        j: Int = min(max(np.int64(i) + np.int64(low) - middle, 0), middle)
+        out[n] = order[chosen, np.uint64(j)]
+
+
+@compiled
+def _scaled_up(part: Int, whole: Int) -> Int:
+    """Return part·2^64/whole rounded up, for part < whole < 2^63: the first f whose mul_high(f, whole) is part or more."""
+    rest = part
+    found = np.uint64(0)
+    for _ in range(64):
+        rest = rest << np.uint64(1)
+        found = found << np.uint64(1)
+        if rest >= whole:
+            rest -= whole
+            found |= np.uint64(1)
+    return found + np.uint64(rest > 0)
+
+
+@compiled
+def _count(
+    place: Any, order: Any, edges: Any, start: Any, width: Any, first: Any, rest: Any, word: Int, out: Any
+) -> None:
+    """Add to out uint64[V] how many 63-bit numbers draw each word.
+
+    Args:
+        place: int32[V, L].
+        order: int32[L, V].
+        edges: uint64[2V].
+        start: uint64[V].
+        width: uint64[V].
+        first: uint64[L + 1], l·2^63/L rounded down, 2^63 for l = L.
+        rest: uint64[L + 1], l·2^64 - 2L·first.
+        word: the input.
+        out: uint64[V].
+    """
+    words, lists = place.shape
+    both = np.uint64(2 * lists)
+    for chosen in range(lists):
+        i = np.int64(place[word, chosen])
+        before = first[chosen] + np.uint64(rest[chosen] > 0)
+        for j in range(words):
+            if j == words - 1:
+                after = first[chosen + 1] + np.uint64(rest[chosen + 1] > 0)
+            else:
+                f = _scaled_up(edges[words - i + j] - start[i], width[i])
+                after = first[chosen] + f // both + (rest[chosen] + f % both + both - np.uint64(1)) // both
+            out[order[chosen, j]] += after - before
+            before = after
+
+
+@dataclass(frozen=True, eq=False)
+class LineSampler:
+    """Sampler of the average of some lists' laws.
+
+    Attributes:
+        order: int32[L, V], the words of each list.
+        place: int32[V, L], where each word stands in each list.
+        edges: uint64[2V], see :class:`Window`.
+        guide: int32[2^m + 1], where to look in `edges`.
+        start: uint64[V].
+        width: uint64[V].
+        guarantee: what holds for one draw.
+        summary: public figures of the law.
+    """
+
+    order: Ids
+    place: Ids
+    edges: npt.NDArray[np.uint64]
+    guide: Ids
+    start: npt.NDArray[np.uint64]
+    width: npt.NDArray[np.uint64]
+    guarantee: Guarantee
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, order: Ids, window: Window, guarantee: Guarantee, summary: dict[str, Any]) -> LineSampler:
+        """Build from lists int32[L, V], each of which holds every word once."""
+        place = np.ascontiguousarray(np.argsort(order, axis=1).T, dtype=np.int32)
+        guide = _guide(window.edges)
+        return cls(order, place, window.edges, guide, window.start, window.width, guarantee, summary)
+
+    def sample(self, ids: Ids, draws: Draws) -> Ids:
+        """Draw one output for each of int32[n] by lane 0."""
+        out = np.empty(len(ids), np.int32)
+        shift = _shift(self.edges, (len(self.guide) - 1).bit_length() - 1)
+        _draw_all(
+            self.place, self.order, self.edges, self.guide, shift, self.start, self.width, ids, draws.u64(0), out
+        )  # fmt: skip
+        return out
+
+    def law(self, word_id: int) -> Law:
+        """Return the law of a word: how many of the 2^63 numbers give each output."""
+        words, lists = self.place.shape
+        first = [chosen * TOTAL // lists for chosen in range(lists + 1)]
+        rest = [2 * (chosen * TOTAL - lists * whole) for chosen, whole in enumerate(first)]
+        weight = np.zeros(words, np.uint64)
+        _count(
+            self.place, self.order, self.edges, self.start, self.width, np.array(first, np.uint64),
+            np.array(rest, np.uint64), word_id, weight,
+        )  # fmt: skip
+        return Law(np.arange(words, dtype=np.int32), weight, weight.astype(np.float64) / TOTAL)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the lists and the table."""
+        names = ("order", "place", "edges", "guide", "start", "width")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+    ) -> LineSampler:
+        """Build again from :meth:`arrays`."""
+        return cls(**arrays, guarantee=guarantee, summary=summary)

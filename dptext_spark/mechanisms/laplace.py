@@ -1,0 +1,64 @@
+"""Laplace noise on every coordinate of a clipped word vector.
+
+Paper: Huang et al. 2024 (the truncated Laplace mechanism for text), where it is the baseline; Dwork et al. 2006, "Calibrating
+Noise to Sensitivity in Private Data Analysis".
+Formula: released is the word nearest to clip(φ(w)) + Z, Z_i independent with density ∝ exp(-|z|/b), b = 2√d·C/ε.
+Guarantee: ε-DP between any two words of the lexicon: two clipped vectors differ by at most 2C in Euclidean distance, thus by
+2√d·C in the sum of absolute differences, which shifts the density by a factor of at most e^ε; the nearest word is
+post-processing.
+Deviations: the nearest word is that with the nearest *clipped* vector (`snap: published`: the nearest vector as it is), so that
+without noise a word comes out itself. Noise is float64 made from 64 random bits a number; the bound is for noise in real
+numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms.additive import check_additive, sampler_of, scale_of
+from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
+
+
+@dataclass(frozen=True)
+class Laplace(Mechanism):
+    """The parameters of Laplace noise.
+
+    Attributes:
+        epsilon: ε > 0, between any two words.
+        clip: C > 0, the length to which longer vectors are shortened.
+        snap: `clipped` (default): the word with the nearest clipped vector is released; `published`: that with the nearest
+            vector as it is.
+    """
+
+    name: ClassVar[str] = "laplace"
+    paper: ClassVar[str] = "Dwork et al. 2006, Calibrating Noise to Sensitivity in Private Data Analysis"
+    protects: ClassVar[str] = "ε-DP between any two words of the lexicon"
+    sampler: ClassVar[type] = NoiseSampler
+
+    epsilon: float = 10.0
+    clip: float = 1.0
+    snap: Literal["clipped", "published"] = "clipped"
+
+    def __post_init__(self) -> None:
+        """Check every parameter's range."""
+        check_additive(self.epsilon, self.clip, self.snap)
+
+    def compile(self, lexicon: Lexicon) -> NoiseSampler:
+        """Return the sampler; the lexicon's own metric is not used.
+
+        Raises:
+            SettingsError: the scale of the noise is out of the range of float64.
+        """
+        scale = scale_of(2.0 * math.sqrt(lexicon.dimensions) * self.clip, self.epsilon, self.epsilon)
+        sentence = (
+            f"One drawn word is ε-differentially private with ε = {self.epsilon:.16g} against every other word of the lexicon. "
+            f"{FLOATING_POINT}"
+        )
+        guarantee = Guarantee("epsilon_dp", float(self.epsilon), status="claimed", sentence=sentence)
+        figures = {"variance": 2.0 * scale * scale}
+        return sampler_of(lexicon, self.clip, self.snap, "laplace", (scale,), guarantee, figures)

@@ -1,0 +1,43 @@
+"""What a search for the worst-case loss has found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+# Told how many words are done, of how many.
+Progress = Callable[[int, int], None]
+# A logarithm of a ratio of two 64-bit integers, taken in float64, errs by less than this.
+LOG_SLACK = 1e-13
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The largest loss that was found: max over outputs u of |ln P(u|w) - ln P(u|w')|, under metric DP for each unit of distance.
+
+    Attributes:
+        value: with its slack added: no pair that is covered exceeds it, but for `additive`.
+        attained: the loss of the worst pair that was looked at, with its slack taken off: that pair has at least this.
+        pairs: pairs of words examined, or covered by the stated bound.
+        total: pairs that the guarantee speaks of.
+        worst: (w, w'), ids of the worst pair; None where there is no pair.
+        method: how it was found, in words.
+        additive: what the rounding of the law to integers can add to a pair's loss whatever its distance.
+        confidence: of `attained` and `delta`, where they rest on draws; None where they are exact.
+        delta: a lower bound on δ at the claimed ε, where the claim has one.
+    """
+
+    value: float
+    attained: float
+    pairs: int
+    total: int
+    worst: tuple[int, int] | None
+    method: str
+    additive: float = 0.0
+    confidence: float | None = None
+    delta: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as a JSON-able dictionary."""
+        return asdict(self)

@@ -1,0 +1,81 @@
+"""Vickrey: calibrated or Mahalanobis noise, but the second nearest word may be released instead of the nearest.
+
+Paper: Xu et al. 2021, "On a Utilitarian Approach to Privacy Preserving Text Generation".
+Formula: with u1, u2 the words nearest and second nearest to the noisy vector, at distances d1 <= d2, u1 is released with
+probability (1-t)·d2 / (t·d1 + (1-t)·d2), else u2; where d1 = d2 = 0, u1 with probability 1-t. t = 0 always releases u1.
+Guarantee: that of the noise: the rule looks at the noisy vector alone, so it is post-processing. (A rule that left out the
+*original* word would use the input again and have no bound.)
+Deviations: where t = 1 and d1 = 0 the second word is released (the limit); the probability is rounded to 64 bits; and those of
+the noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.errors import require_choice
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms.base import Mechanism, check_epsilon, check_share
+from dptext_spark.mechanisms.calibrated import Calibrated, radial_noise
+from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.mahalanobis import mahalanobis_guarantee, noise_matrix
+
+NOISES = ("calibrated", "mahalanobis")
+
+
+@dataclass(frozen=True)
+class Vickrey(Mechanism):
+    """The parameters of Vickrey.
+
+    Attributes:
+        epsilon: ε > 0, per unit of distance between word vectors: Euclidean, or Mahalanobis by `noise`.
+        t: how much the second word is favoured, from 0 (never released) to 1 (always), default 0.5.
+        noise: `calibrated` (default) or `mahalanobis`.
+        lam: λ of the Mahalanobis noise, from 0 to 1, default 0.2.
+    """
+
+    name: ClassVar[str] = "vickrey"
+    paper: ClassVar[str] = "Xu et al. 2021, On a Utilitarian Approach to Privacy Preserving Text Generation"
+    protects: ClassVar[str] = (
+        "metric DP: ε times the distance between the vectors of two words (Euclidean or Mahalanobis)"
+    )
+    sampler: ClassVar[type] = NoiseSampler
+
+    epsilon: float = 10.0
+    t: float = 0.5
+    noise: Literal["calibrated", "mahalanobis"] = "calibrated"
+    lam: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Check every parameter's range."""
+        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
+        check_share("mechanism.t", self.t)
+        require_choice("mechanism.noise", self.noise, NOISES)
+        check_share("mechanism.lam", self.lam)
+
+    def compile(self, lexicon: Lexicon) -> NoiseSampler:
+        """Return the sampler; the lexicon's own metric is not used.
+
+        Raises:
+            SettingsError: ε is so small that float64 does not hold the noise.
+        """
+        vectors = lexicon.vectors
+        root: npt.NDArray[np.float64] | None = None
+        summary: dict[str, Any] = {}
+        if self.noise == "mahalanobis":
+            root, summary = noise_matrix(vectors, self.lam)
+        noise = radial_noise(self.epsilon, lexicon.dimensions)
+        return NoiseSampler.of(
+            vectors, vectors, *noise, self.guarantee(), summary, matrix=root, second=float(self.t)
+        )
+
+    def guarantee(self) -> Guarantee:
+        """Return what holds for one draw: what holds for the noise."""
+        if self.noise == "mahalanobis":
+            return mahalanobis_guarantee(self.epsilon, self.lam)
+        return Calibrated(self.epsilon).guarantee()

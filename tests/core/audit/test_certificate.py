@@ -1,0 +1,61 @@
+"""The certificate's verdict, in both directions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dptext_spark.audit.certificate import certify, verdict
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.kernels import TableSampler
+from dptext_spark.mechanisms.losses import Loss
+from dptext_spark.privatizer import Privatizer
+
+CLAIM = Guarantee("epsilon_dp_within_group", 1.0)
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    vectors = np.random.default_rng(3).normal(size=(70, 5)).astype(np.float32)
+    return Lexicon(Vocabulary.of([f"word{i}" for i in range(70)]), vectors)
+
+
+def test_custext_is_confirmed(lexicon: Lexicon) -> None:
+    found = certify(Privatizer(lexicon, CusText(epsilon=3.0, k=6).compile(lexicon)))
+    assert found.verdict == "confirmed" and 0 < found.loss.value <= 3.0
+    assert found.sentence.startswith("Confirmed: no pair of words loses more than")
+    assert json.loads(json.dumps(found.as_dict()))["claimed"]["epsilon"] == 3.0
+
+
+def test_a_claim_that_is_too_small_is_refuted(lexicon: Lexicon) -> None:
+    sampler = CusText(epsilon=3.0, k=6).compile(lexicon)
+    boasting = TableSampler(sampler.cells, replace(sampler.guarantee, epsilon=0.5), sampler.summary)
+    found = certify(Privatizer(lexicon, boasting))
+    assert found.verdict == "refuted" and found.loss.attained > 0.5
+    assert "and 0.5 is claimed" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "attained", "pairs", "expected"),
+    [
+        (0.9, 0.9, 10, "confirmed"),
+        (0.9, 0.9, 9, "not refuted"),  # a pair was not looked at
+        (1.0000001, 0.9, 10, "not refuted"),  # the bound passes the claim, no pair is known to
+        (1.2, 1.0000001, 10, "refuted"),
+        (1.2, 1.0000001, 1, "refuted"),
+    ],
+)
+def test_it_never_rounds_in_favour(value: float, attained: float, pairs: int, expected: str) -> None:
+    loss = Loss(value, attained, pairs, 10, None, "a test")
+    assert verdict(CLAIM, loss) == expected
+
+
+def test_a_refuted_guarantee_stays_refuted() -> None:
+    loss = Loss(0.1, 0.1, 10, 10, None, "a test")
+    assert verdict(replace(CLAIM, status="refuted"), loss) == "refuted"

@@ -1,0 +1,116 @@
+"""The random projection: a public matrix from a seed, and calibrated noise over what it makes of the lexicon."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from scipy import stats
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.mechanisms import Calibrated, Projection
+from dptext_spark.mechanisms.projection import project, projection_columns
+from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
+
+
+def vectors_of(words: int = 300, size: int = 20) -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(words, size)).astype(np.float32)
+
+
+def plain_columns(size: int, m: int, seed: int) -> np.ndarray:
+    """AES of 0, 1, 2, ... under the hash of the seed; 64 bits give a sign and the tail of a normal number."""
+    encryptor = Cipher(
+        algorithms.AES(hashlib.sha256(f"random projection {seed}".encode()).digest()), modes.ECB()
+    ).encryptor()
+    blocks = b"".join(i.to_bytes(16, "little") for i in range((size * m + 1) // 2))
+    bits = np.frombuffer(encryptor.update(blocks), "<u8")[: size * m]
+    tail = ((bits & np.uint64(2**63 - 1)).astype(np.float64) + 0.5) / 2.0**64
+    normal = stats.norm.isf(tail) * np.where(bits >> np.uint64(63), 1, -1)
+    return (normal / math.sqrt(m)).reshape(size, m)
+
+
+@pytest.mark.parametrize(("size", "m", "seed"), [(5, 3, 0), (20, 7, 12345), (4, 4, 2**63 - 1), (1, 1, 7)])
+def test_the_matrix(size: int, m: int, seed: int) -> None:
+    np.testing.assert_allclose(projection_columns(size, m, seed), plain_columns(size, m, seed), rtol=1e-12)
+
+
+def test_its_entries_are_normal() -> None:
+    entries = projection_columns(300, 200, 3).reshape(-1) * math.sqrt(200)
+    limit = math.sqrt(math.log(2e6) / (2 * len(entries)))
+    assert stats.ks_1samp(entries, stats.norm.cdf, method="asymp").statistic < limit
+    assert (projection_columns(300, 200, 4) != projection_columns(300, 200, 3)).mean() > 0.999
+
+
+def test_the_projected_vectors() -> None:
+    vectors = vectors_of()
+    found = project(vectors, 6, 5)
+    assert found.dtype == np.float32 and found.shape == (300, 6)
+    np.testing.assert_allclose(
+        found, vectors.astype(np.float64) @ plain_columns(20, 6, 5), rtol=1e-6, atol=1e-6
+    )
+
+
+def test_distances_are_kept_on_average() -> None:
+    """Johnson and Lindenstrauss: E|Gx|² = |x|²; over 300 dimensions within a few per cent."""
+    vectors = vectors_of(50, 400)
+    found = project(vectors, 300, 1)
+    ratio = np.linalg.norm(found[1:] - found[0], axis=1) / np.linalg.norm(vectors[1:] - vectors[0], axis=1)
+    assert abs(ratio.mean() - 1) < 0.05 and np.abs(ratio - 1).max() < 0.25
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 6.0, 60.0])
+def test_it_is_calibrated_noise_over_the_projected_lexicon(epsilon: float) -> None:
+    vectors = vectors_of()
+    ids = (np.arange(3000) % 300).astype(np.int32)
+    made = Projection(epsilon, 6, 5).compile(lexicon_of(vectors))
+    other = Calibrated(epsilon).compile(lexicon_of(project(vectors, 6, 5)))
+    assert (made.sample(ids, draws_of(3000)) == other.sample(ids, draws_of(3000))).all()
+    assert (made.summary["seed"], made.summary["dimensions"], made.summary["projected_from"]) == (5, 6, 20)
+
+
+def test_another_seed_is_another_mechanism() -> None:
+    lexicon = lexicon_of(vectors_of())
+    ids = (np.arange(3000) % 300).astype(np.int32)
+    first, second = (Projection(8.0, 6, seed).compile(lexicon).sample(ids, draws_of(3000)) for seed in (0, 1))
+    assert (first != second).mean() > 0.05
+
+
+def test_the_guarantee() -> None:
+    said = Projection(2.5, 6, 77).compile(lexicon_of(vectors_of())).guarantee
+    assert (said.kind, said.epsilon, said.metric, said.status) == (
+        "metric_dp",
+        2.5,
+        "projected euclidean",
+        "claimed",
+    )
+    assert "projected to 6 dimensions" in said.sentence and "seed 77" in said.sentence
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("epsilon", value) for value in (0, -1, math.nan, math.inf, "1", None, True)),
+        *(("m", value) for value in (None, 0, -3, 4097, 2.0, "5", True)),
+        *(("seed", value) for value in (-1, 2**63, 0.5, None, "7", False)),
+    ],
+)
+def test_bad_values(field: str, value: object) -> None:
+    with pytest.raises(SettingsError, match=rf"mechanism\.{field}"):
+        Projection(**({"m": 3} | {field: value}))  # type: ignore[arg-type]
+
+
+def test_m_must_be_given_and_fit() -> None:
+    with pytest.raises(SettingsError, match=r"mechanism\.m: None given"):
+        Projection()
+    with pytest.raises(
+        SettingsError, match=r"mechanism\.m: 21 given, .* 20 dimensions; valid: an integer from 1 to 20"
+    ):
+        Projection(1.0, 21).compile(lexicon_of(vectors_of()))
+
+
+def test_vectors_that_float32_does_not_hold() -> None:
+    with pytest.raises(SettingsError, match="passes float32"):
+        Projection(1.0, 3).compile(lexicon_of(np.full((4, 9), 3e38)))

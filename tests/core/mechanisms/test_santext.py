@@ -1,0 +1,206 @@
+"""SanText and SanText+ against the paper's formula: parameters, law, bound of all pairs and outputs, draws."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.mechanisms import MECHANISMS, SanText
+from tests.core.mechanisms import plain_whole as plain
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> np.ndarray:
+    """Small vectors, full of ties, duplicates and zero vectors."""
+    words, dimensions = draw(st.integers(2, 24)), draw(st.integers(1, 3))
+    values = draw(st.lists(st.integers(-3, 3), min_size=words * dimensions, max_size=words * dimensions))
+    return np.array(values, np.float32).reshape(words, dimensions) / 2
+
+
+class TestParameters:
+    def test_defaults(self) -> None:
+        assert dataclasses.asdict(SanText()) == {"epsilon": 1.0, "sensitive": "none", "p": 0.2}
+        assert MECHANISMS["santext"] is SanText and SanText(epsilon=1) == SanText()
+
+    @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", True, None, 10**400])
+    def test_epsilon(self, epsilon: object) -> None:
+        with pytest.raises(SettingsError, match=r"mechanism\.epsilon.*greater than 0"):
+            SanText(epsilon=epsilon)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        "sensitive", [0, -0.5, 1.01, 10**400, math.nan, math.inf, True, None, "all", "", {"a": 1}, 1j]
+    )
+    def test_sensitive(self, sensitive: object) -> None:
+        with pytest.raises(SettingsError, match=r"mechanism\.sensitive.*none, a share.*list of words"):
+            SanText(sensitive=sensitive)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("sensitive", [[], ["one"], ["a", ""], ["a", 5], [None, None]])
+    def test_a_list_of_words(self, sensitive: object) -> None:
+        with pytest.raises(SettingsError, match=r"mechanism\.sensitive: a list of two words or more"):
+            SanText(sensitive=sensitive)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("p", [0, 1e-7, -1, 1.1, math.nan, math.inf, True, "0.2", None])
+    def test_p(self, p: object) -> None:
+        with pytest.raises(SettingsError, match=r"mechanism\.p: .*0\.000001 to 1"):
+            SanText(p=p)  # type: ignore[arg-type]
+
+    def test_a_list_becomes_a_tuple(self) -> None:
+        made = SanText(sensitive=["w1", "w2"])  # type: ignore[arg-type]
+        assert made.sensitive == ("w1", "w2") and hash(made) == hash(SanText(sensitive=("w1", "w2")))
+
+    def test_words_that_are_not_there_are_counted_not_named(self) -> None:
+        with pytest.raises(
+            SettingsError, match=r"mechanism\.sensitive: 2 of 4 words are not in the"
+        ) as caught:
+            SanText(sensitive=("w1", "SECRET", "w2", "W3")).compile(plain.lexicon(plain.gaussian(9)))
+        assert "SECRET" not in str(caught.value)
+
+    @pytest.mark.parametrize("sensitive", [0.1, ("w1", "w1")])
+    def test_one_word_is_not_enough(self, sensitive: float | tuple[str, ...]) -> None:
+        with pytest.raises(SettingsError, match=r"mechanism\.sensitive: .* leaves 1 of 9 words"):
+            SanText(sensitive=sensitive).compile(plain.lexicon(plain.gaussian(9)))
+
+
+class TestLaw:
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 20.0])
+    def test_it_is_the_formula(self, epsilon: float) -> None:
+        vectors = plain.gaussian(70)
+        made = SanText(epsilon).compile(plain.lexicon(vectors))
+        # exp(-ε·d/2) is above 2^-40 for all of these but the last ε, where the distance is cut off.
+        cut = 80 * math.log(2) / epsilon
+        assert (cut < plain.distances(vectors).max()) == (epsilon == 20.0)
+        for w, wanted in enumerate(plain.laws(plain.distances(vectors), epsilon, cut)):
+            plain.check_law(made.law(w), wanted, made.slack)
+
+    @pytest.mark.parametrize("p", [0.000001, 0.2, 1.0])
+    def test_santext_plus(self, p: float) -> None:
+        """Every draw is from the law over the sensitive words; others are kept with probability 1-p."""
+        vectors = plain.gaussian(61)
+        made = SanText(1.5, sensitive=0.5, p=p).compile(plain.lexicon(vectors))
+        weight = np.exp(-1.5 * plain.distances(vectors) / 2)
+        weight[:, :30] = 0  # the last 31 words are the least frequent half
+        wanted = weight / weight.sum(axis=1, keepdims=True)
+        wanted[:30] *= p
+        wanted[:30, :30] = (1 - p) * np.eye(30)
+        for w in range(61):
+            plain.check_law(made.law(w), wanted[w], made.slack)
+
+    def test_a_share_of_all_is_santext(self) -> None:
+        lexicon = plain.lexicon(plain.gaussian(20))
+        every, one = SanText().compile(lexicon), SanText(sensitive=1.0).compile(lexicon)
+        assert all((one.arrays()[name] == array).all() for name, array in every.arrays().items())
+        assert one.guarantee == every.guarantee
+
+    def test_a_list_in_any_order(self) -> None:
+        lexicon = plain.lexicon(plain.gaussian(20))
+        made = SanText(sensitive=("w17", "w3", "w11", "w3")).compile(lexicon)
+        assert made.outputs.tolist() == [3, 11, 17]
+        assert made.law(3).ids.tolist() == [3, 11, 17] and made.law(5).ids.tolist() == [3, 5, 11, 17]
+
+    def test_the_word_itself_comes_out_more_often_as_epsilon_grows(self) -> None:
+        lexicon = plain.lexicon(plain.gaussian(50))
+        kept = np.array(
+            [
+                [SanText(e).compile(lexicon).law(w).probability[w] for w in range(50)]
+                for e in (0.1, 0.5, 1, 2, 5, 10)
+            ]
+        )
+        assert (np.diff(kept, axis=0) > 0).all()
+
+    @pytest.mark.parametrize(
+        "vectors",
+        [
+            np.array([[0.0], [1.0]]),
+            np.zeros((2, 3)),
+            np.ones((3, 2)),
+            np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0]]),
+            np.array([[-1e18], [1e18], [0.0]]),
+        ],
+        ids=["two", "zeros", "equal", "some-equal", "far"],
+    )
+    def test_tiny_lexicons(self, vectors: np.ndarray) -> None:
+        made = SanText(0.7).compile(plain.lexicon(vectors))
+        wanted = plain.laws(plain.distances(vectors), 0.7, 80 * math.log(2) / 0.7)
+        for w in range(len(vectors)):
+            plain.check_law(made.law(w), wanted[w], made.slack)
+            plain.check_draws(plain.draw(made, w, 2000, "tiny"), made.law(w))
+
+
+class TestGuarantee:
+    @settings(max_examples=100)
+    @given(tables(), st.sampled_from([0.01, 0.5, 2.0, 30.0]))
+    def test_all_pairs_and_outputs(self, vectors: np.ndarray, epsilon: float) -> None:
+        made = SanText(epsilon).compile(plain.lexicon(vectors))
+        logs = np.log(np.array([made.law(w).probability for w in range(len(vectors))]))
+        loss = np.abs(logs[:, None, :] - logs[None, :, :]).max(axis=2)
+        assert (loss <= epsilon * plain.distances(vectors) + 2 * made.slack).all()
+
+    @settings(max_examples=100)
+    @given(
+        tables(),
+        st.sampled_from([0.5, 2.0]),
+        st.sampled_from([0.001, 0.2, 1.0]),
+        st.sampled_from([0.3, 0.5, 0.9]),
+    )
+    def test_santext_plus(self, vectors: np.ndarray, epsilon: float, p: float, share: float) -> None:
+        """ε·d for outputs in the list, ln(1/p) more between a sensitive word and another."""
+        words = len(vectors)
+        count = math.ceil(share * words)
+        if count < 2:
+            return
+        made = SanText(epsilon, share, p).compile(plain.lexicon(vectors))
+        listed = np.arange(words) >= words - count
+        table = np.array([plain.whole(made.law(w), words) for w in range(words)])
+        logs = np.log(table[:, listed])
+        loss = np.abs(logs[:, None, :] - logs[None, :, :]).max(axis=2)
+        mixed = listed[:, None] != listed[None, :]
+        bound = epsilon * plain.distances(vectors) + np.where(mixed, math.log(1 / p), 0.0)
+        assert (loss <= bound + 2 * made.slack).all()
+        # An output that is not sensitive comes from itself alone.
+        assert (table[:, ~listed] > 0).sum() == (0 if p == 1 else words - count)
+
+    def test_the_sentence(self) -> None:
+        lexicon = plain.lexicon(plain.gaussian(40))
+        plus = SanText(2.0, 0.5, 0.2).compile(lexicon).guarantee
+        assert plus.kind == "metric_dp" and plus.epsilon == 2.0
+        assert "between the 20 sensitive words of 40" in plus.sentence
+        assert "kept with probability 0.8, which reveals it" in plus.sentence
+        assert "ln(1/p) = 1.6095 more against a sensitive word" in plus.sentence
+        assert "sensitive" not in SanText(2.0).compile(lexicon).guarantee.sentence
+
+
+class TestSampling:
+    @pytest.mark.parametrize(
+        "choice", [SanText(0.3), SanText(3.0), SanText(1.0, 0.5), SanText(1.0, 0.5, 0.9)]
+    )
+    def test_draws_follow_the_law(self, choice: SanText) -> None:
+        """700 words: more than an alias row holds."""
+        made = choice.compile(plain.lexicon(plain.gaussian(1100, 6)))
+        assert made.vectors.size
+        for w in (0, 600, 1099):
+            plain.check_draws(plain.draw(made, w, 30_000, str(choice)), made.law(w))
+
+
+def test_real_vectors(shared_data: Path) -> None:
+    """3,000 words of GloVe in 300 dimensions: the law in float64 from the formula, and draws from it."""
+    with gzip.open(shared_data / "glove.840B.300d.34k.txt.gz", "rt", encoding="utf-8", newline="\n") as lines:
+        next(lines)
+        rows = [next(lines).rstrip("\n").split(" ")[-300:] for _ in range(3000)]
+    vectors = np.array(rows, np.float32)
+    made = SanText(2.0).compile(plain.lexicon(vectors))
+    wide = vectors.astype(np.float64)
+    for w in (0, 1500, 2999):
+        away = np.sqrt(((wide - wide[w]) ** 2).sum(axis=1))
+        weight = np.exp(-away)
+        plain.check_law(made.law(w), weight / weight.sum(), made.slack)
+        assert made.log_normaliser[w] == pytest.approx(math.log(weight.sum()), abs=1e-12)
+        plain.check_draws(plain.draw(made, w, 30_000, "glove"), made.law(w))
+    assert made.slack < 1e-9 and made.rounds.max() >= 8

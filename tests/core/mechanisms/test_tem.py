@@ -1,0 +1,160 @@
+"""TEM: the closed form is the published Gumbel-max, a known wrong form breaks the bound, and γ keeps its promise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.mechanisms import MECHANISMS, Tem
+from tests.core.mechanisms import plain_whole as plain
+from tests.core.mechanisms.test_santext import tables
+
+
+def published(away: np.ndarray, epsilon: float, gamma: float, wrong: bool = False) -> np.ndarray:
+    """Algorithm 1 as written: Gumbel noise of scale 2/ε selects with probability ∝ exp(ε·score/2).
+
+    Words in the ball score -d, the bottom element -γ + 2·ln|W∖L|/ε; it stands for a uniform word outside. The known wrong
+    form scores it with 2·ln(V/|L|)/ε.
+    """
+    words = len(away)
+    table = np.zeros((words, words))
+    for w, row in enumerate(away):
+        inside = row <= gamma
+        outside = words - int(inside.sum())
+        bottom = 0.0
+        if outside:
+            more = words / int(inside.sum()) if wrong else outside
+            bottom = math.exp(epsilon * (-gamma + 2 * math.log(more) / epsilon) / 2)
+        weight = np.where(inside, np.exp(-epsilon * row / 2), bottom / max(outside, 1))
+        table[w] = weight / weight.sum()
+    return table
+
+
+def worst(table: np.ndarray, away: np.ndarray, epsilon: float) -> float:
+    """The largest loss of a pair, in units of ε·d."""
+    loss = np.abs(np.log(table)[:, None, :] - np.log(table)[None, :, :]).max(axis=2)
+    apart = away > 0
+    return float((loss[apart] / (epsilon * away[apart])).max())
+
+
+class TestParameters:
+    def test_defaults(self) -> None:
+        assert dataclasses.asdict(Tem()) == {"epsilon": 1.0, "beta": 0.001, "gamma": None}
+        assert MECHANISMS["tem"] is Tem and Tem(epsilon=1) == Tem()
+
+    @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", True, None, 10**400])
+    def test_epsilon(self, epsilon: object) -> None:
+        with pytest.raises(SettingsError, match=r"mechanism\.epsilon.*greater than 0"):
+            Tem(epsilon=epsilon)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("beta", [0, -0.1, 0.51, 1, math.nan, math.inf, True, "0.1", None])
+    def test_beta(self, beta: object) -> None:
+        with pytest.raises(SettingsError, match=r"mechanism\.beta: .*above 0 and at most 0\.5"):
+            Tem(beta=beta)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("gamma", [0, -1.0, math.nan, math.inf, 10**400, True, "5", [5]])
+    def test_gamma(self, gamma: object) -> None:
+        with pytest.raises(SettingsError, match=r"mechanism\.gamma: .*null, or a finite number above 0"):
+            Tem(gamma=gamma)  # type: ignore[arg-type]
+
+    def test_the_radius(self) -> None:
+        assert Tem(2.0, 0.01).radius(101) == pytest.approx(math.log(0.99 * 100 / 0.01))
+        assert Tem(2.0, gamma=5).radius(101) == 5.0
+        assert Tem(2.0, 0.5).radius(2) == pytest.approx(0.0, abs=1e-15)
+
+
+class TestLaw:
+    @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0, 15.0])
+    @pytest.mark.parametrize("gamma", [None, 0.5, 1.7, 40.0])
+    def test_the_closed_form_is_the_published_selection(self, epsilon: float, gamma: float | None) -> None:
+        vectors = plain.gaussian(50, 3)
+        choice = Tem(epsilon, gamma=gamma)
+        radius, away = choice.radius(50), plain.distances(vectors)
+        wanted = published(away, epsilon, radius)
+        np.testing.assert_allclose(wanted, plain.laws(away, epsilon, radius), rtol=1e-12)
+        made = choice.compile(plain.lexicon(vectors))
+        if radius > made.figures[1]:  # cut off before: where the weight falls below 2^-40
+            wanted = plain.laws(away, epsilon, float(made.figures[1]))
+        for w in range(50):
+            plain.check_law(made.law(w), wanted[w], made.slack)
+
+    def test_gumbel_noise_selects_as_the_closed_form(self) -> None:
+        vectors, epsilon, gamma, n = plain.gaussian(30, 2), 2.0, 1.1, 40_000
+        made, row = Tem(epsilon, gamma=gamma).compile(plain.lexicon(vectors)), plain.distances(vectors)[4]
+        rng = np.random.default_rng(8)
+        inside, outside = np.flatnonzero(row <= gamma), np.flatnonzero(row > gamma)
+        score = np.append(-row[inside], -gamma + 2 * math.log(len(outside)) / epsilon)
+        chosen = (score + rng.gumbel(scale=2 / epsilon, size=(n, len(score)))).argmax(axis=1)
+        drawn = np.append(inside, -1)[chosen]
+        drawn[drawn < 0] = rng.choice(outside, int((drawn < 0).sum()))
+        plain.check_draws(drawn.astype(np.int32), made.law(4))
+
+    @pytest.mark.parametrize("beta", [0.3, 0.01, 1e-6])
+    def test_the_ball_holds_all_but_beta(self, beta: float) -> None:
+        vectors = plain.gaussian(80, 4) * 6
+        away = plain.distances(vectors)
+        for epsilon in (0.5, 2.0, 5.0):
+            choice = Tem(epsilon, beta)
+            made, radius = choice.compile(plain.lexicon(vectors)), choice.radius(80)
+            outside = [plain.whole(made.law(w), 80)[away[w] > radius].sum() for w in range(80)]
+            # Reached where nothing but the word itself is in its ball.
+            assert max(outside) <= beta * (1 + 1e-9)
+
+    @pytest.mark.parametrize("words", [2, 3, 17])
+    def test_tiny_lexicons(self, words: int) -> None:
+        for vectors in (plain.gaussian(words, 1), np.zeros((words, 2)), np.ones((words, 1))):
+            for choice in (Tem(1.3), Tem(1.3, 0.5), Tem(1.3, gamma=1e-300), Tem(1e300), Tem(5e-324)):
+                made = choice.compile(plain.lexicon(vectors))
+                wanted = plain.laws(plain.distances(vectors), choice.epsilon, float(made.figures[1]))
+                for w in range(words):
+                    plain.check_law(made.law(w), wanted[w], made.slack)
+
+
+class TestGuarantee:
+    @settings(max_examples=100)
+    @given(tables(), st.sampled_from([0.1, 2.0, 30.0]), st.sampled_from([None, 0.4, 1.0, 2.5]))
+    def test_all_pairs_and_outputs(self, vectors: np.ndarray, epsilon: float, gamma: float | None) -> None:
+        choice = Tem(epsilon, gamma=gamma)
+        made, radius = choice.compile(plain.lexicon(vectors)), choice.radius(len(vectors))
+        logs = np.log(np.array([made.law(w).probability for w in range(len(vectors))]))
+        loss = np.abs(logs[:, None, :] - logs[None, :, :]).max(axis=2)
+        assert (loss <= epsilon * np.minimum(plain.distances(vectors), radius) + 2 * made.slack).all()
+
+    @pytest.mark.parametrize(
+        ("seed", "epsilon", "scale", "gamma", "times"),
+        [(26, 2.0, 3.0, 2.0, 1.611), (25, 0.5, 1.0, 2.0, 97.09), (27, 0.5, 1.0, 1.0, 149.3)],
+    )
+    def test_the_known_wrong_bottom_element_breaks_the_bound(
+        self, seed: int, epsilon: float, scale: float, gamma: float, times: float
+    ) -> None:
+        """30 words in two dimensions; the right form keeps below ε·d, the law that is drawn is the right form."""
+        vectors = (np.random.default_rng(seed).normal(size=(30, 2)) * scale).astype(np.float32)
+        away = plain.distances(vectors)
+        assert worst(published(away, epsilon, gamma, wrong=True), away, epsilon) == pytest.approx(
+            times, rel=1e-3
+        )
+        made = Tem(epsilon, gamma=gamma).compile(plain.lexicon(vectors))
+        drawn = np.array([made.law(w).probability for w in range(30)])
+        assert worst(drawn, away, epsilon) == pytest.approx(
+            worst(published(away, epsilon, gamma), away, epsilon)
+        )
+        assert worst(drawn, away, epsilon) < 1
+
+    def test_the_sentence(self) -> None:
+        made = Tem(2.0, gamma=3.0).compile(plain.lexicon(plain.gaussian(20)))
+        assert (made.guarantee.kind, made.guarantee.epsilon) == ("metric_dp", 2.0)
+        assert "never more than 6 " in made.guarantee.sentence
+
+
+@pytest.mark.parametrize("choice", [Tem(0.5), Tem(4.0), Tem(2.0, gamma=1.0), Tem(2.0, gamma=2.5)])
+def test_draws_follow_the_law(choice: Tem) -> None:
+    made = choice.compile(plain.lexicon(plain.gaussian(900, 4)))
+    assert made.vectors.size
+    for w in (0, 450, 899):
+        plain.check_draws(plain.draw(made, w, 30_000, str(choice)), made.law(w))

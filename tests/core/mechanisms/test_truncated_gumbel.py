@@ -1,0 +1,242 @@
+"""Truncated Gumbel: its constants, its law against an integral, its refutation, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from dptext_spark.draws import Draws
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms.truncated_gumbel import TruncatedGumbel, loss_by_rank
+
+FALSE_ALARM = 1e-6
+ROWS = 200_000
+
+
+def lexicon_of(vectors: object) -> Lexicon:
+    rows = np.array(vectors, np.float32)
+    return Lexicon(Vocabulary.of([f"word{i}" for i in range(len(rows))]), rows)
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return lexicon_of(np.random.default_rng(5).normal(size=(60, 4)))
+
+
+def draws(n: int) -> Draws:
+    return Draws(bytes(32), np.arange(2 * n, dtype=np.uint64).reshape(n, 2))
+
+
+def test_the_constants(lexicon: Lexicon) -> None:
+    """The formulas of the paper, from all pairs and scipy's functions."""
+    vectors = lexicon.vectors.astype(float)
+    table = np.sqrt(((vectors[:, None] - vectors[None]) ** 2).sum(axis=2))
+    smallest, largest = table[table > 0].min(), table.max()
+    made = TruncatedGumbel(epsilon=400.0).compile(lexicon).summary
+    a = (400 - 2 * (1 + math.log(60)) / smallest) / 3
+    b = 2 * largest / min(special.lambertw(2 * a * largest).real, math.log(a * smallest))
+    assert (made["smallest_distance"], made["largest_distance"]) == pytest.approx(
+        (smallest, largest), rel=1e-12
+    )
+    assert (made["a"], made["b"]) == pytest.approx((a, b), rel=1e-12)
+    assert made["floor"] == pytest.approx((5 + 2 * math.log(60)) / smallest, rel=1e-12)
+
+
+def exact_law(
+    distance: np.ndarray, words: int, scale: float, limit: float, squared: bool = False, zero: bool = False
+) -> np.ndarray:
+    """Integrate: k from the Poisson law, then the probability that each sum is the least.
+
+    `squared` and `zero` are two wrong forms: noise on squared distances, and k = 0 that returns the word itself.
+    """
+    rate = math.log(words)
+    k = np.arange(0 if zero else 1, words + 1)
+    mass = stats.poisson.pmf(k, rate)
+    mass = mass / mass.sum()
+    order = np.argsort(distance, kind="stable")
+    at = distance[order] ** (2 if squared else 1)
+    low, high = stats.gumbel_r.cdf([-limit, limit], scale=scale)
+    noise = np.linspace(-limit, limit, 20_001)
+    # Midpoints of the noise and their mass; nothing is assumed of its density.
+    step = np.diff(stats.gumbel_r.cdf(noise, scale=scale)) / (high - low)
+    middle = (noise[1:] + noise[:-1]) / 2
+    beyond = np.empty((words, words, len(middle)))  # P(d_j + noise > d_i + x)
+    for i in range(words):
+        for j in range(words):
+            x = np.clip(middle + at[i] - at[j], -limit, limit)
+            beyond[i, j] = 1 - (stats.gumbel_r.cdf(x, scale=scale) - low) / (high - low)
+    law = np.zeros(words)
+    for count, p in zip(k.tolist(), mass.tolist(), strict=True):
+        if count == 0:
+            law[order[0]] += p
+        for i in range(count):
+            others = [j for j in range(count) if j != i]
+            law[order[i]] += p * (step * beyond[i, others].prod(axis=0)).sum()
+    return law
+
+
+def test_the_law_and_its_wrong_forms() -> None:
+    vectors = np.array([[0.0], [1.0], [1.5], [3.0], [7.0], [9.0]])
+    made = TruncatedGumbel(epsilon=40.0).compile(lexicon_of(vectors))
+    drawn = made.sample(np.full(ROWS, 1, np.int32), draws(ROWS))
+    counts = np.bincount(drawn, minlength=6)
+    scale, limit = made.summary["b"], made.summary["largest_distance"]
+    distance = np.abs(vectors[:, 0] - 1.0)
+    law = exact_law(distance, 6, scale, limit)
+    assert law.sum() == pytest.approx(1, abs=1e-4)
+    assert stats.chisquare(counts, law / law.sum() * ROWS).pvalue > FALSE_ALARM
+    for wrong in ({"squared": True}, {"zero": True}):
+        law = np.maximum(exact_law(distance, 6, scale, limit, **wrong), 1e-9)  # 0: drawn, but impossible
+        assert stats.chisquare(counts, law / law.sum() * ROWS).pvalue < FALSE_ALARM
+
+
+class TestTheFloor:
+    def test_below_it_is_refused_with_the_floor(self, lexicon: Lexicon) -> None:
+        floor = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary["floor"]
+        for epsilon in (1e-9, floor / 2, floor * (1 - 1e-12), floor):
+            with pytest.raises(SettingsError, match=rf"mechanism\.epsilon: .*ε > {floor:.6g} ") as raised:
+                TruncatedGumbel(epsilon=epsilon).compile(lexicon)
+            assert "unsafe: published" in str(raised.value)
+        made = TruncatedGumbel(epsilon=floor * (1 + 1e-9)).compile(lexicon)
+        assert made.guarantee.status in ("claimed", "refuted") and made.summary["b"] > 1e6
+
+    @pytest.mark.parametrize("share", [1e-12, 0.2, 0.6, 0.8, 0.95, 1.0])
+    def test_unsafe_draws_without_a_guarantee(self, lexicon: Lexicon, share: float) -> None:
+        floor = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary["floor"]
+        made = TruncatedGumbel(epsilon=share * floor, unsafe="published").compile(lexicon)
+        assert made.guarantee.status == "refuted" and "Nothing is promised" in made.guarantee.sentence
+        drawn = made.sample(np.full(2000, 3, np.int32), draws(2000))
+        assert 1 < len(np.unique(drawn)) <= 60
+
+    def test_unsafe_is_the_published_scale(self, lexicon: Lexicon) -> None:
+        made = TruncatedGumbel(epsilon=20.0, unsafe="published").compile(lexicon).summary
+        assert made["a"] < 0
+        real = special.lambertw(2 * made["a"] * made["largest_distance"]).real
+        assert made["b"] == pytest.approx(2 * made["largest_distance"] / real, rel=1e-10)
+
+    def test_without_a_positive_scale_the_noise_is_uniform(self) -> None:
+        lexicon = lexicon_of([[0.0], [1.0]])
+        made = TruncatedGumbel(epsilon=5.0, unsafe="published").compile(lexicon)  # 0 < a·Δmin < 1
+        assert made.summary["b"] is None and made.noise.tolist() == [1.0, 0.0]
+        # k = 2 with probability ln 2 / (ln 2 + 2); then uniforms on [-1, 1], one of them raised by 1: 1/8 of the square.
+        wanted = math.log(2) / (math.log(2) + 2) / 8
+        found = made.sample(np.zeros(ROWS, np.int32), draws(ROWS)).mean()
+        assert abs(found - wanted) < stats.norm.isf(FALSE_ALARM / 2) * math.sqrt(wanted / ROWS)
+
+
+class TestRefutation:
+    def test_loss_by_rank(self) -> None:
+        mass = stats.poisson.pmf(np.arange(1, 61), math.log(60))
+        wanted = [0.0] + [math.log(mass[0] / mass[r - 1 :].sum()) for r in range(1, 61)]
+        assert loss_by_rank(math.log(60), 60) == pytest.approx(wanted, rel=1e-10)
+
+    def test_an_outlier_is_told_apart(self) -> None:
+        """30 words in a cluster and one far away: seen from its nearest word it is the last of all."""
+        cluster = np.random.default_rng(2).normal(size=(30, 3)) * 0.5
+        lexicon = lexicon_of([*cluster, [40.0, 0.0, 0.0], [40.0, 1.0, 0.0]])
+        found = TruncatedGumbel(epsilon=1e4).compile(lexicon).summary["pair"]
+        assert found["refuted_up_to"] == pytest.approx(found["loss"] / found["distance"])
+        lexicon = lexicon_of([*cluster, [2.5, 0.0, 0.0]])
+        made = TruncatedGumbel(epsilon=1e4).compile(lexicon)
+        pair = made.summary["pair"]
+        mass = stats.poisson.pmf(np.arange(1, 32), math.log(31))
+        assert pair["loss"] == pytest.approx(math.log(mass[0] / mass[pair["rank"] - 1 :].sum()))
+        order = np.argsort(np.linalg.norm(lexicon.vectors - lexicon.vectors[pair["words"][1]], axis=1))
+        assert order[pair["rank"] - 1] == pair["words"][0]
+        assert made.guarantee.status == "claimed"
+
+    def test_the_status_turns_at_the_figure(self) -> None:
+        cluster = np.random.default_rng(2).normal(size=(400, 60))
+        lexicon = lexicon_of([*cluster, *(cluster[:4] * 3)])
+        floor = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary["floor"]
+        turn = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary["pair"]["refuted_up_to"]
+        assert turn > floor
+        for epsilon, status in (
+            (floor * 1.001, "refuted"),
+            (turn * 0.999, "refuted"),
+            (turn * 1.001, "claimed"),
+        ):
+            made = TruncatedGumbel(epsilon=epsilon).compile(lexicon)
+            assert made.guarantee.status == status
+            assert ("refuted: the words" in made.guarantee.sentence) == (status == "refuted")
+
+    def test_glove(self, shared_data: Path) -> None:
+        """Refuted at every admissible ε up to about 25,900.
+
+        Computed beforehand: floor 34.73, Δmin 0.7446, Δmax 16.25; for the pair nedra/abd alone rank 30,856 and a loss of 215,766
+        against 289. With abd itself at rank 1, as here, nedra's rank is one more, and the loss 215,774.
+        """
+        with gzip.open(
+            shared_data / "glove.840B.300d.34k.txt.gz", "rt", encoding="utf-8", newline="\n"
+        ) as lines:
+            next(lines)
+            rows = [line.rstrip("\n").split(" ") for line in lines]
+        lexicon = lexicon_of([np.array(row[-300:], np.float32) for row in rows])
+        made = TruncatedGumbel(epsilon=34.74).compile(lexicon)
+        found = made.summary
+        assert found["floor"] == pytest.approx(34.73, abs=0.005)
+        assert found["smallest_distance"] == pytest.approx(0.7446, abs=5e-5)
+        assert found["largest_distance"] == pytest.approx(16.25, abs=5e-3)
+        pair = found["pair"]
+        assert [rows[i][0] for i in pair["words"]] == ["nedra", "abd"]
+        assert pair["rank"] == 30_857 and round(pair["loss"]) == 215_774
+        assert round(loss_by_rank(math.log(len(rows)), len(rows))[30_856]) == 215_766
+        assert round(34.74 * pair["distance"]) == 289 and made.guarantee.status == "refuted"
+        assert pair["refuted_up_to"] == pytest.approx(25_900, rel=1e-3)
+
+
+class TestTinyLexicons:
+    def test_two_words(self) -> None:
+        made = TruncatedGumbel(epsilon=10.0).compile(lexicon_of([[0.0], [1.0]]))
+        assert made.summary["candidates"] == 2
+        drawn = made.sample(np.zeros(2000, np.int32), draws(2000))
+        assert set(drawn.tolist()) == {0, 1}
+
+    def test_equal_vectors_are_one_place(self) -> None:
+        """Three equal words draw the same from the same number, and their distance is not Δmin."""
+        lexicon = lexicon_of([[5.0, 0], [1.0, 1], [1.0, 1], [1.0, 1], [0.0, 0]])
+        made = TruncatedGumbel(epsilon=40.0).compile(lexicon)
+        assert made.summary["equal_vectors"] == 2
+        assert made.summary["smallest_distance"] == pytest.approx(math.sqrt(2))
+        drawn = [made.sample(np.full(2000, w, np.int32), draws(2000)) for w in (1, 2, 3)]
+        assert (drawn[0] == drawn[1]).all() and (drawn[0] == drawn[2]).all()
+        assert made.near[2].tolist()[:3] == [1, 2, 3]
+
+    def test_more_equal_words_than_candidates(self) -> None:
+        lexicon = lexicon_of(np.concatenate([np.zeros((100, 2)), np.ones((90, 2)), [[5.0, 5.0]]]))
+        made = TruncatedGumbel(epsilon=40.0).compile(lexicon)
+        assert made.summary["smallest_distance"] == pytest.approx(math.sqrt(2))
+        assert made.near[99, 0] == 0 and made.near[150, 0] == 100
+
+    def test_all_equal_is_refused(self) -> None:
+        with pytest.raises(SettingsError, match="two different vectors"):
+            TruncatedGumbel(epsilon=1e9).compile(lexicon_of(np.ones((3, 2))))
+
+    def test_huge_epsilon(self, lexicon: Lexicon) -> None:
+        for epsilon in (1e100, 1e308):
+            made = TruncatedGumbel(epsilon=epsilon).compile(lexicon)
+            drawn = made.sample(np.arange(60, dtype=np.int32), draws(60))
+            assert np.isfinite(made.noise).all() and (drawn == np.arange(60)).mean() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("epsilon", 0),
+        ("epsilon", -1.0),
+        ("epsilon", math.nan),
+        ("unsafe", "yes"),
+        ("unsafe", True),
+        ("unsafe", None),
+    ],
+)
+def test_bad_values(field: str, value: object) -> None:
+    with pytest.raises(SettingsError, match=rf"mechanism\.{field}"):
+        TruncatedGumbel(**{field: value})  # type: ignore[arg-type]

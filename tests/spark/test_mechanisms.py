@@ -1,0 +1,90 @@
+"""Every mechanism of the registry on Spark: the text is what the core draws, whatever the layout."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from dptext_spark import spark as dps
+from dptext_spark.config import RunConfig
+from dptext_spark.draws import RunKey
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.spark.job import run
+from dptext_spark.text.policy import Policy
+
+PARAMETERS: dict[str, dict[str, object]] = {"projection": {"m": 8}, "truncated_gumbel": {"epsilon": 5000.0}}
+KEY = RunKey.insecure(1)
+BODIES = (
+    "The time of the day",
+    "",
+    None,
+    "  said: \u201chow\u201d?\r\n\tWhat, NOW ",
+    "zanzibar 12",
+    "time after time",
+)
+ROWS = [(i, BODIES[i % 6]) for i in range(36)]
+
+
+@pytest.fixture(scope="module")
+def words() -> Lexicon:
+    whole = Lexicon.default()
+    return Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, 300)), whole.vectors[:300].copy())
+
+
+@pytest.mark.parametrize("consistency", ["token", "record", "dataset"])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mechanism_draws_on_spark_as_it_does_in_the_core(
+    spark, words: Lexicon, name: str, consistency: str
+) -> None:
+    sampler = MECHANISMS[name](**PARAMETERS.get(name, {})).compile(words)
+    model = Privatizer(words, sampler, Policy(stop_words="draw"), consistency)  # type: ignore[arg-type]
+    frame = spark.createDataFrame(ROWS, "id long, body string").repartition(3, "body")
+    out = dps.privatize(frame, ["body"], model, row_key="id", key=KEY, run_id="r")
+    wanted, _ = model.privatize(
+        pa.array([body for _, body in ROWS]),
+        column="body",
+        row_ids=pa.array([i for i, _ in ROWS]),
+        key=KEY,
+        run_id="r",
+    )
+    assert {row["id"]: row["body"] for row in out.collect()} == dict(enumerate(wanted.to_pylist()))
+
+
+@pytest.mark.parametrize("name", ["tem", "diffractor", "calibrated", "gaussian"])
+def test_a_run_states_its_guarantee(spark, tmp_path, name: str) -> None:
+    """The whole job, by name in the settings: the account carries the guarantee of that mechanism and no other."""
+    spark.createDataFrame(ROWS, "id long, body string").write.format("delta").save(str(tmp_path / "in"))
+    vectors = tmp_path / "vectors.txt"
+    lexicon = Lexicon.default()
+    lines = (
+        f"{word} {' '.join(map(str, row))}"
+        for word, row in zip(
+            lexicon.vocabulary.strings()[:300].to_pylist(), lexicon.vectors[:300].tolist(), strict=True
+        )
+    )
+    vectors.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    config = RunConfig.of(
+        {
+            "input": {"path": str(tmp_path / "in")},
+            "columns": ["body"],
+            "row_key": "id",
+            "lexicon": {"source": str(vectors)},
+            "mechanism": {"name": name},
+            "output": {"path": str(tmp_path / "out")},
+        }
+    )
+    report = run(config, spark, key=KEY)
+    assert report.status == "succeeded" and report.facts["rows"] == len(ROWS)
+    kinds = {
+        "tem": "metric_dp",
+        "diffractor": "metric_dp",
+        "calibrated": "metric_dp",
+        "gaussian": "approx_dp",
+    }
+    assert report.facts["guarantee"]["kind"] == kinds[name]
+    said = " ".join(s for part in report.facts["disclosure"]["sections"] for s in part["sentences"])
+    assert report.facts["guarantee"]["sentence"] in said
+    assert ("for each of its" in said) == (name == "gaussian")  # no multiple of ε under metric DP
