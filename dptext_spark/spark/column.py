@@ -185,16 +185,6 @@ def applied(df: DataFrame, job: Job, kind: Any, row_id: Column | None, record_id
     return df.withColumn(RESULT, function(*texts, *identities))
 
 
-class _Said(dict[str, str]):
-    """An empty dictionary that counts as given: Spark 4.0 takes a plain one for none, and keeps what there was."""
-
-    def __bool__(self) -> bool:
-        return True
-
-
-NO_METADATA = _Said()
-
-
 def replaced(df: DataFrame, job: Job, keep: list[str]) -> DataFrame:
     """Select `keep` from a frame that has `RESULT`, the text columns replaced by their sanitized form."""
     out = []
@@ -202,7 +192,9 @@ def replaced(df: DataFrame, job: Job, keep: list[str]) -> DataFrame:
         if name in job.columns:
             out.append(F.col(RESULT).getField(f"text_{job.columns.index(name)}").alias(name))
         else:
-            out.append(quoted(name).alias(name, metadata=NO_METADATA))
+            # Metadata of the source is not carried over: what is computed has none, and coalesce of one column is that
+            # column. (Spark 4.0 takes an empty `metadata` of an alias for none, and keeps what there was.)
+            out.append(functions.coalesce(quoted(name)).alias(name))
     return df.select(*out)
 
 
