@@ -24,8 +24,10 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon, check_integer
+from dptext_spark.mechanisms.calibration import CALIBRATIONS, internal_epsilon
 from dptext_spark.mechanisms.elementary import exponentials
 from dptext_spark.mechanisms.kernels import MAX_SLOTS, TableSampler
+from dptext_spark.mechanisms.losses.groups import within_groups
 
 MAPPINGS = ("aggressive", "balanced", "conservative")
 METRICS = ("cosine", "euclidean")
@@ -46,6 +48,7 @@ class CusText(Mechanism):
         metric: what near means: `cosine` or `euclidean`.
         remainder: what becomes of fewer than K words left by the conservative mapping: `join` the last full set (up
             to 4,096 words together), or `own`.
+        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε.
     """
 
     name: ClassVar[str] = "custext"
@@ -60,6 +63,7 @@ class CusText(Mechanism):
     mapping: Literal["aggressive", "balanced", "conservative"] = "balanced"
     metric: Literal["cosine", "euclidean"] = "cosine"
     remainder: Literal["join", "own"] = "join"
+    calibration: Literal["published", "exact"] = "published"
 
     def __post_init__(self) -> None:
         """Check every parameter's range."""
@@ -68,6 +72,7 @@ class CusText(Mechanism):
         require_choice("mechanism.mapping", self.mapping, MAPPINGS)
         require_choice("mechanism.metric", self.metric, METRICS)
         require_choice("mechanism.remainder", self.remainder, REMAINDERS)
+        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
 
     def compile(self, lexicon: Lexicon) -> TableSampler:
         """Return the sampler.
@@ -93,11 +98,20 @@ class CusText(Mechanism):
         # Equal scores differ by rounding (cosines of parallel vectors), and min-max would blow that up to [0, 1].
         spread = span > EQUAL * np.maximum(np.abs(low), np.abs(low + span))
         scaled = np.where(spread, (score - low) / np.where(spread, span, 1.0), 0.0)
-        probability = np.where(outputs >= 0, exponentials(self.epsilon * (scaled - 1.0) / 2.0), 0.0)
-        # A possible output is never rounded away: exp underflows only past ε of about 1,400.
-        probability = np.where(outputs >= 0, np.maximum(probability, np.finfo(np.float64).tiny), 0.0)
         summary = mapping_summary(sets, of_word)
-        return TableSampler.of(outputs, probability, self._guarantee(summary), summary)
+        guarantee = self._guarantee(summary)
+
+        def sampler(epsilon: float) -> TableSampler:
+            probability = np.where(outputs >= 0, exponentials(epsilon * (scaled - 1.0) / 2.0), 0.0)
+            # A possible output is never rounded away: exp underflows only past ε of about 1,400.
+            probability = np.where(outputs >= 0, np.maximum(probability, np.finfo(np.float64).tiny), 0.0)
+            return TableSampler.of(outputs, probability, guarantee, summary)
+
+        if self.calibration == "published":
+            return sampler(self.epsilon)
+        internal = internal_epsilon(self.epsilon, lambda e: within_groups(sampler(e), len(lexicon)).value)
+        summary |= {"internal_epsilon": internal}
+        return sampler(internal)
 
     def _check_last_set(self, words: int) -> None:
         """Refuse a joined remainder that no law has room for, before the walk and not after it."""

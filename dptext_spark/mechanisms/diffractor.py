@@ -15,7 +15,7 @@ within the bound, a share of it (`floor` of the summary, about 1e-12) is uniform
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,9 +26,11 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import same_words
 from dptext_spark.lexicon.walks import start_words, walks
 from dptext_spark.mechanisms.base import Mechanism, check_epsilon, check_integer
+from dptext_spark.mechanisms.calibration import CALIBRATIONS, internal_epsilon
 from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.kernels.line import LineSampler
 from dptext_spark.mechanisms.kernels.windows import WINDOW, Window, floor
+from dptext_spark.mechanisms.losses.steps import by_steps
 
 FORMS = ("geometric", "tem")
 PRESETS = {"none": None, "L0": (1, 5), "L1": (2, 5), "L2": (1, 1)}  # lists of each embedding, embeddings
@@ -49,6 +51,7 @@ class Diffractor(Mechanism):
         preset: `none`, or a configuration of the paper: `L0` (one list for each of five embeddings), `L1` (two for each of
             five) or `L2` (one list, one embedding). The other embeddings are `lexicon.more`.
         beta: β of TEM, above 0 and below 1: the share of draws that may end up farther away than the formula's gamma.
+        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε.
     """
 
     name: ClassVar[str] = "diffractor"
@@ -65,11 +68,13 @@ class Diffractor(Mechanism):
     list_seed: int = 0
     preset: Literal["none", "L0", "L1", "L2"] = "none"
     beta: float = 0.001
+    calibration: Literal["published", "exact"] = "published"
 
     def __post_init__(self) -> None:
         """Check every parameter's range."""
         check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
         require_choice("mechanism.form", self.form, FORMS)
+        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
         check_integer("mechanism.lists", self.lists, 1, MAX_LISTS)
         check_integer("mechanism.list_seed", self.list_seed, 0, MAX_SEED)
         require_choice("mechanism.preset", self.preset, PRESETS)
@@ -116,18 +121,29 @@ class Diffractor(Mechanism):
         order = np.concatenate(
             [walks(one.vectors, starts[n * each : (n + 1) * each]) for n, one in enumerate(lexicons)]
         )
-        window = (
-            Window.tem(words, count, self.epsilon, self.beta)
-            if self.form == "tem"
-            else Window.geometric(words, count, self.epsilon)
-        )
-        summary = self._summary(window, count, len(lexicons), starts)
-        return LineSampler.of(order, window, self._guarantee(count), summary)
+        guarantee = self._guarantee(count)
 
-    def _summary(self, window: Window, count: int, embeddings: int, starts: list[int]) -> dict[str, Any]:
+        def sampler(epsilon: float) -> LineSampler:
+            window = (
+                Window.tem(words, count, epsilon, self.beta)
+                if self.form == "tem"
+                else Window.geometric(words, count, epsilon)
+            )
+            summary = self._summary(window, count, len(lexicons), starts, epsilon)
+            return LineSampler.of(order, window, guarantee, summary)
+
+        if self.calibration == "published":
+            return sampler(self.epsilon)
+        internal = internal_epsilon(self.epsilon, lambda epsilon: by_steps(sampler(epsilon)).value)
+        made = sampler(internal)
+        return replace(made, summary={**made.summary, "internal_epsilon": internal})
+
+    def _summary(
+        self, window: Window, count: int, embeddings: int, starts: list[int], epsilon: float
+    ) -> dict[str, Any]:
         """Return the public figures; what a word keeps is that of one list."""
         words = len(window.start)
-        least = floor(words, count, self.epsilon)
+        least = floor(words, count, epsilon)
         figures: dict[str, Any] = {
             "words": words,
             "form": self.form,
@@ -142,7 +158,7 @@ class Diffractor(Mechanism):
         }
         if self.form == "tem":
             log = logarithm(1 - self.beta) + logarithm(words - 1.0) - logarithm(self.beta)
-            gamma = min(2 / self.epsilon * log, words - 1.0) if log > 0 else 0.0  # no word is farther
+            gamma = min(2 / epsilon * log, words - 1.0) if log > 0 else 0.0  # no word is farther
             figures |= {"beta": self.beta, "gamma": gamma}
         return figures
 

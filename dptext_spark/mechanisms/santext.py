@@ -16,16 +16,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon, is_number
+from dptext_spark.mechanisms.calibration import CALIBRATIONS
 from dptext_spark.mechanisms.kernels import WholeSampler
 from dptext_spark.mechanisms.kernels.whole import rounded_up
+from dptext_spark.mechanisms.losses.distances import calibrated_whole
 
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
 
@@ -40,6 +42,7 @@ class SanText(Mechanism):
             sensitive: a share above 0 and at most 1 (the paper: 0.5), the last words of the lexicon, in whose order frequent
             ones come first; or a list of words.
         p: SanText+: the probability that a word which is not sensitive is drawn, 0.000001 to 1.
+        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε (SanText only).
     """
 
     name: ClassVar[str] = "santext"
@@ -52,10 +55,17 @@ class SanText(Mechanism):
     epsilon: float = 1.0
     sensitive: str | float | tuple[str, ...] = "none"
     p: float = 0.2
+    calibration: Literal["published", "exact"] = "published"
 
     def __post_init__(self) -> None:
         """Check every parameter's range."""
         check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
+        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
+        if self.calibration == "exact" and self.sensitive != "none":
+            raise SettingsError(
+                "mechanism.calibration: exact given, but a certificate compares sensitive words only; valid with "
+                "mechanism.sensitive: published."
+            )
         given = self.sensitive
         if isinstance(given, list | tuple):
             if len(given) < 2 or not all(isinstance(word, str) and word for word in given):
@@ -80,7 +90,9 @@ class SanText(Mechanism):
             SettingsError: a sensitive word is not in the lexicon, or fewer than two are left.
         """
         if self.sensitive == "none":
-            return WholeSampler.of(lexicon.vectors, self.epsilon)
+            return calibrated_whole(
+                lambda epsilon: WholeSampler.of(lexicon.vectors, epsilon), self.epsilon, self.calibration
+            )
         outputs = self._sensitive_ids(lexicon)
         if len(outputs) == len(lexicon):
             return WholeSampler.of(lexicon.vectors, self.epsilon)

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism, check_epsilon, is_number
+from dptext_spark.mechanisms.calibration import CALIBRATIONS
 from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.kernels import WholeSampler
+from dptext_spark.mechanisms.losses.distances import calibrated_whole
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Tem(Mechanism):
         epsilon: ε > 0 per unit of Euclidean distance.
         beta: β, above 0 and at most 0.5: the probability that may lie outside the ball, where γ is not given.
         gamma: the radius γ > 0; null (default) for the published (2/ε)·ln((1-β)(V-1)/β).
+        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε.
     """
 
     name: ClassVar[str] = "tem"
@@ -41,10 +44,12 @@ class Tem(Mechanism):
     epsilon: float = 1.0
     beta: float = 0.001
     gamma: float | None = None
+    calibration: Literal["published", "exact"] = "published"
 
     def __post_init__(self) -> None:
         """Check every parameter's range."""
         check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
+        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
         if not is_number(self.beta) or not 0 < self.beta <= 0.5:
             raise SettingsError(
                 f"mechanism.beta: {self.beta!r} given; valid: a number above 0 and at most 0.5."
@@ -53,11 +58,11 @@ class Tem(Mechanism):
         if gamma is not None and (not is_number(gamma) or not 0 < gamma <= sys.float_info.max):
             raise SettingsError(f"mechanism.gamma: {gamma!r} given; valid: null, or a finite number above 0.")
 
-    def radius(self, words: int) -> float:
-        """Return γ for a lexicon of V words."""
+    def radius(self, words: int, epsilon: float | None = None) -> float:
+        """Return γ for a lexicon of V words; `epsilon` is the internal one, where it is another."""
         if self.gamma is not None:
             return float(self.gamma)
-        return 2.0 / self.epsilon * logarithm((1.0 - self.beta) * (words - 1) / self.beta)
+        return 2.0 / (epsilon or self.epsilon) * logarithm((1.0 - self.beta) * (words - 1) / self.beta)
 
     def compile(self, lexicon: Lexicon) -> WholeSampler:
         """Return the sampler.
@@ -65,4 +70,8 @@ class Tem(Mechanism):
         Args:
             lexicon: V words; its own metric is not used.
         """
-        return WholeSampler.of(lexicon.vectors, self.epsilon, self.radius(len(lexicon)))
+        return calibrated_whole(
+            lambda epsilon: WholeSampler.of(lexicon.vectors, epsilon, self.radius(len(lexicon), epsilon)),
+            self.epsilon,
+            self.calibration,
+        )

@@ -36,7 +36,7 @@ SIGNATURES = {
     "Lexicon.open": "(folder, *, verify)",
     "Lexicon.read": "(path, *, format, limit, vocabulary, tokenizer, metric, progress)",
     "Lexicon.save": "(self, folder)",
-    "CusText": "(epsilon, k, mapping, metric, remainder)",
+    "CusText": "(epsilon, k, mapping, metric, remainder, calibration)",
     "CusText.compile": "(self, lexicon)",
     "Policy": "(stop_words, stop_word_list, oov, numbers, case, gaps, tokenizer)",
     "Privatizer": "(lexicon, sampler, policy, consistency, fingerprint, table)",

@@ -7,12 +7,15 @@ inequality), so a pair loses ε·m/2 + |ln Z(w) - ln Z(w')|: V²/2 numbers in pl
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dptext_spark.compiled import Int, compiled
+from dptext_spark.mechanisms.calibration import internal_epsilon
 from dptext_spark.mechanisms.distances import squared_distances
 from dptext_spark.mechanisms.kernels.whole import WholeSampler
 from dptext_spark.mechanisms.losses.loss import LOG_SLACK, Loss, Progress
@@ -82,6 +85,28 @@ def by_distance(sampler: WholeSampler, progress: Progress | None = None) -> Loss
         "every pair of words that can come out, by the exact sum of each law",
         additive=2.0 * sampler.slack,
     )  # fmt: skip
+
+
+def calibrated_whole(
+    compile_at: Callable[[float], WholeSampler], epsilon: float, calibration: str
+) -> WholeSampler:
+    """Return the sampler of a law over the whole lexicon, its internal ε as published or raised to what the promise allows.
+
+    Args:
+        compile_at: compiles the law at an internal ε.
+        epsilon: the promise.
+        calibration: `published` or `exact`.
+    """
+    if calibration == "published":
+        return compile_at(epsilon)
+    internal = internal_epsilon(epsilon, lambda e: by_distance(compile_at(e)).value)
+    sampler = compile_at(internal)
+    sentence = sampler.guarantee.sentence.replace(f"ε = {internal:.16g} ", f"ε = {epsilon:.16g} ", 1)
+    return replace(
+        sampler,
+        guarantee=replace(sampler.guarantee, epsilon=float(epsilon), sentence=sentence),
+        summary={**sampler.summary, "internal_epsilon": internal},
+    )
 
 
 def _distance(vectors: Any, i: int, j: int) -> float:

@@ -36,7 +36,7 @@ def within_groups(sampler: HasLaw, words: int, progress: Progress | None = None)
         groups[law.ids.tobytes()].append(word)
         if progress and word % 1000 == 0:
             progress(word, words)
-    value, worst, pairs = 0.0, None, 0
+    value, worst, pairs, differ = 0.0, None, 0, False  # equal integers lose nothing, exactly
     for members in groups.values():
         if len(members) == 1:
             continue
@@ -45,6 +45,7 @@ def within_groups(sampler: HasLaw, words: int, progress: Progress | None = None)
         weights = np.array([law.weight for law in laws if law is not None])
         high, low = weights.argmax(axis=0), weights.argmin(axis=0)
         column = np.arange(weights.shape[1])
+        differ = differ or bool((weights[high, column] != weights[low, column]).any())
         losses = np.log(weights[high, column].astype(np.float64) / weights[low, column].astype(np.float64))
         u = int(losses.argmax())
         if worst is None or losses[u] > value:
@@ -54,5 +55,5 @@ def within_groups(sampler: HasLaw, words: int, progress: Progress | None = None)
     method = (
         "every pair of words that share an output set, and every output, from the integers that are sampled"
     )
-    slack = LOG_SLACK if worst else 0.0
+    slack = LOG_SLACK if differ else 0.0
     return Loss(value + slack, max(0.0, value - slack), pairs, pairs, worst, method)

@@ -63,6 +63,7 @@ class TestParameters:
             "mapping": "balanced",
             "metric": "cosine",
             "remainder": "join",
+            "calibration": "published",
         }
         assert MECHANISMS["custext"] is CusText
         assert CusText(epsilon=1) == CusText() and hash(CusText()) == hash(CusText(k=20))

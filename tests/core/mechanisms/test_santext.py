@@ -27,7 +27,12 @@ def tables(draw: st.DrawFn) -> np.ndarray:
 
 class TestParameters:
     def test_defaults(self) -> None:
-        assert dataclasses.asdict(SanText()) == {"epsilon": 1.0, "sensitive": "none", "p": 0.2}
+        assert dataclasses.asdict(SanText()) == {
+            "epsilon": 1.0,
+            "sensitive": "none",
+            "p": 0.2,
+            "calibration": "published",
+        }
         assert MECHANISMS["santext"] is SanText and SanText(epsilon=1) == SanText()
 
     @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", True, None, 10**400])

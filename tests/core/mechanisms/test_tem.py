@@ -45,7 +45,12 @@ def worst(table: np.ndarray, away: np.ndarray, epsilon: float) -> float:
 
 class TestParameters:
     def test_defaults(self) -> None:
-        assert dataclasses.asdict(Tem()) == {"epsilon": 1.0, "beta": 0.001, "gamma": None}
+        assert dataclasses.asdict(Tem()) == {
+            "epsilon": 1.0,
+            "beta": 0.001,
+            "gamma": None,
+            "calibration": "published",
+        }
         assert MECHANISMS["tem"] is Tem and Tem(epsilon=1) == Tem()
 
     @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", True, None, 10**400])
