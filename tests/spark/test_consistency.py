@@ -144,7 +144,8 @@ class TestPairs:
 
     @pytest.mark.parametrize(
         ("source", "output"),
-        [("the time", "day"), ("the", "day house"), ("the, time", "day time"), ("the", None), (None, "the"), ("12 the", "x the")],
+        [("the time", "day"), ("the", "day house"), ("the, time", "day time"), ("12 the", "x the"),
+         ("the", None), (None, "the"), ("", None), (None, "")],
     )  # fmt: skip
     def test_texts_that_are_not_their_source_with_words_replaced(self, pairs, source, output) -> None:
         found = pairs(("a", source, output), ("a", "the", "day"))

@@ -201,10 +201,15 @@ class TestLeftoverFiles:
         os.utime(file, (1_000_000_000, 1_000_000_000))
         target = Target(path=str(folder))
         assert tables.leftover_files(spark, target, 1_000_000_100) == []
-        (folder / "kind=1").mkdir()
-        (folder / "kind=1" / "left.parquet").write_bytes(b"PAR1")
+        # A partition, and one of the prefixes that spread files in object stores.
+        for name in ("kind=1", "x7"):
+            (folder / name).mkdir()
+            (folder / name / "left.parquet").write_bytes(b"PAR1")
         found = tables.leftover_files(spark, target, 1_000_000_100)
-        assert [place.rsplit("/", 2)[1:] for place in found] == [["kind=1", "left.parquet"]]
+        assert [place.rsplit("/", 2)[1:] for place in found] == [
+            ["kind=1", "left.parquet"],
+            ["x7", "left.parquet"],
+        ]
 
     def test_where_there_is_no_folder_there_are_none(self, spark, tmp_path: Path) -> None:
         assert tables.leftover_files(spark, Target(path=str(tmp_path / "nowhere")), 0) == []
