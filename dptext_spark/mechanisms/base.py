@@ -104,5 +104,5 @@ def check_integer(field: str, value: object, low: int, high: int) -> None:
 
 def check_share(field: str, value: object) -> None:
     """Raise :class:`SettingsError` unless `value` is a number in [0, 1]."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+    if not is_number(value) or not 0 <= value <= 1:
         raise SettingsError(f"{field}: {value!r} given; valid: a number from 0 to 1.")

@@ -25,7 +25,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import same_words
 from dptext_spark.lexicon.walks import start_words, walks
-from dptext_spark.mechanisms.base import Mechanism, check_epsilon, check_integer
+from dptext_spark.mechanisms.base import Mechanism, check_epsilon, check_integer, is_number
 from dptext_spark.mechanisms.calibration import CALIBRATIONS, internal_epsilon
 from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.kernels.line import LineSampler
@@ -78,8 +78,7 @@ class Diffractor(Mechanism):
         check_integer("mechanism.lists", self.lists, 1, MAX_LISTS)
         check_integer("mechanism.list_seed", self.list_seed, 0, MAX_SEED)
         require_choice("mechanism.preset", self.preset, PRESETS)
-        number = isinstance(self.beta, int | float) and not isinstance(self.beta, bool)
-        if not number or not 0 < self.beta < 1:
+        if not is_number(self.beta) or not 0 < self.beta < 1:
             raise SettingsError(f"mechanism.beta: {self.beta!r} given; valid: a number above 0 and below 1.")
         preset = PRESETS[self.preset]
         if preset is not None and self.lists not in (1, preset[0]):
