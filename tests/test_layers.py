@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,31 @@ def test_names_say_what_a_module_is_for() -> None:
 def test_jobs_are_short() -> None:
     jobs = [file for file in files() if layer_of(file) == JOBS_LAYER]
     assert [file.name for file in jobs if len(file.read_text().splitlines()) > JOB_LINES] == []
+
+
+def test_what_is_imported_at_once_is_installed_with_the_package() -> None:
+    extra = re.compile(r"extra == ['\"](\w+)['\"]")
+    declared: dict[str, set[str]] = {}
+    for requirement in requires("dptext-spark") or ():
+        of = extra.search(requirement)
+        name = re.match(r"[\w.-]+", requirement)
+        assert name is not None
+        declared.setdefault(of.group(1) if of else "", set()).add(name.group().lower().replace("_", "-"))
+    assert "numpy" in declared[""] and "pyspark" in declared["spark"]
+    declared[""] |= {"llvmlite", "pydantic-core"}  # of numba and pydantic, which pin them
+    declared["spark"] |= {"py4j"}  # of pyspark
+    distributions = packages_distributions()
+    missing = []
+    for file in files():
+        allowed = declared[""] | (declared["spark"] if layer_of(file) in (SPARK_LAYER, JOBS_LAYER) else set())
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            names = node.names if isinstance(node, ast.Import) else []
+            modules = [name.name for name in names]
+            modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            for top in {module.split(".")[0] for module in modules} - sys.stdlib_module_names - {PACKAGE}:
+                if not allowed & {name.lower().replace("_", "-") for name in distributions.get(top, ())}:
+                    missing.append(f"{file.relative_to(CHECKOUT)} imports {top}")
+    assert missing == []
 
 
 @pytest.mark.parametrize("statement", ["import dptext_spark", "from dptext_spark import *"])
