@@ -173,7 +173,9 @@ def mechanisms(as_json: Json = False) -> None:
     for record in records:
         write(f"{record['name']}\n  {record['paper']}\n  guarantee: {record['guarantee']}")
         for parameter in record["parameters"]:
-            write(f"    {parameter['name']} = {parameter['default']}   {parameter['meaning']}")
+            write(
+                f"    {parameter['name']} = {parameter['default']}   {parameter['meaning']} {parameter['valid']}"
+            )
 
 
 @lexicon_app.command("info")

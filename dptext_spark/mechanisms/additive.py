@@ -8,36 +8,43 @@ scales upwards: the bounds hold for the numbers that are used.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.compiled import compiled
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import check_epsilon
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.parameters import choice, number
 
-SNAPS = ("clipped", "published")
+Snap = Literal["clipped", "published"]
 SHORTEST, LONGEST = 1e-100, 1e100  # scales of noise that float64 holds with room to spare
 _ROOM = 1.0 + 2.0**-40  # above the rounding of a length in up to 4,000 dimensions
 
 
-def check_additive(epsilon: object, clip: object, snap: object) -> None:
-    """Raise :class:`SettingsError` unless the parameters that the mechanisms share are in their ranges."""
-    check_epsilon("mechanism.epsilon", epsilon, zero_allowed=False)
-    check_epsilon("mechanism.clip", clip, zero_allowed=False)
-    require_choice("mechanism.snap", snap, SNAPS)
+def epsilon_number() -> Any:
+    """Declare the parameter `epsilon`."""
+    return number(10.0, "ε between any two words.", above=0)
 
 
-def check_delta(delta: object) -> None:
-    """Raise :class:`SettingsError` unless `delta` is a number between 0 and 1, both excluded."""
-    if not isinstance(delta, float) or not 0.0 < delta < 1.0:
-        raise SettingsError(
-            f"mechanism.delta: {delta!r} given; valid: a number greater than 0 and less than 1."
-        )
+def delta_number(default: str) -> Any:
+    """Declare the parameter `delta`; `default` says what null stands for."""
+    meaning = f"δ; null: {default}. Not with `calibration: published`, which has its own."
+    return number(None, meaning, above=0, below=1, null=True)
+
+
+def clip_number() -> Any:
+    """Declare the parameter `clip`."""
+    return number(1.0, "C, the length to which longer vectors are shortened.", above=0)
+
+
+def snap_choice() -> Any:
+    """Declare the parameter `snap`."""
+    meaning = "The word that is released: that with the nearest `clipped` vector; `published`: with the nearest vector as it is."
+    return choice(Snap, "clipped", meaning)
 
 
 def scale_of(sensitivity: float, divisor: float, epsilon: float) -> float:

@@ -8,10 +8,19 @@ guarantee stays the same; more words stay near to what they were.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Literal
 
-CALIBRATIONS = ("published", "exact")
+from dptext_spark.mechanisms.parameters import choice
+
+Calibration = Literal["published", "exact"]
 CLOSE = 1e-4  # how far below the promise the loss may stay, relative to it
 STEPS = 40
+
+
+def calibration_choice(only: str = "") -> Any:
+    """Declare the parameter `calibration`; `only` says for which form of the mechanism `exact` is offered."""
+    meaning = "`exact`: the largest internal ε whose certified loss is within ε"
+    return choice(Calibration, "published", f"`published`, or {meaning}{only}.")
 
 
 def internal_epsilon(asked: float, loss_of: Callable[[float], float], close: float = CLOSE) -> float:

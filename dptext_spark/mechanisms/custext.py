@@ -12,44 +12,35 @@ private corpus); ties go to the lower id; a remainder of the conservative mappin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.compiled import compiled
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError
 from dptext_spark.figures import exact, percent_up
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
-from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon, check_integer
-from dptext_spark.mechanisms.calibration import CALIBRATIONS, internal_epsilon
+from dptext_spark.mechanisms.base import Ids, Mechanism
+from dptext_spark.mechanisms.calibration import Calibration, calibration_choice, internal_epsilon
 from dptext_spark.mechanisms.elementary import exponentials
 from dptext_spark.mechanisms.kernels import MAX_SLOTS, TableSampler
 from dptext_spark.mechanisms.losses.groups import within_groups
+from dptext_spark.mechanisms.parameters import choice, integer, number
 
-MAPPINGS = ("aggressive", "balanced", "conservative")
-METRICS = ("cosine", "euclidean")
-REMAINDERS = ("join", "own")
+Mapping = Literal["aggressive", "balanced", "conservative"]
+Metric = Literal["cosine", "euclidean"]
+Remainder = Literal["join", "own"]
+MAPPINGS, METRICS, REMAINDERS = get_args(Mapping), get_args(Metric), get_args(Remainder)
 EQUAL = 1e-12  # scores that differ by less, relative to the largest, count as equal
 WALK = 2048  # words of the walk whose neighbours are searched at once
 
 
 @dataclass(frozen=True)
 class CusText(Mechanism):
-    """The parameters of CusText.
-
-    Attributes:
-        epsilon: ε >= 0; 0 draws uniformly from the output set.
-        k: size K of an output set, 2 to 4,096.
-        mapping: how output sets are shared: `aggressive` (each word its own K nearest), `balanced` (default) or
-            `conservative` (disjoint sets).
-        metric: what near means: `cosine` or `euclidean`.
-        remainder: what becomes of fewer than K words left by the conservative mapping: `join` the last full set (up
-            to 4,096 words together), or `own`.
-        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε.
-    """
+    """The parameters of CusText."""
 
     name: ClassVar[str] = "custext"
     paper: ClassVar[str] = (
@@ -58,21 +49,21 @@ class CusText(Mechanism):
     protects: ClassVar[str] = "ε-DP between words that share an output set, nothing between words that do not"
     sampler: ClassVar[type] = TableSampler
 
-    epsilon: float = 1.0
-    k: int = 20
-    mapping: Literal["aggressive", "balanced", "conservative"] = "balanced"
-    metric: Literal["cosine", "euclidean"] = "cosine"
-    remainder: Literal["join", "own"] = "join"
-    calibration: Literal["published", "exact"] = "published"
-
-    def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=True)
-        check_integer("mechanism.k", self.k, 2, MAX_SLOTS)
-        require_choice("mechanism.mapping", self.mapping, MAPPINGS)
-        require_choice("mechanism.metric", self.metric, METRICS)
-        require_choice("mechanism.remainder", self.remainder, REMAINDERS)
-        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
+    epsilon: float = number(1.0, "ε; 0 draws uniformly from the output set.", zero="uniform")
+    k: int = integer(20, "K, the size of an output set.", least=2, most=MAX_SLOTS)
+    mapping: Mapping = choice(
+        Mapping,
+        "balanced",
+        "How output sets are shared: `aggressive`, each word its own K nearest; `balanced`; or `conservative`, disjoint sets.",
+    )
+    metric: Metric = choice(Metric, "cosine", "What near means.")
+    remainder: Remainder = choice(
+        Remainder,
+        "join",
+        "What becomes of fewer than K words left by the conservative mapping: they `join` the last full set (up to 4,096 words "
+        "together), or make a set of their `own`.",
+    )
+    calibration: Calibration = calibration_choice()
 
     def compile(self, lexicon: Lexicon) -> TableSampler:
         """Return the sampler.

@@ -16,23 +16,26 @@ within the bound, a share of it (`floor` of the summary, about 1e-12) is uniform
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import same_words
 from dptext_spark.lexicon.walks import start_words, walks
-from dptext_spark.mechanisms.base import Mechanism, check_epsilon, check_integer, is_number
-from dptext_spark.mechanisms.calibration import CALIBRATIONS, internal_epsilon
+from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.calibration import Calibration, calibration_choice, internal_epsilon
 from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.kernels.line import LineSampler
 from dptext_spark.mechanisms.kernels.windows import WINDOW, Window, floor
 from dptext_spark.mechanisms.losses.steps import by_steps
+from dptext_spark.mechanisms.parameters import choice, integer, number
 
-FORMS = ("geometric", "tem")
+Form = Literal["geometric", "tem"]
+Preset = Literal["none", "L0", "L1", "L2"]
+FORMS = get_args(Form)
 PRESETS = {"none": None, "L0": (1, 5), "L1": (2, 5), "L2": (1, 1)}  # lists of each embedding, embeddings
 MAX_LISTS = 64  # of each embedding
 MAX_EMBEDDINGS = 16
@@ -41,18 +44,7 @@ MAX_SEED = 2**63 - 1
 
 @dataclass(frozen=True)
 class Diffractor(Mechanism):
-    """The parameters of 1-Diffractor.
-
-    Attributes:
-        epsilon: ε > 0, for each place between two words of a list.
-        form: `geometric` (default) or `tem`; TEM at ε is close to geometric at ε/2.
-        lists: lists of each embedding, 1 to 64; each begins at another word.
-        list_seed: 0 to 2^63-1; the words that lists begin at are made from it. Public: it stands in the summary.
-        preset: `none`, or a configuration of the paper: `L0` (one list for each of five embeddings), `L1` (two for each of
-            five) or `L2` (one list, one embedding). The other embeddings are `lexicon.more`.
-        beta: β of TEM, above 0 and below 1: the share of draws that may end up farther away than the formula's gamma.
-        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε.
-    """
+    """The parameters of 1-Diffractor."""
 
     name: ClassVar[str] = "diffractor"
     paper: ClassVar[str] = (
@@ -62,24 +54,32 @@ class Diffractor(Mechanism):
     protects: ClassVar[str] = "metric DP: ε for each place between two words of a list"
     sampler: ClassVar[type] = LineSampler
 
-    epsilon: float = 1.0
-    form: Literal["geometric", "tem"] = "geometric"
-    lists: int = 1
-    list_seed: int = 0
-    preset: Literal["none", "L0", "L1", "L2"] = "none"
-    beta: float = 0.001
-    calibration: Literal["published", "exact"] = "published"
+    epsilon: float = number(1.0, "ε for each place between two words of a list.", above=0)
+    form: Form = choice(Form, "geometric", "The law along a list; TEM at ε is close to geometric at ε/2.")
+    lists: int = integer(1, "Lists of each embedding; each begins at another word.", least=1, most=MAX_LISTS)
+    list_seed: int = integer(
+        0,
+        "What the words that lists begin at are made from. Public: it stands in the summary.",
+        least=0,
+        most=MAX_SEED,
+    )
+    preset: Preset = choice(
+        Preset,
+        "none",
+        "A configuration of the paper: `L0` (one list for each of five embeddings), `L1` (two for each of five) or `L2` (one "
+        "list, one embedding). The other embeddings are `lexicon.more`.",
+    )
+    beta: float = number(
+        0.001,
+        "β of TEM: the share of draws that may end up farther away than the formula's gamma.",
+        above=0,
+        below=1,
+    )
+    calibration: Calibration = calibration_choice()
 
     def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
-        require_choice("mechanism.form", self.form, FORMS)
-        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        check_integer("mechanism.lists", self.lists, 1, MAX_LISTS)
-        check_integer("mechanism.list_seed", self.list_seed, 0, MAX_SEED)
-        require_choice("mechanism.preset", self.preset, PRESETS)
-        if not is_number(self.beta) or not 0 < self.beta < 1:
-            raise SettingsError(f"mechanism.beta: {self.beta!r} given; valid: a number above 0 and below 1.")
+        """Check every parameter, and that the preset has as many lists."""
+        super().__post_init__()
         preset = PRESETS[self.preset]
         if preset is not None and self.lists not in (1, preset[0]):
             raise SettingsError(

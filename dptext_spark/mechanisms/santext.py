@@ -16,34 +16,50 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon, is_number
-from dptext_spark.mechanisms.calibration import CALIBRATIONS
+from dptext_spark.mechanisms.base import Ids, Mechanism
+from dptext_spark.mechanisms.calibration import Calibration, calibration_choice
 from dptext_spark.mechanisms.kernels import WholeSampler
 from dptext_spark.mechanisms.kernels.whole import rounded_up
 from dptext_spark.mechanisms.losses.distances import calibrated_whole
+from dptext_spark.mechanisms.parameters import Parameter, declared, is_number, number
 
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
 
 
 @dataclass(frozen=True)
-class SanText(Mechanism):
-    """The parameters of SanText and SanText+.
+class Sensitive(Parameter):
+    """`none`, a share of the lexicon, or words."""
 
-    Attributes:
-        epsilon: ε > 0 per unit of Euclidean distance.
-        sensitive: `none` (SanText: every word is drawn, and every word can come out), or for SanText+ which words are
-            sensitive: a share above 0 and at most 1 (the paper: 0.5), the last words of the lexicon, in whose order frequent
-            ones come first; or a list of words.
-        p: SanText+: the probability that a word which is not sensitive is drawn, 0.000001 to 1.
-        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε (SanText only).
-    """
+    kind: ClassVar[str] = "none, share or list of words"
+
+    @property
+    def domain(self) -> str:
+        """The three forms."""
+        return "none, a share above 0 and at most 1, or a list of words"
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` is of one of the forms."""
+        return value == "none" or isinstance(value, tuple) or (is_number(value) and 0 < value <= 1)
+
+    def check(self, name: str, value: object) -> None:
+        """Raise :class:`SettingsError` unless `value` is of one of the forms; no word of a list is shown."""
+        if isinstance(value, tuple) and not (
+            len(value) >= 2 and all(isinstance(word, str) and word for word in value)
+        ):
+            raise SettingsError(f"{name}: a list of two words or more is needed, none of them empty.")
+        super().check(name, value)
+
+
+@dataclass(frozen=True)
+class SanText(Mechanism):
+    """The parameters of SanText and SanText+."""
 
     name: ClassVar[str] = "santext"
     paper: ClassVar[str] = (
@@ -52,33 +68,29 @@ class SanText(Mechanism):
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance, between words that are sensitive"
     sampler: ClassVar[type] = WholeSampler
 
-    epsilon: float = 1.0
-    sensitive: str | float | tuple[str, ...] = "none"
-    p: float = 0.2
-    calibration: Literal["published", "exact"] = "published"
+    epsilon: float = number(1.0, "ε per unit of Euclidean distance.", above=0)
+    sensitive: str | float | tuple[str, ...] = declared(
+        "none",
+        Sensitive(
+            "`none`: SanText, where every word is drawn and can come out. For SanText+, which words are sensitive: a share "
+            "(the paper: 0.5), the last words of the lexicon, in whose order frequent ones come first; or a list of words."
+        ),
+    )
+    p: float = number(
+        0.2, "SanText+: the probability that a word which is not sensitive is drawn.", least=LEAST_P, most=1
+    )
+    calibration: Calibration = calibration_choice(" (SanText only)")
 
     def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
-        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
+        """Check every parameter, and that a certificate can be had where one is asked for."""
+        if isinstance(self.sensitive, list):
+            object.__setattr__(self, "sensitive", tuple(self.sensitive))
+        super().__post_init__()
         if self.calibration == "exact" and self.sensitive != "none":
             raise SettingsError(
                 "mechanism.calibration: exact given, but a certificate compares sensitive words only; valid with "
                 "mechanism.sensitive: published."
             )
-        given = self.sensitive
-        if isinstance(given, list | tuple):
-            if len(given) < 2 or not all(isinstance(word, str) and word for word in given):
-                raise SettingsError(
-                    "mechanism.sensitive: a list of two words or more is needed, none of them empty."
-                )
-            object.__setattr__(self, "sensitive", tuple(given))
-        elif given != "none" and not (is_number(given) and 0 < given <= 1):
-            raise SettingsError(
-                f"mechanism.sensitive: {given!r} given; valid: none, a share above 0 and at most 1, or a list of words."
-            )
-        if not is_number(self.p) or not LEAST_P <= self.p <= 1:
-            raise SettingsError(f"mechanism.p: {self.p!r} given; valid: a number from {LEAST_P:f} to 1.")
 
     def compile(self, lexicon: Lexicon) -> WholeSampler:
         """Return the sampler.

@@ -24,29 +24,24 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.compiled import Int, compiled
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
-from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon
+from dptext_spark.mechanisms.base import Ids, Mechanism
 from dptext_spark.mechanisms.distances import pair_distances
 from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.extent import largest_distance, ranks
 from dptext_spark.mechanisms.kernels.selection import SelectionSampler, poisson_weights
 from dptext_spark.mechanisms.lambert import lambert, lambert_real_part
+from dptext_spark.mechanisms.parameters import choice, number
 
-UNSAFE = ("refuse", "published")
+Unsafe = Literal["refuse", "published"]
 
 
 @dataclass(frozen=True)
 class TruncatedGumbel(Mechanism):
-    """The parameters of the truncated Gumbel mechanism.
-
-    Attributes:
-        epsilon: ε, greater than (5 + 2 ln V)/Δmin of the lexicon: about 35 on 34,000 GloVe vectors.
-        unsafe: what becomes of a smaller ε, for which the paper has no guarantee: `refuse` (default), or `published`,
-            which draws all the same, to compare with published figures.
-    """
+    """The parameters of the truncated Gumbel mechanism."""
 
     name: ClassVar[str] = "truncated_gumbel"
     paper: ClassVar[str] = (
@@ -55,13 +50,17 @@ class TruncatedGumbel(Mechanism):
     protects: ClassVar[str] = "claimed: metric DP (Euclidean); refuted on real lexicons"
     sampler: ClassVar[type] = SelectionSampler
 
-    epsilon: float = 50.0
-    unsafe: Literal["refuse", "published"] = "refuse"
-
-    def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
-        require_choice("mechanism.unsafe", self.unsafe, UNSAFE)
+    epsilon: float = number(
+        50.0,
+        "ε per unit of Euclidean distance; greater than (5 + 2 ln V)/Δmin of the lexicon, about 35 on 34,000 GloVe vectors.",
+        above=0,
+    )
+    unsafe: Unsafe = choice(
+        Unsafe,
+        "refuse",
+        "What becomes of a smaller ε, for which the paper has no guarantee: `refuse`, or `published`, which draws all the same, "
+        "to compare with published figures.",
+    )
 
     def compile(self, lexicon: Lexicon) -> SelectionSampler:
         """Return the sampler.

@@ -23,13 +23,23 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.additive import check_additive, check_delta, sampler_of, scale_of, upwards
+from dptext_spark.mechanisms.additive import (
+    Snap,
+    clip_number,
+    delta_number,
+    epsilon_number,
+    sampler_of,
+    scale_of,
+    snap_choice,
+    upwards,
+)
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.elementary import excess
 from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
+from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.truncation import (
     exit_bound,
     exit_probability,
@@ -38,23 +48,13 @@ from dptext_spark.mechanisms.truncation import (
     reach,
 )
 
-CALIBRATIONS = ("verified", "published")
+Calibration = Literal["verified", "published"]
 LARGEST_PUBLISHED = 1e7  # 4ε² + 100 in float64, to the unit
 
 
 @dataclass(frozen=True)
 class TruncatedLaplace(Mechanism):
-    """The parameters of truncated Laplace noise.
-
-    Attributes:
-        epsilon: ε > 0, between any two words.
-        delta: δ between 0 and 1; by default 1/(4d), d the dimensions of the lexicon. Not with `calibration: published`,
-            which has its own.
-        clip: C > 0, the length to which longer vectors are shortened.
-        calibration: `verified` (default), or `published`, which does not keep what it claims.
-        snap: `clipped` (default): the word with the nearest clipped vector is released; `published`: that with the nearest
-            vector as it is.
-    """
+    """The parameters of truncated Laplace noise."""
 
     name: ClassVar[str] = "truncated_laplace"
     paper: ClassVar[str] = "Huang et al. 2024, a truncated Laplace mechanism for text"
@@ -63,22 +63,21 @@ class TruncatedLaplace(Mechanism):
     )
     sampler: ClassVar[type] = NoiseSampler
 
-    epsilon: float = 10.0
-    delta: float | None = None
-    clip: float = 1.0
-    calibration: Literal["verified", "published"] = "verified"
-    snap: Literal["clipped", "published"] = "clipped"
+    epsilon: float = epsilon_number()
+    delta: float | None = delta_number("1/(4d), d the dimensions of the lexicon")
+    clip: float = clip_number()
+    calibration: Calibration = choice(
+        Calibration, "verified", "`verified`, or `published`, which does not keep what it claims."
+    )
+    snap: Snap = snap_choice()
 
     def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_additive(self.epsilon, self.clip, self.snap)
-        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        if self.delta is not None:
-            check_delta(self.delta)
-            if self.calibration == "published":
-                raise SettingsError(
-                    f"mechanism.delta: {self.delta!r} given, but `calibration: published` takes none; valid: leave it out."
-                )
+        """Check every parameter, and that δ is given only where it is asked for."""
+        super().__post_init__()
+        if self.delta is not None and self.calibration == "published":
+            raise SettingsError(
+                f"mechanism.delta: {self.delta!r} given, but `calibration: published` takes none; valid: leave it out."
+            )
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from typing import Any
 
 from dptext_spark.mechanisms import MECHANISMS
-
-_ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+from dptext_spark.mechanisms.parameters import parameters_of
 
 
 def catalogue() -> list[dict[str, Any]]:
     """Return one record for each mechanism.
 
     Returns:
-        `name`, `paper`, `guarantee` and `parameters`, a list of `name`, `default`, `meaning`. The meanings,
-        with their ranges, are what the mechanism's own documentation says.
+        `name`, `paper`, `guarantee` and `parameters`, a list of `name`, `default` and what
+        :meth:`dptext_spark.mechanisms.parameters.Parameter.as_dict` says.
     """
     return [
         {
@@ -25,19 +22,9 @@ def catalogue() -> list[dict[str, Any]]:
             "paper": kind.paper,
             "guarantee": kind.protects,
             "parameters": [
-                {
-                    "name": field.name,
-                    "default": None if field.default is MISSING else field.default,
-                    "meaning": _meanings(kind).get(field.name, ""),
-                }
+                {"name": field.name, "default": field.default} | parameters_of(kind)[field.name].as_dict()
                 for field in fields(kind)  # type: ignore[arg-type]
             ],
         }
         for name, kind in MECHANISMS.items()
     ]
-
-
-def _meanings(kind: type[Any]) -> dict[str, str]:
-    """Return what the section `Attributes` of a docstring says of each parameter."""
-    _, _, attributes = (inspect.getdoc(kind) or "").partition("Attributes:\n")
-    return {name: " ".join(text.split()) for name, text in _ENTRY.findall(attributes)}

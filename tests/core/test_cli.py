@@ -140,7 +140,7 @@ def test_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         "custext" in out
         and "Chen et al. 2022" in out
-        and "k = 20   size K of an output set, 2 to 4,096." in out
+        and "k = 20   K, the size of an output set. an integer from 2 to 4096" in out
     )
     assert dptext("mechanisms", "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["name"] == "custext"
