@@ -1,4 +1,4 @@
-"""What mechanisms with independent noise on every coordinate share: clipped vectors, ranges, and the words to snap to.
+"""What mechanisms with independent noise on every coordinate share: parameters, clipped vectors, and the words to snap to.
 
 Vectors are clipped to length C, x·min(1, C/|x|), so that any two words are at most 2C apart in Euclidean distance and 2√d·C in
 the sum of absolute differences, by which noise is calibrated. Clipped numbers are rounded to float32 towards 0 and
@@ -8,7 +8,7 @@ scales upwards: the bounds hold for the numbers that are used.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,55 @@ from dptext_spark.compiled import compiled
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
 from dptext_spark.mechanisms.parameters import choice, number
 
 Snap = Literal["clipped", "published"]
 SHORTEST, LONGEST = 1e-100, 1e100  # scales of noise that float64 holds with room to spare
 _ROOM = 1.0 + 2.0**-40  # above the rounding of a length in up to 4,000 dimensions
+
+
+class Additive(Mechanism):
+    """A mechanism that adds noise to every coordinate of a clipped vector."""
+
+    sampler: ClassVar[type] = NoiseSampler
+
+    clip: float
+    snap: Snap
+
+    def __post_init__(self) -> None:
+        """Check every parameter, and that δ is given only where it is asked for."""
+        super().__post_init__()
+        delta, calibration = getattr(self, "delta", None), getattr(self, "calibration", None)
+        if delta is not None and calibration == "published":
+            raise SettingsError(
+                f"mechanism.delta: {delta!r} given, but `calibration: published` takes none; valid: leave it out."
+            )
+
+    def add(
+        self,
+        lexicon: Lexicon,
+        noise: str,
+        parameters: tuple[float, ...],
+        guarantee: Guarantee,
+        figures: dict[str, Any],
+    ) -> NoiseSampler:
+        """Return the sampler that adds noise to clipped vectors.
+
+        Args:
+            lexicon: V words.
+            noise: one of `NOISES`, with its `parameters`, the scale first.
+            parameters: of the noise.
+            guarantee: what holds for one draw.
+            figures: public figures of the noise.
+        """
+        vectors = np.ascontiguousarray(lexicon.vectors)
+        centers = clipped(vectors, self.clip)
+        targets = centers if self.snap == "clipped" else vectors
+        share = float(_share_clipped(vectors, float(self.clip)))
+        public = {"clip": float(self.clip), "clipped_share": share, "snap": self.snap, "scale": parameters[0]}
+        return NoiseSampler.of(centers, targets, noise, parameters, guarantee, public | figures)
 
 
 def epsilon_number() -> Any:
@@ -67,32 +110,17 @@ def upwards(x: float) -> float:
     return math.nextafter(x * (1.0 + 2.0**-50), math.inf)
 
 
-def sampler_of(
-    lexicon: Lexicon,
-    clip: float,
-    snap: str,
-    noise: str,
-    parameters: tuple[float, ...],
-    guarantee: Guarantee,
-    figures: dict[str, Any],
-) -> NoiseSampler:
-    """Return the sampler that adds noise to clipped vectors.
-
-    Args:
-        lexicon: V words.
-        clip: C > 0.
-        snap: `clipped`: the word with the nearest clipped vector is released; `published`: the nearest vector as it is.
-        noise: one of `NOISES`, with its `parameters`, the scale first.
-        parameters: of the noise.
-        guarantee: what holds for one draw.
-        figures: public figures of the noise.
-    """
-    vectors = np.ascontiguousarray(lexicon.vectors)
-    centers = clipped(vectors, clip)
-    targets = centers if snap == "clipped" else vectors
-    share = float(_share_clipped(vectors, float(clip)))
-    summary = {"clip": float(clip), "clipped_share": share, "snap": snap, "scale": parameters[0], **figures}
-    return NoiseSampler.of(centers, targets, noise, parameters, guarantee, summary)
+def guarantee_between_all(epsilon: float, delta: float | None = None, more: str = "") -> Guarantee:
+    """Return ε-DP, or (ε, δ)-DP where δ is given, between all words; `more` is a sentence to add."""
+    stated = f"ε = {epsilon:.16g}" if delta is None else f"ε = {epsilon:.16g} and δ = {delta:.6g}"
+    kind = "ε" if delta is None else "(ε, δ)"
+    sentence = (
+        f"One drawn word is {kind}-differentially private with {stated} against every other word of the lexicon.{more} "
+        f"{FLOATING_POINT}"
+    )
+    if delta is None:
+        return Guarantee("epsilon_dp", float(epsilon), status="claimed", sentence=sentence)
+    return Guarantee("approx_dp", float(epsilon), delta=delta, status="claimed", sentence=sentence)
 
 
 def clipped(vectors: npt.NDArray[np.float32], clip: float) -> npt.NDArray[np.float32]:

@@ -15,21 +15,18 @@ within the bound, a share of it (`floor` of the summary, about 1e-12) is uniform
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
-
-import numpy as np
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import same_words
-from dptext_spark.lexicon.walks import start_words, walks
+from dptext_spark.lexicon.walks import several_walks
 from dptext_spark.mechanisms.base import Mechanism
-from dptext_spark.mechanisms.calibration import Calibration, calibration_choice, internal_epsilon
-from dptext_spark.mechanisms.elementary import logarithm
+from dptext_spark.mechanisms.calibration import Calibration, calibrate, calibration_choice
 from dptext_spark.mechanisms.kernels.line import LineSampler
-from dptext_spark.mechanisms.kernels.windows import WINDOW, Window, floor
+from dptext_spark.mechanisms.kernels.windows import Window, floor_share, radius
 from dptext_spark.mechanisms.losses.steps import by_steps
 from dptext_spark.mechanisms.parameters import choice, integer, number
 
@@ -116,50 +113,28 @@ class Diffractor(Mechanism):
             )
         each = (PRESETS[self.preset] or (self.lists,))[0]
         count, words = each * len(lexicons), len(lexicon)
-        starts = start_words(words, count, self.list_seed)
-        order = np.concatenate(
-            [walks(one.vectors, starts[n * each : (n + 1) * each]) for n, one in enumerate(lexicons)]
-        )
+        starts, order = several_walks([one.vectors for one in lexicons], each, self.list_seed)
         guarantee = self._guarantee(count)
-
-        def sampler(epsilon: float) -> LineSampler:
-            window = (
-                Window.tem(words, count, epsilon, self.beta)
-                if self.form == "tem"
-                else Window.geometric(words, count, epsilon)
-            )
-            summary = self._summary(window, count, len(lexicons), starts, epsilon)
-            return LineSampler.of(order, window, guarantee, summary)
-
-        if self.calibration == "published":
-            return sampler(self.epsilon)
-        internal = internal_epsilon(self.epsilon, lambda epsilon: by_steps(sampler(epsilon)).value)
-        made = sampler(internal)
-        return replace(made, summary={**made.summary, "internal_epsilon": internal})
-
-    def _summary(
-        self, window: Window, count: int, embeddings: int, starts: list[int], epsilon: float
-    ) -> dict[str, Any]:
-        """Return the public figures; what a word keeps is that of one list."""
-        words = len(window.start)
-        least = floor(words, count, epsilon)
-        figures: dict[str, Any] = {
+        figures = {
             "words": words,
             "form": self.form,
             "lists": count,
-            "embeddings": embeddings,
+            "embeddings": len(lexicons),
             "preset": self.preset,
             "list_seed": self.list_seed,
             "starts": starts,
-            "floor": 1.0 if least is None else least * words / WINDOW,
-            "unchanged_mid_list": window.unchanged(words // 2),
-            "unchanged_list_end": window.unchanged(0),
         }
-        if self.form == "tem":
-            log = logarithm(1 - self.beta) + logarithm(words - 1.0) - logarithm(self.beta)
-            gamma = min(2 / epsilon * log, words - 1.0) if log > 0 else 0.0  # no word is farther
-            figures |= {"beta": self.beta, "gamma": gamma}
-        return figures
+
+        def sampler(epsilon: float) -> LineSampler:
+            if self.form == "geometric":
+                window, more = Window.geometric(words, count, epsilon), {}
+            else:
+                window = Window.tem(words, count, epsilon, self.beta)
+                more = {"beta": self.beta, "gamma": radius(words, epsilon, self.beta)}
+            summary = {**figures, "floor": floor_share(words, count, epsilon), **window.summary(), **more}
+            return LineSampler.of(order, window, guarantee, summary)
+
+        return calibrate(sampler, self.epsilon, self.calibration, by_steps)
 
     def _guarantee(self, count: int) -> Guarantee:
         places = "in the list" if count == 1 else f"in whichever of the {count} lists they are farthest apart"

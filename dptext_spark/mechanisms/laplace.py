@@ -17,28 +17,26 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.additive import (
+    Additive,
     Snap,
     clip_number,
     epsilon_number,
-    sampler_of,
+    guarantee_between_all,
     scale_of,
     snap_choice,
 )
-from dptext_spark.mechanisms.base import Mechanism
-from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
+from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 
 
 @dataclass(frozen=True)
-class Laplace(Mechanism):
+class Laplace(Additive):
     """The parameters of Laplace noise."""
 
     name: ClassVar[str] = "laplace"
     paper: ClassVar[str] = "Dwork et al. 2006, Calibrating Noise to Sensitivity in Private Data Analysis"
     protects: ClassVar[str] = "ε-DP between any two words of the lexicon"
-    sampler: ClassVar[type] = NoiseSampler
 
     epsilon: float = epsilon_number()
     clip: float = clip_number()
@@ -51,10 +49,5 @@ class Laplace(Mechanism):
             SettingsError: the scale of the noise is out of the range of float64.
         """
         scale = scale_of(2.0 * math.sqrt(lexicon.dimensions) * self.clip, self.epsilon, self.epsilon)
-        sentence = (
-            f"One drawn word is ε-differentially private with ε = {self.epsilon:.16g} against every other word of the lexicon. "
-            f"{FLOATING_POINT}"
-        )
-        guarantee = Guarantee("epsilon_dp", float(self.epsilon), status="claimed", sentence=sentence)
         figures = {"variance": 2.0 * scale * scale}
-        return sampler_of(lexicon, self.clip, self.snap, "laplace", (scale,), guarantee, figures)
+        return self.add(lexicon, "laplace", (scale,), guarantee_between_all(self.epsilon), figures)

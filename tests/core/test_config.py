@@ -14,7 +14,7 @@ from dptext_spark.config import ModelConfig, RunConfig, load_model
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.formats import FORMATS
 from dptext_spark.mechanisms import MECHANISMS, CusText, SanText
-from dptext_spark.mechanisms.custext import MAPPINGS
+from dptext_spark.mechanisms.output_sets import MAPPINGS
 from dptext_spark.mechanisms.kernels import MAX_SLOTS
 from dptext_spark.settings.values import NOT_DETERMINISTIC, NOT_DETERMINISTIC_WORDS
 from dptext_spark.text.policy import OOV, Policy
