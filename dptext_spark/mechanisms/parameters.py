@@ -28,6 +28,7 @@ class Parameter(ABC):
     """
 
     kind: ClassVar[str]
+    words: ClassVar[bool] = False  # whether it can be a list of words, which settings may name by a file
 
     meaning: str
     null: bool = False

@@ -10,51 +10,28 @@ Deviations: distances are cut off where the weight falls below 2^-40, which only
 integers, and by how much is stated. The paper counts frequencies on the text at hand for its list of the least frequent
 words; here the order of the lexicon, which is public, stands for frequency. Unknown words are the policy's (`oov: draw`
 replaces them by a uniform word, as in the paper).
+
+A list of sensitive words must be public, and so must be the way it was made: it stands in the artifact and in the settings that a
+run records, and outputs show which words are sensitive. A list made from the private text would tell of it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
-import pyarrow as pa
+from typing import ClassVar
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Ids, Mechanism
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.calibration import Calibration, calibration_choice
 from dptext_spark.mechanisms.kernels import WholeSampler
 from dptext_spark.mechanisms.kernels.whole import rounded_up
 from dptext_spark.mechanisms.losses.distances import calibrated_whole
-from dptext_spark.mechanisms.parameters import Parameter, declared, is_number, number
+from dptext_spark.mechanisms.parameters import declared, number
+from dptext_spark.mechanisms.sensitive import Sensitive, sensitive_ids
 
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
-
-
-@dataclass(frozen=True)
-class Sensitive(Parameter):
-    """`none`, a share of the lexicon, or words."""
-
-    kind: ClassVar[str] = "none, share or list of words"
-
-    @property
-    def domain(self) -> str:
-        """The three forms."""
-        return "none, a share above 0 and at most 1, or a list of words"
-
-    def accepts(self, value: object) -> bool:
-        """Whether `value` is of one of the forms."""
-        return value == "none" or isinstance(value, tuple) or (is_number(value) and 0 < value <= 1)
-
-    def check(self, name: str, value: object) -> None:
-        """Raise :class:`SettingsError` unless `value` is of one of the forms; no word of a list is shown."""
-        if isinstance(value, tuple) and not (
-            len(value) >= 2 and all(isinstance(word, str) and word for word in value)
-        ):
-            raise SettingsError(f"{name}: a list of two words or more is needed, none of them empty.")
-        super().check(name, value)
 
 
 @dataclass(frozen=True)
@@ -73,7 +50,8 @@ class SanText(Mechanism):
         "none",
         Sensitive(
             "`none`: SanText, where every word is drawn and can come out. For SanText+, which words are sensitive: a share "
-            "(the paper: 0.5), the last words of the lexicon, in whose order frequent ones come first; or a list of words."
+            "(the paper: 0.5), the last words of the lexicon, in whose order frequent ones come first; or a list of words, "
+            "which must be public."
         ),
     )
     p: float = number(
@@ -105,7 +83,7 @@ class SanText(Mechanism):
             return calibrated_whole(
                 lambda epsilon: WholeSampler.of(lexicon.vectors, epsilon), self.epsilon, self.calibration
             )
-        outputs = self._sensitive_ids(lexicon)
+        outputs = sensitive_ids(self.sensitive, lexicon)
         if len(outputs) == len(lexicon):
             return WholeSampler.of(lexicon.vectors, self.epsilon)
         return WholeSampler.of(
@@ -115,26 +93,6 @@ class SanText(Mechanism):
             keep=1.0 - self.p,
             note=self._note(len(outputs), len(lexicon)),
         )
-
-    def _sensitive_ids(self, lexicon: Lexicon) -> Ids:
-        """Return the ids of the sensitive words, int32[n] ascending."""
-        if isinstance(self.sensitive, tuple):
-            found: Any = np.unique(lexicon.vocabulary.ids(pa.array(self.sensitive, pa.string())))
-            if found[0] < 0:
-                missing = sum(lexicon.vocabulary.ids(pa.array(self.sensitive, pa.string())) < 0)
-                raise SettingsError(
-                    f"mechanism.sensitive: {missing:,} of {len(self.sensitive):,} words are not in the lexicon; valid: its "
-                    "words, in lower case as it holds them."
-                )
-        else:
-            count = math.ceil(float(self.sensitive) * len(lexicon))
-            found = np.arange(len(lexicon) - count, len(lexicon))
-        if len(found) < 2:
-            raise SettingsError(
-                f"mechanism.sensitive: {self.sensitive!r} given, which leaves {len(found)} of {len(lexicon):,} words; at "
-                "least two are needed, for a word with no other to become cannot be protected."
-            )
-        return np.asarray(found, np.int32)
 
     def _note(self, outputs: int, words: int) -> str:
         more = f"with ln(1/p) = {rounded_up(-math.log(self.p))} more" if self.p < 1 else "with the same bound"
