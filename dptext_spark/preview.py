@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MOST_CHARACTERS = 10_000
-MOST_DRAWS, LEAST_DRAWS = 1_000, 20  # of a word whose law has no closed form
-ALL_DRAWS = 50_000  # of all words of a text, as far as each has the least
+MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form
+ALL_DRAWS = 5_000  # of all words of a text, as far as each has the least
 # What the settings do with a word: (what happens, why).
 STOP_KEPT = ("kept", "stop word")
 OOV_FATE = {
@@ -117,9 +117,7 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
     same_row = _binary([b""] * len(rows))
     drawn, _ = privatizer.privatize(rows, column="text", row_ids=same_row, key=RunKey.generate())
     output, *pieces = drawn.to_pylist()
-    drawn_words = sorted({code for code in listed.values() if code >= 0})
-    tries = min(MOST_DRAWS, max(LEAST_DRAWS, ALL_DRAWS // max(1, len(drawn_words))))
-    candidates = {word: _candidates(privatizer, word, top, tries) for word in drawn_words}
+    candidates = _candidates(privatizer, sorted({code for code in listed.values() if code >= 0}), top)
     words = []
     for (start, end, _), piece in zip(spans, pieces, strict=True):
         written = raw[start:end].decode("utf-8")
@@ -152,21 +150,27 @@ def _fate(code: int, policy: Policy) -> tuple[str, str]:
     return NUMBER_FATE[policy.numbers] if code == MASKED_NUMBER else OOV_FATE[policy.oov]
 
 
-def _candidates(privatizer: Privatizer, word: int, top: int, tries: int) -> Word:
-    """Return what a word of the lexicon can become: from its law, or from so many draws where that has no closed form."""
-    law = privatizer.sampler.law(word)
-    if law is not None:
-        ids, share, draws = law.ids, law.probability, None
-    else:
-        blocks = np.arange(2 * tries, dtype=np.uint64).reshape(-1, 2)
-        made = privatizer.sampler.sample(
-            np.full(tries, word, np.int32), Draws(secrets.token_bytes(32), blocks)
-        )
-        ids, count = np.unique(made, return_counts=True)
-        share, draws = count / tries, tries
-    order = np.lexsort((ids, -share))[:top]
-    likely = tuple((privatizer.vocabulary.word(int(ids[i])), float(share[i])) for i in order)
-    return Word("", "drawn", "", "", len(ids), float(share[ids == word].sum()), likely, draws)
+def _candidates(privatizer: Privatizer, words: list[int], top: int) -> dict[int, Word]:
+    """Return what each word of the lexicon can become: from its law, or from draws where that has no closed form."""
+    sampler, name = privatizer.sampler, privatizer.vocabulary.word
+    laws = {word: sampler.law(word) for word in words}
+    unknown = np.array([word for word in words if laws[word] is None], np.int32)
+    draws = min(MOST_DRAWS, max(LEAST_DRAWS, ALL_DRAWS // max(1, len(unknown))))
+    blocks = np.arange(2 * draws * len(unknown), dtype=np.uint64).reshape(-1, 2)
+    made = sampler.sample(np.repeat(unknown, draws), Draws(secrets.token_bytes(32), blocks))
+    counted = dict(zip(unknown.tolist(), made.reshape(-1, draws), strict=True))
+    found = {}
+    for word, law in laws.items():
+        if law is not None:
+            ids, share = law.ids, law.probability
+        else:
+            ids, count = np.unique(counted[word], return_counts=True)
+            share = count / draws
+        likely = [(name(int(ids[i])), float(share[i])) for i in np.lexsort((ids, -share))[:top]]
+        itself = float(share[ids == word].sum())
+        tries = None if law is not None else draws
+        found[word] = Word("", "drawn", "", "", len(ids), itself, tuple(likely), tries)
+    return found
 
 
 def _listed(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[int, int, int]]:
