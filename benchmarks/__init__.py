@@ -27,8 +27,9 @@ Sections:
   struct, observed aggregates and write.
 
 How it is measured: a figure and its peer take turns, round after round, so that a change of the machine's pace meets
-both; a ratio is taken within each round. The table shows medians and extremes, and the record holds every round. A goal
-is `met`, its floor is, or it is `missed`, by the median.
+both; a ratio is taken within each round. (The rates of other implementations in `mechanisms` are fixed numbers.) The table
+shows medians and extremes, and the record holds every round. A goal is `met`, its floor is, or it is `missed`, by the
+median.
 
 Real data (the GloVe excerpt, SimLex-999) is taken from `$DPTEXT_SHARED_DATA`, else `../shared/data`; without it these
 parts are skipped, and the record says so. Texts are made from a lexicon's words with the frequencies of running text.
