@@ -156,7 +156,7 @@ def context_attack(
     return ContextAttack(
         success=float(hit.mean()), lower=lower, upper=upper, certainty=float(certainty[at].mean()),
         bayes=float(single.mean()), gain=float(hit.mean() - single.mean()), gain_lower=gain_lower, gain_upper=gain_upper,
-        unaided=float((guess_unaided(bigrams, *_neighbours(tokens, words), allowed)[at] == truth).mean()),
+        unaided=float((guess_unaided(bigrams, *_kept_neighbours(tokens, words), allowed)[at] == truth).mean()),
         most_frequent=float((truth == prior.argmax()).mean()),
         random=float((1.0 / np.maximum(plausible.possible[row], 1)).mean()),
         unchanged=float((outputs == truth).mean()), unprotected=1.0,
@@ -172,12 +172,7 @@ def _per_record(tokens: Tokens, at: npt.NDArray[np.int64], hit: Flags) -> npt.ND
     return tokens.by_record(flags)
 
 
-def _neighbours(tokens: Tokens, words: int) -> tuple[Ids, Ids]:
+def _kept_neighbours(tokens: Tokens, words: int) -> tuple[Ids, Ids]:
     """Return the state before and after each token, `HIDDEN` where it was replaced."""
-    edge = words + SPECIAL - 1
     seen = np.where(tokens.drawn, HIDDEN, states(np.where(tokens.drawn, 0, tokens.words), words))
-    left, right = np.append(edge, seen[:-1]), np.append(seen[1:], edge)
-    filled = np.diff(tokens.bounds) > 0
-    left[tokens.bounds[:-1][filled]] = edge
-    right[tokens.bounds[1:][filled] - 1] = edge
-    return left.astype(np.int32), right.astype(np.int32)
+    return tokens.neighbours(seen, words + SPECIAL - 1)

@@ -52,3 +52,16 @@ class Tokens:
         """Count the flagged tokens of each record: int64[s]."""
         ends = np.append(0, np.cumsum(flags))
         return np.asarray(ends[self.bounds[1:]] - ends[self.bounds[:-1]], np.int64)
+
+    def neighbours(self, values: Ids, edge: int) -> tuple[Ids, Ids]:
+        """Return what stands before and after each token: int32[n] each.
+
+        Args:
+            values: int32[n], what stands for each token.
+            edge: what stands before and after a record.
+        """
+        left, right = np.append(edge, values[:-1]), np.append(values[1:], edge)
+        filled = np.diff(self.bounds) > 0
+        left[self.bounds[:-1][filled]] = edge
+        right[self.bounds[1:][filled] - 1] = edge
+        return left[: len(values)].astype(np.int32), right[: len(values)].astype(np.int32)
