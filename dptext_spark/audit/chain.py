@@ -7,12 +7,14 @@ position's candidates, so that a step costs some hundred additions and not M².
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from dptext_spark.compiled import Int, compiled
 
+LEAST = 1e-300
 SCAN = 8  # a list of followers is read through while it is at most so many times as long as the candidates; else searched
 
 
@@ -93,52 +95,47 @@ def _scale(values: Any, k: Int) -> bool:
 
 @compiled
 def decode(
-    words: Any, outputs: Any, drawn: Any, bounds: Any, edge: Int, slot: Any, rows: Any, ids: Any, probability: Any,
-    model: Any, guesses: Any, certainty: Any,
+    words: Any, row: Any, bounds: Any, edge: Int, starts: Any, ids: Any, probability: Any, model: Any, guesses: Any,
+    certainty: Any, evidence: Any,
 ) -> None:  # fmt: skip
-    """Guess each drawn word by the largest posterior probability given the whole record.
+    """Guess each hidden word by the largest posterior probability given the whole record.
 
     Args:
-        words: int32[n], states; read only where `drawn` is false.
-        outputs: int32[n], read only where it is true.
-        drawn: bool[n].
+        words: int32[n], states; read only where `row` is negative.
+        row: int32[n], where a word is hidden the row of its candidates, of which there is one at least; else negative.
         bounds: int64[s + 1], of the records.
         edge: the state before and after each.
-        slot: int32[V], the row of each output.
-        rows: int64[r + 1], the candidates of a row in the next two.
+        starts: int64[r + 1], the candidates of a row in the next two.
         ids: int32[m].
-        probability: float64[m], P(u|w).
+        probability: float64[m], P(u|w) > 0.
         model: (unigram, weight, starts, following, share) of :class:`Bigrams`.
-        guesses: int32[n], written where drawn; ties to the lower id. Without a candidate the output itself.
-        certainty: float64[n], the posterior probability of the guess, written where drawn; 0 without a candidate.
+        guesses: int32[n], written where hidden; ties to the lower id.
+        certainty: float64[n], the posterior probability of the guess, written where hidden.
+        evidence: float64[m] or empty; what the neighbours say of each candidate, ln of P(neighbours|w) up to a constant of
+            the row, is added up over the row's tokens.
     """
     longest, widest = np.int64(0), np.int64(1)
     for s in range(bounds.shape[0] - 1):
         longest = max(longest, bounds[s + 1] - bounds[s])
-    for r in range(rows.shape[0] - 1):
-        widest = max(widest, rows[r + 1] - rows[r])
-    mark = np.full(model[0].shape[0], -1, np.int32)
+    for r in range(starts.shape[0] - 1):
+        widest = max(widest, starts[r + 1] - starts[r])
+    unigram = model[0]
+    mark = np.full(unigram.shape[0], -1, np.int32)
     states, seen = np.zeros((longest + 2, widest), np.int32), np.zeros((longest + 2, widest))
-    alpha, sizes = np.zeros((longest + 2, widest)), np.zeros(longest + 2, np.int64)
+    alpha, sizes = np.zeros((longest + 2, widest)), np.ones(longest + 2, np.int64)
     after, beta = np.zeros(widest), np.zeros(widest)
     for s in range(bounds.shape[0] - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
-        states[0, 0], sizes[0], alpha[0, 0], seen[0, 0] = edge, 1, 1.0, 1.0
-        states[length + 1, 0], sizes[length + 1], seen[length + 1, 0] = edge, 1, 1.0
+        states[0, 0], alpha[0, 0] = edge, 1.0
+        states[length + 1, 0], sizes[length + 1] = edge, 1
         for t in range(1, length + 1):
             n = start + t - 1
-            sizes[t] = 0
-            if drawn[n]:
-                row = np.int64(slot[outputs[n]])
-                if row >= 0:
-                    for e in range(rows[row], rows[row + 1]):
-                        states[t, sizes[t]], seen[t, sizes[t]] = ids[e], probability[e]
-                        sizes[t] += 1
-                if sizes[t] == 0:
-                    guesses[n], certainty[n] = outputs[n], 0.0
-            if sizes[t] == 0:
-                states[t, 0], seen[t, 0] = outputs[n] if drawn[n] else words[n], 1.0
-                sizes[t] = 1
+            states[t, 0], seen[t, 0], sizes[t] = words[n], 1.0, 1
+            if row[n] >= 0:
+                first = starts[row[n]]
+                sizes[t] = starts[row[n] + 1] - first
+                for j in range(sizes[t]):
+                    states[t, j], seen[t, j] = ids[first + j], probability[first + j]
             for j in range(sizes[t]):
                 mark[states[t, j]] = j
             _forward(states[t - 1], sizes[t - 1], alpha[t - 1], states[t], sizes[t], alpha[t], model, mark)
@@ -160,17 +157,18 @@ def decode(
                 for j in range(sizes[t]):
                     beta[j] = 1.0 / sizes[t]
             n = start + t - 1
-            if drawn[n] and (sizes[t] > 1 or slot[outputs[n]] >= 0):
-                best, total = np.int64(0), 0.0
+            if row[n] >= 0:
+                best, top, total = np.int64(0), -1.0, 0.0
                 for j in range(sizes[t]):
                     value = alpha[t, j] * beta[j]
                     total += value
-                    top = alpha[t, best] * beta[best]
                     if value > top or (value == top and states[t, j] < states[t, best]):
-                        best = np.int64(j)
-                row = np.int64(slot[outputs[n]])
-                if rows[row + 1] > rows[row]:
-                    guesses[n] = states[t, best]
-                    certainty[n] = alpha[t, best] * beta[best] / total if total > 0.0 else 0.0
+                        best, top = np.int64(j), value
+                guesses[n], certainty[n] = states[t, best], top / total if total > 0.0 else 0.0
+                if evidence.shape[0] > 0:
+                    first = starts[row[n]]
+                    for j in range(sizes[t]):
+                        told = alpha[t, j] * beta[j] / (seen[t, j] * unigram[states[t, j]])
+                        evidence[first + j] += math.log(max(told, LEAST))
             for j in range(sizes[t]):
                 after[j] = seen[t, j] * beta[j]

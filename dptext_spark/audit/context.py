@@ -3,8 +3,8 @@
 The text is a hidden Markov chain: emissions are the mechanism's law, transitions a smoothed bigram model of a public or
 held-out text, words that were kept and punctuation are seen as they are. Each word is guessed by its posterior probability
 given the whole record (forward-backward), over the likeliest inputs of its output; what the pruning leaves out is stated.
-At record and dataset level, where equal words share a draw, occurrences are treated as if they were drawn apart: the figure
-is then what this adversary reaches, and a stronger one is possible.
+At record and dataset level, where equal words share a draw, what their occurrences tell is put together
+(:mod:`dptext_spark.audit.pooled`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from dptext_spark.audit.bigrams import SPECIAL, Bigrams, states
 from dptext_spark.audit.candidates import MOST, Candidates, candidates
 from dptext_spark.audit.chain import decode
 from dptext_spark.audit.outcomes import DRAWS
+from dptext_spark.audit.pooled import pooled_guesses
 from dptext_spark.audit.prior import of_drawn
 from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.audit.simulated import LEVELS, Level
 from dptext_spark.audit.tokens import Flags, Ids, Tokens
 from dptext_spark.audit.unaided import HIDDEN, guess_unaided
-from dptext_spark.errors import DataError
+from dptext_spark.errors import DataError, require_choice
 from dptext_spark.mechanisms.base import Sampler
 
 Reals = npt.NDArray[np.float64]
@@ -36,6 +38,7 @@ class ContextAttack:
     Attributes:
         success: share of the replaced words that it guesses.
         lower: of the bootstrap interval over records; and `upper`.
+        apart: the same where occurrences that share a draw are treated as if they did not; `success` at token level.
         certainty: the mean posterior probability that it gives its guesses: what it would claim without the truth.
         bayes: success of the adversary that looks at one word at a time (same prior, same tokens).
         gain: success minus `bayes`; with `gain_lower` and `gain_upper`, over the same resampled records.
@@ -65,6 +68,7 @@ class ContextAttack:
     success: float
     lower: float
     upper: float
+    apart: float
     certainty: float
     bayes: float
     gain: float
@@ -100,12 +104,17 @@ def posterior_guesses(tokens: Tokens, plausible: Candidates, bigrams: Bigrams) -
     Returns:
         (int32[n] guesses, -1 where nothing was drawn; float64[n], the posterior probability of each).
     """
-    guesses, certainty = np.full(len(tokens.words), -1, np.int32), np.zeros(len(tokens.words))
+    edge = bigrams.words + SPECIAL - 1
     model = (bigrams.unigram, bigrams.weight, bigrams.starts, bigrams.following, bigrams.share)
+    row = np.where(tokens.drawn, plausible.slot[np.where(tokens.drawn, tokens.outputs, 0)], -1)
+    row[(row >= 0) & (np.diff(plausible.starts)[row] == 0)] = -1
+    # An output that no word leads to (a law counted from draws can miss one) counts as the word itself.
+    seen = np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)
+    guesses = np.where(tokens.drawn, tokens.outputs, -1).astype(np.int32)
+    certainty = np.zeros(len(seen))
     decode(
-        states(np.where(tokens.drawn, 0, tokens.words), bigrams.words), tokens.outputs, tokens.drawn, tokens.bounds,
-        bigrams.words + SPECIAL - 1, plausible.slot, plausible.starts, plausible.ids, plausible.probability, model,
-        guesses, certainty,
+        states(seen, bigrams.words), row.astype(np.int32), tokens.bounds, edge, plausible.starts, plausible.ids,
+        plausible.probability, model, guesses, certainty, np.empty(0),
     )  # fmt: skip
     return guesses, certainty
 
@@ -116,6 +125,7 @@ def context_attack(
     bigrams: Bigrams,
     drawn: Flags | None = None,
     *,
+    level: Level = "token",
     most: int = MOST,
     draws: int = DRAWS,
     confidence: float = 0.95,
@@ -128,6 +138,7 @@ def context_attack(
         tokens: the text beside what was released.
         bigrams: of a public or held-out text, over the same lexicon.
         drawn: bool[V], the words that the policy draws; None for all.
+        level: at which draws are shared.
         most: candidates of an output.
         draws: of each word, where the mechanism has no law.
         confidence: of the bootstrap intervals.
@@ -136,6 +147,7 @@ def context_attack(
     Raises:
         DataError: nothing in the text was drawn.
     """
+    require_choice("level", level, LEVELS)
     words = bigrams.words
     at = np.flatnonzero(tokens.drawn)
     if not len(at):
@@ -145,6 +157,9 @@ def context_attack(
     truth, outputs = tokens.words[at], tokens.outputs[at]
     plausible = candidates(sampler, prior, outputs, most, draws)
     guesses, certainty = posterior_guesses(tokens, plausible, bigrams)
+    apart = float((guesses[at] == truth).mean())
+    if level != "token":
+        guesses, certainty = pooled_guesses(tokens, plausible, bigrams, prior, level == "record")
     row = plausible.slot[outputs]
     alone = plausible.best[row]
     alone = np.where(alone < 0, outputs, alone)  # as the chain does
@@ -154,7 +169,7 @@ def context_attack(
     lower, upper = rate_interval(by_chain, total, confidence)
     gain_lower, gain_upper = rate_interval(by_chain - by_word, total, confidence)
     return ContextAttack(
-        success=float(hit.mean()), lower=lower, upper=upper, certainty=float(certainty[at].mean()),
+        success=float(hit.mean()), lower=lower, upper=upper, apart=apart, certainty=float(certainty[at].mean()),
         bayes=float(single.mean()), gain=float(hit.mean() - single.mean()), gain_lower=gain_lower, gain_upper=gain_upper,
         unaided=float((guess_unaided(bigrams, *_kept_neighbours(tokens, words), allowed)[at] == truth).mean()),
         most_frequent=float((truth == prior.argmax()).mean()),
@@ -162,7 +177,7 @@ def context_attack(
         unchanged=float((outputs == truth).mean()), unprotected=1.0,
         tokens=len(at), records=tokens.records, covered=float(plausible.covered[row].mean()), exact=False,
         draws=plausible.draws, confidence=confidence, restricted=restricted,
-        settings={"candidates": most, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens},
+        settings={"level": level, "candidates": most, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens},
     )  # fmt: skip
 
 
