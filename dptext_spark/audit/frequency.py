@@ -3,7 +3,7 @@
 Outputs are matched with words by rank: the most frequent output with the most frequent word of a public text, and so on. Then,
 for the most frequent outputs, the matching is improved by its neighbours, in a stated number of rounds: output u and word w
 agree by Σ_a n(a,u)·ln P(w|a) + Σ_b n(u,b)·ln P(b|w) over what stands before and after u (words that were kept; from the second
-round on also the current guesses of those that were not), and the best one-to-one matching under these sums is taken (the
+round on also the current guesses of the others of these outputs), and the best one-to-one matching under these sums is taken (the
 assignment problem, Kuhn 1955). The mechanism's law is not used. At record and token level the outputs of a word vary; the
 attack then takes each output for one symbol all the same, and is weak.
 """
@@ -127,10 +127,10 @@ def by_neighbours(
     place = np.full(len(prior), -1, np.int64)
     place[top] = np.arange(len(top))
     kept = states(np.where(tokens.drawn, 0, tokens.words), bigrams.words)
+    released = np.where(tokens.drawn, tokens.outputs, 0)
+    known = tokens.drawn & (place[released] >= 0)  # of the others there is a rank alone
     for turn in range(rounds):
-        read = np.where(
-            tokens.drawn, HIDDEN if turn == 0 else guess[np.where(tokens.drawn, tokens.outputs, 0)], kept
-        )
+        read = np.where(known & (turn > 0), guess[released], np.where(tokens.drawn, HIDDEN, kept))
         left, right = (side[at] for side in tokens.neighbours(read, bigrams.words + SPECIAL - 1))
         score = np.zeros((len(top), len(pool)))
         for side, before in ((left, True), (right, False)):
