@@ -1,6 +1,7 @@
 """Which words an output may stand for, best first: the law read backwards, under a public prior.
 
 For an output u the words w with P(w)·P(u|w) > 0; of more than a stated number the likeliest, and what is left out is stated.
+A law that is counted from draws misses rare inputs: an attack that uses it reaches less than one with more draws would.
 """
 
 from __future__ import annotations
