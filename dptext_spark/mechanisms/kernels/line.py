@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import Int, compiled, mul_high, prefetch
+from dptext_spark.compiled import Int, compiled, inlined, mul_high, prefetch
 from dptext_spark.draws import Draws
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import TOTAL, Ids, Law
@@ -26,6 +26,7 @@ from dptext_spark.mechanisms.kernels.windows import Window
 GUIDE_BITS = (8, 16)
 AHEAD = 16  # how many draws ahead a word's positions are asked for
 _EVEN = ~np.uint64(1)
+_TWO_64, _TOP = 2.0**64, 2.0**64 - 2.0**12
 
 
 def _guide(edges: npt.NDArray[np.uint64]) -> Ids:
@@ -67,18 +68,37 @@ def _draw_all(
         out[n] = order[chosen, np.uint64(j)]
 
 
+@inlined
+def _remainder(part: Int, whole: Int, found: Int) -> tuple[Int, Int]:
+    """Return part·2^64 - found·whole in two words, the upper one signed."""
+    low = np.uint64(0) - found * whole
+    return np.int64(part - mul_high(found, whole) - np.uint64(low > np.uint64(0))), low
+
+
 @compiled
 def _scaled_up(part: Int, whole: Int) -> Int:
-    """Return part·2^64/whole rounded up, for part < whole < 2^63: the first f whose mul_high(f, whole) is part or more."""
-    rest = part
-    found = np.uint64(0)
-    for _ in range(64):
-        rest = rest << np.uint64(1)
-        found = found << np.uint64(1)
-        if rest >= whole:
-            rest -= whole
-            found |= np.uint64(1)
-    return found + np.uint64(rest > 0)
+    """Return part·2^64/whole rounded up, for part < whole < 2^63: the first f whose mul_high(f, whole) is part or more.
+
+    A quotient in float64 is off by less than 2^13; twice, the exact remainder that it leaves says by how much.
+    """
+    found = np.uint64(min(np.float64(part) / np.float64(whole) * _TWO_64, _TOP))
+    for _ in range(2):
+        high, low = _remainder(part, whole, found)
+        if high >= 0:
+            rest = np.float64(high) * _TWO_64 + np.float64(low)
+        elif low == np.uint64(0):
+            rest = np.float64(high) * _TWO_64
+        else:
+            rest = np.float64(high + 1) * _TWO_64 - np.float64(np.uint64(0) - low)
+        found += np.uint64(np.int64(np.floor(rest / np.float64(whole))))
+    # Off by one at most now: the remainder lies above -whole and below 2·whole.
+    high, low = _remainder(part, whole, found)
+    if high < 0:
+        return found
+    if low >= whole:
+        found += np.uint64(1)
+        low -= whole
+    return found + np.uint64(low > np.uint64(0))
 
 
 @compiled
