@@ -13,7 +13,8 @@ import numpy as np
 
 from dptext_spark.audit.deniability import Measured
 from dptext_spark.audit.spread import percentile
-from dptext_spark.audit.word_figures import ETA, DistinctOutputs, SmallestSet, Unchanged, WordFigure
+from dptext_spark.audit.unchanged import Unchanged
+from dptext_spark.audit.word_figures import ETA, DistinctOutputs, SmallestSet, WordFigure
 from dptext_spark.errors import SettingsError
 
 MOST_DRAWS = 1_000_000

@@ -7,7 +7,8 @@ import pytest
 
 from dptext_spark.audit.deniability import Measured
 from dptext_spark.audit.requirement import Requirement, figures_of
-from dptext_spark.audit.word_figures import Bounded, DistinctOutputs, SmallestSet, Unchanged
+from dptext_spark.audit.unchanged import Unchanged
+from dptext_spark.audit.word_figures import Bounded, DistinctOutputs, SmallestSet
 from dptext_spark.errors import SettingsError
 
 
