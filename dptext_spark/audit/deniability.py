@@ -13,13 +13,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext_spark.audit.outcomes import DRAWS, blocks
 from dptext_spark.audit.spread import PERCENTILES, Spread, percentile
-from dptext_spark.audit.word_figures import Bounded, DistinctOutputs, SmallestSet, Unchanged, WordFigure
-from dptext_spark.errors import SettingsError, require_choice
-from dptext_spark.lexicon.neighbors import METRICS, Metric, nearest
+from dptext_spark.audit.unchanged import Unchanged
+from dptext_spark.audit.word_figures import Bounded, DistinctOutputs, SmallestSet, WordFigure
+from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Ids, Sampler, is_number
 
 STANDARD: tuple[WordFigure, ...] = (Unchanged(), SmallestSet(), DistinctOutputs(100), DistinctOutputs(1000))
@@ -27,7 +26,6 @@ ENTROPIES = {"N_w": "min_entropy", "S_w": "max_entropy"}
 CONFIDENCE = 0.99  # that the bounds of all words hold, for each figure
 SAMPLE = 200  # words that are drawn from where there is no law
 WORST = 10
-NEIGHBORS = (1, 5, 10, 20, 50)
 # Told how many words are done, of how many.
 Progress = Callable[[int, int], None]
 
@@ -108,7 +106,7 @@ def measure(
     confidence: float = CONFIDENCE,
     progress: Progress | None = None,
 ) -> list[Measured]:
-    """Return figures of some words, in one pass over their laws or draws.
+    """Return figures of some words, in one pass over their laws or draws, or in none where each figure has a short cut.
 
     Args:
         sampler: of any mechanism.
@@ -124,6 +122,13 @@ def measure(
     """
     if not len(words):
         raise SettingsError("words: none given; valid: at least one.")
+    short = [figure.shortcut(sampler, words) for figure in figures]
+    if all(one is not None for one in short):
+        return [
+            Measured(figure, words, one, total, None, None)
+            for figure, one in zip(figures, short, strict=True)
+            if one is not None
+        ]
     least = max([1, *(figure.n for figure in figures if isinstance(figure, DistinctOutputs))])
     each = 1.0 - (1.0 - confidence) / len(words)
     parts: list[list[Bounded]] = [[] for _ in figures]
@@ -220,27 +225,3 @@ def check_epsilons(field: str, epsilons: Iterable[float]) -> list[float]:
             f"{field}: {grid} given; valid: one or more finite numbers of 0 or more, each above the last."
         )
     return [float(epsilon) for epsilon in grid]
-
-
-def neighbor_distances(
-    vectors: npt.NDArray[np.float32], metric: Metric = "euclidean", ranks: Sequence[int] = NEIGHBORS
-) -> dict[str, Any]:
-    """Return how far words are from their k-th neighbour, as percentiles over the lexicon (Feyisetan et al. 2020, Fig. 1).
-
-    Args:
-        vectors: float32[V, d], C order, finite.
-        metric: `euclidean`, or `cosine` for 1 - cosine.
-        ranks: k, 1 for the nearest other word; those that the lexicon is too small for are left out.
-
-    Returns:
-        JSON-able: `metric`, `words`, and by k the percentiles `min`, `p1`, ..., `max` and the `mean`.
-    """
-    require_choice("metric", metric, METRICS)
-    fit = [rank for rank in ranks if 1 <= rank < len(vectors)]
-    by_rank = {}
-    if fit:
-        _, far = nearest(vectors, np.arange(len(vectors), dtype=np.int32), max(fit) + 1, metric)
-        for rank in fit:
-            spread = Spread.of(far[:, rank], (0.0, math.inf))
-            by_rank[str(rank)] = {**spread.percentiles, "mean": spread.mean}
-    return {"metric": metric, "words": len(vectors), "by_neighbor": by_rank}

@@ -19,12 +19,15 @@ from scipy.special import betaincinv
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
-from dptext_spark.mechanisms.kernels.alias import TableSampler
+from dptext_spark.mechanisms.kernels import TableSampler, WholeSampler
+from dptext_spark.mechanisms.kernels.whole_tail import add_tails
 
 DRAWS = 1_000  # of a word without a law
 MOST_BYTES = 1 << 28  # of a block, with what it takes to make it
 SUBKEY = hashlib.sha256(b"audit").digest()  # public: nothing private is drawn here
 DRAWN_AT_ONCE = 1 << 18
+TOGETHER = 32  # words whose distances are taken together
+_LOWER, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 Reals = npt.NDArray[np.float64]
 
 
@@ -108,7 +111,11 @@ def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = S
     """
     words = np.asarray(words, np.int32)
     if isinstance(sampler, TableSampler):
-        return _read(sampler, words)
+        row, ids, weight = read_rows(sampler.cells[words])
+        starts = np.append(0, np.cumsum(np.bincount(row, minlength=len(words))))
+        return Outcomes(words, starts, ids, weight.astype(np.float64) / TOTAL, None)
+    if isinstance(sampler, WholeSampler):
+        return _whole(sampler, words)
     if sampler.law(int(words[0]) if len(words) else 0) is None:
         if draws < 1:
             raise SettingsError(f"draws: {draws} given; valid: 1 or more.")
@@ -152,31 +159,57 @@ def _joined(ids: list[Ids], shares: list[Reals]) -> tuple[npt.NDArray[np.int64],
     return starts, np.concatenate([none[0], *ids]), np.concatenate([none[1], *shares])
 
 
-def _read(sampler: TableSampler, words: Ids) -> Outcomes:
-    """Read alias rows: as :meth:`TableSampler.law`, for all words at once."""
-    cells = sampler.cells[words]
-    slots = cells.shape[1]
+def read_rows(
+    cells: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.int64], Ids, npt.NDArray[np.uint64]]:
+    """Read alias rows uint64[n, 2^m, 2], as :func:`~dptext_spark.mechanisms.kernels.alias.read_row` does, all at once.
+
+    Returns:
+        (row int64[k] ascending, output int32[k] ascending within a row, weight uint64[k] out of 2^63, none of them 0).
+    """
+    words, slots = cells.shape[:2]
     capacity = np.uint64(TOTAL // slots)
-    outputs = np.concatenate(
-        [cells[:, :, 1] & np.uint64(0xFFFFFFFF), cells[:, :, 1] >> np.uint64(32)], axis=1
-    )
+    outputs = np.concatenate([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _HALF], axis=1)
     parts = np.concatenate([cells[:, :, 0], capacity - cells[:, :, 0]], axis=1)
     order = np.argsort(outputs, axis=1, kind="stable")
     # A row and an output in one number, so that runs of equal ones are the entries.
-    keys = (
-        np.take_along_axis(outputs, order, 1)
-        | (np.arange(len(words), dtype=np.uint64)[:, None] << np.uint64(32))
-    ).ravel()
-    heads = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.empty(0, np.int64)
-    weight = (
-        np.add.reduceat(np.take_along_axis(parts, order, 1).ravel(), heads)
-        if len(heads)
-        else np.empty(0, np.uint64)
-    )
+    keys = np.take_along_axis(outputs, order, 1) | (np.arange(words, dtype=np.uint64)[:, None] << _HALF)
+    parts, keys = np.take_along_axis(parts, order, 1).reshape(-1), keys.reshape(-1)
+    heads = np.flatnonzero(np.append(np.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1]))
+    weight = np.add.reduceat(parts, heads) if len(heads) else parts
     keys, weight = keys[heads][weight > 0], weight[weight > 0]
-    counts = np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=len(words))
-    ids = (keys & np.uint64(0xFFFFFFFF)).astype(np.int32)
-    return Outcomes(words, np.append(0, np.cumsum(counts)), ids, weight.astype(np.float64) / TOTAL, None)
+    return (keys >> _HALF).astype(np.int64), (keys & _LOWER).astype(np.int32), weight
+
+
+def _whole(sampler: WholeSampler, words: Ids) -> Outcomes:
+    """Return laws over a lexicon: as :meth:`WholeSampler.law`, but the distances of some words are taken together."""
+    total = len(sampler.level)
+    row, ids, weight = read_rows(sampler.cells[words])
+    every, entered = np.zeros((len(words), total), np.uint64), np.zeros(len(words))
+    of_tail = ids == total
+    entered[row[of_tail]] = weight[of_tail]
+    every[row[~of_tail], ids[~of_tail]] = weight[~of_tail]
+    if of_tail.any():
+        vectors = sampler.vectors if len(sampler.outputs) == total else sampler.vectors[sampler.outputs]
+        others = np.ascontiguousarray(vectors).reshape(-1)
+
+        def add(first: int) -> None:
+            part = slice(first, first + TOGETHER)
+            add_tails(sampler.tail, others, words[part], entered[part], every[part])
+
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            list(threads.map(add, range(0, len(words), TOGETHER)))
+        # What the rounding leaves over goes to the largest.
+        at, most = np.arange(len(words)), every.argmax(axis=1)
+        every[at, most] = 0
+        every[at, most] = np.uint64(TOTAL) - every.sum(axis=1, dtype=np.uint64)
+    possible = every > 0
+    starts = np.append(0, np.cumsum(possible.sum(axis=1)))
+    everything = np.arange(total, dtype=np.int32)
+    if int(starts[-1]) == every.size:
+        return Outcomes(words, starts, np.tile(everything, len(words)), every.reshape(-1) / TOTAL, None)
+    ids = np.broadcast_to(everything, every.shape)[possible]
+    return Outcomes(words, starts, ids, every[possible] / TOTAL, None)
 
 
 def _drawn(sampler: Sampler, words: Ids, draws: int, subkey: bytes) -> Outcomes:

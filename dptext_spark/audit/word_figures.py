@@ -1,6 +1,6 @@
-"""Figures of one word's law: how often it stays itself, and among how many outputs it hides.
+"""Figures of one word's law, and how many outputs it hides among; N_w has a module of its own.
 
-Sources: Feyisetan et al. 2020 (N_w and S_w); Meisenbacher et al. 2024 (S_w as the number of outputs in so many draws). Where a
+Sources: Feyisetan et al. 2020 (S_w); Meisenbacher et al. 2024 (S_w as the number of outputs in so many draws). Where a
 mechanism has no law they are estimated from draws, between bounds.
 """
 
@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from dptext_spark.audit.outcomes import Outcomes, interval
+from dptext_spark.audit.outcomes import Outcomes
 from dptext_spark.audit.spread import count_edges
+from dptext_spark.mechanisms.base import Ids, Sampler
 
 Reals = npt.NDArray[np.float64]
 ETA = 0.05
@@ -58,6 +59,9 @@ class WordFigure(Protocol):
     def edges(self, words: int) -> tuple[float, ...]:
         """Return the bins of its histogram over a lexicon of so many words."""
 
+    def shortcut(self, sampler: Sampler, words: Ids) -> Bounded | None:
+        """Return the figure of each of int32[n] without the whole laws, where the sampler allows; the bounds hold for certain."""
+
     def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
         """Return the figure of each word.
 
@@ -66,30 +70,6 @@ class WordFigure(Protocol):
             words: V, how many outputs there can be at most.
             confidence: that the bounds of one word hold.
         """
-
-
-@dataclass(frozen=True)
-class Unchanged:
-    """N_w = P(w|w)."""
-
-    name = "N_w"
-    meaning = "the probability that a word comes out as itself"
-    estimate = "the share of the draws; bounds by Clopper and Pearson"
-    worst_is_largest = True
-
-    def edges(self, words: int) -> tuple[float, ...]:
-        """Return 20 equal bins."""
-        return tuple(i / 20 for i in range(21))
-
-    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
-        """Return N_w of each word."""
-        row = found.rows
-        itself = found.ids == found.words[row]
-        values = np.zeros(len(found.words))
-        values[row[itself]] = found.probability[itself]
-        if found.draws is None:
-            return Bounded(values, values, values)
-        return Bounded(values, *interval(np.rint(values * found.draws), found.draws, confidence))
 
 
 @dataclass(frozen=True)
@@ -126,6 +106,9 @@ class SmallestSet:
     def edges(self, words: int) -> tuple[float, ...]:
         """Return bins that double or so."""
         return count_edges(words)
+
+    def shortcut(self, sampler: Sampler, words: Ids) -> None:
+        """Return None: it takes the whole law."""
 
     def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
         """Return S_w(η) of each word.
@@ -171,6 +154,9 @@ class DistinctOutputs:
     def edges(self, words: int) -> tuple[float, ...]:
         """Return bins that double or so."""
         return count_edges(min(words, self.n))
+
+    def shortcut(self, sampler: Sampler, words: Ids) -> None:
+        """Return None: it takes the whole law."""
 
     def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
         """Return S_w[n] of each word; exact ones within V·n·2^-52.

@@ -1,4 +1,4 @@
-"""Figures over a lexicon: against plain loops over laws and draws, over a grid of ε, and distances to neighbours."""
+"""Figures over a lexicon: against plain loops over laws and draws, and over a grid of ε."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dptext_spark.audit.deniability import (
     deniability,
     examined,
     measure,
-    neighbor_distances,
     over_epsilons,
 )
-from dptext_spark.audit.word_figures import DistinctOutputs, SmallestSet, Unchanged
+from dptext_spark.audit.unchanged import Unchanged
+from dptext_spark.audit.word_figures import DistinctOutputs, SmallestSet
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -166,24 +166,3 @@ def test_what_cannot_be_measured(lexicon: Lexicon) -> None:
         measure(sampler, np.arange(2, dtype=np.int32), WORDS, draws=999)
     with pytest.raises(SettingsError, match="words: none given"):
         measure(sampler, np.empty(0, np.int32), WORDS)
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_distances_to_neighbours(lexicon: Lexicon, metric: str) -> None:
-    vectors = lexicon.vectors.astype(np.float64)
-    if metric == "cosine":
-        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        away = 1 - unit @ unit.T
-    else:
-        away = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
-    np.fill_diagonal(away, -1.0)
-    away.sort(axis=1)
-    found = neighbor_distances(lexicon.vectors, metric, (1, 5, 89, 90))  # type: ignore[arg-type]
-    assert (found["metric"], found["words"]) == (metric, WORDS)
-    assert list(found["by_neighbor"]) == ["1", "5", "89"]  # there is no 90th other word
-    for rank, spread in found["by_neighbor"].items():
-        column = np.sort(away[:, int(rank)])
-        assert (spread["min"], spread["max"]) == pytest.approx((column[0], column[-1]), rel=1e-6)
-        assert spread["p50"] == pytest.approx(column[44], rel=1e-6)
-        assert spread["mean"] == pytest.approx(column.mean(), rel=1e-6)
-    json.dumps(found, allow_nan=False)

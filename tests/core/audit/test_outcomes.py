@@ -14,7 +14,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Calibrated, CusText, Sampler, SanText
-from dptext_spark.mechanisms.kernels import TableSampler
+from dptext_spark.mechanisms.kernels import TableSampler, WholeSampler
 
 WORDS = 80
 SETTINGS: dict[str, list[dict[str, object]]] = {
@@ -90,6 +90,20 @@ def test_a_row_that_holds_a_weight_of_nothing() -> None:
     )
     found = outcomes(made, np.array([0, 1], np.int32))
     assert rows_of(found) == [([0, 1], [0.25, 0.75]), ([2], [1.0])]
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 2.0, 9.0])
+@pytest.mark.parametrize("sensitive", [None, 50])
+def test_laws_with_a_tail(lexicon: Lexicon, epsilon: float, sensitive: int | None) -> None:
+    """Rows too short for the lexicon: heads and tails of some words together, to the bit those of each alone."""
+    outputs = None if sensitive is None else np.arange(sensitive, dtype=np.int32)
+    sampler = WholeSampler.of(lexicon.vectors, epsilon, outputs=outputs, keep=0.25, slots=16)
+    assert sampler.summary["head"] < 16
+    words = np.random.default_rng(2).permutation(WORDS).astype(np.int32)
+    found = outcomes(sampler, words)
+    for word, (ids, share) in zip(words.tolist(), rows_of(found), strict=True):
+        law = sampler.law(word)
+        assert ids == law.ids.tolist() and share == law.probability.tolist()
 
 
 def test_no_words(lexicon: Lexicon) -> None:

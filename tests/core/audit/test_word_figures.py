@@ -8,8 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dptext_spark.audit.outcomes import Outcomes
-from dptext_spark.audit.word_figures import DistinctOutputs, SmallestSet, Unchanged, WordFigure, whole_power
+from dptext_spark.audit.deniability import measure
+from dptext_spark.audit.outcomes import Outcomes, outcomes
+from dptext_spark.audit.unchanged import Unchanged
+from dptext_spark.audit.word_figures import DistinctOutputs, SmallestSet, WordFigure, whole_power
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText, Diffractor, Mechanism, SanText, Tem
 from dptext_spark.mechanisms.kernels.windows import WINDOW, Window
 
 LAWS = [
@@ -157,3 +162,42 @@ def test_the_estimate_of_the_smallest_set_is_low_and_its_bound_says_so() -> None
 def test_more_different_outputs_than_draws_are_not_estimated() -> None:
     with pytest.raises(ValueError, match=r"S_w\[301\] needs 301 draws of a word, not 300"):
         DistinctOutputs(301).of(counted(STEEP, 2, 300, seed=1), 4, 0.9)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Diffractor(lists=3),
+        Diffractor(form="tem", epsilon=0.3),
+        SanText(epsilon=1.5),
+        SanText(epsilon=1.5, sensitive=0.4, p=0.3),
+        SanText(epsilon=1.5, sensitive=0.4, p=1.0),
+        Tem(epsilon=6.0),
+    ],
+    ids=str,
+)
+def test_the_short_cut_leads_to_the_same(mechanism: Mechanism) -> None:
+    vectors = np.random.default_rng(1).normal(size=(700, 6)).astype(np.float32)
+    vectors[5] = vectors[9]
+    sampler = mechanism.compile(Lexicon(Vocabulary.of([f"w{i}" for i in range(700)]), vectors))
+    words = np.random.default_rng(2).permutation(700)[:90].astype(np.int32)
+    found = Unchanged().shortcut(sampler, words)
+    assert found is not None
+    true = Unchanged().of(outcomes(sampler, words), 700, 0.9).values
+    if isinstance(mechanism, Diffractor):
+        assert (found.values == true).all()
+    assert found.values == pytest.approx(true, rel=1e-9)
+    # Bounds within 1e-16: what float64 makes of the exponential.
+    assert (found.lower <= true * (1 + 1e-15)).all() and (true <= found.upper * (1 + 1e-15)).all()
+    assert (found.upper - found.lower).max() < 1e-8
+    (measured,) = measure(sampler, words, 700, [Unchanged()])
+    assert measured.exact and (measured.of.values == found.values).all()
+    assert (
+        SmallestSet().shortcut(sampler, words) is None and DistinctOutputs(5).shortcut(sampler, words) is None
+    )
+
+
+def test_tables_have_no_short_cut() -> None:
+    vectors = np.random.default_rng(1).normal(size=(30, 6)).astype(np.float32)
+    sampler = CusText(k=4).compile(Lexicon(Vocabulary.of([f"w{i}" for i in range(30)]), vectors))
+    assert Unchanged().shortcut(sampler, np.arange(3, dtype=np.int32)) is None
