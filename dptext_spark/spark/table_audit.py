@@ -125,17 +125,13 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Callable[[str], None]) -> 
     privatizer, folder = prepare(plan.model, lambda step, share: say(step))
     require_the_model(plan, privatizer, tables)
     say("checking that row_key is unique in both (a pass over each key)")
-    for field, frame in (("table", tables.table), ("against", tables.source)):
-        try:
-            check_key(frame, plan.row_key, "row_key", unique=True)
-        except DataError as error:
-            raise DataError(f"{field}: {error}") from None
+    in_table = _rows_of(plan, "table", tables.table)
+    in_source = _rows_of(plan, "against", tables.source)
     if plan.record_key:
         check_key(tables.source, plan.record_key, "record_key", unique=False)
     left, right = sides(plan, tables)
     shipped = ship(spark, str(folder), plan.model.run.ship)
     key = RunKey.generate()
-    in_table, in_source = tables.table.count(), tables.source.count()
 
     def paired(wanted: Any, frame: DataFrame) -> DataFrame:
         job = PairTables(shipped, key, len(plan.columns), wanted)
@@ -180,6 +176,14 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Callable[[str], None]) -> 
         audit_id, plan.table, tables.version, plan.source, tables.source_version, plan.metrics, tuple(figures), plan.limits,
         tuple(left_out), round(time.time() - began, 3),
     )  # fmt: skip
+
+
+def _rows_of(plan: AuditPlan, field: str, frame: DataFrame) -> int:
+    """Check the row key of one of the two tables and return how many rows it has."""
+    try:
+        return check_key(frame, plan.row_key, "row_key", unique=True)
+    except DataError as error:
+        raise DataError(f"{field}: {error}") from None
 
 
 def _new_id() -> str:
