@@ -23,7 +23,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import Int, compiled
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -31,9 +30,10 @@ from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon
 from dptext_spark.mechanisms.distances import pair_distances
 from dptext_spark.mechanisms.elementary import logarithm
-from dptext_spark.mechanisms.extent import largest_distance, ranks
+from dptext_spark.mechanisms.extent import largest_distance
 from dptext_spark.mechanisms.kernels.selection import SelectionSampler, poisson_weights
 from dptext_spark.mechanisms.lambert import lambert, lambert_real_part
+from dptext_spark.mechanisms.losses.ranks import worst_pair
 
 UNSAFE = ("refuse", "published")
 
@@ -93,7 +93,7 @@ class TruncatedGumbel(Mechanism):
                 "`unsafe: published` draws without one."
             )
         end = _interval(a, smallest, largest) / 2.0
-        pair = _worst_pair(vectors, places, other, gap, rate)
+        pair = worst_pair(vectors, places, other, gap, rate)
         summary = {
             "words": words,
             "equal_vectors": words - len(places),
@@ -162,32 +162,3 @@ def _interval(a: float, smallest: float, largest: float) -> float:
             return 0.0
         return float(min(shorter, lambert(logarithm(2.0) + logarithm(a) + logarithm(largest))))
     return max(0.0, lambert_real_part(2.0 * a * largest)) if a < 0 else 0.0
-
-
-@compiled
-def loss_by_rank(rate: float, words: Int) -> Any:
-    """Return float64[V + 1]: at r, ln P(k = 1) - ln P(k >= r) for k ~ Poisson(rate) conditioned on [1, V]; 0 at 0."""
-    out = np.zeros(words + 1)
-    for r in range(2, words + 1):  # ln P(k = 1) - ln P(k = r)
-        out[r] = out[r - 1] + logarithm(np.float64(r)) - logarithm(rate)
-    more = 1.0  # P(k >= r) / P(k = r)
-    for r in range(words, 0, -1):
-        out[r] -= logarithm(more)
-        more = 1.0 + more * rate / r
-    return out
-
-
-def _worst_pair(
-    vectors: npt.NDArray[np.float32], places: Ids, other: Ids, gap: npt.NDArray[np.float64], rate: float
-) -> dict[str, Any]:
-    """Return the pair (w, w'), w' the nearest other word of w, with the largest loss per unit of distance, and its figures."""
-    rank = ranks(vectors, places, other)
-    loss = loss_by_rank(rate, len(vectors))[rank]
-    worst = int(np.argmax(loss / gap))
-    return {
-        "words": [int(places[worst]), int(other[worst])],
-        "rank": int(rank[worst]),
-        "distance": float(gap[worst]),
-        "loss": float(loss[worst]),
-        "refuted_up_to": float(loss[worst] / gap[worst]),
-    }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 # Told how many words are done, of how many.
 Progress = Callable[[int, int], None]
@@ -25,7 +26,11 @@ class Loss:
         method: how it was found, in words.
         additive: what the rounding of the law to integers can add to a pair's loss whatever its distance.
         confidence: of `attained` and `delta`, where they rest on draws; None where they are exact.
-        delta: a lower bound on δ at the claimed ε, where the claim has one.
+        delta: a lower bound on δ at the claimed ε, where the claim has one: `worst` needs at least this much.
+        delta_most: an upper bound on δ over all words, where there is one.
+        delta_opposite: the δ of two opposite vectors of the clipped length whose difference is spread evenly over the
+            coordinates, where that is known; a lexicon need not hold such words.
+        release: of what: the `word` that comes out, or the noisy `vector` that it is nearest to, which shows more.
     """
 
     value: float
@@ -37,7 +42,11 @@ class Loss:
     additive: float = 0.0
     confidence: float | None = None
     delta: float | None = None
+    delta_most: float | None = None
+    delta_opposite: float | None = None
+    release: Literal["word", "vector"] = "word"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-able dictionary."""
-        return asdict(self)
+        """Return the fields as a JSON-able dictionary; None stands for what is infinite."""
+        known = asdict(self).items()
+        return {name: None if isinstance(x, float) and math.isinf(x) else x for name, x in known}
