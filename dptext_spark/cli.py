@@ -141,15 +141,23 @@ def certify(
     overrides: Override = None,
     as_json: Json = False,
 ) -> None:
-    """Compute the true worst-case loss of the law that is sampled, and compare it with the guarantee."""
+    """Compute the true worst-case loss of the law that is sampled, compare it with the guarantee, and keep the finding.
+
+    It is kept in the compiled model, from which runs take it into their account.
+    """
+    from dptext_spark.artifact import keep_certificate
     from dptext_spark.audit.certificate import certify as examine
     from dptext_spark.config import load_model
     from dptext_spark.models import prepare
 
     settings = load_model(config, overrides or ())
     with progress() as say:
-        privatizer, _ = prepare(settings, say)
+        privatizer, folder = prepare(settings, say)
         found = examine(privatizer, lambda done, whole: say("certifying", done / whole))
+    try:
+        keep_certificate(folder, found.kept())
+    except DataError as error:  # the finding stands all the same
+        sys.stderr.write(f"not kept: {error}\n")
     words = privatizer.vocabulary.strings()
     pair = found.loss.worst if found.loss is not None else None
     worst = None if pair is None else [words[word].as_py() for word in pair]
