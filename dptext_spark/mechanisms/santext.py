@@ -42,7 +42,7 @@ class SanText(Mechanism):
             sensitive: a share above 0 and at most 1 (the paper: 0.5), the last words of the lexicon, in whose order frequent
             ones come first; or a list of words.
         p: SanText+: the probability that a word which is not sensitive is drawn, 0.000001 to 1.
-        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε (SanText only).
+        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε.
     """
 
     name: ClassVar[str] = "santext"
@@ -61,11 +61,6 @@ class SanText(Mechanism):
         """Check every parameter's range."""
         check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
         require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        if self.calibration == "exact" and self.sensitive != "none":
-            raise SettingsError(
-                "mechanism.calibration: exact given, but a certificate compares sensitive words only; valid with "
-                "mechanism.sensitive: published."
-            )
         given = self.sensitive
         if isinstance(given, list | tuple):
             if len(given) < 2 or not all(isinstance(word, str) and word for word in given):
@@ -90,15 +85,14 @@ class SanText(Mechanism):
             SettingsError: a sensitive word is not in the lexicon, or fewer than two are left.
         """
         if self.sensitive == "none":
-            return calibrated_whole(
-                lambda epsilon: WholeSampler.of(lexicon.vectors, epsilon), self.epsilon, self.calibration
-            )
+            return calibrated_whole(lexicon.vectors, self.epsilon, self.calibration)
         outputs = self._sensitive_ids(lexicon)
         if len(outputs) == len(lexicon):
-            return WholeSampler.of(lexicon.vectors, self.epsilon)
-        return WholeSampler.of(
+            return calibrated_whole(lexicon.vectors, self.epsilon, self.calibration)
+        return calibrated_whole(
             lexicon.vectors,
             self.epsilon,
+            self.calibration,
             outputs=outputs,
             keep=1.0 - self.p,
             note=self._note(len(outputs), len(lexicon)),

@@ -337,6 +337,15 @@ class TestCertify:
         assert found["certificate"]["verdict"] == "refuted"
         assert "THE GUARANTEE BELOW DOES NOT HOLD" in json.dumps(found["disclosure"])
 
+    def test_a_sample(self, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        options = (*model, "--set", "mechanism.name=truncated_laplace", "--json")
+        assert dptext("certify", *options, "--sample", 5) == 0
+        assert json.loads(capsys.readouterr().out)["vector"]["pairs"] == 10
+        assert dptext("certify", *options) == 0 and dptext("certify", *options, "--sample", 5) == 0
+        capsys.readouterr()
+        assert dptext("certify", *options, "--sample", 1) == 2
+        assert "--sample" in plain(capsys.readouterr().err)
+
     def test_a_folder_that_cannot_be_written(
         self, model: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:

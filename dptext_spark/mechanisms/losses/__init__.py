@@ -35,21 +35,24 @@ __all__ = [
 ]
 
 
-def worst_loss(sampler: Any, words: int, progress: Progress | None = None) -> Loss | None:
+def worst_loss(
+    sampler: Any, words: int, progress: Progress | None = None, sample: int | None = None
+) -> Loss | None:
     """Return the largest loss of the word that a compiled mechanism releases, by the way that its law allows.
 
     Args:
         sampler: of any mechanism.
         words: V.
         progress: is told how much is done.
+        sample: look at so many words where a search takes the square of their number; others look at all.
 
     Returns:
         None for a sampler that no mechanism here compiles to.
     """
     if isinstance(sampler, WholeSampler):
-        return by_distance(sampler, progress)
+        return by_distance(sampler, progress, sample)
     if isinstance(sampler, LineSampler):
-        return by_steps(sampler, progress)
+        return by_steps(sampler, progress, sample)
     if isinstance(sampler, SelectionSampler):
         return by_rank(sampler, words)
     if isinstance(sampler, NoiseSampler):
@@ -60,8 +63,8 @@ def worst_loss(sampler: Any, words: int, progress: Progress | None = None) -> Lo
     return None
 
 
-def vector_loss(sampler: Any, progress: Progress | None = None) -> Loss | None:
+def vector_loss(sampler: Any, progress: Progress | None = None, sample: int | None = None) -> Loss | None:
     """Return the loss of the noisy vector that is never released, where a claim rests on it and it is known exactly."""
     if isinstance(sampler, NoiseSampler) and sampler.noise == "truncated_laplace":
-        return by_exits(sampler, progress)
+        return by_exits(sampler, progress, sample)
     return None

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.mechanisms.extent import distant_pairs
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
-from dptext_spark.mechanisms.losses.loss import Loss, Progress
+from dptext_spark.mechanisms.losses.loss import Loss, Progress, spread
 
 ROWS, TILE = 32, 64
 STARTS = 64  # distant pairs that the search begins with
@@ -87,15 +87,17 @@ def _search(
     return best, best_i, best_j, left
 
 
-def by_exits(sampler: NoiseSampler, progress: Progress | None = None) -> Loss:
+def by_exits(sampler: NoiseSampler, progress: Progress | None = None, sample: int | None = None) -> Loss:
     """Return the δ of the noisy vector: that of the worst pair of the lexicon, and what the mechanism says of all vectors.
 
     Args:
         sampler: of truncated Laplace noise.
         progress: is told how many words are done.
+        sample: look at pairs among so many words, spread evenly over the lexicon.
     """
-    vectors = np.asarray(sampler.centers)
-    words = len(vectors)
+    words = len(sampler.centers)
+    ids = spread(words, sample)
+    vectors = np.ascontiguousarray(sampler.centers[ids])
     noise = np.array(
         [float(sampler.parameters[0]), float(sampler.parameters[1]) / float(sampler.parameters[0])]
     )
@@ -109,9 +111,13 @@ def by_exits(sampler: NoiseSampler, progress: Progress | None = None) -> Loss:
     covered, bound = len(starts), _bound(vectors, noise)
     if bound is not None:
         best, worst, covered = _all_pairs(vectors, bound, noise, (best, worst), progress)
+    if worst is not None:
+        worst = (int(ids[worst[0]]), int(ids[worst[1]]))
     exact = -math.expm1(-best)
     known = sampler.summary
-    how = "exactly, over every pair of words" if covered == total else "over the pairs that could be covered"
+    how = "exactly, over every pair of words"
+    if covered < total:
+        how = f"over pairs among {len(ids):,} words at equal steps through the lexicon"
     return Loss(
         math.inf, 0.0, covered, total, worst, f"the probability to leave the other's support, {how}",
         delta=exact, delta_most=max(exact, float(known["exit_bound"])), delta_opposite=float(known["exit_probability"]),

@@ -7,10 +7,20 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 # Told how many words are done, of how many.
 Progress = Callable[[int, int], None]
 # A logarithm of a ratio of two 64-bit integers, taken in float64, errs by less than this.
 LOG_SLACK = 1e-13
+
+
+def spread(count: int, sample: int | None) -> npt.NDArray[np.int32]:
+    """Return which of `count` are looked at: all, or as many as `sample` from the first to the last at equal steps: int32[n]."""
+    if sample is None or sample >= count:
+        return np.arange(count, dtype=np.int32)
+    return np.unique(np.arange(sample) * (count - 1) // (sample - 1)).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -21,6 +31,9 @@ class Loss:
         value: with its slack added: no pair that is covered exceeds it, but for `additive`.
         attained: the loss of the worst pair that was looked at, with its slack taken off: that pair has at least this.
         pairs: pairs of words examined, or covered by the stated bound.
+        closed: whether the analytic bound in `value` covers the pairs that were not.
+        others: for pairs with a word that cannot come out, the largest loss for each unit of distance on outputs that can,
+            but for ln(1/p), p the probability that such a word is drawn: an upper bound; None where every word can come out.
         total: pairs that the guarantee speaks of.
         worst: (w, w'), ids of the worst pair; None where there is no pair.
         method: how it was found, in words.
@@ -39,6 +52,8 @@ class Loss:
     total: int
     worst: tuple[int, int] | None
     method: str
+    closed: bool = False
+    others: float | None = None
     additive: float = 0.0
     confidence: float | None = None
     delta: float | None = None
