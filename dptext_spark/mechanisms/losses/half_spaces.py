@@ -21,9 +21,9 @@ from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.losses.draws import CONFIDENCE, drawn
 from dptext_spark.mechanisms.losses.loss import Loss, Progress
 
-PAIRS = 4
-TRIAL = 1_000  # draws of each word of a pair, to choose by
-DRAWS = 12_000  # of each word of the chosen pair, to judge by
+PAIRS = 3
+TRIAL = 1_500  # draws of each word of a pair, to choose by
+DRAWS = 16_000  # of each word of the chosen pair, to judge by
 LEVELS = 64  # thresholds that are tried
 
 

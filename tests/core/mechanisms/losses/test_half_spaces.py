@@ -28,7 +28,7 @@ def test_a_true_claim_is_not_refuted_and_a_false_one_is(lexicon: Lexicon, choice
     sampler = choice.compile(lexicon)
     found = by_half_spaces(sampler)
     assert found.delta is not None and found.delta <= sampler.guarantee.delta
-    assert found.confidence == 1 - 1e-6 and found.pairs == 4 < found.total
+    assert found.confidence == 1 - 1e-6 and found.pairs == 3 < found.total
     boasting = replace(sampler, guarantee=replace(sampler.guarantee, epsilon=0.01, delta=1e-9))
     assert by_half_spaces(boasting).delta > 0.05  # type: ignore[operator]
     assert certify(Privatizer(lexicon, boasting)).verdict == "refuted"
@@ -42,8 +42,8 @@ def test_the_bound_is_below_the_exact_value() -> None:
     claimed = replace(sampler, guarantee=replace(sampler.guarantee, epsilon=0.05))
     exact = own - math.exp(0.05) * (1 - own)
     found = by_half_spaces(claimed).delta
-    # Clopper and Pearson at 1e-6 on 12,000 draws: about 0.05 below.
-    assert exact - 0.07 < found <= exact
+    # Clopper and Pearson at 1e-6 on 16,000 draws: about 0.04 below.
+    assert exact - 0.06 < found <= exact
 
 
 def test_all_words_equal() -> None:
