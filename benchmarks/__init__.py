@@ -1,6 +1,6 @@
 """Benchmarks: every figure that the README names, with what it is compared with, measured in the same run.
 
-    make bench                                  # everything, in full: some twenty minutes on two quiet cores
+    make bench                                  # everything, in full: some twenty-five minutes on two quiet cores
     python -m benchmarks --quick                # everything, small: whether it works
     python -m benchmarks --only engine --only mapping
     python -m benchmarks --only spark --rows 200000
@@ -15,14 +15,21 @@ Sections:
   engine's own run.
 - `mapping`: seconds in which CusText compiles; beside it `faiss.knn` of every word over the same matrix. The shares of
   words alone on their set stand beside those of the paper.
+- `mechanisms`: tokens a second of every mechanism on one core, string to string, beside figures of other implementations that
+  were taken elsewhere; what a token costs with short laws and lists, in turn with CusText, and whether it costs more in a
+  longer text or with a larger lexicon; laws over the whole lexicon for a range of ε, their compiling and tables; the rate of
+  the noise kernel's search beside that of a bare matrix product in turn with it, and what short noise spares; the time to
+  make a 1-D list. One lexicon: the GloVe excerpt if it is here. Matrix products have one thread, by the environment of a
+  process of their own.
 - `lexicon`: SimLex-999 correlations; the time to read a GloVe file, beside a plain reader and decompression alone; the
   time to open a saved lexicon, beside hashing its files.
 - `spark`: the job on local Spark with Delta Lake; beside it an identity job with the same read, kind of function,
   struct, observed aggregates and write.
 
 How it is measured: a figure and its peer take turns, round after round, so that a change of the machine's pace meets
-both; a ratio is taken within each round. The table shows medians and extremes, and the record holds every round. A goal
-is `met`, its floor is, or it is `missed`, by the median.
+both; a ratio is taken within each round. (The rates of other implementations in `mechanisms` are fixed numbers.) The table
+shows medians and extremes, and the record holds every round. A goal is `met`, its floor is, or it is `missed`, by the
+median.
 
 Real data (the GloVe excerpt, SimLex-999) is taken from `$DPTEXT_SHARED_DATA`, else `../shared/data`; without it these
 parts are skipped, and the record says so. Texts are made from a lexicon's words with the frequencies of running text.

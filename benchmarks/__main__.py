@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import engine, lexicon, mapping, memory, spark
+from benchmarks import engine, lexicon, mapping, mechanisms, memory, spark
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
 from benchmarks.sizes import FULL, QUICK, Sizes
@@ -24,6 +24,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "memory": memory.measure,
     "engine": engine.measure,
     "mapping": mapping.measure,
+    "mechanisms": mechanisms.measure,
     "lexicon": lexicon.measure,
     "spark": spark.measure,
 }

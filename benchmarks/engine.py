@@ -62,7 +62,7 @@ def _lexicon(section: Section, name: str, lexicon: Lexicon, sizes: Sizes) -> Non
     laws = laws_of(usual)
     variants = [(level, replace(usual, consistency=level, fingerprint="")) for level in CONSISTENCY]
     for variant, privatizer in [*variants, ("token, stop words drawn too", drawing)]:
-        run = _runner(privatizer, batch)
+        run = runner(privatizer, batch)
         totals = run()[1].totals()
         loop_rows = batch[: sizes.loop_rows].to_pylist()
         kept = kept_words(privatizer)
@@ -81,8 +81,8 @@ def _lexicon(section: Section, name: str, lexicon: Lexicon, sizes: Sizes) -> Non
     section.figures += _phases(shown, usual, batch, sizes.rounds)
 
 
-def _runner(privatizer: Privatizer, batch: pa.Array) -> Callable[[], Any]:
-    """Return a call that sanitizes the batch."""
+def runner(privatizer: Privatizer, batch: pa.Array) -> Callable[[], Any]:
+    """Return a call that sanitizes the batch: (texts, counters)."""
     rows = row_ids(len(batch))
     records = pa.array([i // ROWS_A_RECORD for i in range(len(batch))], pa.int64())
     key = RunKey.insecure(0)
@@ -91,7 +91,7 @@ def _runner(privatizer: Privatizer, batch: pa.Array) -> Callable[[], Any]:
 
 def _phases(shown: str, privatizer: Privatizer, batch: pa.Array, rounds: int) -> list[Figure]:
     """Return the figures of the phases at token level, each beside the whole run that it is a part of."""
-    run = _runner(privatizer, batch)
+    run = runner(privatizer, batch)
     words = run()[1].totals()["words"]
     spent: dict[str, list[float]] = {phase: [] for phase in [*PHASES, REST]}
     wholes = []

@@ -14,7 +14,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons, packaged
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
-from dptext_spark.mechanisms.custext import MAPPINGS, METRICS, mapping_summary, output_sets
+from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, mapping_summary, output_sets
 
 K = 20
 WARM_UP = 300

@@ -20,6 +20,10 @@ class Sizes:
         set_sizes: K of the shares by type.
         spark_rows: rows of the Spark job.
         workers: processes that hold the model at once.
+        noise_rows: rows of a batch for mechanisms that search the whole lexicon.
+        drawn_ids: words that a law over a whole lexicon draws.
+        epsilons: ε of these laws.
+        few_words: size of the small one of two lexicons.
     """
 
     name: str
@@ -32,8 +36,18 @@ class Sizes:
     set_sizes: tuple[int, ...]
     spark_rows: int
     workers: int
+    noise_rows: int
+    drawn_ids: int
+    epsilons: tuple[float, ...]
+    few_words: int
 
 
-FULL = Sizes("full", 15, 5, 50_000, 25, 2_500, None, (20, 50, 100), 1_000_000, 8)
-QUICK = Sizes("quick", 5, 2, 10_000, 25, 500, 6_000, (20, 50), 20_000, 2)
-TOY = Sizes("toy", 2, 1, 40, 5, 10, 300, (5,), 200, 2)
+FULL = Sizes(
+    "full", 15, 5, 50_000, 25, 2_500, None, (20, 50, 100), 1_000_000, 8,
+    160, 2_000_000, (0.1, 0.5, 1.0, 2.0, 5.0, 10.0), 4_000,
+)  # fmt: skip
+QUICK = Sizes(
+    "quick", 5, 2, 10_000, 25, 500, 6_000, (20, 50), 20_000, 2,
+    80, 100_000, (0.1, 1.0, 10.0), 1_000,
+)  # fmt: skip
+TOY = Sizes("toy", 2, 1, 40, 5, 10, 300, (5,), 200, 2, 20, 200, (1.0, 1000.0), 100)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.text.policy import Policy
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 GLOVE = "glove.840B.300d.34k.txt.gz"
@@ -88,8 +89,7 @@ def texts(lexicon: Lexicon, rows: int, words_a_row: int, seed: int = 0) -> pa.St
     random = np.random.default_rng(seed)
     words = len(lexicon)
     count = rows * words_a_row
-    law = 1.0 / (np.arange(words) + SHIFT)
-    ids = np.searchsorted(np.cumsum(law / law.sum()), random.random(count)).clip(max=words - 1)
+    ids = _frequent(1.0 / (np.arange(words) + SHIFT), random.random(count))
     kind = random.random(count)
     unknown = kind < UNKNOWN_SHARE
     number = ~unknown & (kind < UNKNOWN_SHARE + NUMBER_SHARE)
@@ -107,6 +107,19 @@ def texts(lexicon: Lexicon, rows: int, words_a_row: int, seed: int = 0) -> pa.St
     tokens = pc.binary_join_element_wise(taken, marks, "")
     offsets = pa.array(np.arange(0, count + 1, words_a_row, dtype=np.int32))
     return pc.binary_join(pa.ListArray.from_arrays(offsets, _flat(tokens)), " ")
+
+
+def drawn_ids(lexicon: Lexicon, count: int, seed: int = 0) -> npt.NDArray[np.int32]:
+    """Return words of such texts that are no stop words, which are those that a mechanism is asked to draw: int32[count]."""
+    law = 1.0 / (np.arange(len(lexicon)) + SHIFT)
+    law[np.isin(lexicon.vocabulary.strings().to_pylist(), Policy().stop_list())] = 0.0
+    return _frequent(law, np.random.default_rng(seed).random(count)).astype(np.int32)
+
+
+def _frequent(law: npt.NDArray[np.float64], numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return the words that uniform numbers give under a law which need not sum to 1: int64[n]."""
+    reached = np.cumsum(law / law.sum())
+    return np.searchsorted(reached, numbers * reached[-1], side="right").clip(max=len(law) - 1)
 
 
 def _flat(values: Any) -> Any:

@@ -175,17 +175,16 @@ def certify(
 
 
 @app.command()
-def mechanisms(as_json: Json = False) -> None:
-    """List the mechanisms: paper, guarantee, parameters with defaults and ranges."""
-    from dptext_spark.report.catalogue import catalogue
+def mechanisms(
+    name: Annotated[str | None, typer.Argument(help="One mechanism. Default: all of them.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the mechanisms: paper, guarantee, cost, certificate, parameters with defaults and ranges."""
+    from dptext_spark.report.catalogue import catalogue, catalogue_text, described
 
-    records = catalogue()
     if as_json:
-        return write_json(records)
-    for record in records:
-        write(f"{record['name']}\n  {record['paper']}\n  guarantee: {record['guarantee']}")
-        for parameter in record["parameters"]:
-            write(f"    {parameter['name']} = {parameter['default']}   {parameter['meaning']}")
+        return write_json(catalogue() if name is None else described(name))
+    write(catalogue_text(catalogue() if name is None else [described(name)], width()))
 
 
 @lexicon_app.command("info")

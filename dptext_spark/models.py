@@ -19,6 +19,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import with_shared_words
 from dptext_spark.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.settings.problems import briefly
 from dptext_spark.settings.sections import Embedding
 from dptext_spark.version import __version__
 
@@ -256,7 +257,7 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
         for name, given, there in pairs:
             if given != there:
                 raise SettingsError(
-                    f"{name}: {given!r} given, but the artifact {str(folder)!r} was made with {there!r}; "
+                    f"{name}: {briefly(given)} given, but the artifact {str(folder)!r} was made with {briefly(there)}; "
                     "change the "
                     "setting, or prepare another artifact."
                 )

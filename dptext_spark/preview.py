@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.draws import RunKey
+from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.figures import rounded_up
 from dptext_spark.guarantee import Guarantee
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MOST_CHARACTERS = 10_000
+MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form
+ALL_DRAWS = 5_000  # of all words of a text, as far as each has the least
 # What the settings do with a word: (what happens, why).
 STOP_KEPT = ("kept", "stop word")
 OOV_FATE = {
@@ -47,9 +50,11 @@ class Word:
         fate: drawn, kept, masked, `drawn uniformly` or `random digits`.
         reason: why; empty for a drawn word.
         became: what this draw made of it.
-        outputs: how many words it can become; None where that is not a list of words.
+        outputs: how many words it can become; None for a word that is not drawn.
         itself: the probability of staying what it is; None likewise.
         candidates: the likeliest outputs with their probabilities, most likely first.
+        draws: None where these figures are those of the law; where it has no closed form, how many fresh draws they are
+            counted on, `outputs` with them: shares, not probabilities.
     """
 
     text: str
@@ -59,6 +64,7 @@ class Word:
     outputs: int | None = None
     itself: float | None = None
     candidates: tuple[tuple[str, float], ...] = ()
+    draws: int | None = None
 
 
 @dataclass(frozen=True)
@@ -111,13 +117,14 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
     same_row = _binary([b""] * len(rows))
     drawn, _ = privatizer.privatize(rows, column="text", row_ids=same_row, key=RunKey.generate())
     output, *pieces = drawn.to_pylist()
+    candidates = _candidates(privatizer, sorted({code for code in listed.values() if code >= 0}), top)
     words = []
     for (start, end, _), piece in zip(spans, pieces, strict=True):
         written = raw[start:end].decode("utf-8")
         code = listed.get(start, LOWERED)
         fate, reason = _fate(code, policy)
         if code >= 0:
-            words.append(_drawn(privatizer, written, piece.lstrip(" "), code, top))
+            words.append(replace(candidates[code], text=written, became=piece.lstrip(" ")))
         elif fate == "kept":
             became = _lowered(written) if policy.case == "lower" else written
             words.append(Word(written, fate, reason, became))
@@ -143,14 +150,27 @@ def _fate(code: int, policy: Policy) -> tuple[str, str]:
     return NUMBER_FATE[policy.numbers] if code == MASKED_NUMBER else OOV_FATE[policy.oov]
 
 
-def _drawn(privatizer: Privatizer, written: str, became: str, word: int, top: int) -> Word:
-    law = privatizer.sampler.law(word)
-    if law is None:
-        return Word(written, "drawn", "", became)
-    order = np.lexsort((law.ids, -law.probability))
-    likely = [(privatizer.vocabulary.word(int(law.ids[i])), float(law.probability[i])) for i in order[:top]]
-    itself = float(law.probability[law.ids == word].sum())
-    return Word(written, "drawn", "", became, len(law.ids), itself, tuple(likely))
+def _candidates(privatizer: Privatizer, words: list[int], top: int) -> dict[int, Word]:
+    """Return what each word of the lexicon can become: from its law, or from draws where that has no closed form."""
+    sampler, name = privatizer.sampler, privatizer.vocabulary.word
+    laws = {word: sampler.law(word) for word in words}
+    unknown = np.array([word for word in words if laws[word] is None], np.int32)
+    draws = min(MOST_DRAWS, max(LEAST_DRAWS, ALL_DRAWS // max(1, len(unknown))))
+    blocks = np.arange(2 * draws * len(unknown), dtype=np.uint64).reshape(-1, 2)
+    made = sampler.sample(np.repeat(unknown, draws), Draws(secrets.token_bytes(32), blocks))
+    counted = dict(zip(unknown.tolist(), made.reshape(-1, draws), strict=True))
+    found = {}
+    for word, law in laws.items():
+        if law is not None:
+            ids, share = law.ids, law.probability
+        else:
+            ids, count = np.unique(counted[word], return_counts=True)
+            share = count / draws
+        likely = [(name(int(ids[i])), float(share[i])) for i in np.lexsort((ids, -share))[:top]]
+        itself = float(share[ids == word].sum())
+        tries = None if law is not None else draws
+        found[word] = Word("", "drawn", "", "", len(ids), itself, tuple(likely), tries)
+    return found
 
 
 def _listed(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[int, int, int]]:
@@ -186,11 +206,11 @@ def shown(result: Preview) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", expand=True)
     for column in ("word", "became", "what happens"):
         table.add_column(column, overflow="fold", max_width=28)
-    table.add_column("can become, with probability", overflow="fold", ratio=1)
+    counted = any(word.draws is not None for word in result.words)
+    header = "can become, with share of fresh draws" if counted else "can become, with probability"
+    table.add_column(header, overflow="fold", ratio=1)
     for word in result.words:
-        listed = ", ".join(f"{name} {rounded_up(probability, 3)}" for name, probability in word.candidates)
-        if word.outputs is not None and word.outputs > len(word.candidates):
-            listed += f", {word.outputs - len(word.candidates)} more"
+        listed = _shown_candidates(word)
         fate = f"{word.fate}: {word.reason}" if word.reason else word.fate
         table.add_row(Text(word.text), Text(word.became), Text(fate), Text(listed))
     return Group(
@@ -202,3 +222,18 @@ def shown(result: Preview) -> RenderableType:
         Text(str(result.guarantee)),
         Text("One draw with a fresh key; the same command draws anew.", "dim"),
     )
+
+
+def _shown_candidates(word: Word) -> str:
+    """Return the candidates of a word in one line; a probability is never shown as less than it is."""
+    if not word.candidates:
+        return ""
+    listed = ", ".join(
+        f"{name} {rounded_up(share, 3) if word.draws is None else format(share, '.3f')}"
+        for name, share in word.candidates
+    )
+    more = (word.outputs or 0) - len(word.candidates)
+    if word.draws is not None:
+        seen = f", {more:,} more seen" if more else ""
+        return f"in {word.draws:,} draws: {listed}{seen}"
+    return f"{listed}, {more:,} more" if more else listed

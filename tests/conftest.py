@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,3 +39,40 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the real data sets are not here: {folder} is no folder; DPTEXT_SHARED_DATA names one")
     return folder
+
+
+@pytest.fixture
+def on_another_processor(tmp_path: Path) -> Callable[[str], str]:
+    """Give a function that calls `package.module.function` elsewhere and returns what it returns, as text.
+
+    Elsewhere is a process without vector instructions and fused multiply-add, on one thread, with nothing cached.
+    """
+    from numpy._core._multiarray_umath import __cpu_dispatch__
+
+    environment = os.environ | {
+        "PYTHONPATH": str(CHECKOUT),
+        "DPTEXT_CACHE": str(tmp_path),
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_ENABLE_AVX": "0",
+        "NPY_DISABLE_CPU_FEATURES": " ".join(__cpu_dispatch__),
+        "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F",
+        "FAISS_OPT_LEVEL": "generic",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OPENBLAS_CORETYPE": "Prescott",
+        "PYTHONHASHSEED": "5",
+    }
+    environment.pop("NUMBA_CACHE_DIR", None)
+
+    def call(function: str) -> str:
+        module = function.rpartition(".")[0]
+        code = f"import sys; sys.path.insert(0, '.'); import {module}; print({function}())"
+        child = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert child.returncode == 0, child.stderr
+        return child.stdout.strip()
+
+    return call

@@ -47,6 +47,22 @@ def start_words(words: int, count: int, seed: int) -> list[int]:
     return found
 
 
+def several_walks(embeddings: Sequence[Vectors], each: int, seed: int) -> tuple[list[int], Ids]:
+    """Walk `each` times over each embedding of the same V words.
+
+    Args:
+        embeddings: float32[V, d] each; d may differ.
+        each: lists of each embedding.
+        seed: public, of the start words.
+
+    Returns:
+        (starts, order int32[L, V]), L = each times the embeddings, as :func:`start_words` and :func:`walks` give them.
+    """
+    starts = start_words(len(embeddings[0]), each * len(embeddings), seed)
+    orders = [walks(one, starts[n * each : (n + 1) * each]) for n, one in enumerate(embeddings)]
+    return starts, np.concatenate(orders)
+
+
 def walks(vectors: Vectors, starts: Sequence[int]) -> Ids:
     """Walk from each start: the next word is the nearest one not yet visited, by Euclidean distance, ties by id.
 

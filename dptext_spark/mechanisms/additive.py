@@ -1,4 +1,4 @@
-"""What mechanisms with independent noise on every coordinate share: clipped vectors, ranges, and the words to snap to.
+"""What mechanisms with independent noise on every coordinate share: parameters, clipped vectors, and the words to snap to.
 
 Vectors are clipped to length C, x·min(1, C/|x|), so that any two words are at most 2C apart in Euclidean distance and 2√d·C in
 the sum of absolute differences, by which noise is calibrated. Clipped numbers are rounded to float32 towards 0 and
@@ -8,36 +8,86 @@ scales upwards: the bounds hold for the numbers that are used.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.compiled import compiled
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import check_epsilon
-from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
+from dptext_spark.mechanisms.parameters import choice, number
 
-SNAPS = ("clipped", "published")
+Snap = Literal["clipped", "published"]
 SHORTEST, LONGEST = 1e-100, 1e100  # scales of noise that float64 holds with room to spare
 _ROOM = 1.0 + 2.0**-40  # above the rounding of a length in up to 4,000 dimensions
 
 
-def check_additive(epsilon: object, clip: object, snap: object) -> None:
-    """Raise :class:`SettingsError` unless the parameters that the mechanisms share are in their ranges."""
-    check_epsilon("mechanism.epsilon", epsilon, zero_allowed=False)
-    check_epsilon("mechanism.clip", clip, zero_allowed=False)
-    require_choice("mechanism.snap", snap, SNAPS)
+class Additive(Mechanism):
+    """A mechanism that adds noise to every coordinate of a clipped vector."""
+
+    sampler: ClassVar[type] = NoiseSampler
+
+    clip: float
+    snap: Snap
+
+    def __post_init__(self) -> None:
+        """Check every parameter, and that δ is given only where it is asked for."""
+        super().__post_init__()
+        delta, calibration = getattr(self, "delta", None), getattr(self, "calibration", None)
+        if delta is not None and calibration == "published":
+            raise SettingsError(
+                f"mechanism.delta: {delta!r} given, but `calibration: published` takes none; valid: leave it out."
+            )
+
+    def add(
+        self,
+        lexicon: Lexicon,
+        noise: str,
+        parameters: tuple[float, ...],
+        guarantee: Guarantee,
+        figures: dict[str, Any],
+    ) -> NoiseSampler:
+        """Return the sampler that adds noise to clipped vectors.
+
+        Args:
+            lexicon: V words.
+            noise: one of `NOISES`, with its `parameters`, the scale first.
+            parameters: of the noise.
+            guarantee: what holds for one draw.
+            figures: public figures of the noise.
+        """
+        vectors = np.ascontiguousarray(lexicon.vectors)
+        centers = clipped(vectors, self.clip)
+        targets = centers if self.snap == "clipped" else vectors
+        share = float(_share_clipped(vectors, float(self.clip)))
+        public = {"clip": float(self.clip), "clipped_share": share, "snap": self.snap, "scale": parameters[0]}
+        return NoiseSampler.of(centers, targets, noise, parameters, guarantee, public | figures)
 
 
-def check_delta(delta: object) -> None:
-    """Raise :class:`SettingsError` unless `delta` is a number between 0 and 1, both excluded."""
-    if not isinstance(delta, float) or not 0.0 < delta < 1.0:
-        raise SettingsError(
-            f"mechanism.delta: {delta!r} given; valid: a number greater than 0 and less than 1."
-        )
+def epsilon_number() -> Any:
+    """Declare the parameter `epsilon`."""
+    return number(10.0, "ε between any two words.", above=0)
+
+
+def delta_number(default: str) -> Any:
+    """Declare the parameter `delta`; `default` says what null stands for."""
+    meaning = f"δ; null: {default}. Not with `calibration: published`, which has its own."
+    return number(None, meaning, above=0, below=1, null=True)
+
+
+def clip_number() -> Any:
+    """Declare the parameter `clip`."""
+    return number(1.0, "C, the length to which longer vectors are shortened.", above=0)
+
+
+def snap_choice() -> Any:
+    """Declare the parameter `snap`."""
+    meaning = "The word that is released: that with the nearest `clipped` vector; `published`: with the nearest vector as it is."
+    return choice(Snap, "clipped", meaning)
 
 
 def scale_of(sensitivity: float, divisor: float, epsilon: float) -> float:
@@ -60,32 +110,17 @@ def upwards(x: float) -> float:
     return math.nextafter(x * (1.0 + 2.0**-50), math.inf)
 
 
-def sampler_of(
-    lexicon: Lexicon,
-    clip: float,
-    snap: str,
-    noise: str,
-    parameters: tuple[float, ...],
-    guarantee: Guarantee,
-    figures: dict[str, Any],
-) -> NoiseSampler:
-    """Return the sampler that adds noise to clipped vectors.
-
-    Args:
-        lexicon: V words.
-        clip: C > 0.
-        snap: `clipped`: the word with the nearest clipped vector is released; `published`: the nearest vector as it is.
-        noise: one of `NOISES`, with its `parameters`, the scale first.
-        parameters: of the noise.
-        guarantee: what holds for one draw.
-        figures: public figures of the noise.
-    """
-    vectors = np.ascontiguousarray(lexicon.vectors)
-    centers = clipped(vectors, clip)
-    targets = centers if snap == "clipped" else vectors
-    share = float(_share_clipped(vectors, float(clip)))
-    summary = {"clip": float(clip), "clipped_share": share, "snap": snap, "scale": parameters[0], **figures}
-    return NoiseSampler.of(centers, targets, noise, parameters, guarantee, summary)
+def guarantee_between_all(epsilon: float, delta: float | None = None, more: str = "") -> Guarantee:
+    """Return ε-DP, or (ε, δ)-DP where δ is given, between all words; `more` is a sentence to add."""
+    stated = f"ε = {epsilon:.16g}" if delta is None else f"ε = {epsilon:.16g} and δ = {delta:.6g}"
+    kind = "ε" if delta is None else "(ε, δ)"
+    sentence = (
+        f"One drawn word is {kind}-differentially private with {stated} against every other word of the lexicon.{more} "
+        f"{FLOATING_POINT}"
+    )
+    if delta is None:
+        return Guarantee("epsilon_dp", float(epsilon), status="claimed", sentence=sentence)
+    return Guarantee("approx_dp", float(epsilon), delta=delta, status="claimed", sentence=sentence)
 
 
 def clipped(vectors: npt.NDArray[np.float32], clip: float) -> npt.NDArray[np.float32]:

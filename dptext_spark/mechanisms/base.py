@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeGuard, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.draws import Draws
-from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms.parameters import documented, parameters_of
 
 Ids = npt.NDArray[np.int32]
 TOTAL = 1 << 63
@@ -62,12 +61,29 @@ class Sampler(Protocol):
 
 
 class Mechanism(ABC):
-    """The user's parameters: a frozen dataclass that checks its ranges when it is made."""
+    """The user's parameters: a frozen dataclass whose fields are made by :mod:`dptext_spark.mechanisms.parameters`.
+
+    Each value is checked by its declaration when the object is made; rules between parameters are added by the mechanism.
+    """
 
     name: ClassVar[str]
     paper: ClassVar[str]
     protects: ClassVar[str]
     sampler: ClassVar[type]
+
+    def __init_subclass__(cls) -> None:
+        """Explain the parameters in the docstring, as `dptext mechanisms` does."""
+        super().__init_subclass__()
+        cls.__doc__ = documented(cls.__doc__, vars(cls))
+
+    def __post_init__(self) -> None:
+        """Check every parameter.
+
+        Raises:
+            SettingsError: a value is not valid.
+        """
+        for name, parameter in parameters_of(self).items():
+            parameter.check(f"mechanism.{name}", getattr(self, name))
 
     def embeddings(self) -> range:
         """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""
@@ -80,29 +96,3 @@ class Mechanism(ABC):
         Raises:
             SettingsError: a parameter does not fit the lexicon.
         """
-
-
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether `value` is an int or a float; True and False are neither. It may be NaN or infinite."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def check_epsilon(field: str, epsilon: object, zero_allowed: bool) -> None:
-    """Raise :class:`SettingsError` unless `epsilon` is a finite number in the range."""
-    allowed = "0 (uniform) or greater" if zero_allowed else "greater than 0"
-    # Compared, not tested by isfinite, which fails for an integer that is no float.
-    valid = is_number(epsilon) and 0 <= epsilon <= sys.float_info.max
-    if not valid or (epsilon == 0 and not zero_allowed):
-        raise SettingsError(f"{field}: {epsilon!r} given; valid: a finite number, {allowed}.")
-
-
-def check_integer(field: str, value: object, low: int, high: int) -> None:
-    """Raise :class:`SettingsError` unless `value` is an integer in [low, high]."""
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise SettingsError(f"{field}: {value!r} given; valid: an integer from {low} to {high}.")
-
-
-def check_share(field: str, value: object) -> None:
-    """Raise :class:`SettingsError` unless `value` is a number in [0, 1]."""
-    if not is_number(value) or not 0 <= value <= 1:
-        raise SettingsError(f"{field}: {value!r} given; valid: a number from 0 to 1.")

@@ -18,18 +18,15 @@ from typing import ClassVar
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism, check_epsilon
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.elementary import log_factorial
 from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
+from dptext_spark.mechanisms.parameters import number
 
 
 @dataclass(frozen=True)
 class Calibrated(Mechanism):
-    """The parameters of calibrated multivariate noise.
-
-    Attributes:
-        epsilon: ε > 0, per unit of Euclidean distance between word vectors; the noise has mean length d/ε.
-    """
+    """The parameters of calibrated multivariate noise."""
 
     name: ClassVar[str] = "calibrated"
     paper: ClassVar[str] = (
@@ -38,11 +35,9 @@ class Calibrated(Mechanism):
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance between the vectors of two words"
     sampler: ClassVar[type] = NoiseSampler
 
-    epsilon: float = 10.0
-
-    def __post_init__(self) -> None:
-        """Check the range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
+    epsilon: float = number(
+        10.0, "ε per unit of Euclidean distance between word vectors; the noise has mean length d/ε.", above=0
+    )
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.

@@ -8,10 +8,42 @@ guarantee stays the same; more words stay near to what they were.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-CALIBRATIONS = ("published", "exact")
+from dptext_spark.mechanisms.parameters import choice
+
+if TYPE_CHECKING:
+    from dptext_spark.mechanisms.losses.loss import Loss
+
+Calibration = Literal["published", "exact"]
+S = TypeVar("S")  # a sampler
 CLOSE = 1e-4  # how far below the promise the loss may stay, relative to it
 STEPS = 40
+
+
+def calibration_choice(only: str = "") -> Any:
+    """Declare the parameter `calibration`; `only` says for which form of the mechanism `exact` is offered."""
+    meaning = "`exact`: the largest internal ε whose certified loss is within ε"
+    return choice(Calibration, "published", f"`published`, or {meaning}{only}.")
+
+
+def calibrate(
+    made: Callable[[float], S], epsilon: float, calibration: str, loss_of: Callable[[S], Loss]
+) -> S:
+    """Return the sampler that `made` gives for ε, or with `exact` for the internal ε, which its summary then names.
+
+    Args:
+        made: compiles for an internal ε.
+        epsilon: ε of the promise.
+        calibration: `published` or `exact`.
+        loss_of: certifies a sampler.
+    """
+    if calibration == "published":
+        return made(epsilon)
+    internal = internal_epsilon(epsilon, lambda tried: loss_of(made(tried)).value)
+    sampler: Any = made(internal)
+    return replace(sampler, summary={**sampler.summary, "internal_epsilon": internal})  # type: ignore[no-any-return]
 
 
 def internal_epsilon(asked: float, loss_of: Callable[[float], float], close: float = CLOSE) -> float:

@@ -15,24 +15,24 @@ within the bound, a share of it (`floor` of the summary, about 1e-12) is uniform
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
 
-import numpy as np
-
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import same_words
-from dptext_spark.lexicon.walks import start_words, walks
-from dptext_spark.mechanisms.base import Mechanism, check_epsilon, check_integer, is_number
-from dptext_spark.mechanisms.calibration import CALIBRATIONS, internal_epsilon
-from dptext_spark.mechanisms.elementary import logarithm
+from dptext_spark.lexicon.walks import several_walks
+from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.calibration import Calibration, calibrate, calibration_choice
 from dptext_spark.mechanisms.kernels.line import LineSampler
-from dptext_spark.mechanisms.kernels.windows import WINDOW, Window, floor
+from dptext_spark.mechanisms.kernels.windows import Window, floor_share, radius
 from dptext_spark.mechanisms.losses.steps import by_steps
+from dptext_spark.mechanisms.parameters import choice, integer, number
 
-FORMS = ("geometric", "tem")
+Form = Literal["geometric", "tem"]
+Preset = Literal["none", "L0", "L1", "L2"]
+FORMS = get_args(Form)
 PRESETS = {"none": None, "L0": (1, 5), "L1": (2, 5), "L2": (1, 1)}  # lists of each embedding, embeddings
 MAX_LISTS = 64  # of each embedding
 MAX_EMBEDDINGS = 16
@@ -41,18 +41,7 @@ MAX_SEED = 2**63 - 1
 
 @dataclass(frozen=True)
 class Diffractor(Mechanism):
-    """The parameters of 1-Diffractor.
-
-    Attributes:
-        epsilon: ε > 0, for each place between two words of a list.
-        form: `geometric` (default) or `tem`; TEM at ε is close to geometric at ε/2.
-        lists: lists of each embedding, 1 to 64; each begins at another word.
-        list_seed: 0 to 2^63-1; the words that lists begin at are made from it. Public: it stands in the summary.
-        preset: `none`, or a configuration of the paper: `L0` (one list for each of five embeddings), `L1` (two for each of
-            five) or `L2` (one list, one embedding). The other embeddings are `lexicon.more`.
-        beta: β of TEM, above 0 and below 1: the share of draws that may end up farther away than the formula's gamma.
-        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε.
-    """
+    """The parameters of 1-Diffractor."""
 
     name: ClassVar[str] = "diffractor"
     paper: ClassVar[str] = (
@@ -62,24 +51,32 @@ class Diffractor(Mechanism):
     protects: ClassVar[str] = "metric DP: ε for each place between two words of a list"
     sampler: ClassVar[type] = LineSampler
 
-    epsilon: float = 1.0
-    form: Literal["geometric", "tem"] = "geometric"
-    lists: int = 1
-    list_seed: int = 0
-    preset: Literal["none", "L0", "L1", "L2"] = "none"
-    beta: float = 0.001
-    calibration: Literal["published", "exact"] = "published"
+    epsilon: float = number(1.0, "ε for each place between two words of a list.", above=0)
+    form: Form = choice(Form, "geometric", "The law along a list; TEM at ε is close to geometric at ε/2.")
+    lists: int = integer(1, "Lists of each embedding; each begins at another word.", least=1, most=MAX_LISTS)
+    list_seed: int = integer(
+        0,
+        "What the words that lists begin at are made from. Public: it stands in the summary.",
+        least=0,
+        most=MAX_SEED,
+    )
+    preset: Preset = choice(
+        Preset,
+        "none",
+        "A configuration of the paper: `L0` (one list for each of five embeddings), `L1` (two for each of five) or `L2` (one "
+        "list, one embedding). The other embeddings are `lexicon.more`.",
+    )
+    beta: float = number(
+        0.001,
+        "β of TEM: the share of draws that may end up farther away than the formula's gamma.",
+        above=0,
+        below=1,
+    )
+    calibration: Calibration = calibration_choice()
 
     def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
-        require_choice("mechanism.form", self.form, FORMS)
-        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        check_integer("mechanism.lists", self.lists, 1, MAX_LISTS)
-        check_integer("mechanism.list_seed", self.list_seed, 0, MAX_SEED)
-        require_choice("mechanism.preset", self.preset, PRESETS)
-        if not is_number(self.beta) or not 0 < self.beta < 1:
-            raise SettingsError(f"mechanism.beta: {self.beta!r} given; valid: a number above 0 and below 1.")
+        """Check every parameter, and that the preset has as many lists."""
+        super().__post_init__()
         preset = PRESETS[self.preset]
         if preset is not None and self.lists not in (1, preset[0]):
             raise SettingsError(
@@ -116,50 +113,28 @@ class Diffractor(Mechanism):
             )
         each = (PRESETS[self.preset] or (self.lists,))[0]
         count, words = each * len(lexicons), len(lexicon)
-        starts = start_words(words, count, self.list_seed)
-        order = np.concatenate(
-            [walks(one.vectors, starts[n * each : (n + 1) * each]) for n, one in enumerate(lexicons)]
-        )
+        starts, order = several_walks([one.vectors for one in lexicons], each, self.list_seed)
         guarantee = self._guarantee(count)
-
-        def sampler(epsilon: float) -> LineSampler:
-            window = (
-                Window.tem(words, count, epsilon, self.beta)
-                if self.form == "tem"
-                else Window.geometric(words, count, epsilon)
-            )
-            summary = self._summary(window, count, len(lexicons), starts, epsilon)
-            return LineSampler.of(order, window, guarantee, summary)
-
-        if self.calibration == "published":
-            return sampler(self.epsilon)
-        internal = internal_epsilon(self.epsilon, lambda epsilon: by_steps(sampler(epsilon)).value)
-        made = sampler(internal)
-        return replace(made, summary={**made.summary, "internal_epsilon": internal})
-
-    def _summary(
-        self, window: Window, count: int, embeddings: int, starts: list[int], epsilon: float
-    ) -> dict[str, Any]:
-        """Return the public figures; what a word keeps is that of one list."""
-        words = len(window.start)
-        least = floor(words, count, epsilon)
-        figures: dict[str, Any] = {
+        figures = {
             "words": words,
             "form": self.form,
             "lists": count,
-            "embeddings": embeddings,
+            "embeddings": len(lexicons),
             "preset": self.preset,
             "list_seed": self.list_seed,
             "starts": starts,
-            "floor": 1.0 if least is None else least * words / WINDOW,
-            "unchanged_mid_list": window.unchanged(words // 2),
-            "unchanged_list_end": window.unchanged(0),
         }
-        if self.form == "tem":
-            log = logarithm(1 - self.beta) + logarithm(words - 1.0) - logarithm(self.beta)
-            gamma = min(2 / epsilon * log, words - 1.0) if log > 0 else 0.0  # no word is farther
-            figures |= {"beta": self.beta, "gamma": gamma}
-        return figures
+
+        def sampler(epsilon: float) -> LineSampler:
+            if self.form == "geometric":
+                window, more = Window.geometric(words, count, epsilon), {}
+            else:
+                window = Window.tem(words, count, epsilon, self.beta)
+                more = {"beta": self.beta, "gamma": radius(words, epsilon, self.beta)}
+            summary = {**figures, "floor": floor_share(words, count, epsilon), **window.summary(), **more}
+            return LineSampler.of(order, window, guarantee, summary)
+
+        return calibrate(sampler, self.epsilon, self.calibration, by_steps)
 
     def _guarantee(self, count: int) -> Guarantee:
         places = "in the list" if count == 1 else f"in whichever of the {count} lists they are farthest apart"

@@ -15,52 +15,41 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from dptext_spark.errors import SettingsError, require_choice
-from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.additive import check_additive, check_delta, sampler_of, scale_of, upwards
-from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.additive import (
+    Additive,
+    Snap,
+    clip_number,
+    delta_number,
+    epsilon_number,
+    guarantee_between_all,
+    scale_of,
+    snap_choice,
+    upwards,
+)
 from dptext_spark.mechanisms.gaussian_delta import gaussian_delta, largest_ratio
-from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
+from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.parameters import choice
 
-CALIBRATIONS = ("analytic", "published")
+Calibration = Literal["analytic", "published"]
 DELTA = 1e-6
 
 
 @dataclass(frozen=True)
-class Gaussian(Mechanism):
-    """The parameters of Gaussian noise.
-
-    Attributes:
-        epsilon: ε > 0, between any two words.
-        delta: δ between 0 and 1, 1e-6 by default; not with `calibration: published`, which has its own.
-        clip: C > 0, the length to which longer vectors are shortened.
-        calibration: `analytic` (default): the least scale for (ε, δ); `published`: the scale 2√d·C/ε.
-        snap: `clipped` (default): the word with the nearest clipped vector is released; `published`: that with the nearest
-            vector as it is.
-    """
+class Gaussian(Additive):
+    """The parameters of Gaussian noise."""
 
     name: ClassVar[str] = "gaussian"
     paper: ClassVar[str] = "Balle and Wang 2018, Improving the Gaussian Mechanism for Differential Privacy"
     protects: ClassVar[str] = "(ε, δ)-DP between any two words of the lexicon"
-    sampler: ClassVar[type] = NoiseSampler
 
-    epsilon: float = 10.0
-    delta: float | None = None
-    clip: float = 1.0
-    calibration: Literal["analytic", "published"] = "analytic"
-    snap: Literal["clipped", "published"] = "clipped"
-
-    def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_additive(self.epsilon, self.clip, self.snap)
-        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        if self.delta is not None:
-            check_delta(self.delta)
-            if self.calibration == "published":
-                raise SettingsError(
-                    f"mechanism.delta: {self.delta!r} given, but `calibration: published` takes none; valid: leave it out."
-                )
+    epsilon: float = epsilon_number()
+    delta: float | None = delta_number("1e-6")
+    clip: float = clip_number()
+    calibration: Calibration = choice(
+        Calibration, "analytic", "`analytic`: the least scale for (ε, δ); `published`: the scale 2√d·C/ε."
+    )
+    snap: Snap = snap_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.
@@ -78,12 +67,6 @@ class Gaussian(Mechanism):
                 gaussian_delta(self.epsilon, upwards(self.epsilon / math.sqrt(lexicon.dimensions)))
             )
             which = " The published scale names no δ; this is the one that it has."
-        sentence = (
-            f"One drawn word is (ε, δ)-differentially private with ε = {self.epsilon:.16g} and δ = {delta:.6g} against every "
-            f"other word of the lexicon.{which} {FLOATING_POINT}"
-        )
-        guarantee = Guarantee(
-            "approx_dp", float(self.epsilon), delta=delta, status="claimed", sentence=sentence
-        )
+        guarantee = guarantee_between_all(self.epsilon, delta, which)
         figures = {"variance": scale * scale, "calibration": self.calibration}
-        return sampler_of(lexicon, self.clip, self.snap, "gaussian", (scale,), guarantee, figures)
+        return self.add(lexicon, "gaussian", (scale,), guarantee, figures)

@@ -38,3 +38,13 @@ def lambert_real_part(x: float) -> float:
         else:
             high = middle
     return round(-low / math.tan(low), 10)
+
+
+def gumbel_interval(a: float, smallest: float, largest: float) -> float:
+    """Return 2Δmax/b = min(W(2aΔmax), ln(aΔmin)) of the truncated Gumbel mechanism, or 0 for b -> ∞."""
+    if a > 0:
+        shorter = logarithm(a) + logarithm(smallest)
+        if shorter <= 0:
+            return 0.0
+        return float(min(shorter, lambert(logarithm(2.0) + logarithm(a) + logarithm(largest))))
+    return max(0.0, lambert_real_part(2.0 * a * largest)) if a < 0 else 0.0

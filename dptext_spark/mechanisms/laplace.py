@@ -15,38 +15,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.additive import check_additive, sampler_of, scale_of
-from dptext_spark.mechanisms.base import Mechanism
-from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
+from dptext_spark.mechanisms.additive import (
+    Additive,
+    Snap,
+    clip_number,
+    epsilon_number,
+    guarantee_between_all,
+    scale_of,
+    snap_choice,
+)
+from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 
 
 @dataclass(frozen=True)
-class Laplace(Mechanism):
-    """The parameters of Laplace noise.
-
-    Attributes:
-        epsilon: ε > 0, between any two words.
-        clip: C > 0, the length to which longer vectors are shortened.
-        snap: `clipped` (default): the word with the nearest clipped vector is released; `published`: that with the nearest
-            vector as it is.
-    """
+class Laplace(Additive):
+    """The parameters of Laplace noise."""
 
     name: ClassVar[str] = "laplace"
     paper: ClassVar[str] = "Dwork et al. 2006, Calibrating Noise to Sensitivity in Private Data Analysis"
     protects: ClassVar[str] = "ε-DP between any two words of the lexicon"
-    sampler: ClassVar[type] = NoiseSampler
 
-    epsilon: float = 10.0
-    clip: float = 1.0
-    snap: Literal["clipped", "published"] = "clipped"
-
-    def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_additive(self.epsilon, self.clip, self.snap)
+    epsilon: float = epsilon_number()
+    clip: float = clip_number()
+    snap: Snap = snap_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.
@@ -55,10 +49,5 @@ class Laplace(Mechanism):
             SettingsError: the scale of the noise is out of the range of float64.
         """
         scale = scale_of(2.0 * math.sqrt(lexicon.dimensions) * self.clip, self.epsilon, self.epsilon)
-        sentence = (
-            f"One drawn word is ε-differentially private with ε = {self.epsilon:.16g} against every other word of the lexicon. "
-            f"{FLOATING_POINT}"
-        )
-        guarantee = Guarantee("epsilon_dp", float(self.epsilon), status="claimed", sentence=sentence)
         figures = {"variance": 2.0 * scale * scale}
-        return sampler_of(lexicon, self.clip, self.snap, "laplace", (scale,), guarantee, figures)
+        return self.add(lexicon, "laplace", (scale,), guarantee_between_all(self.epsilon), figures)

@@ -18,20 +18,21 @@ import numpy.typing as npt
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism, check_epsilon, check_share
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.calibrated import metric_guarantee, radial_noise
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.matrices import covariance, square_root
+from dptext_spark.mechanisms.parameters import number
+
+
+def lam_number(of: str = "") -> Any:
+    """Declare the parameter `lam`; `of` says of which noise."""
+    return number(0.2, f"λ{of}, from 0 (calibrated noise) to 1 (the covariance alone).", most=1)
 
 
 @dataclass(frozen=True)
 class Mahalanobis(Mechanism):
-    """The parameters of Mahalanobis noise.
-
-    Attributes:
-        epsilon: ε > 0, per unit of Mahalanobis distance between word vectors.
-        lam: λ from 0 (calibrated noise) to 1 (the covariance alone), default 0.2.
-    """
+    """The parameters of Mahalanobis noise."""
 
     name: ClassVar[str] = "mahalanobis"
     paper: ClassVar[str] = (
@@ -42,13 +43,8 @@ class Mahalanobis(Mechanism):
     )
     sampler: ClassVar[type] = NoiseSampler
 
-    epsilon: float = 10.0
-    lam: float = 0.2
-
-    def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
-        check_share("mechanism.lam", self.lam)
+    epsilon: float = number(10.0, "ε per unit of Mahalanobis distance between word vectors.", above=0)
+    lam: float = lam_number()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.

@@ -22,11 +22,12 @@ from dptext_spark.draws import encrypt
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism, check_epsilon, check_integer
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.calibrated import metric_guarantee, radial_noise
 from dptext_spark.mechanisms.elementary import normal_quantile
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.matrices import transform
+from dptext_spark.mechanisms.parameters import integer, number
 
 MOST = 4096
 ROWS = 4096  # words projected at once
@@ -34,13 +35,7 @@ ROWS = 4096  # words projected at once
 
 @dataclass(frozen=True)
 class Projection(Mechanism):
-    """The parameters of the random projection.
-
-    Attributes:
-        epsilon: ε > 0, per unit of Euclidean distance between projected vectors; the noise has mean length m/ε.
-        m: the number of dimensions to project to, 1 to that of the lexicon (at most 4,096); must be given.
-        seed: of the projection, 0 to 2^63 - 1; public.
-    """
+    """The parameters of the random projection."""
 
     name: ClassVar[str] = "projection"
     paper: ClassVar[str] = "Feyisetan & Kasiviswanathan 2021, Private Release of Text Embedding Vectors"
@@ -49,15 +44,15 @@ class Projection(Mechanism):
     )
     sampler: ClassVar[type] = NoiseSampler
 
-    epsilon: float = 10.0
-    m: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
-        check_integer("mechanism.m", self.m, 1, MOST)
-        check_integer("mechanism.seed", self.seed, 0, 2**63 - 1)
+    epsilon: float = number(
+        10.0,
+        "ε per unit of Euclidean distance between projected vectors; the noise has mean length m/ε.",
+        above=0,
+    )
+    m: int | None = integer(
+        None, "The dimensions to project to, at most those of the lexicon; must be given.", least=1, most=MOST
+    )
+    seed: int = integer(0, "What the projection is made from; public.", least=0, most=2**63 - 1)
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.

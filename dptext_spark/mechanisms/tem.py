@@ -12,51 +12,38 @@ V·(1-β)/β below 10^12; the law is rounded to integers, and by how much is sta
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism, check_epsilon, is_number
-from dptext_spark.mechanisms.calibration import CALIBRATIONS
+from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.calibration import Calibration, calibration_choice
 from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.kernels import WholeSampler
 from dptext_spark.mechanisms.losses.distances import calibrated_whole
+from dptext_spark.mechanisms.parameters import number
 
 
 @dataclass(frozen=True)
 class Tem(Mechanism):
-    """The parameters of TEM.
-
-    Attributes:
-        epsilon: ε > 0 per unit of Euclidean distance.
-        beta: β, above 0 and at most 0.5: the probability that may lie outside the ball, where γ is not given.
-        gamma: the radius γ > 0; null (default) for the published (2/ε)·ln((1-β)(V-1)/β).
-        calibration: `published` (default), or `exact`: the largest internal ε whose certified loss is within ε.
-    """
+    """The parameters of TEM."""
 
     name: ClassVar[str] = "tem"
     paper: ClassVar[str] = "Carvalho et al. 2021, TEM: High Utility Metric Differential Privacy on Text"
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance, which counts as γ at most"
     sampler: ClassVar[type] = WholeSampler
 
-    epsilon: float = 1.0
-    beta: float = 0.001
-    gamma: float | None = None
-    calibration: Literal["published", "exact"] = "published"
-
-    def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
-        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        if not is_number(self.beta) or not 0 < self.beta <= 0.5:
-            raise SettingsError(
-                f"mechanism.beta: {self.beta!r} given; valid: a number above 0 and at most 0.5."
-            )
-        gamma = self.gamma
-        if gamma is not None and (not is_number(gamma) or not 0 < gamma <= sys.float_info.max):
-            raise SettingsError(f"mechanism.gamma: {gamma!r} given; valid: null, or a finite number above 0.")
+    epsilon: float = number(1.0, "ε per unit of Euclidean distance.", above=0)
+    beta: float = number(
+        0.001,
+        "β, the probability that may lie outside the ball, where γ is not given.",
+        above=0,
+        most=0.5,
+    )
+    gamma: float | None = number(
+        None, "The radius γ; null: the published (2/ε)·ln((1-β)(V-1)/β).", above=0, null=True
+    )
+    calibration: Calibration = calibration_choice()
 
     def radius(self, words: int, epsilon: float | None = None) -> float:
         """Return γ for a lexicon of V words; `epsilon` is the internal one, where it is another."""

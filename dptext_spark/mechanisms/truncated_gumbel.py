@@ -21,32 +21,25 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.neighbors import nearest, nearest_in
-from dptext_spark.mechanisms.base import Ids, Mechanism, check_epsilon
-from dptext_spark.mechanisms.distances import pair_distances
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.extent import largest_distance
 from dptext_spark.mechanisms.kernels.selection import SelectionSampler, poisson_weights
-from dptext_spark.mechanisms.lambert import lambert, lambert_real_part
-from dptext_spark.mechanisms.losses.ranks import worst_pair
+from dptext_spark.mechanisms.lambert import gumbel_interval
+from dptext_spark.mechanisms.parameters import choice, number
+from dptext_spark.mechanisms.places import nearest_other, neighbours_by_place
+from dptext_spark.mechanisms.rank_loss import worst_pair
 
-UNSAFE = ("refuse", "published")
+Unsafe = Literal["refuse", "published"]
 
 
 @dataclass(frozen=True)
 class TruncatedGumbel(Mechanism):
-    """The parameters of the truncated Gumbel mechanism.
-
-    Attributes:
-        epsilon: ε, greater than (5 + 2 ln V)/Δmin of the lexicon: about 35 on 34,000 GloVe vectors.
-        unsafe: what becomes of a smaller ε, for which the paper has no guarantee: `refuse` (default), or `published`,
-            which draws all the same, to compare with published figures.
-    """
+    """The parameters of the truncated Gumbel mechanism."""
 
     name: ClassVar[str] = "truncated_gumbel"
     paper: ClassVar[str] = (
@@ -55,13 +48,17 @@ class TruncatedGumbel(Mechanism):
     protects: ClassVar[str] = "claimed: metric DP (Euclidean); refuted on real lexicons"
     sampler: ClassVar[type] = SelectionSampler
 
-    epsilon: float = 50.0
-    unsafe: Literal["refuse", "published"] = "refuse"
-
-    def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
-        require_choice("mechanism.unsafe", self.unsafe, UNSAFE)
+    epsilon: float = number(
+        50.0,
+        "ε per unit of Euclidean distance; greater than (5 + 2 ln V)/Δmin of the lexicon, about 35 on 34,000 GloVe vectors.",
+        above=0,
+    )
+    unsafe: Unsafe = choice(
+        Unsafe,
+        "refuse",
+        "What becomes of a smaller ε, for which the paper has no guarantee: `refuse`, or `published`, which draws all the same, "
+        "to compare with published figures.",
+    )
 
     def compile(self, lexicon: Lexicon) -> SelectionSampler:
         """Return the sampler.
@@ -75,13 +72,13 @@ class TruncatedGumbel(Mechanism):
         words, vectors = len(lexicon), np.ascontiguousarray(lexicon.vectors)
         rate = logarithm(float(words))
         weights = poisson_weights(rate, words)
-        near, distance, place = _neighbours(vectors, len(weights))
+        near, distance, place = neighbours_by_place(vectors, len(weights))
         places = np.flatnonzero(place == np.arange(words)).astype(np.int32)
         if len(places) == 1:
             raise SettingsError(
                 "mechanism.name: truncated_gumbel needs two different vectors, but every word of the lexicon has the same."
             )
-        other, gap = _nearest_other(vectors, near, distance, places)
+        other, gap = nearest_other(vectors, near, distance, places)
         smallest, largest = float(gap.min()), largest_distance(vectors)
         floor = (5.0 + 2.0 * rate) / smallest
         a = (self.epsilon - 2.0 * (1.0 + rate) / smallest) / 3.0
@@ -92,7 +89,7 @@ class TruncatedGumbel(Mechanism):
                 f"{floor:.6g} = (5 + 2 ln V)/Δmin on this lexicon (V = {words}, Δmin = {smallest:.6g}); "
                 "`unsafe: published` draws without one."
             )
-        end = _interval(a, smallest, largest) / 2.0
+        end = gumbel_interval(a, smallest, largest) / 2.0
         pair = worst_pair(vectors, places, other, gap, rate)
         summary = {
             "words": words,
@@ -128,37 +125,3 @@ class TruncatedGumbel(Mechanism):
         # Where nothing is claimed, nothing may be read out of the status either.
         status: Literal["refuted", "claimed"] = "refuted" if refuted or not admissible else "claimed"
         return Guarantee("metric_dp", epsilon, metric="euclidean", status=status, sentence=sentence)
-
-
-def _neighbours(vectors: npt.NDArray[np.float32], count: int) -> tuple[Ids, npt.NDArray[np.float64], Ids]:
-    """Return (ids int32[V, K], distances float64[V, K], place int32[V]): words with equal vectors share one row.
-
-    The order is by the distances of :func:`nearest`, the distances are those of the fixed order; the two can differ
-    in their last bits.
-    """
-    words = np.arange(len(vectors), dtype=np.int32)
-    near, measured = nearest(vectors, words, max(2, count), "euclidean")
-    # The nearest other word at distance 0 is the lowest id among the others with this vector.
-    place = np.where(measured[:, 1] == 0, np.minimum(words, near[:, 1]), words).astype(np.int32)
-    near = np.ascontiguousarray(near[place, :count])
-    return near, pair_distances(vectors, place, near), place
-
-
-def _nearest_other(
-    vectors: npt.NDArray[np.float32], near: Ids, distance: npt.NDArray[np.float64], places: Ids
-) -> tuple[Ids, npt.NDArray[np.float64]]:
-    """Return (ids int32[p], distances float64[p]): the nearest word with another vector, of each place."""
-    if len(places) == len(vectors) and near.shape[1] > 1:
-        return near[places, 1], distance[places, 1]
-    other = nearest_in(vectors, places, places, 2, "euclidean")[0][:, 1:]
-    return other[:, 0], pair_distances(vectors, places, np.ascontiguousarray(other))[:, 0]
-
-
-def _interval(a: float, smallest: float, largest: float) -> float:
-    """Return 2Δmax/b = min(W(2aΔmax), ln(aΔmin)), or 0 for b -> ∞."""
-    if a > 0:
-        shorter = logarithm(a) + logarithm(smallest)
-        if shorter <= 0:
-            return 0.0
-        return float(min(shorter, lambert(logarithm(2.0) + logarithm(a) + logarithm(largest))))
-    return max(0.0, lambert_real_part(2.0 * a * largest)) if a < 0 else 0.0

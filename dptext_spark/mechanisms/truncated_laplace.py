@@ -20,65 +20,55 @@ real numbers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.additive import check_additive, check_delta, sampler_of, scale_of, upwards
-from dptext_spark.mechanisms.base import Mechanism
-from dptext_spark.mechanisms.elementary import excess
+from dptext_spark.mechanisms.additive import (
+    Additive,
+    Snap,
+    clip_number,
+    delta_number,
+    epsilon_number,
+    guarantee_between_all,
+    scale_of,
+    snap_choice,
+    upwards,
+)
 from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
+from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.truncation import (
     exit_bound,
     exit_probability,
     published_dimensions,
     published_reach,
     reach,
+    variance,
 )
 
-CALIBRATIONS = ("verified", "published")
+Calibration = Literal["verified", "published"]
 LARGEST_PUBLISHED = 1e7  # 4ε² + 100 in float64, to the unit
 
 
 @dataclass(frozen=True)
-class TruncatedLaplace(Mechanism):
-    """The parameters of truncated Laplace noise.
-
-    Attributes:
-        epsilon: ε > 0, between any two words.
-        delta: δ between 0 and 1; by default 1/(4d), d the dimensions of the lexicon. Not with `calibration: published`,
-            which has its own.
-        clip: C > 0, the length to which longer vectors are shortened.
-        calibration: `verified` (default), or `published`, which does not keep what it claims.
-        snap: `clipped` (default): the word with the nearest clipped vector is released; `published`: that with the nearest
-            vector as it is.
-    """
+class TruncatedLaplace(Additive):
+    """The parameters of truncated Laplace noise."""
 
     name: ClassVar[str] = "truncated_laplace"
     paper: ClassVar[str] = "Huang et al. 2024, a truncated Laplace mechanism for text"
     protects: ClassVar[str] = (
         "(ε, δ)-DP between any two words of the lexicon; refuted for `calibration: published`"
     )
-    sampler: ClassVar[type] = NoiseSampler
 
-    epsilon: float = 10.0
-    delta: float | None = None
-    clip: float = 1.0
-    calibration: Literal["verified", "published"] = "verified"
-    snap: Literal["clipped", "published"] = "clipped"
-
-    def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_additive(self.epsilon, self.clip, self.snap)
-        require_choice("mechanism.calibration", self.calibration, CALIBRATIONS)
-        if self.delta is not None:
-            check_delta(self.delta)
-            if self.calibration == "published":
-                raise SettingsError(
-                    f"mechanism.delta: {self.delta!r} given, but `calibration: published` takes none; valid: leave it out."
-                )
+    epsilon: float = epsilon_number()
+    delta: float | None = delta_number("1/(4d), d the dimensions of the lexicon")
+    clip: float = clip_number()
+    calibration: Calibration = choice(
+        Calibration, "verified", "`verified`, or `published`, which does not keep what it claims."
+    )
+    snap: Snap = snap_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.
@@ -100,15 +90,15 @@ class TruncatedLaplace(Mechanism):
             "calibration": self.calibration,
             "dimensions_calibrated": padded,
             "bound": upwards(end * scale),
-            "variance": scale * scale * _variance(end),
+            "variance": scale * scale * variance(end),
             "laplace_variance": 8.0 * size * (self.clip / self.epsilon) ** 2,  # plain Laplace noise at this ε
             "delta": delta,
             "exit_probability": exact,
             "exit_bound": bound,
         }
-        guarantee = self._guarantee(delta, exact, bound)
-        return sampler_of(
-            lexicon, self.clip, self.snap, "truncated_laplace", (scale, figures["bound"]), guarantee, figures
+        parameters = (scale, figures["bound"])
+        return self.add(
+            lexicon, "truncated_laplace", parameters, self._guarantee(delta, exact, bound), figures
         )
 
     def _claimed(self, size: int) -> tuple[int, float]:
@@ -124,34 +114,17 @@ class TruncatedLaplace(Mechanism):
         return padded, 1.0 / (4.0 * padded)
 
     def _guarantee(self, delta: float, exact: float, bound: float) -> Guarantee:
-        stated = f"ε = {self.epsilon:.16g} and δ = {delta:.6g}"
-        status: Literal["claimed", "refuted"] = "claimed"
-        sentence = f"One drawn word is (ε, δ)-differentially private with {stated} against every other word of the lexicon."
-        if self.calibration == "published" and exact > delta:
-            status = "refuted"
-            sentence = (
-                f"Claimed to be (ε, δ)-differential privacy with {stated}; refuted for the noisy vector: noise of two words of "
-                f"opposite vectors falls where the other's cannot with probability {exact:.4g}, so δ is at least that, and at "
-                f"most {bound:.4g} over all words. Only the word next to the noisy vector is released, which shows less; how "
-                "much less is not known."
-            )
-        elif self.calibration == "published" and bound > delta:
-            sentence = (
-                f"Claimed to be (ε, δ)-differential privacy with {stated}; proved is only δ <= {bound:.4g}."
-            )
-        return Guarantee(
-            "approx_dp",
-            float(self.epsilon),
-            delta=delta,
-            status=status,
-            sentence=f"{sentence} {FLOATING_POINT}",
+        whole = guarantee_between_all(self.epsilon, delta)
+        claimed = (
+            f"Claimed to be (ε, δ)-differential privacy with ε = {self.epsilon:.16g} and δ = {delta:.6g}"
         )
-
-
-def _variance(end: float) -> Any:
-    """Return the variance of the law with density ∝ e^-|x| on [-end, end]."""
-    if end < 0.1:  # the series; the next terms are below end^4 / 100
-        return end * end / 3.0 * (1.0 - end / 4.0)
-    if end > 700.0:
-        return 2.0
-    return 2.0 - end * (end + 2.0) / excess(end)
+        if self.calibration == "published" and exact > delta:
+            sentence = (
+                f"{claimed}; refuted for the noisy vector: noise of two words of opposite vectors falls where the other's cannot "
+                f"with probability {exact:.4g}, so δ is at least that, and at most {bound:.4g} over all words. Only the word "
+                f"next to the noisy vector is released, which shows less; how much less is not known. {FLOATING_POINT}"
+            )
+            return replace(whole, status="refuted", sentence=sentence)
+        if self.calibration == "published" and bound > delta:
+            return replace(whole, sentence=f"{claimed}; proved is only δ <= {bound:.4g}. {FLOATING_POINT}")
+        return whole

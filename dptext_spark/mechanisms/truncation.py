@@ -118,3 +118,12 @@ def published_reach(epsilon: float, padded: int) -> float:
         return -float(logarithm_of_more(-share))
     # 1 - 2ε/√D without cancellation.
     return -float(logarithm((padded - 4.0 * epsilon * epsilon) / (root * (root + 2.0 * epsilon))))
+
+
+def variance(end: float) -> Any:
+    """Return the variance of the law with density ∝ e^-|x| on [-end, end]."""
+    if end < 0.1:  # the series; the next terms are below end^4 / 100
+        return end * end / 3.0 * (1.0 - end / 4.0)
+    if end > 700.0:
+        return 2.0
+    return 2.0 - end * (end + 2.0) / excess(end)

@@ -17,27 +17,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.errors import require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism, check_epsilon, check_share
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.calibrated import Calibrated, radial_noise
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
-from dptext_spark.mechanisms.mahalanobis import mahalanobis_guarantee, noise_matrix
+from dptext_spark.mechanisms.mahalanobis import lam_number, mahalanobis_guarantee, noise_matrix
+from dptext_spark.mechanisms.parameters import choice, number
 
-NOISES = ("calibrated", "mahalanobis")
+Noise = Literal["calibrated", "mahalanobis"]
 
 
 @dataclass(frozen=True)
 class Vickrey(Mechanism):
-    """The parameters of Vickrey.
-
-    Attributes:
-        epsilon: ε > 0, per unit of distance between word vectors: Euclidean, or Mahalanobis by `noise`.
-        t: how much the second word is favoured, from 0 (never released) to 1 (always), default 0.5.
-        noise: `calibrated` (default) or `mahalanobis`.
-        lam: λ of the Mahalanobis noise, from 0 to 1, default 0.2.
-    """
+    """The parameters of Vickrey."""
 
     name: ClassVar[str] = "vickrey"
     paper: ClassVar[str] = "Xu et al. 2021, On a Utilitarian Approach to Privacy Preserving Text Generation"
@@ -46,17 +39,12 @@ class Vickrey(Mechanism):
     )
     sampler: ClassVar[type] = NoiseSampler
 
-    epsilon: float = 10.0
-    t: float = 0.5
-    noise: Literal["calibrated", "mahalanobis"] = "calibrated"
-    lam: float = 0.2
-
-    def __post_init__(self) -> None:
-        """Check every parameter's range."""
-        check_epsilon("mechanism.epsilon", self.epsilon, zero_allowed=False)
-        check_share("mechanism.t", self.t)
-        require_choice("mechanism.noise", self.noise, NOISES)
-        check_share("mechanism.lam", self.lam)
+    epsilon: float = number(
+        10.0, "ε per unit of distance between word vectors: Euclidean, or Mahalanobis by `noise`.", above=0
+    )
+    t: float = number(0.5, "How much the second word is favoured: 0 never releases it, 1 always.", most=1)
+    noise: Noise = choice(Noise, "calibrated", "The noise on the vector, as of the mechanism of that name.")
+    lam: float = lam_number(" of the Mahalanobis noise")
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.

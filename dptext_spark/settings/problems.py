@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any, get_args
 
@@ -39,6 +40,14 @@ def shown(value: object) -> str:
     """Return a value as a message shows it, cut to 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def briefly(value: object) -> str:
+    """Return a setting as a message shows it; a list of words by its length and a digest, for no message holds its words."""
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(entry, str) for entry in value):
+        return repr(value)
+    digest = hashlib.sha256("\n".join(value).encode()).hexdigest()[:8]
+    return f"a list of {len(value):,} (digest {digest})"
 
 
 def as_settings_error(error: ValidationError, model: type[BaseModel]) -> SettingsError:

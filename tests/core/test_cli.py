@@ -16,6 +16,8 @@ from dptext_spark import artifact
 from dptext_spark.cli import main
 from dptext_spark.compiled import code_cache
 from dptext_spark.errors import CountsDisagree, DataError, NotAccounted, RunError
+from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.report.console import WIDTH
 from dptext_spark.version import __version__
 
 SETTINGS = "input: {path: /none/in}\ncolumns: [body]\noutput: {path: /none/out}\n"
@@ -139,13 +141,24 @@ def test_preview_takes_the_settings_of_a_run(settings: Path, capsys: pytest.Capt
 def test_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("mechanisms") == 0
     out = capsys.readouterr().out
+    assert all(f"\n{name}\n" in f"\n{out}" for name in MECHANISMS)
     assert (
-        "custext" in out
-        and "Chen et al. 2022" in out
-        and "k = 20   size K of an output set, 2 to 4,096." in out
+        "Chen et al. 2022" in out and "K, the size of an output set. Valid: an integer from 2 to 4096." in out
     )
+    assert max(map(len, out.splitlines())) <= WIDTH
     assert dptext("mechanisms", "--json") == 0
-    assert json.loads(capsys.readouterr().out)[0]["name"] == "custext"
+    assert [record["name"] for record in json.loads(capsys.readouterr().out)] == list(MECHANISMS)
+
+
+def test_one_mechanism(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("mechanisms", "tem") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("tem\n") and "custext" not in out
+    assert dptext("mechanisms", "tem", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "tem"
+    assert dptext("mechanisms", "tam") == 2
+    said = capsys.readouterr().err
+    assert f"'tam' is not known; valid: {', '.join(MECHANISMS)}. Did you mean 'tem'?" in said
 
 
 def test_lexicon_info(capsys: pytest.CaptureFixture[str]) -> None:

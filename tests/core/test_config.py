@@ -14,8 +14,8 @@ from dptext_spark.config import ModelConfig, RunConfig, load_model
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.formats import FORMATS
 from dptext_spark.mechanisms import MECHANISMS, CusText, SanText
-from dptext_spark.mechanisms.custext import MAPPINGS
 from dptext_spark.mechanisms.kernels import MAX_SLOTS
+from dptext_spark.mechanisms.output_sets import MAPPINGS
 from dptext_spark.settings.values import NOT_DETERMINISTIC, NOT_DETERMINISTIC_WORDS
 from dptext_spark.text.policy import OOV, Policy
 
@@ -360,6 +360,59 @@ def test_the_text_format_has_one_column() -> None:
 
 def test_record_level_needs_no_key_columns() -> None:
     assert accepted(consistency="record").row_key is None
+
+
+class TestSensitiveWordsFromAFile:
+    def of(self, file: Path) -> RunConfig:
+        return accepted(mechanism={"name": "santext", "sensitive": {"file": str(file)}})
+
+    def test_the_words_take_the_files_place(self, tmp_path: Path) -> None:
+        file = tmp_path / "sensitive.txt"
+        file.write_text("\ufeffpain\r\n\n  debt \n#tag\n", encoding="utf-8")
+        config = self.of(file)
+        assert config.mechanism == SanText(sensitive=("pain", "debt", "#tag"))
+        assert config.spec()["mechanism"]["sensitive"] == ["pain", "debt", "#tag"]
+        assert RunConfig.of(json.loads(json.dumps(config.as_dict()))).mechanism == config.mechanism
+        assert str(file) not in json.dumps(config.as_dict())
+        file.write_text("pain\ndebts\n#tag\n", encoding="utf-8")
+        assert self.of(file).spec() != config.spec()
+
+    def test_an_override_names_it(self, tmp_path: Path) -> None:
+        file = tmp_path / "sensitive.txt"
+        file.write_text("pain\ndebt\n", encoding="utf-8")
+        config = load_model(None, ["mechanism.name=santext", f"mechanism.sensitive.file={file}"])
+        assert config.mechanism == SanText(sensitive=("pain", "debt"))
+
+    @pytest.mark.parametrize("content", [b"secretword\n", b"\n \n", b"", b"secretword\n\xff\n"])
+    def test_a_bad_file_is_named_and_no_word_of_it(self, tmp_path: Path, content: bytes) -> None:
+        file = tmp_path / "sensitive.txt"
+        file.write_bytes(content)
+        message = refused(mechanism={"name": "santext", "sensitive": {"file": str(file)}})
+        wanted = "is no UTF-8 text" if b"\xff" in content else "a list of two words or more is needed"
+        assert message.startswith("mechanism.sensitive") and wanted in message and "secretword" not in message
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            (
+                {"file": "/no/list"},
+                "mechanism.sensitive.file: '/no/list' cannot be read (No such file or directory).",
+            ),
+            ({"file": 5}, "mechanism.sensitive.file: 5 given; valid: the path of a text file"),
+            ({}, "mechanism.sensitive.file: None given; valid: the path"),
+            (
+                {"flie": "/a"},
+                "mechanism.sensitive.flie: no such setting; valid here: file. Did you mean 'file'?",
+            ),
+        ],
+    )
+    def test_each_mistake_is_named(self, given: dict[str, Any], said: str) -> None:
+        assert said in refused(mechanism={"name": "santext", "sensitive": given})
+
+    def test_other_parameters_take_no_file(self) -> None:
+        assert refused(mechanism={"k": {"file": "/a"}}).startswith(
+            "mechanism.k: {'file': '/a'} given; valid: an integer"
+        )
 
 
 def test_a_stop_word_list_can_be_a_file(tmp_path: Path) -> None:

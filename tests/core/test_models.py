@@ -196,6 +196,41 @@ def test_an_artifact_of_other_settings_is_refused(
         prepare(ModelConfig.of({**named, **other}))
 
 
+def test_a_list_of_words_that_differs_is_told_without_a_word(vectors: Path, tmp_path: Path) -> None:
+    made = {"name": "santext", "sensitive": WORDS[:4]}
+    compile_to(settings(vectors, mechanism=made), tmp_path / "model")
+    file = tmp_path / "sensitive.txt"
+    for words, fits in ((WORDS[:4], True), (WORDS[1:5], False)):
+        file.write_text("\n".join(words), encoding="utf-8")
+        config = ModelConfig.of(
+            {
+                "mechanism": {"name": "santext", "sensitive": {"file": str(file)}},
+                "run": {"artifact": str(tmp_path / "model")},
+            }
+        )
+        if fits:
+            prepare(config)
+            continue
+        with pytest.raises(SettingsError) as refused:
+            prepare(config)
+        said = str(refused.value)
+        assert (
+            said.startswith("mechanism.sensitive: a list of 4 (digest ")
+            and "was made with a list of 4 (" in said
+        )
+        assert not any(repr(word) in said for word in WORDS)
+
+
+def test_an_edited_file_of_words_makes_another_model(vectors: Path, tmp_path: Path) -> None:
+    file = tmp_path / "sensitive.txt"
+    found = []
+    for words in (WORDS[:4], WORDS[1:5], WORDS[:4]):
+        file.write_text("\n".join(words), encoding="utf-8")
+        mechanism = {"name": "santext", "sensitive": {"file": str(file)}}
+        found.append(prepare(settings(vectors, mechanism=mechanism))[0].fingerprint)
+    assert found[0] == found[2] != found[1]
+
+
 def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as earlier:
         earlier.setattr("dptext_spark.models.ENGINE_VERSION", "0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from dptext_spark.cli import main
 from dptext_spark.config import load_model
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms import MECHANISMS, CusText, Sampler
 from dptext_spark.models import prepare
-from dptext_spark.preview import MOST_CHARACTERS, Preview, preview, shown
+from dptext_spark.preview import ALL_DRAWS, MOST_CHARACTERS, MOST_DRAWS, Preview, preview, shown
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
 
@@ -174,3 +176,76 @@ def test_a_preview_of_a_cached_model_imports_neither_spark_nor_pandas() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
     assert ended.stdout.strip().endswith("[]")
+
+
+NEEDED: dict[str, list[str]] = {
+    "projection": ["mechanism.m=3"],
+    "truncated_gumbel": ["mechanism.epsilon=5000"],
+    "mahalanobis": ["mechanism.epsilon=3"],
+}
+IN_CLOSED_FORM = {"custext", "santext", "tem", "diffractor"}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("lexicon") / "saved"
+    vectors = np.random.default_rng(3).normal(size=(len(WORDS), 4)).astype(np.float32)
+    Lexicon(Vocabulary.of(WORDS), vectors).save(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_has_a_preview(name: str, small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Probabilities where the law is known, and shares of fresh draws, so labelled, where it is not."""
+    sets = [f"mechanism.name={name}", f"lexicon.source={small}", *NEEDED.get(name, [])]
+    if name == "custext":
+        sets.append("mechanism.k=4")
+    given = ["preview", "Hello river, the stone", *(part for one in sets for part in ("--set", one))]
+    assert main(given) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("Hello", "river", "stone", "kept: stop word"))
+    assert ("in 1,000 draws: " in out) == (name not in IN_CLOSED_FORM)
+    assert main([*given, "--json"]) == 0
+    words = {word["text"]: word for word in json.loads(capsys.readouterr().out)["words"]}
+    for text in ("Hello", "river", "stone"):
+        word = words[text]
+        assert (word["draws"] is None) == (name in IN_CLOSED_FORM)
+        shares = [candidate["probability"] for candidate in word["candidates"]]
+        assert shares == sorted(shares, reverse=True) and 1 <= len(shares) <= 4
+        assert 0 < sum(shares) <= 1 + 1e-12 and len(shares) <= word["outputs"] <= len(WORDS)
+        assert {candidate["word"] for candidate in word["candidates"]} <= set(WORDS)
+    assert words["the"]["candidates"] == [] and words["the"]["draws"] is None
+
+
+def test_shares_of_draws_are_near_the_law() -> None:
+    """A sampler that hides its law: 1,000 draws, six standard deviations (a false alarm of about 2e-9 a word)."""
+    made = privatizer()
+    law = made.sampler.law(0)
+    assert law is not None
+    word = preview(replace(made, sampler=WithoutLaw(made.sampler)), "hello", top=99).words[0]
+    exact = {made.vocabulary.word(int(i)): float(p) for i, p in zip(law.ids, law.probability, strict=True)}
+    assert word.draws == MOST_DRAWS
+    for name, share in word.candidates:
+        assert abs(share - exact[name]) < 6 * (exact[name] * (1 - exact[name]) / MOST_DRAWS) ** 0.5
+    assert word.itself == dict(word.candidates).get("hello", 0.0)
+
+
+def test_a_long_text_is_drawn_less_often() -> None:
+    words = [f"w{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "lmnr"]
+    vectors = np.random.default_rng(4).normal(size=(len(words), 4)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of(words), vectors)
+    made = Privatizer(lexicon, WithoutLaw(CusText(k=4).compile(lexicon)), Policy(), "token")
+    assert {word.draws for word in preview(made, " ".join(words)).words} == {ALL_DRAWS // len(words)}
+
+
+class WithoutLaw:
+    """A sampler whose law is not told."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.inner = sampler
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+    def law(self, word_id: int) -> None:
+        return None

@@ -5,13 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
-import os
 import pickle
-import subprocess
-import sys
 import threading
 from collections import defaultdict
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -357,30 +354,9 @@ class TestSameness:
             thread.join()
         assert all(out == wanted for out in found)
 
-    def test_other_processors_and_thread_counts(self, tmp_path: Path) -> None:
+    def test_other_processors_and_thread_counts(self, on_another_processor: Callable[[str], str]) -> None:
         """A process without vector instructions, on one thread, with nothing cached, gives every byte."""
-        from numpy._core._multiarray_umath import __cpu_dispatch__
-
-        environment = os.environ | {
-            "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
-            "DPTEXT_CACHE": str(tmp_path),
-            "NUMBA_CPU_NAME": "generic",
-            "NUMBA_CPU_FEATURES": "",
-            "NUMBA_ENABLE_AVX": "0",
-            "NPY_DISABLE_CPU_FEATURES": " ".join(__cpu_dispatch__),
-            "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F",
-            "FAISS_OPT_LEVEL": "generic",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONHASHSEED": "5",
-        }
-        environment.pop("NUMBA_CACHE_DIR", None)
-        code = "import sys; sys.path.insert(0, '.'); from tests.core.test_privatizer import digest; print(digest())"
-        child = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code],
-            env=environment, cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert child.returncode == 0, child.stderr
-        assert child.stdout.strip() == digest()
+        assert on_another_processor("tests.core.test_privatizer.digest") == digest()
 
 
 def digest() -> str:

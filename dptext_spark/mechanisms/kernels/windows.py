@@ -21,6 +21,8 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.mechanisms.elementary import logarithm
+
 WINDOW = 1 << 62  # what a window holds at most
 ROUNDING = 16  # counts that an output's count may be off by, generously
 SCALE = 1 << 160  # fixed point of the exact weights
@@ -31,6 +33,18 @@ def floor(words: int, lists: int, epsilon: float) -> int | None:
     """Return the weight that every displacement has at least, out of `WINDOW`; None: only a uniform law will do."""
     wanted = ROUNDING / 2 * lists * (1 + 4 / epsilon) if epsilon > 0 else float("inf")
     return int(wanted) + 1 if wanted * words < WINDOW >> 3 else None
+
+
+def floor_share(words: int, lists: int, epsilon: float) -> float:
+    """Return the share of a law that is uniform: what the floor of all displacements is worth together."""
+    least = floor(words, lists, epsilon)
+    return 1.0 if least is None else least * words / WINDOW
+
+
+def radius(words: int, epsilon: float, beta: float) -> float:
+    """Return G of TEM in places, (2/ε)·ln((1-β)(V-1)/β), between 0 and V-1: no word is farther."""
+    log = logarithm(1 - beta) + logarithm(words - 1.0) - logarithm(beta)
+    return float(min(2 / epsilon * log, words - 1.0)) if log > 0 else 0.0
 
 
 def _power(epsilon: float) -> int:
@@ -61,6 +75,11 @@ class Window:
         if position == words - 1:
             high = self.start[-1] + self.width[-1]
         return float(high - low) / float(self.width[position])
+
+    def summary(self) -> dict[str, float]:
+        """Return the probability that a draw from this list stays where it is, in its middle and at its ends."""
+        middle, end = self.unchanged(len(self.start) // 2), self.unchanged(0)
+        return {"unchanged_mid_list": middle, "unchanged_list_end": end}
 
     @classmethod
     def uniform(cls, words: int) -> Window:

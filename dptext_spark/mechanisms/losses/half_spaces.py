@@ -23,7 +23,7 @@ from dptext_spark.mechanisms.losses.loss import Loss, Progress
 
 PAIRS = 3
 TRIAL = 1_500  # draws of each word of a pair, to choose by
-DRAWS = 16_000  # of each word of the chosen pair, to judge by
+DRAWS = 32_000  # of each word of the chosen pair, to judge by
 LEVELS = 64  # thresholds that are tried
 
 

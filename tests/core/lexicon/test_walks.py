@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.lexicon import walks as module
-from dptext_spark.lexicon.walks import start_words, walks
+from dptext_spark.lexicon.walks import several_walks, start_words, walks
 
 
 def squares(vectors: np.ndarray, word: int) -> np.ndarray:
@@ -155,3 +155,11 @@ class TestStarts:
         stats = pytest.importorskip("scipy.stats")
         counts = np.bincount([start_words(20, 1, seed)[0] for seed in range(20_000)], minlength=20)
         assert ((counts - 1000) ** 2 / 1000).sum() < stats.chi2.isf(1e-6, 19)
+
+
+def test_several_embeddings_have_their_walks_one_after_the_other() -> None:
+    rng = np.random.default_rng(8)
+    embeddings = [rng.normal(size=(40, size)).astype(np.float32) for size in (3, 5)]
+    starts, order = several_walks(embeddings, 2, 7)
+    assert starts == start_words(40, 4, 7) and order.shape == (4, 40)
+    assert (order == [plain(embeddings[n // 2], start) for n, start in enumerate(starts)]).all()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -87,32 +84,3 @@ def too_different(first: np.ndarray, second: np.ndarray, false_alarm: float = 1e
     table = np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])
     table = table[:, table.sum(axis=0) > 0]
     return bool(stats.chi2_contingency(table).pvalue < false_alarm) if table.shape[1] > 1 else False
-
-
-def on_another_processor(expression: str, folder: Path, **settings: str) -> str:
-    """Print an expression in a process without vector instructions, on one thread, with nothing cached."""
-    from numpy._core._multiarray_umath import __cpu_dispatch__
-
-    environment = os.environ | {
-        "PYTHONPATH": str(CHECKOUT),
-        "DPTEXT_CACHE": str(folder),
-        "NUMBA_CPU_NAME": "generic",
-        "NUMBA_CPU_FEATURES": "",
-        "NUMBA_ENABLE_AVX": "0",
-        "NPY_DISABLE_CPU_FEATURES": " ".join(__cpu_dispatch__),
-        "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F",
-        "FAISS_OPT_LEVEL": "generic",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "OPENBLAS_CORETYPE": "Prescott",
-        **settings,
-    }
-    environment.pop("NUMBA_CACHE_DIR", None)
-    module = expression.rpartition(".")[0]
-    code = f"import sys; sys.path.insert(0, '.'); import {module}; print({expression}())"
-    child = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert child.returncode == 0, child.stderr
-    return child.stdout.strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
 
@@ -12,7 +13,7 @@ import pytest
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import Gaussian, Laplace, TruncatedLaplace
 from dptext_spark.mechanisms.additive import clipped, upwards
-from tests.core.mechanisms.plain_noise import draws_of, lexicon_of, on_another_processor
+from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
 
 KINDS = (Laplace, Gaussian, TruncatedLaplace)
 
@@ -119,6 +120,6 @@ def draws_everywhere() -> str:
     return repr(found)
 
 
-def test_every_processor_draws_the_same(tmp_path: object) -> None:
-    other = on_another_processor("tests.core.mechanisms.test_additive.draws_everywhere", tmp_path)  # type: ignore[arg-type]
+def test_every_processor_draws_the_same(on_another_processor: Callable[[str], str]) -> None:
+    other = on_another_processor("tests.core.mechanisms.test_additive.draws_everywhere")
     assert other == draws_everywhere()

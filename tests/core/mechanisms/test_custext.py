@@ -1,13 +1,11 @@
-"""CusText against the paper's definitions in plain Python: parameters, output sets, law, guarantee, draws."""
+"""CusText against the paper's definitions in plain Python: parameters, law, guarantee, draws."""
 
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import itertools
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,8 +18,9 @@ from dptext_spark.figures import percent_up
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText, Law
-from dptext_spark.mechanisms.custext import MAPPINGS, METRICS, REMAINDERS, mapping_summary, output_sets
+from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, REMAINDERS
 from tests.core.mechanisms import plain_custext as plain
+from tests.core.mechanisms.tied_vectors import gaussian, tables
 
 TOTAL = 2**63
 
@@ -30,18 +29,6 @@ def lexicon(vectors: np.ndarray) -> Lexicon:
     return Lexicon(
         Vocabulary.of([f"w{i}" for i in range(len(vectors))]), np.ascontiguousarray(vectors, np.float32)
     )
-
-
-def gaussian(words: int, dimensions: int = 4, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(words, dimensions)).astype(np.float32)
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> np.ndarray:
-    """Small integer vectors, full of ties, duplicates and zero vectors."""
-    words, dimensions = draw(st.integers(2, 14)), draw(st.integers(1, 3))
-    values = draw(st.lists(st.integers(-2, 2), min_size=words * dimensions, max_size=words * dimensions))
-    return np.array(values, np.float32).reshape(words, dimensions)
 
 
 CHOICES = st.builds(
@@ -139,63 +126,6 @@ class TestParameters:
     def test_it_is_frozen(self) -> None:
         with pytest.raises(dataclasses.FrozenInstanceError):
             CusText().epsilon = 2.0  # type: ignore[misc]
-
-
-class TestOutputSets:
-    @settings(max_examples=250)
-    @given(vectors=tables(), choice=CHOICES)
-    def test_the_walks(self, vectors: np.ndarray, choice: CusText) -> None:
-        k = min(choice.k, len(vectors))
-        sets, of_word = output_sets(vectors, k, choice.mapping, choice.metric, choice.remainder)
-        wanted = plain.output_sets(vectors.tolist(), k, choice.mapping, choice.metric, choice.remainder)
-        assert [frozenset(sets[s][sets[s] >= 0].tolist()) for s in of_word] == wanted
-        assert all(w in outputs for w, outputs in enumerate(wanted))
-        # Words share a set in the arrays exactly where they share one as a set: the guarantee goes by it.
-        assert (np.equal.outer(of_word, of_word) == [[a == b for b in wanted] for a in wanted]).all()
-
-    @pytest.mark.parametrize("metric", METRICS)
-    @pytest.mark.parametrize("mapping", MAPPINGS)
-    def test_more_words_than_one_search_takes(
-        self, mapping: str, metric: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        vectors = gaussian(240, 3)
-        vectors[100:120] = vectors[7]
-        monkeypatch.setattr("dptext_spark.mechanisms.custext.WALK", 16)
-        sets, of_word = output_sets(vectors, 7, mapping, metric, "own")
-        wanted = plain.output_sets(vectors.tolist(), 7, mapping, metric, "own")
-        assert [frozenset(sets[s][sets[s] >= 0].tolist()) for s in of_word] == wanted
-
-    def test_the_remainder(self) -> None:
-        vectors = gaussian(23)
-        for remainder, sizes in (("join", [10, 13]), ("own", [3, 10, 10])):
-            sets, of_word = output_sets(vectors, 10, "conservative", "cosine", remainder)
-            assert sorted((sets >= 0).sum(axis=1)) == sorted(np.bincount(of_word)) == sizes
-
-    def test_the_most_similar_words_not_the_least(self) -> None:
-        """A known wrong form takes the first K of an ascending sort of cosines: the least similar words."""
-        vectors = gaussian(60, 5)
-        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        cosine = unit @ unit.T
-        sets, of_word = output_sets(vectors, 6, "aggressive", "cosine")
-        for w in range(60):
-            mine = set(sets[of_word[w]].tolist())
-            assert mine == set(np.argsort(-cosine[w])[:6].tolist())
-            assert mine != set(np.argsort(cosine[w])[:6].tolist())
-            assert cosine[w, list(mine)].min() >= np.delete(cosine[w], list(mine)).max()
-
-    def test_types_of_words(self) -> None:
-        """Table 4: how many inputs share the set, and how many outputs it holds."""
-        sets = np.array([[0, 1, 2], [3, 4, 5], [6, -1, -1]], np.int32)
-        figures = mapping_summary(sets, np.array([0, 0, 0, 1, 1, 0, 2, 0], np.int32))
-        assert figures["type_share"] == {"1-1": 1 / 8, "1-N": 0.0, "N-1": 0.0, "N-M": 7 / 8}
-        assert figures["alone_share"] == 1 / 8
-        assert figures["class_size"] == {"min": 1.0, "p50": 2.0, "max": 5.0, "mean": 8 / 3}
-        assert figures["set_size"] == {"min": 1.0, "p50": 3.0, "max": 3.0, "mean": 7 / 3}
-        # Outputs 0, 1, 2 can come from five words, 3, 4, 5 from two, 6 from one; 7 is never released.
-        assert figures["inputs_per_output"] == {"min": 1.0, "p50": 2.0, "max": 5.0, "mean": 22 / 7}
-        bits = (3 * math.log2(8 / 5) + 3 * math.log2(8 / 2) + math.log2(8)) / 7
-        assert figures["ruled_out_bits"] == pytest.approx(bits)
-        assert (figures["words"], figures["sets"]) == (8, 3)
 
 
 def check_law(found: Law, wanted: dict[int, float], tolerance: float) -> None:
@@ -323,34 +253,3 @@ class TestSampling:
             share = (drawn == w).mean()
             wanted = float(law.probability[law.ids == w][0])
             assert abs(share - wanted) < 6 * math.sqrt(wanted * (1 - wanted) / 10_000)
-
-
-@pytest.fixture(scope="module")
-def glove(shared_data: Path) -> np.ndarray:
-    """All 33,860 vectors of the excerpt, those whose words the tokenizer can never produce included."""
-    rows = []
-    with gzip.open(shared_data / "glove.840B.300d.34k.txt.gz", "rt", encoding="utf-8", newline="\n") as lines:
-        next(lines)
-        rows = [np.array(line.rstrip("\n").split(" ")[-300:], np.float32) for line in lines]
-    return np.array(rows)
-
-
-class TestTable4:
-    """Words alone on their set, on the GloVe excerpt, walked in its order, in percent.
-
-    The paper's Table 4 has 96.18 / 99.20 / 99.84 (aggressive), 0.12 / 0.04 / 0.00 (balanced) and 0 (conservative) for K of
-    20 / 50 / 100 on other vectors. Computed beforehand on these: 99.4 / 99.7 / 99.9 and 3.8 / 1.1 / 0.38 for cosine,
-    balanced 7.7 / 4.3 / 2.8 for Euclidean distances. All of them come out; balanced K = 20 is tested here, for the time it takes.
-    Tolerance: half of the last digit that was given.
-    """
-
-    @pytest.mark.parametrize(("metric", "share"), [("cosine", 3.8), ("euclidean", 7.7)])
-    def test_balanced(self, glove: np.ndarray, metric: str, share: float) -> None:
-        found = mapping_summary(*output_sets(glove, 20, "balanced", metric))
-        assert 100 * found["alone_share"] == pytest.approx(share, abs=0.05)
-        assert found["type_share"]["1-1"] == found["type_share"]["N-1"] == 0
-
-    def test_conservative(self, glove: np.ndarray) -> None:
-        found = mapping_summary(*output_sets(glove, 20, "conservative", "cosine"))
-        assert found["alone_share"] == 0 and found["sets"] == len(glove) // 20
-        assert found["inputs_per_output"]["min"] == 20

@@ -16,9 +16,9 @@ from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import TruncatedGumbel
 from dptext_spark.mechanisms.losses import worst_loss
-from dptext_spark.mechanisms.losses.ranks import loss_by_rank
-from dptext_spark.mechanisms.truncated_gumbel import TruncatedGumbel
+from dptext_spark.mechanisms.rank_loss import loss_by_rank
 
 FALSE_ALARM = 1e-6
 ROWS = 200_000
@@ -136,11 +136,6 @@ class TestTheFloor:
 
 
 class TestRefutation:
-    def test_loss_by_rank(self) -> None:
-        mass = stats.poisson.pmf(np.arange(1, 61), math.log(60))
-        wanted = [0.0] + [math.log(mass[0] / mass[r - 1 :].sum()) for r in range(1, 61)]
-        assert loss_by_rank(math.log(60), 60) == pytest.approx(wanted, rel=1e-10)
-
     def test_an_outlier_is_told_apart(self) -> None:
         """30 words in a cluster and one far away: seen from its nearest word it is the last of all."""
         cluster = np.random.default_rng(2).normal(size=(30, 3)) * 0.5

@@ -1,25 +1,93 @@
-"""The catalogue of mechanisms is what the registry and the dataclasses say."""
+"""The catalogue of mechanisms is what the registry and the declarations say."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from pathlib import Path
+from typing import Any
 
+import pytest
+
+from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.report.catalogue import catalogue
+from dptext_spark.mechanisms.parameters import parameters_of
+from dptext_spark.report.catalogue import KERNELS, MEASURED, catalogue, catalogue_text, described
 
 REQUIRED = {"projection": {"m": 3}}  # parameters without a default, which is null then
+RECORDS = Path(__file__).resolve().parents[3] / "benchmarks" / "records"
 
 
 def test_every_mechanism_and_every_parameter_is_explained() -> None:
     records = json.loads(json.dumps(catalogue()))
     assert [record["name"] for record in records] == list(MECHANISMS)
     for record, kind in zip(records, MECHANISMS.values(), strict=True):
-        assert record["paper"] and record["guarantee"]
-        names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-        assert [parameter["name"] for parameter in record["parameters"]] == names
-        assert all(parameter["meaning"] for parameter in record["parameters"])
-        defaults = {p["name"]: p["default"] for p in record["parameters"]}
+        assert all(record[name] for name in ("paper", "guarantee", "cost", "certificate"))
+        parameters = record["parameters"]
+        assert [parameter["name"] for parameter in parameters] == list(parameters_of(kind))
+        assert all(parameter["meaning"] and parameter["valid"] for parameter in parameters)
         required = REQUIRED.get(record["name"], {})
-        assert all(defaults[name] is None for name in required)
+        assert [parameter["name"] for parameter in parameters if parameter["required"]] == list(required)
+        defaults = {parameter["name"]: parameter["default"] for parameter in parameters}
         assert kind(**defaults | required) == kind(**required)
+
+
+def test_the_ranges_are_those_that_are_checked() -> None:
+    """Each end of each range is accepted or refused as the record says, and each choice is accepted."""
+    for record in catalogue():
+        kind, required = MECHANISMS[record["name"]], REQUIRED.get(record["name"], {})
+        for parameter in record["parameters"]:
+            name = parameter["name"]
+            for end in ("min", "max"):
+                if parameter[end] is None:
+                    continue
+                given: dict[str, Any] = required | {name: parameter[end]}
+                if parameter[f"{end}_excluded"]:
+                    with pytest.raises(SettingsError, match=rf"mechanism\.{name}: "):
+                        kind(**given)
+                else:
+                    kind(**given)
+            for one in parameter["choices"] or ():
+                assert getattr(kind(**required | {name: one}), name) == one
+
+
+def test_every_kernel_has_its_cost_and_its_certificate() -> None:
+    assert set(KERNELS) == {kind.sampler for kind in MECHANISMS.values()}
+    assert all(kernel.cost and kernel.certificate for kernel in KERNELS.values())
+
+
+def test_a_measured_figure_stands_in_a_record() -> None:
+    """What is said of CusText: 5 ns of 50, to the order of magnitude."""
+    assert (
+        set(MEASURED) == {"custext"} and "some 5 ns" in MEASURED["custext"] and "50 ns" in MEASURED["custext"]
+    )
+    record = json.loads(max(RECORDS.glob("*-all-full.json")).read_text(encoding="utf-8"))
+    figures = {
+        figure["name"]: figure["value"]["median"] for figure in record["sections"]["engine"]["figures"]
+    }
+    (whole,) = [
+        value for name, value in figures.items() if name.startswith("packaged") and name.endswith(", token")
+    ]
+    (draw,) = [
+        value
+        for name, value in figures.items()
+        if name.startswith("packaged") and name.endswith("token: sample")
+    ]
+    assert 25 < whole < 100 and 2.5 < draw < 10
+
+
+@pytest.mark.parametrize("columns", [40, 77, 100, 200])
+def test_the_text_keeps_to_its_columns(columns: int) -> None:
+    text = catalogue_text(catalogue(), columns)
+    assert max(map(len, text.splitlines())) <= columns
+    for record in catalogue():
+        words = " ".join(text.split())
+        assert all(" ".join(record[name].split()) in words for name in ("paper", "guarantee", "certificate"))
+
+
+def test_what_must_be_given_and_what_is_null_are_told_apart() -> None:
+    assert "m (required)" in catalogue_text([described("projection")], 100)
+    assert "gamma = null" in catalogue_text([described("tem")], 100)
+    with pytest.raises(
+        SettingsError, match=r"name: 'tem2' is not known; valid: custext, .* Did you mean 'tem'"
+    ):
+        described("tem2")

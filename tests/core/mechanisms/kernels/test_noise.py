@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from dptext_spark.mechanisms.calibrated import radial_noise
 from dptext_spark.mechanisms.kernels.neighbor_table import OPEN, NeighborTable
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.kernels.noises import NOISES, fill, lanes_of
-from tests.core.mechanisms.plain_noise import draws_of, on_another_processor, plain_choice, plain_two
+from tests.core.mechanisms.plain_noise import draws_of, plain_choice, plain_two
 
 SAID = Guarantee("metric_dp", 1.0, metric="euclidean")
 PARAMETERS: dict[str, tuple[float, ...]] = {
@@ -252,6 +253,6 @@ def digest() -> str:
     return " ".join(parts)
 
 
-def test_other_processors_and_libraries(tmp_path: Path) -> None:
+def test_other_processors_and_libraries(on_another_processor: Callable[[str], str]) -> None:
     """No vector instructions, one thread, another matrix product, nothing cached: every byte is the same."""
-    assert on_another_processor("tests.core.mechanisms.kernels.test_noise.digest", tmp_path) == digest()
+    assert on_another_processor("tests.core.mechanisms.kernels.test_noise.digest") == digest()

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -159,24 +156,6 @@ def digest() -> str:
     return total.hexdigest()
 
 
-CHILD = """
-import importlib.util, sys
-spec = importlib.util.spec_from_file_location("noises_test", sys.argv[1])
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-print(module.digest())
-"""
-
-
-def test_a_generic_processor_draws_the_same_bits(tmp_path: Path) -> None:
+def test_a_generic_processor_draws_the_same_bits(on_another_processor: Callable[[str], str]) -> None:
     """Compiled without AVX and fused multiply-add."""
-    environment = os.environ | {
-        "NUMBA_CPU_NAME": "generic",
-        "NUMBA_CPU_FEATURES": "",
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "PYTHONPATH": str(Path(__file__).resolve().parents[4]),
-    }
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD, __file__], env=environment, check=True, capture_output=True, text=True
-    )
-    assert child.stdout.strip() == digest()
+    assert on_another_processor("tests.core.mechanisms.kernels.test_noises.digest") == digest()

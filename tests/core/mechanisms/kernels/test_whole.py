@@ -7,10 +7,9 @@ import hashlib
 import math
 import os
 import re
-import subprocess
 import sys
+from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -348,25 +347,9 @@ class TestCompilation:
         ]
         assert WholeSampler.of(plain.gaussian(60), 5e-324).summary["cut_off_distance"] is None
 
-    def test_other_processors_and_thread_counts(self, tmp_path: Path) -> None:
+    def test_other_processors_and_thread_counts(self, on_another_processor: Callable[[str], str]) -> None:
         """A process without vector instructions, on one thread, with nothing cached, gives every byte."""
-        environment = os.environ | {
-            "PYTHONPATH": str(Path(__file__).resolve().parents[4]),
-            "DPTEXT_CACHE": str(tmp_path),
-            "NUMBA_CPU_NAME": "generic",
-            "NUMBA_CPU_FEATURES": "",
-            "NUMBA_ENABLE_AVX": "0",
-            "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F",
-            "OMP_NUM_THREADS": "1",
-        }
-        environment.pop("NUMBA_CACHE_DIR", None)
-        code = "from tests.core.mechanisms.kernels.test_whole import digest; print(digest())"
-        child = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code],
-            env=environment, cwd=Path(__file__).resolve().parents[4], capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert child.returncode == 0, child.stderr
-        assert child.stdout.strip() == digest()
+        assert on_another_processor("tests.core.mechanisms.kernels.test_whole.digest") == digest()
 
 
 def digest() -> str:

@@ -1,0 +1,146 @@
+"""Which words share an output set: CusText's three mappings, and what a mapping says of itself.
+
+Paper: Chen et al. 2022, "A Customized Text Sanitization Mechanism with Differential Privacy", §4.2 and Table 4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.compiled import compiled
+from dptext_spark.lexicon.neighbors import nearest, nearest_in
+from dptext_spark.mechanisms.base import Ids
+
+Mapping = Literal["aggressive", "balanced", "conservative"]
+Metric = Literal["cosine", "euclidean"]
+Remainder = Literal["join", "own"]
+MAPPINGS, METRICS, REMAINDERS = get_args(Mapping), get_args(Metric), get_args(Remainder)
+WALK = 2048  # words of the walk whose neighbours are searched at once
+
+
+def output_sets(
+    vectors: npt.NDArray[np.float32], k: int, mapping: str, metric: Any, remainder: str = "join"
+) -> tuple[Ids, Ids]:
+    """Return the distinct output sets and which one each word has.
+
+    Args:
+        vectors: float32[V, d].
+        k: size of a set.
+        mapping: one of `MAPPINGS`.
+        metric: one of `METRICS`.
+        remainder: one of `REMAINDERS`; for the conservative mapping.
+
+    Returns:
+        (sets int32[S, k'], ids of a set ascending, padded with -1; of_word int32[V]).
+    """
+    words = len(vectors)
+    if mapping == "aggressive":
+        rows = np.sort(nearest(vectors, np.arange(words, dtype=np.int32), k, metric)[0], axis=1)
+        distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
+        return np.ascontiguousarray(distinct, dtype=np.int32), inverse.reshape(-1).astype(np.int32)
+    of_word: Ids = np.full((words,), -1, dtype=np.int32)
+    found: list[Ids] = []
+    if mapping == "balanced":
+        waiting = np.arange(words, dtype=np.int32)
+        while len(waiting):
+            near, _ = nearest(vectors, waiting[:WALK], k, metric)
+            count = _walk_balanced(waiting[:WALK], near, of_word, len(found))
+            found.extend(np.sort(row) for row in near[count >= 0])
+            waiting = waiting[WALK:][of_word[waiting[WALK:]] < 0]
+    else:
+        found = _conservative(vectors, k, metric, remainder, of_word)
+    width = max(len(row) for row in found)
+    sets = np.full((len(found), width), -1, np.int32)
+    for index, row in enumerate(found):
+        sets[index, : len(row)] = np.sort(row)
+    return sets, of_word
+
+
+@compiled
+def _walk_balanced(queries: Any, near: Any, of_word: Any, first: int) -> Any:
+    """Assign the members of each set in the order of the walk; return per query its set's number, or -1 if it had one."""
+    made = np.full(queries.shape[0], -1, np.int64)
+    number = first
+    for i in range(queries.shape[0]):
+        if of_word[queries[i]] >= 0:
+            continue
+        made[i] = number
+        for j in range(near.shape[1]):
+            if of_word[near[i, j]] < 0:
+                of_word[near[i, j]] = number
+        number += 1
+    return made
+
+
+def _conservative(
+    vectors: npt.NDArray[np.float32], k: int, metric: Any, remainder: str, of_word: Ids
+) -> list[Ids]:
+    """Walk the pool: each word still in it takes its K nearest of the pool along. Fills `of_word`."""
+    found: list[Ids] = []
+    pool = np.arange(len(vectors), dtype=np.int32)
+    while len(pool) >= k:
+        width = min(len(pool), 4 * k)
+        batch = pool[: max(1, min(WALK, len(pool) // (2 * k) + 1))]
+        near, _ = nearest_in(vectors, batch, pool, width, metric)
+        for query, row in zip(batch, near, strict=True):
+            if of_word[query] >= 0:
+                continue
+            members = row[of_word[row] < 0][:k]
+            if len(members) < k:
+                break  # too few of the list are left: search again in the pool as it is now
+            of_word[members] = len(found)
+            found.append(members)
+        pool = pool[of_word[pool] < 0]
+    if len(pool) and (remainder == "own" or not found):
+        of_word[pool] = len(found)
+        found.append(pool)
+    elif len(pool):
+        of_word[pool] = len(found) - 1
+        found[-1] = np.concatenate([found[-1], pool])
+    return found
+
+
+def mapping_summary(sets: Ids, of_word: Ids) -> dict[str, Any]:
+    """Describe a mapping: shares of words by type, sizes of the sets, and what an output rules out.
+
+    Returns:
+        JSON-able figures. Types as in the paper's Table 4: inputs that share the set, then outputs in it ("1-N": alone on
+        a set of several). `alone_share` is 1-1 and 1-N together. `inputs_per_output` counts, for an output, the words
+        that can have produced it, `one_input_share` the share of outputs where that is one; `ruled_out_bits` is
+        log2(V / that number), averaged over the outputs. `class_size_of_words` is the class size that a word has, `class_size`
+        that of a set.
+    """
+    words = len(of_word)
+    inputs = np.bincount(of_word, minlength=len(sets))
+    outputs = (sets >= 0).sum(axis=1)
+    alone, several = inputs[of_word] == 1, outputs[of_word] > 1
+    shares = {
+        "1-1": float((alone & ~several).mean()),
+        "1-N": float((alone & several).mean()),
+        "N-1": float((~alone & ~several).mean()),
+        "N-M": float((~alone & several).mean()),
+    }
+    per_output = np.zeros(words, np.int64)
+    held = sets >= 0
+    np.add.at(per_output, sets[held], np.repeat(inputs, held.sum(axis=1)))
+    reachable = per_output[per_output > 0]
+
+    def spread(values: npt.NDArray[Any]) -> dict[str, float]:
+        low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
+        return {"min": float(low), "p50": float(middle), "max": float(high), "mean": float(values.mean())}
+
+    return {
+        "words": words,
+        "sets": int((inputs > 0).sum()),
+        "type_share": shares,
+        "alone_share": float(alone.mean()),
+        "set_size": spread(outputs[inputs > 0]),
+        "class_size": spread(inputs[inputs > 0]),
+        "class_size_of_words": spread(inputs[of_word]),
+        "inputs_per_output": spread(reachable),
+        "one_input_share": float((reachable == 1).mean()),
+        "ruled_out_bits": float(np.log2(words / reachable).mean()),
+    }

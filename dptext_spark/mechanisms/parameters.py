@@ -1,0 +1,229 @@
+"""The parameters of mechanisms, each declared once: its default, what is valid and what it means.
+
+A mechanism's dataclass makes its fields with :func:`number`, :func:`integer` and :func:`choice`. The declaration stands in the
+field's metadata: the mechanism checks its values by it, and the catalogue shows it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, ClassVar, TypeGuard, get_args
+
+from dptext_spark.errors import SettingsError, require_choice
+
+DECLARED = "parameter"  # the key of the metadata
+
+
+@dataclass(frozen=True)
+class Parameter(ABC):
+    """What a parameter can be, and what it means.
+
+    Attributes:
+        meaning: in words, with its unit.
+        null: whether None is valid, too.
+    """
+
+    kind: ClassVar[str]
+    words: ClassVar[bool] = False  # whether it can be a list of words, which settings may name by a file
+
+    meaning: str
+    null: bool = False
+
+    @property
+    @abstractmethod
+    def domain(self) -> str:
+        """What is valid beside None, in words."""
+
+    @property
+    def valid(self) -> str:
+        """What is valid, in words."""
+        return f"null, or {self.domain}" if self.null else self.domain
+
+    @abstractmethod
+    def accepts(self, value: object) -> bool:
+        """Whether `value` is valid; None is not asked about."""
+
+    def check(self, name: str, value: object) -> None:
+        """Raise :class:`SettingsError` unless `value` is valid; `name` is the setting that the message names."""
+        if not (self.null and value is None) and not self.accepts(value):
+            raise SettingsError(f"{name}: {value!r} given; valid: {self.valid}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is declared, JSON-able: `min`, `max` and `choices` are None where there are none."""
+        return {
+            "type": self.kind,
+            "null": self.null,
+            "min": None,
+            "min_excluded": False,
+            "max": None,
+            "max_excluded": False,
+            "choices": None,
+            "valid": self.valid,
+            "meaning": self.meaning,
+        }
+
+
+@dataclass(frozen=True)
+class Number(Parameter):
+    """A finite number in a range.
+
+    Attributes:
+        low: the least number.
+        high: the greatest; None for any that is finite.
+        low_excluded: whether `low` itself is not valid.
+        high_excluded: whether `high` itself is not valid.
+        zero: what 0 means, where that needs saying.
+    """
+
+    kind: ClassVar[str] = "number"
+
+    low: float = 0.0
+    high: float | None = None
+    low_excluded: bool = False
+    high_excluded: bool = False
+    zero: str = ""
+
+    @property
+    def domain(self) -> str:
+        """The range in words."""
+        low = plain(self.low) + (f" ({self.zero})" if self.zero else "")
+        if self.high is None:
+            if not self.low_excluded:
+                return f"a finite number, {low} or greater"
+            return f"a finite number above {low}" if self.null else f"a finite number, greater than {low}"
+        high = plain(self.high)
+        if not self.low_excluded and not self.high_excluded:
+            return f"a number from {low} to {high}"
+        first, last = "above" if self.low_excluded else "from", "below" if self.high_excluded else "at most"
+        return f"a number {first} {low} and {last} {high}"
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` is a finite number in the range."""
+        # Compared, not tested by isfinite, which fails for an integer that is no float.
+        high = sys.float_info.max if self.high is None else self.high
+        return (
+            is_number(value)
+            and self.low <= value <= high
+            and not (self.low_excluded and value == self.low)
+            and not (self.high_excluded and value == high)
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the declaration, JSON-able."""
+        return super().as_dict() | {
+            "min": self.low,
+            "min_excluded": self.low_excluded,
+            "max": self.high,
+            "max_excluded": self.high_excluded,
+        }
+
+
+@dataclass(frozen=True)
+class Integer(Parameter):
+    """An integer in a range, both ends included."""
+
+    kind: ClassVar[str] = "integer"
+
+    low: int = 0
+    high: int = 0
+
+    @property
+    def domain(self) -> str:
+        """The range in words."""
+        return f"an integer from {self.low} to {self.high}"
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` is an integer in the range; True and False are none."""
+        return isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the declaration, JSON-able."""
+        return super().as_dict() | {"min": self.low, "max": self.high}
+
+
+@dataclass(frozen=True)
+class Choice(Parameter):
+    """One of a few names."""
+
+    kind: ClassVar[str] = "choice"
+
+    choices: tuple[str, ...] = ()
+
+    @property
+    def domain(self) -> str:
+        """The names."""
+        return ", ".join(self.choices)
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` is one of the names."""
+        return isinstance(value, str) and value in self.choices
+
+    def check(self, name: str, value: object) -> None:
+        """Raise :class:`SettingsError` unless `value` is one of the names; the closest one is suggested."""
+        require_choice(name, value, self.choices)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the declaration, JSON-able."""
+        return super().as_dict() | {"choices": list(self.choices)}
+
+
+def declared(default: Any, parameter: Parameter) -> Any:
+    """Return the dataclass field of a parameter. A default that is not valid stands for a value that must be given."""
+    return field(default=default, metadata={DECLARED: parameter})
+
+
+def number(
+    default: float | None,
+    meaning: str,
+    *,
+    above: float | None = None,
+    least: float = 0.0,
+    below: float | None = None,
+    most: float | None = None,
+    null: bool = False,
+    zero: str = "",
+) -> Any:
+    """Declare a number: greater than `above`, or `least` and greater; less than `below`, or `most` and less."""
+    low, high = least if above is None else above, most if below is None else below
+    return declared(default, Number(meaning, null, low, high, above is not None, below is not None, zero))
+
+
+def integer(default: int | None, meaning: str, *, least: int, most: int) -> Any:
+    """Declare an integer from `least` to `most`."""
+    return declared(default, Integer(meaning, False, least, most))
+
+
+def choice(names: Any, default: str, meaning: str) -> Any:
+    """Declare a choice between the names of a `Literal` type."""
+    return declared(default, Choice(meaning, False, get_args(names)))
+
+
+def parameters_of(mechanism: Any) -> dict[str, Parameter]:
+    """Return the declarations of a mechanism, a value or its class, in the order of its fields."""
+    return {entry.name: entry.metadata[DECLARED] for entry in fields(mechanism) if DECLARED in entry.metadata}
+
+
+def documented(text: str | None, attributes: Mapping[str, Any]) -> str | None:
+    """Return a docstring with a section `Attributes` for the parameters among a class's attributes."""
+    entries = {name: entry for name, entry in attributes.items() if isinstance(entry, Field)}
+    made: dict[str, Parameter] = {
+        name: entry.metadata[DECLARED] for name, entry in entries.items() if DECLARED in entry.metadata
+    }
+    if not text or not made:
+        return text
+    lines = [f"    {name}: {parameter.meaning} Valid: {parameter.valid}." for name, parameter in made.items()]
+    return "\n".join([inspect.cleandoc(text), "", "Attributes:", *lines])
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether `value` is an int or a float; True and False are neither. It may be NaN or infinite."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def plain(value: float) -> str:
+    """Return a bound as messages write it: 0.000001, not 1e-06."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")
