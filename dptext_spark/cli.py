@@ -139,17 +139,29 @@ def preview(
 def certify(
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file of settings.")] = None,
     overrides: Override = None,
+    sample: Annotated[
+        int | None, typer.Option(min=2, help="Look at pairs among so many words, taken at equal steps.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compute the true worst-case loss of the law that is sampled, and compare it with the guarantee."""
+    """Compute the true worst-case loss of the law that is sampled, compare it with the guarantee, and keep the finding.
+
+    It is kept in the compiled model, from which runs take it into their account; that of a sample only where there is none.
+    """
+    from dptext_spark.artifact import certificate_of, keep_certificate
     from dptext_spark.audit.certificate import certify as examine
     from dptext_spark.config import load_model
     from dptext_spark.models import prepare
 
     settings = load_model(config, overrides or ())
     with progress() as say:
-        privatizer, _ = prepare(settings, say)
-        found = examine(privatizer, lambda done, whole: say("certifying", done / whole))
+        privatizer, folder = prepare(settings, say)
+        found = examine(privatizer, lambda done, whole: say("certifying", done / whole), sample)
+    try:
+        if sample is None or certificate_of(folder) is None:
+            keep_certificate(folder, found.kept())
+    except DataError as error:  # the finding stands all the same
+        sys.stderr.write(f"not kept: {error}\n")
     words = privatizer.vocabulary.strings()
     pair = found.loss.worst if found.loss is not None else None
     worst = None if pair is None else [words[word].as_py() for word in pair]

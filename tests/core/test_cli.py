@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from dptext_spark import artifact
 from dptext_spark.cli import main
+from dptext_spark.compiled import code_cache
 from dptext_spark.errors import CountsDisagree, DataError, NotAccounted, RunError
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.report.console import WIDTH
@@ -313,3 +315,57 @@ def test_a_narrow_encoding_is_no_failure() -> None:
         ended = subprocess.run([*command, *extra], capture_output=True, env=env, timeout=120, check=False)
         assert ended.returncode == 0, ended.stderr
     assert "ε" in json.loads(ended.stdout)["guarantee"]["sentence"]
+
+
+class TestCertify:
+    @pytest.fixture
+    def model(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """Options that name a lexicon of eight words."""
+        monkeypatch.setenv("NUMBA_CACHE_DIR", code_cache())
+        monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
+        file = tmp_path / "vectors.txt"
+        file.write_text("".join(f"w{'abcdefgh'[i]} {i} {i * i} 1\n" for i in range(8)))
+        return ["--set", f"lexicon.source={file}"]
+
+    def test_as_json(self, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert dptext("certify", *model, "--set", "mechanism.name=santext", "--json") == 0
+        out, err = capsys.readouterr()
+        found = json.loads(out)
+        assert found["verdict"] == "confirmed" and found["loss"]["pairs"] == 28 and "certifying" in err
+        assert set(found["worst_words"]) <= {f"w{c}" for c in "abcdefgh"}
+
+    def test_it_is_kept_for_runs(
+        self, model: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        model += ["--set", "mechanism.name=truncated_laplace", "--set", "mechanism.calibration=published"]
+        settings = tmp_path / "run.yaml"
+        settings.write_text(SETTINGS)
+        assert dptext("run", settings, "--dry-run", *model) == 0
+        assert "none was made; `dptext certify` makes one" in plain(capsys.readouterr().out)
+        assert dptext("certify", *model) == 0
+        out = plain(capsys.readouterr().out)
+        assert "Release of the noisy vector, refuted" in out and "Release of the word, " in out
+        assert dptext("run", settings, "--dry-run", *model, "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["certificate"]["verdict"] == "refuted"
+        assert "THE GUARANTEE BELOW DOES NOT HOLD" in json.dumps(found["disclosure"])
+
+    def test_a_sample(self, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        options = (*model, "--set", "mechanism.name=truncated_laplace", "--json")
+        assert dptext("certify", *options, "--sample", 5) == 0
+        assert json.loads(capsys.readouterr().out)["vector"]["pairs"] == 10
+        assert dptext("certify", *options) == 0 and dptext("certify", *options, "--sample", 5) == 0
+        capsys.readouterr()
+        assert dptext("certify", *options, "--sample", 1) == 2
+        assert "--sample" in plain(capsys.readouterr().err)
+
+    def test_a_folder_that_cannot_be_written(
+        self, model: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def full(*_: object) -> None:
+            raise DataError("artifact: 'x' cannot be written.")
+
+        monkeypatch.setattr(artifact, "keep_certificate", full)
+        assert dptext("certify", *model, "--set", "mechanism.k=4") == 0
+        out, err = capsys.readouterr()
+        assert "Confirmed" in out and "not kept: artifact: 'x' cannot be written." in err
