@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from collections.abc import Callable
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dptext_spark.artifact import open_artifact, save
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Calibrated, Laplace, Vickrey
 from dptext_spark.mechanisms.kernels.approximate import RECALL_DRAWS, recall, words_evenly
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
@@ -131,31 +130,13 @@ def test_tiny_lexicons(search: str, vectors: list[list[float]]) -> None:
         assert (approximate.sample(ids, draws_of(300)) == exact.sample(ids, draws_of(300))).all()
 
 
-def digest() -> str:
-    """A hash of cells and draws, and of draws along a graph that was not built here."""
-    vectors = np.ascontiguousarray(Lexicon.default().vectors[:1500])
-    vectors[1200:] = np.nextafter(vectors[:300], np.float32(9))  # words a last bit apart
-    lexicon = Lexicon(Vocabulary.of(Lexicon.default().vocabulary.strings()[:1500]), vectors)
-    ids = (np.arange(3000) % 1500).astype(np.int32)
-    total = hashlib.sha256()
-    made = Vickrey(6.0, 0.4, search="ivf").compile(lexicon)
-    for array in made.arrays().values():
-        total.update(array.tobytes())
-    total.update(made.sample(ids, draws_of(3000)).tobytes())
-    # A ring with chords: faiss is not asked, since its sums depend on the processor.
-    links = (np.arange(1500)[:, None] + np.array([1, 7, 40, 200, 1299, 1460, 1493, 1499])) % 1500
-    graph = {
-        "graph.links": links.astype(np.int32).reshape(-1),
-        "graph.offsets": np.arange(1501) * 8,
-        "graph.begins": np.array([0, 8]),
-        "graph.settings": np.array([0, 60]),
-    }
-    held = {name: array for name, array in made.arrays().items() if not name.startswith("cells")}
-    walked = NoiseSampler.restore(held | graph, made.guarantee, {})
-    total.update(walked.sample(ids, draws_of(3000)).tobytes())
-    return total.hexdigest()
-
-
-def test_other_processors_and_libraries(on_another_processor: Callable[[str], str]) -> None:
-    """No vector instructions, one thread, another matrix product, nothing cached: every byte is the same."""
-    assert on_another_processor("tests.core.mechanisms.kernels.test_approximate.digest") == digest()
+def test_recall_on_real_vectors(glove: Lexicon) -> None:
+    """What the README says of cells: binomial limits at 1e-6, and .005 for the rounded figures."""
+    made = Calibrated(1.0, search="ivf").compile(glove)
+    ids, factor = words_evenly(len(glove)), made.parameters[1]
+    for epsilon, wanted in ((1.0, 0.76), (10.0, 0.87), (20.0, 0.99)):
+        at = dataclasses.replace(made, parameters=np.array([epsilon, factor]))
+        exact = dataclasses.replace(at, index=None).sample(ids, draws_of(RECALL_DRAWS))
+        share = float((at.sample(ids, draws_of(RECALL_DRAWS)) == exact).mean())
+        limit = stats.norm.isf(5e-7) * math.sqrt(wanted * (1 - wanted) / RECALL_DRAWS)
+        assert abs(share - wanted) < limit + 0.005, (epsilon, share)
