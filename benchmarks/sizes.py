@@ -20,6 +20,9 @@ class Sizes:
         set_sizes: K of the shares by type.
         spark_rows: rows of the Spark job.
         workers: processes that hold the model at once.
+        sample_words: words over which a mean goes that is costly for all of them.
+        sample_draws: draws of each, where a law has no closed form.
+        texts: rows of a real data set.
     """
 
     name: str
@@ -32,8 +35,11 @@ class Sizes:
     set_sizes: tuple[int, ...]
     spark_rows: int
     workers: int
+    sample_words: int
+    sample_draws: int
+    texts: int
 
 
-FULL = Sizes("full", 15, 5, 50_000, 25, 2_500, None, (20, 50, 100), 1_000_000, 8)
-QUICK = Sizes("quick", 5, 2, 10_000, 25, 500, 6_000, (20, 50), 20_000, 2)
-TOY = Sizes("toy", 2, 1, 40, 5, 10, 300, (5,), 200, 2)
+FULL = Sizes("full", 15, 5, 50_000, 25, 2_500, None, (20, 50, 100), 1_000_000, 8, 300, 20, 1_000)
+QUICK = Sizes("quick", 5, 2, 10_000, 25, 500, 6_000, (20, 50), 20_000, 2, 60, 5, 100)
+TOY = Sizes("toy", 2, 1, 40, 5, 10, 300, (5,), 200, 2, 20, 2, 10)
