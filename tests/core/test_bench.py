@@ -159,9 +159,9 @@ def test_sums_and_losses_over_all_pairs(small: Lexicon, monkeypatch: pytest.Monk
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)
     for law in (Exponential(0.7, np.inf), Exponential(2.0, 2.5)):
         weight = np.exp(-law.step * np.minimum(apart, law.cut))
-        logs, far = sums(points, [law], distances=True)
-        assert logs[0] == pytest.approx(np.log(weight.sum(axis=1)))
-        assert far[0] == pytest.approx((weight * apart).sum(axis=1) / weight.sum(axis=1))
+        logs, far = sums(small.vectors, [law], distances=True)
+        assert logs[0] == pytest.approx(np.log(weight.sum(axis=1)), abs=1e-6)  # weights are float32
+        assert far[0] == pytest.approx((weight * apart).sum(axis=1) / weight.sum(axis=1), rel=1e-6)
         shares = weight / weight.sum(axis=1, keepdims=True)
         worst = max(
             np.abs(np.log(shares[i] / shares[j])).max() / min(apart[i, j], law.cut)
@@ -169,7 +169,7 @@ def test_sums_and_losses_over_all_pairs(small: Lexicon, monkeypatch: pytest.Monk
             for j in range(i)
             if (i, j) != (7, 3)
         )
-        assert losses(points, [law], logs)[0] == pytest.approx(worst)
+        assert losses(small.vectors, [law], logs)[0] == pytest.approx(worst, rel=1e-5)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 5.0])
@@ -197,7 +197,7 @@ def test_the_calibration_section() -> None:
         assert gain["internal"] >= gain["epsilon"]
         assert gain["kept"][1] >= gain["kept"][0] and gain["distance"][1] <= gain["distance"][0]
     assert len(section.facts["certified_here"]) == 2
-    assert all(one["holds"] and one["loss"] > 1.99 for one in section.facts["certified_here"])
+    assert all(one["holds"] and one["loss"] > 1.995 for one in section.facts["certified_here"])
     listed = next(gain for gain in gains if (gain["mechanism"], gain["epsilon"]) == ("diffractor", 2.0))
     words = packaged(TOY.lexicon_words)
     raised = Diffractor(epsilon=2.0, form="tem", calibration="exact").compile(words)
