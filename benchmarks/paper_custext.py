@@ -55,21 +55,33 @@ def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Ca
         section.skipped.append(reason)
         corpus = texts(lexicon, sizes.rows, sizes.words_a_row)
     corpus = corpus if sizes.lexicon_words is None else corpus[: sizes.texts]
-    walked = by_frequency(lexicon, corpus)
+    walked = _by_frequency(lexicon, corpus)
     say("papers: CusText, Table 4")
-    section.facts["type_shares"] = []
-    ks = tuple(k for k in sizes.set_sizes if k <= len(walked))
+    facts = section.facts["type_shares"] = []
     rows = [
-        *_alone(name, lexicon, METRICS, MAPPINGS, sizes.set_sizes, section.facts["type_shares"]),
-        *_alone(
-            "SST-2's words by frequency", walked, METRICS[:1], ("balanced",), ks, section.facts["type_shares"]
-        ),
+        (name, metric, mapping, k, TABLE_4[mapping].get(k), _alone(name, lexicon, metric, mapping, k, facts))
+        for metric in METRICS
+        for mapping in MAPPINGS
+        for k in sizes.set_sizes
+    ]
+    first, metric, mapping = f"{name}, SST-2's words first", METRICS[0], "balanced"
+    reordered = _first(lexicon, walked)
+    rows += [
+        (
+            first,
+            metric,
+            mapping,
+            k,
+            TABLE_4[mapping].get(k),
+            _alone(first, reordered, metric, mapping, k, facts, len(walked)),
+        )
+        for k in sizes.set_sizes
     ]
     headings = ("words", "metric", "mapping", "K", "paper, %", "here, %")
     section.grids.append(Grid("CusText, Table 4: words alone on their set", headings, tuple(rows)))
     section.notes.append(
         "Table 4: the paper's vectors are Counter-fitting's, which draw synonyms together, so that fewer words are left over; "
-        "its code walks the words of the private text by frequency."
+        "its code walks the words of the private text by frequency. Where SST-2's come first, by frequency, shares are of those."
     )
     say("papers: CusText, Table 6")
     headings = ("level", "stop words", "ε", "paper, %", "of words in the lexicon, %", "of all tokens, %")
@@ -83,7 +95,8 @@ def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Ca
     section.notes.append(
         "Table 6: cosine, sets walked by frequency as in the paper's code, vectors as above, which decide the gaps of the scores "
         "and so the share; SST-2 is the set of 9,613 sentences, not GLUE's 67,000. At dataset level every word is drawn once: "
-        "the figure is one draw's. Kept stop words count as staying; what the lexicon lacks counts in all tokens only."
+        "the figure is one draw's. Kept stop words count as staying, and the packaged list keeps more of them than the paper's "
+        "43.5 % allows for; what the lexicon lacks counts in all tokens only."
     )
     say("papers: CusText, Table 7")
     headings = ("K", "p0", "ε", "runner-up", "paper's N", "N by the law")
@@ -101,32 +114,40 @@ def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Ca
     )
 
 
-def by_frequency(lexicon: Lexicon, corpus: pa.Array) -> Lexicon:
+def _by_frequency(lexicon: Lexicon, corpus: pa.Array) -> Lexicon:
     """Return the words of a corpus that a lexicon holds, frequent ones first: how the paper's code walks them."""
     count = Counter(word for row in corpus.to_pylist() for word in row.lower().split())
     ids = lexicon.vocabulary.ids(pa.array(list(count), pa.string()))
-    held = [(-number, word, int(i)) for (word, number), i in zip(count.items(), ids, strict=True) if i >= 0]
-    held.sort()
+    held = sorted(
+        (-number, word, int(i)) for (word, number), i in zip(count.items(), ids, strict=True) if i >= 0
+    )
     words = Vocabulary.of([word for _, word, _ in held])
     return Lexicon(words, np.ascontiguousarray(lexicon.vectors[[i for _, _, i in held]]))
+
+
+def _first(lexicon: Lexicon, words: Lexicon) -> Lexicon:
+    """Return a lexicon in which some of its words, in their order, stand before the others."""
+    ids = lexicon.vocabulary.ids(words.vocabulary.strings())
+    order = np.concatenate([ids, np.setdiff1d(np.arange(len(lexicon)), ids)])
+    moved = lexicon.vocabulary.strings().take(pa.array(order))
+    return Lexicon(Vocabulary.of(moved.to_pylist()), np.ascontiguousarray(lexicon.vectors[order]))
 
 
 def _alone(
     name: str,
     lexicon: Lexicon,
-    metrics: Any,
-    mappings: Any,
-    set_sizes: tuple[int, ...],
+    metric: Any,
+    mapping: str,
+    k: int,
     facts: list[dict[str, Any]],
-) -> Iterator[tuple[Any, ...]]:
-    """Yield the share of words alone on their set beside the paper's; all types go to `facts`."""
-    for metric in metrics:
-        for mapping in mappings:
-            for k in set_sizes:
-                summary = mapping_summary(*output_sets(lexicon.vectors, k, mapping, metric))
-                asked = {"lexicon": name, "metric": metric, "mapping": mapping, "k": k}
-                facts.append(asked | {"sets": summary["sets"], "type_share": summary["type_share"]})
-                yield name, metric, mapping, k, TABLE_4[mapping].get(k), 100 * summary["alone_share"]
+    words: int | None = None,
+) -> float:
+    """Return the share of the first words that are alone on their set, in %; all types go to `facts`."""
+    sets, of_word = output_sets(lexicon.vectors, k, mapping, metric)
+    summary = mapping_summary(sets, of_word)
+    asked = {"lexicon": name, "metric": metric, "mapping": mapping, "k": k}
+    facts.append(asked | {"sets": summary["sets"], "type_share": summary["type_share"]})
+    return 100 * float((np.bincount(of_word)[of_word[:words]] == 1).mean())
 
 
 def _stays(walked: Lexicon, corpus: pa.Array) -> Iterator[tuple[Any, ...]]:
