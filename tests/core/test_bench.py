@@ -20,7 +20,7 @@ from benchmarks.measure import Figure, Goal, Grid, Section, Spread, in_turn, quo
 from benchmarks.phases import PHASES, REST, timed_phases
 from benchmarks.plain_loop import kept_words, laws_of, plain_loop
 from benchmarks.sizes import TOY, Sizes
-from benchmarks.sources import composition, packaged, row_ids, texts
+from benchmarks.sources import composition, packaged, row_ids, sst2, texts
 from benchmarks.table import show
 from dptext_spark.draws import RunKey
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -87,6 +87,20 @@ def test_texts_are_like_running_text() -> None:
     words = [token.strip(".,").lower() for row in batch.to_pylist() for token in row.split(" ")]
     assert 0.3 < sum(word in stop for word in words) / len(words) < 0.55
     assert 0.01 < sum(word.startswith("zq") for word in words) / len(words) < 0.03
+
+
+def test_real_sentences_are_read_without_their_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sst2()[0] is None and "sst2/train.tsv" in sst2()[1]
+    (tmp_path / "sst2").mkdir()
+    for part, text in (("train", "no movement , no yuks\t0\na film\t1\n"), ("dev", "best\t1\n")):
+        (tmp_path / "sst2" / f"{part}.tsv").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("DPTEXT_SHARED_DATA", str(tmp_path))
+    found, reason = sst2(("train", "dev"))
+    assert (
+        found is not None and found.to_pylist() == ["no movement , no yuks", "a film", "best"] and not reason
+    )
 
 
 def test_the_plain_loop_does_the_work_of_the_engine(privatizer: Privatizer) -> None:
