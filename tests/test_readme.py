@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks.calibration import markdown
 from dptext_spark.cli import main
 from dptext_spark.config import RunConfig
 
@@ -58,6 +60,16 @@ def test_its_tables_are_those_of_the_schemas() -> None:
     assert runs is not None and re.findall(r"`(\w+)`", runs.group(1)) == RUNS.fieldNames()
     metrics = re.search(r"restricted/metrics`\*\*: (.*?):", text, flags=re.DOTALL)
     assert metrics is not None and re.findall(r"`(\w+)`", metrics.group(1)) == METRICS.fieldNames()
+
+
+def test_its_gains_are_those_of_the_newest_record() -> None:
+    files = sorted((README.parent / "benchmarks" / "records").glob("*.json"))
+    records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    measured = [r for r in records if "calibration" in r["sections"] and r["sizes"]["name"] == "full"]
+    if not measured:
+        pytest.skip("no full record holds the section `calibration` yet")
+    newest = max(measured, key=lambda record: record["date"])
+    assert markdown(newest["sections"]["calibration"]["facts"]["gains"]) in README.read_text(encoding="utf-8")
 
 
 def test_it_names_no_machine_and_no_registry() -> None:
