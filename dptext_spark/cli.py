@@ -183,7 +183,7 @@ def calibrate(
     ] = None,
     sample: Annotated[
         int, typer.Option("--words", help="Words to draw from, where the mechanism has no law.")
-    ] = 200,
+    ] = 50,
     as_json: Json = False,
 ) -> None:
     """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""

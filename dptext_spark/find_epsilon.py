@@ -8,7 +8,6 @@ from typing import Any
 
 from dptext_spark.audit.calibrate import HIGH, LOW, calibrate, worst_and_typical
 from dptext_spark.audit.calibration import Calibration, Point
-from dptext_spark.audit.deniability import SAMPLE
 from dptext_spark.audit.requirement import Requirement
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import SettingsError
@@ -21,6 +20,7 @@ from dptext_spark.models import Progress, load_lexicons
 
 QUICK = (TableSampler, LineSampler)  # compiled at another ε in well under a second
 QUICK_STEPS, SLOW_STEPS = 24, 12
+WORDS = 50  # of a mechanism without a law: a draw is a search of the lexicon
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def find_epsilon(
     low: float = LOW,
     high: float = HIGH,
     steps: int | None = None,
-    sample: int = SAMPLE,
+    sample: int = WORDS,
     progress: Progress | None = None,
 ) -> FoundEpsilon:
     """Search the largest ε of the settings' mechanism that satisfies requirements for every word of the lexicon.

@@ -26,6 +26,7 @@ ENTROPIES = {"N_w": "min_entropy", "S_w": "max_entropy"}
 CONFIDENCE = 0.99  # that the bounds of all words hold, for each figure
 SAMPLE = 200  # words that are drawn from where there is no law
 WORST = 10
+EVERY, SPACED, GIVEN = "every word of the lexicon", "words evenly spaced by id", "words that were named"
 # Told how many words are done, of how many.
 Progress = Callable[[int, int], None]
 
@@ -41,6 +42,7 @@ class Measured:
         total: V.
         draws: of each word; None where the values are exact.
         confidence: that the bounds of all these words hold; None where the values are exact.
+        chosen: which words they are, in words.
     """
 
     figure: WordFigure
@@ -49,6 +51,7 @@ class Measured:
     total: int
     draws: int | None
     confidence: float | None
+    chosen: str
 
     @property
     def exact(self) -> bool:
@@ -72,6 +75,7 @@ class Measured:
             "confidence": self.confidence,
             "estimate": None if self.exact else self.figure.estimate,
             "words_in_lexicon": self.total,
+            "words_chosen": self.chosen,
             "restricted": False,  # laws and public draws, no private text
             **Spread.of(self.of.values, edges).as_dict(),
             "worst": self.worst(),
@@ -105,6 +109,7 @@ def measure(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
     progress: Progress | None = None,
+    chosen: str = GIVEN,
 ) -> list[Measured]:
     """Return figures of some words, in one pass over their laws or draws, or in none where each figure has a short cut.
 
@@ -116,16 +121,18 @@ def measure(
         draws: of each word, where there is no law.
         confidence: that all bounds of a figure hold at once, where there is no law.
         progress: is told how many words are done.
+        chosen: how the words were chosen, where they are not all.
 
     Raises:
         SettingsError: no words, or fewer draws than a figure needs.
     """
     if not len(words):
         raise SettingsError("words: none given; valid: at least one.")
+    chosen = EVERY if len(np.unique(words)) == total else chosen
     short = [figure.shortcut(sampler, words) for figure in figures]
     if all(one is not None for one in short):
         return [
-            Measured(figure, words, one, total, None, None)
+            Measured(figure, words, one, total, None, None, chosen)
             for figure, one in zip(figures, short, strict=True)
             if one is not None
         ]
@@ -145,7 +152,9 @@ def measure(
             progress(done, len(words))
     sure = None if drawn is None else confidence
     return [
-        Measured(figure, words, Bounded(*map(np.concatenate, zip(*part, strict=True))), total, drawn, sure)
+        Measured(
+            figure, words, Bounded(*map(np.concatenate, zip(*part, strict=True))), total, drawn, sure, chosen
+        )
         for figure, part in zip(figures, parts, strict=True)
     ]
 
@@ -168,8 +177,9 @@ def deniability(
     progress: Progress | None = None,
 ) -> list[Measured]:
     """Return figures over a lexicon of `total` words; see :func:`measure` and :func:`examined`."""
-    chosen = examined(sampler, total) if words is None else words
-    return measure(sampler, chosen, total, figures, draws, confidence, progress)
+    looked_at = examined(sampler, total) if words is None else words
+    chosen = SPACED if words is None else GIVEN
+    return measure(sampler, looked_at, total, figures, draws, confidence, progress, chosen)
 
 
 def over_epsilons(
