@@ -97,25 +97,28 @@ def find_epsilon(
         progress=say,
     )
     if found.epsilon is None:
-        raise SettingsError(_none(found, low, high))
+        raise SettingsError(_none(found, lexicons[0], low, high))
     spec = config.spec()
     settings = {"mechanism": spec["mechanism"] | {"epsilon": found.epsilon}, "lexicon": spec["lexicon"]}
     return FoundEpsilon(found, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
 
 
-def _none(found: Calibration, low: float, high: float) -> str:
+def _none(found: Calibration, lexicon: Lexicon, low: float, high: float) -> str:
     wanted = " and ".join(str(one) for one in found.requirements)
     closest = found.closest()
     return (
         f"require: no ε of the {len(found.points)} looked at from {low:g} to {high:g} satisfies {wanted}; the closest is "
-        f"ε = {closest.epsilon:g}, where {_standing(found, closest)}."
+        f"ε = {closest.epsilon:g}, where {_standing(found, closest, lexicon)}."
     )
 
 
-def _standing(found: Calibration, point: Point) -> str:
-    """Return what was found at a point."""
+def _standing(found: Calibration, point: Point, lexicon: Lexicon) -> str:
+    """Return what was found at a point, and at which words."""
     parts = []
     for requirement, finding in zip(found.requirements, point.findings, strict=True):
         about = "" if finding.exact else " by its bound"
-        parts.append(f"{requirement.name} is {digits_toward(finding.judged, 4, up=requirement.caps)}{about}")
+        at = "" if finding.word is None else f", the word {lexicon.vocabulary.word(finding.word)!r}"
+        parts.append(
+            f"{requirement.name} is {digits_toward(finding.judged, 4, up=requirement.caps)}{about}{at}"
+        )
     return " and ".join(parts)

@@ -208,6 +208,7 @@ def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixtur
     last = err.splitlines()[-1]
     assert out == "" and "no ε of the 12 looked at from 0.01 to 100 satisfies N_w max <= 0.1" in last
     assert "the closest is ε = 0.01, where N_w max is 0.20" in last
+    assert re.search(r", the word '[a-z]{2}'\.$", last)
 
 
 def test_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
