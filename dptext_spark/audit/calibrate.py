@@ -69,7 +69,7 @@ class _Search:
             sampler, self.words, self.total, figures, self.draws, self.confidence,
             lambda done, whole: self.say(step, done / whole),
         )  # fmt: skip
-        self.drawn = found[0].draws
+        self.drawn = next((one.draws for one in found if not one.exact), None)
         by_figure: dict[Any, Measured] = {one.figure: one for one in found}
         return Point(epsilon, tuple(one.judge(by_figure[one.figure]) for one in self.requirements))
 

@@ -111,7 +111,7 @@ def measure(
     progress: Progress | None = None,
     chosen: str = GIVEN,
 ) -> list[Measured]:
-    """Return figures of some words, in one pass over their laws or draws, or in none where each figure has a short cut.
+    """Return figures of some words, in one pass over their laws or draws; a figure with a short cut needs none.
 
     Args:
         sampler: of any mechanism.
@@ -129,34 +129,32 @@ def measure(
     if not len(words):
         raise SettingsError("words: none given; valid: at least one.")
     chosen = EVERY if len(np.unique(words)) == total else chosen
-    short = [figure.shortcut(sampler, words) for figure in figures]
-    if all(one is not None for one in short):
-        return [
-            Measured(figure, words, one, total, None, None, chosen)
-            for figure, one in zip(figures, short, strict=True)
-            if one is not None
-        ]
-    least = max([1, *(figure.n for figure in figures if isinstance(figure, DistinctOutputs))])
+    found = {figure: figure.shortcut(sampler, words) for figure in figures}
+    long = [figure for figure, short in found.items() if short is None]
+    least = max([1, *(figure.n for figure in long if isinstance(figure, DistinctOutputs))])
     each = 1.0 - (1.0 - confidence) / len(words)
-    parts: list[list[Bounded]] = [[] for _ in figures]
+    parts: dict[WordFigure, list[Bounded]] = {figure: [] for figure in long}
     drawn: int | None = None
     done = 0
-    for block in blocks(sampler, words, draws):
+    for block in blocks(sampler, words, draws) if long else ():
         drawn = block.draws
         if drawn is not None and drawn < least:
             raise SettingsError(f"draws: {drawn} given, but a figure asks for more; valid: {least} or more.")
-        for part, figure in zip(parts, figures, strict=True):
+        for figure, part in parts.items():
             part.append(figure.of(block, total, each))
         done += len(block.words)
         if progress:
             progress(done, len(words))
     sure = None if drawn is None else confidence
-    return [
-        Measured(
-            figure, words, Bounded(*map(np.concatenate, zip(*part, strict=True))), total, drawn, sure, chosen
-        )
-        for figure, part in zip(figures, parts, strict=True)
-    ]
+    measured = []
+    for figure in figures:
+        short = found[figure]
+        if short is not None:
+            measured.append(Measured(figure, words, short, total, None, None, chosen))
+            continue
+        of = Bounded(*map(np.concatenate, zip(*parts[figure], strict=True)))
+        measured.append(Measured(figure, words, of, total, drawn, sure, chosen))
+    return measured
 
 
 def examined(sampler: Sampler, total: int, sample: int = SAMPLE) -> Ids:
