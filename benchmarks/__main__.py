@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import calibration, engine, lexicon, mapping, mechanisms, memory, papers, spark
+from benchmarks import audits, calibration, engine, lexicon, mapping, mechanisms, memory, papers, spark
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
 from benchmarks.sizes import FULL, QUICK, Sizes
@@ -28,6 +28,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "lexicon": lexicon.measure,
     "calibration": calibration.measure,
     "papers": papers.measure,
+    "audits": audits.measure,
     "spark": spark.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"

@@ -40,9 +40,19 @@ def test_its_job_can_be_planned(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "output set" in capsys.readouterr().out
 
 
+def test_its_search_for_an_epsilon_finds_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = tmp_path / "reviews.yaml"
+    settings.write_text(_blocks("yaml")[0], encoding="utf-8")
+    lines = [line for block in _blocks("bash") for line in block.splitlines()]
+    (line,) = [line for line in lines if line.startswith("dptext calibrate")]
+    words = [str(settings) if word == "reviews.yaml" else word for word in shlex.split(line)[1:]]
+    assert main([*words, "--steps", "4"]) == 0
+    assert "is the largest found that satisfies N_w max <= 0.5" in " ".join(capsys.readouterr().out.split())
+
+
 def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(README.read_text(encoding="utf-8").split())
-    for command in ("preview", "mechanisms", "lexicon", "run"):
+    for command in ("preview", "mechanisms", "lexicon", "run", "certify", "calibrate"):
         assert f"dptext {command}" in text
         assert main([command, "--help"]) == 0
     capsys.readouterr()

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import __main__ as command
-from benchmarks import calibration, engine, lexicon, mapping, memory, papers
+from benchmarks import audits, calibration, engine, lexicon, mapping, memory, papers
 from benchmarks.all_pairs import Exponential, calibrated, losses, sums
 from benchmarks.measure import Figure, Goal, Grid, Section, Spread, in_turn, quotient, scaled
 from benchmarks.phases import PHASES, REST, timed_phases
@@ -272,6 +272,13 @@ def test_the_lexicon_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(section.skipped) == 1
     assert sum(figure.name.startswith("SimLex-999") for figure in section.figures) == 2
     assert sum(figure.name.startswith("opening") for figure in section.figures) == 2
+
+
+def test_the_audits_section() -> None:
+    section = audits.measure(TOY, quiet)
+    table, laws, peak = section.figures
+    assert table.goals and len(table.value.runs) == TOY.long_rounds
+    assert laws.value.median > 0 and 0.05 < peak.value.median < 2.0 and peak.goals
 
 
 @pytest.mark.skipif(

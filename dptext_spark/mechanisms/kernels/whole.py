@@ -136,7 +136,8 @@ class WholeSampler:
         return float(self.figures[2])
 
     @property
-    def _tail(self) -> Tail:
+    def tail(self) -> Tail:
+        """What decides the proposals."""
         return Tail(
             self.vectors.reshape(-1), self.vectors.shape[1], self.outputs, self.level, self.surely, self.rounds,
             self.fallback, float(self.figures[0]), float(self.figures[1]),
@@ -150,7 +151,7 @@ class WholeSampler:
         turn = 0
         while len(waiting):
             numbers = draws.take(waiting).pair(1 + turn)
-            left = propose(self._tail, ids, waiting, numbers, turn, out)
+            left = propose(self.tail, ids, waiting, numbers, turn, out)
             waiting, turn = waiting[:left], turn + 1
         return out
 
@@ -160,7 +161,7 @@ class WholeSampler:
         if ids[-1] == len(self.level):
             every = np.zeros(len(self.level), np.uint64)
             every[ids[:-1]] = weight[:-1]
-            add_tail(self._tail, word_id, float(weight[-1]), every)
+            add_tail(self.tail, word_id, float(weight[-1]), every)
             ids = np.flatnonzero(every).astype(np.int32)
             weight = every[ids]
             most = int(weight.argmax())
