@@ -28,6 +28,8 @@ Sections:
 - `papers`: figures of the papers beside ours, with the reason where they differ: CusText's Tables 4, 6 and 7;
   1-Diffractor's law, speed and memory beside five other mechanisms, with stop words kept and drawn; how much stays under
   calibrated, Mahalanobis, truncated Laplace, Laplace and Gaussian noise. Most are exact or drawn by fixed numbers.
+- `attacks`: words a second of the contextual adversary, beside the same in NumPy, record by record; seconds of the Bayes
+  adversary over a lexicon, and of reading the law backwards.
 - `spark`: the job on local Spark with Delta Lake; beside it an identity job with the same read, kind of function,
   struct, observed aggregates and write.
 

@@ -13,7 +13,18 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import audits, calibration, engine, lexicon, mapping, mechanisms, memory, papers, spark
+from benchmarks import (
+    attacks,
+    audits,
+    calibration,
+    engine,
+    lexicon,
+    mapping,
+    mechanisms,
+    memory,
+    papers,
+    spark,
+)
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
 from benchmarks.sizes import FULL, QUICK, Sizes
@@ -29,6 +40,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "calibration": calibration.measure,
     "papers": papers.measure,
     "audits": audits.measure,
+    "attacks": attacks.measure,
     "spark": spark.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"

@@ -14,14 +14,20 @@ import pytest
 from rich.console import Console
 
 from benchmarks import __main__ as command
-from benchmarks import audits, calibration, engine, lexicon, mapping, memory, papers
+from benchmarks import attacks, audits, calibration, engine, lexicon, mapping, memory, papers
 from benchmarks.all_pairs import Exponential, calibrated, losses, sums
 from benchmarks.measure import Figure, Goal, Grid, Section, Spread, in_turn, quotient, scaled
 from benchmarks.phases import PHASES, REST, timed_phases
+from benchmarks.plain_chain import plain_guesses
 from benchmarks.plain_loop import kept_words, laws_of, plain_loop
 from benchmarks.sizes import TOY, Sizes
 from benchmarks.sources import composition, packaged, row_ids, sst2, texts
 from benchmarks.table import show
+from dptext_spark.audit.bigrams import Bigrams
+from dptext_spark.audit.candidates import candidates
+from dptext_spark.audit.context import posterior_guesses
+from dptext_spark.audit.prior import of_drawn
+from dptext_spark.audit.simulated import simulate
 from dptext_spark.draws import RunKey
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -261,6 +267,29 @@ def test_a_plain_table_is_shown_and_recorded() -> None:
     show(section, Console(file=out, width=100))
     assert all(shown in out.getvalue() for shown in ("G", "0.1235", "12,345", "mind the gap"))
     assert section.as_dict()["grids"][0]["rows"][0] == ("one", 0.12345)
+
+
+def test_the_attacks_section() -> None:
+    section = attacks.measure(TOY, quiet)
+    chain, *others = section.figures
+    assert (
+        [goal.limit for goal in chain.goals] == [20_000]
+        and chain.ratio is not None
+        and chain.value.median > 0
+    )
+    assert len(others) == 2 and all(len(figure.value.runs) == TOY.long_rounds for figure in others)
+    (facts,) = section.facts["texts"].values()
+    assert facts["words"] == 20 and facts["public_words"] == 100 and 0 <= facts["guessed"] <= 1
+
+
+def test_the_plain_chain_guesses_the_same() -> None:
+    words, bounds = attacks.running_words(300, 40, 8, 0)
+    model = Bigrams.of(*attacks.running_words(300, 200, 8, 1), 300)
+    sampler = CusText(k=5).compile(packaged(300))
+    tokens = simulate(sampler, words, np.ones(len(words), np.bool_), bounds)
+    plausible = candidates(sampler, of_drawn(model.unigram[:300], None), tokens.outputs)
+    guesses, _ = posterior_guesses(tokens, plausible, model)
+    assert (guesses == plain_guesses(tokens, plausible, model)).all() and 0.2 < (guesses == words).mean() < 1
 
 
 def test_the_lexicon_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
