@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from dptext_spark.audit.disclosure import Statement, disclosure
+from dptext_spark.audit.disclosure import disclosure
+from dptext_spark.audit.statement import Statement
 from dptext_spark.config import RunConfig
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.report.console import WIDTH, hanging
