@@ -17,6 +17,8 @@ Sections:
   words alone on their set stand beside those of the paper.
 - `lexicon`: SimLex-999 correlations; the time to read a GloVe file, beside a plain reader and decompression alone; the
   time to open a saved lexicon, beside hashing its files.
+- `attacks`: words a second of the contextual adversary, beside the same in NumPy, record by record; seconds of the Bayes
+  adversary over a lexicon, and of reading the law backwards.
 - `spark`: the job on local Spark with Delta Lake; beside it an identity job with the same read, kind of function,
   struct, observed aggregates and write.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import engine, lexicon, mapping, memory, spark
+from benchmarks import attacks, engine, lexicon, mapping, memory, spark
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
 from benchmarks.sizes import FULL, QUICK, Sizes
@@ -25,6 +25,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "engine": engine.measure,
     "mapping": mapping.measure,
     "lexicon": lexicon.measure,
+    "attacks": attacks.measure,
     "spark": spark.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"

@@ -9,17 +9,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from benchmarks import __main__ as command
-from benchmarks import engine, lexicon, mapping, memory
+from benchmarks import attacks, engine, lexicon, mapping, memory
 from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, quotient, scaled
 from benchmarks.phases import PHASES, REST, timed_phases
+from benchmarks.plain_chain import plain_guesses
 from benchmarks.plain_loop import kept_words, laws_of, plain_loop
 from benchmarks.sizes import TOY, Sizes
 from benchmarks.sources import composition, packaged, row_ids, texts
 from benchmarks.table import show
+from dptext_spark.audit.bigrams import Bigrams
+from dptext_spark.audit.candidates import candidates
+from dptext_spark.audit.context import posterior_guesses
+from dptext_spark.audit.prior import of_drawn
+from dptext_spark.audit.simulated import simulate
 from dptext_spark.draws import RunKey
 from dptext_spark.mechanisms import CusText
 from dptext_spark.privatizer import CONSISTENCY, Privatizer
@@ -142,6 +149,29 @@ def test_the_mapping_section() -> None:
     shares = {(f["metric"], f["mapping"]): f["type_share"] for f in section.facts["type_shares"]}
     assert len(shares) == 6
     assert all(sum(share.values()) == pytest.approx(1.0) for share in shares.values())
+
+
+def test_the_attacks_section() -> None:
+    section = attacks.measure(TOY, quiet)
+    chain, *others = section.figures
+    assert (
+        [goal.limit for goal in chain.goals] == [20_000]
+        and chain.ratio is not None
+        and chain.value.median > 0
+    )
+    assert len(others) == 2 and all(len(figure.value.runs) == TOY.long_rounds for figure in others)
+    (facts,) = section.facts["texts"].values()
+    assert facts["words"] == 20 and facts["public_words"] == 100 and 0 <= facts["guessed"] <= 1
+
+
+def test_the_plain_chain_guesses_the_same() -> None:
+    words, bounds = attacks.running_words(300, 40, 8, 0)
+    model = Bigrams.of(*attacks.running_words(300, 200, 8, 1), 300)
+    sampler = CusText(k=5).compile(packaged(300))
+    tokens = simulate(sampler, words, np.ones(len(words), np.bool_), bounds)
+    plausible = candidates(sampler, of_drawn(model.unigram[:300], None), tokens.outputs)
+    guesses, _ = posterior_guesses(tokens, plausible, model)
+    assert (guesses == plain_guesses(tokens, plausible, model)).all() and 0.2 < (guesses == words).mean() < 1
 
 
 def test_the_lexicon_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
