@@ -14,11 +14,17 @@ from typing import Any
 from dptext_spark.audit.certificate import certify
 from dptext_spark.audit.statement import Statement
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.report.model_figures import Deniability, attacks_on, deniability_of
+from dptext_spark.report.model_attacks import attacks_on
+from dptext_spark.report.model_figures import Deniability, deniability_of
 from dptext_spark.report.published import Published, published_section
+from dptext_spark.report.results import is_attack
 from dptext_spark.version import __version__
 
 Progress = Callable[[str, float | None], None]
+_NO_UTILITY = (
+    "What the text is still good for depends on the text and on its use, and was not measured in this run; results of audits "
+    "can be added by --figures."
+)
 _JSON = ("config", "guarantee", "certificate", "disclosure", "versions")
 
 
@@ -53,6 +59,8 @@ def gathered(
     metrics: Sequence[tuple[str | None, str, float | None]] | None = None,
     published: Sequence[Published] = (),
     examples: Sequence[Mapping[str, str]] = (),
+    results: Sequence[Mapping[str, Any]] = (),
+    public: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Gather the facts.
@@ -64,6 +72,8 @@ def gathered(
         metrics: (column, metric, value) of the run, for a report that is not for sharing.
         published: figures that were published with noise.
         examples: `column`, `before`, `after` each, for a report that holds private text.
+        results: of other audits, as :func:`dptext_spark.report.results.read_results` returns them.
+        public: lines of a public text, for the attacks that need one.
         progress: is told each step.
 
     Returns:
@@ -83,6 +93,9 @@ def gathered(
         words = model.privatizer.vocabulary.strings()
         pair = None if worst is None else [words[int(word)].as_py() for word in worst]
     whole = None if metrics is None else {name: value for column, name, value in metrics if column is None}
+    attacks, unattacked = ([], missing) if model is None else attacks_on(model.privatizer, public, say)
+    given = [one for one in results if not one["restricted"] or metrics is not None]
+    held = _held_back(len(results) - len(given))
     deniable = Deniability.missing(missing) if model is None else deniability_of(run, model, say)
     return {
         "version": __version__,
@@ -93,18 +106,23 @@ def gathered(
         "worst_pair": pair,
         "model_missing": missing,
         "deniability": deniable.as_dict(),
-        "attacks": [] if model is None else attacks_on(model.privatizer, say),
-        "attacks_missing": missing,
-        "utility": [],
-        "utility_missing": (
-            "Utility is a matter of the text and of what it is used for, and was not measured in this run. `dptext audit` "
-            "compares the written table with its source; its figures depend on the private text."
-        ),
+        "attacks": [*attacks, *(one for one in given if is_attack(one))],
+        "attacks_missing": f"{unattacked} {held}".strip(),
+        "utility": [one for one in given if not is_attack(one)],
+        "utility_missing": f"{_NO_UTILITY} {held}".strip(),
         "metrics": whole,
         "metrics_by_column": _by_column(metrics or ()),
         "published": [one.as_dict() for one in published],
         "examples": [dict(one) for one in examples],
     }  # fmt: skip
+
+
+def _held_back(count: int) -> str:
+    return (
+        f"Results that depend on the private text were left out (--internal shows them): {count}."
+        if count
+        else ""
+    )
 
 
 def _statement(

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from dptext_spark.report.audit_sections import attacks, deniability, utility
+from dptext_spark.report.attack_section import attacks
+from dptext_spark.report.deniability_section import deniability
 from dptext_spark.report.overview import lead, tiles
 from dptext_spark.report.run_sections import configuration, disclosure, examples, guarantee, quality
+from dptext_spark.report.utility_section import utility
 
 _WHY = {
     "examples": "this file holds private text (--with-examples). Not for sharing.",

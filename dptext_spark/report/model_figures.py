@@ -1,4 +1,4 @@
-"""What the compiled model alone says: deniability of its words, and attacks with a public prior."""
+"""What the compiled model alone says of the deniability of its words."""
 
 from __future__ import annotations
 
@@ -107,8 +107,3 @@ def _basis(one: Measured, words: int, total: int) -> str:
 
 def _plain(measured: Sequence[Measured]) -> list[dict[str, Any]]:
     return [one.as_dict() for one in measured]
-
-
-def attacks_on(privatizer: Privatizer, say: Progress) -> list[dict[str, Any]]:
-    """Return attacks that need no private text."""
-    return []

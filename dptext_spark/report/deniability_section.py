@@ -1,81 +1,18 @@
-"""The sections of a report that come from audits: attacks against their baselines, deniability, utility."""
+"""The section of a report on plausible deniability: histograms, curves over ε, percentiles, the worst words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dptext_spark.figures import digits_up, exact, percent_up
+from dptext_spark.figures import digits_up, exact
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text
-from dptext_spark.report.charts import Bar, Line, bars, histogram, lines
+from dptext_spark.report.charts import Line, histogram, lines
 
 Facts = Mapping[str, Any]
 Figure = Mapping[str, Any]
-# What a success is compared with, in the order in which it is drawn.
-_BASELINES = (
-    ("random", "random guess among what is possible"),
-    ("most_frequent", "always the commonest word"),
-    ("unaided", "context alone, without the output"),
-    ("bayes", "each word alone, without context"),
-    ("unchanged", "the output itself as the guess"),
-    ("unprotected", "unprotected text"),
-)
 DECADE = 10.0
 _RANKS = ("min", "p1", "p5", "p25", "p50", "p75", "p95", "p99", "max", "mean")
-
-
-def attacks(facts: Facts) -> Section:
-    """Write what adversaries find, each against its baselines."""
-    found = facts["attacks"]
-    if not found:
-        return Section("attacks", "Attacks", (Text(facts["attacks_missing"], quiet=True),))
-    intro = Text(
-        "An attack sees the output and guesses the word that stood there. Its success is compared with guessing without "
-        "the output, and with text that nobody protected."
-    )
-    blocks: list[Block] = [intro, *(_attack(one, place) for place, one in enumerate(found))]
-    if facts["attacks_missing"]:
-        blocks.append(Text(facts["attacks_missing"], quiet=True))
-    return Section("attacks", "Attacks", tuple(blocks), restricted=any(one["restricted"] for one in found))
-
-
-def _attack(one: Figure, place: int) -> Chart:
-    drawn = [
-        Bar("this attack", one["success"], 0, one.get("lower"), one.get("upper"), percent_up(one["success"]))
-    ]
-    drawn += [
-        Bar(said, one[name], 1 if name != "unprotected" else 2, said=percent_up(one[name]))
-        for name, said in _BASELINES
-        if one.get(name) is not None
-    ]
-    rows = [(bar.name, bar.said, _between(bar)) for bar in drawn]
-    rows += [(name, _value(value), "") for name, value in one.get("also", {}).items()]
-    return Chart(
-        one["title"],
-        f"{_sentence(one['measures'])} The adversary knows: {_sentence(one['knows'])}",
-        f"The first bar is the attack; the shorter, the better protected. {_sure(one)}",
-        bars(drawn, key=f"attack{place}", x="share of the words found", top=1.0),
-        Table(("", "share", "bounds"), tuple(rows)),
-    )
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
-
-
-def _value(value: Any) -> str:
-    return f"{value:,.6g}" if isinstance(value, float) else str(value)
-
-
-def _between(bar: Bar) -> str:
-    return "" if bar.low is None or bar.high is None else f"{100 * bar.low:.2f} to {100 * bar.high:.2f} %"
-
-
-def _sure(one: Figure) -> str:
-    if one["exact"]:
-        return "Exact, from the law that is sampled."
-    drawn = f" from {one['draws']:,} draws of a word" if one.get("draws") else ""
-    return f"Estimated{drawn}; the black line holds the true value with a confidence of {exact(one['confidence'])}."
 
 
 def deniability(facts: Facts) -> Section:
@@ -206,24 +143,3 @@ def _worst(found: Figure) -> Iterator[Block]:
             said.append(f"{one['name']}: {listed}.")
     if said:
         yield Listed("The worst words of the lexicon (public: no text was read for them)", tuple(said))
-
-
-def utility(facts: Facts) -> Section:
-    """Write what the text is still good for, as far as it was measured."""
-    found = facts["utility"]
-    if not found:
-        return Section("utility", "Utility", (Text(facts["utility_missing"], quiet=True),))
-    blocks = [block for place, one in enumerate(found) for block in _useful(one, place)]
-    return Section("utility", "Utility", tuple(blocks), restricted=any(one["restricted"] for one in found))
-
-
-def _useful(one: Figure, place: int) -> Iterator[Block]:
-    drawn = [Bar(name, value, 0, said=f"{value:.3g}") for name, value in one["figures"].items()]
-    drawn += [Bar(name, value, 1, said=f"{value:.3g}") for name, value in one.get("baselines", {}).items()]
-    yield Chart(
-        one["title"],
-        _sentence(one["measures"]),
-        f"Plain bars were measured, hatched ones are what they are compared with. {_sure(one)}",
-        bars(drawn, key=f"use{place}", x=one.get("unit", "share"), top=one.get("top")),
-        Table(("", "value"), tuple((bar.name, bar.said) for bar in drawn)),
-    )
