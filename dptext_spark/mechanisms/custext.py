@@ -11,6 +11,7 @@ private corpus); ties go to the lower id; a remainder of the conservative mappin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -83,6 +84,11 @@ class CusText(Mechanism):
         Raises:
             SettingsError: K is larger than the lexicon, or its last set would hold more words than a law can.
         """
+        return self.over_epsilons(lexicon)(self.epsilon)
+
+    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], TableSampler]:
+        """Return what compiles at another ε, with the output sets searched and scored once."""
+        (lexicon,) = lexicons
         if self.k > len(lexicon):
             raise SettingsError(
                 f"mechanism.k: {self.k} given, but the lexicon holds {len(lexicon)} words; "
@@ -98,20 +104,24 @@ class CusText(Mechanism):
         # Equal scores differ by rounding (cosines of parallel vectors), and min-max would blow that up to [0, 1].
         spread = span > EQUAL * np.maximum(np.abs(low), np.abs(low + span))
         scaled = np.where(spread, (score - low) / np.where(spread, span, 1.0), 0.0)
-        summary = mapping_summary(sets, of_word)
-        guarantee = self._guarantee(summary)
+        mapping = mapping_summary(sets, of_word)
 
-        def sampler(epsilon: float) -> TableSampler:
+        def sampler(epsilon: float, guarantee: Guarantee, summary: dict[str, Any]) -> TableSampler:
             probability = np.where(outputs >= 0, exponentials(epsilon * (scaled - 1.0) / 2.0), 0.0)
             # A possible output is never rounded away: exp underflows only past ε of about 1,400.
             probability = np.where(outputs >= 0, np.maximum(probability, np.finfo(np.float64).tiny), 0.0)
             return TableSampler.of(outputs, probability, guarantee, summary)
 
-        if self.calibration == "published":
-            return sampler(self.epsilon)
-        internal = internal_epsilon(self.epsilon, lambda e: within_groups(sampler(e), len(lexicon)).value)
-        summary |= {"internal_epsilon": internal}
-        return sampler(internal)
+        def compile_at(epsilon: float) -> TableSampler:
+            guarantee = self._at(epsilon)._guarantee(mapping)
+            if self.calibration == "published":
+                return sampler(epsilon, guarantee, dict(mapping))
+            internal = internal_epsilon(
+                epsilon, lambda e: within_groups(sampler(e, guarantee, mapping), len(lexicon)).value
+            )
+            return sampler(internal, guarantee, mapping | {"internal_epsilon": internal})
+
+        return compile_at
 
     def _check_last_set(self, words: int) -> None:
         """Refuse a joined remainder that no law has room for, before the walk and not after it."""

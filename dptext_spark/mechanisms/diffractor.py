@@ -15,6 +15,7 @@ within the bound, a share of it (`floor` of the summary, about 1e-12) is uniform
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -102,7 +103,10 @@ class Diffractor(Mechanism):
         Raises:
             SettingsError: not as many lexicons as the preset has, or their words differ.
         """
-        lexicons = (lexicon, *others)
+        return self.over_epsilons(lexicon, *others)(self.epsilon)
+
+    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], LineSampler]:
+        """Return what compiles at another ε, with the lists walked once."""
         allowed = self.embeddings()
         if len(lexicons) not in allowed:
             raise SettingsError(
@@ -115,14 +119,13 @@ class Diffractor(Mechanism):
                 "a list the guarantee does not hold; valid: lexicons cut down to their common words."
             )
         each = (PRESETS[self.preset] or (self.lists,))[0]
-        count, words = each * len(lexicons), len(lexicon)
+        count, words = each * len(lexicons), len(lexicons[0])
         starts = start_words(words, count, self.list_seed)
         order = np.concatenate(
             [walks(one.vectors, starts[n * each : (n + 1) * each]) for n, one in enumerate(lexicons)]
         )
-        guarantee = self._guarantee(count)
 
-        def sampler(epsilon: float) -> LineSampler:
+        def sampler(epsilon: float, guarantee: Guarantee) -> LineSampler:
             window = (
                 Window.tem(words, count, epsilon, self.beta)
                 if self.form == "tem"
@@ -131,11 +134,15 @@ class Diffractor(Mechanism):
             summary = self._summary(window, count, len(lexicons), starts, epsilon)
             return LineSampler.of(order, window, guarantee, summary)
 
-        if self.calibration == "published":
-            return sampler(self.epsilon)
-        internal = internal_epsilon(self.epsilon, lambda epsilon: by_steps(sampler(epsilon)).value)
-        made = sampler(internal)
-        return replace(made, summary={**made.summary, "internal_epsilon": internal})
+        def compile_at(epsilon: float) -> LineSampler:
+            guarantee = self._at(epsilon)._guarantee(count)
+            if self.calibration == "published":
+                return sampler(epsilon, guarantee)
+            internal = internal_epsilon(epsilon, lambda e: by_steps(sampler(e, guarantee)).value)
+            made = sampler(internal, guarantee)
+            return replace(made, summary={**made.summary, "internal_epsilon": internal})
+
+        return compile_at
 
     def _summary(
         self, window: Window, count: int, embeddings: int, starts: list[int], epsilon: float

@@ -107,6 +107,20 @@ def test_compiling_twice_gives_the_same_arrays(mechanism: Mechanism, lexicon: Le
     assert all((first[name] == second[name]).all() for name in first)
 
 
+def test_compiling_over_several_epsilons_gives_what_compiling_does(
+    mechanism: Mechanism, lexicon: Lexicon
+) -> None:
+    compile_at = mechanism.over_epsilons(lexicon)
+    for factor in (1.0, 2.5, 1.0):
+        epsilon = mechanism.epsilon * factor
+        made, alone = compile_at(epsilon), dataclasses.replace(mechanism, epsilon=epsilon).compile(lexicon)
+        assert (made.guarantee, made.summary) == (alone.guarantee, alone.summary)
+        assert all((made.arrays()[name] == alone.arrays()[name]).all() for name in alone.arrays())
+    for epsilon in (-1.0, float("nan")):
+        with pytest.raises(SettingsError, match=r"mechanism\.epsilon"):
+            compile_at(epsilon)
+
+
 def test_it_travels(mechanism: Mechanism, lexicon: Lexicon) -> None:
     """As arrays, which is how workers get it; the specification as itself."""
     made = mechanism.compile(lexicon)
