@@ -20,6 +20,10 @@ _BASELINES = (
     ("unchanged", "the output itself as the guess"),
     ("unprotected", "unprotected text"),
 )
+_READ = (
+    "Each bar is a figure of its own.",
+    "Plain bars were measured, hatched ones are what they are compared with.",
+)
 _OWN = ("baselines", "settings", "also")  # groups that are no measured figures
 
 
@@ -90,8 +94,8 @@ def measured(one: Figure, key: str) -> Iterator[Block]:
         yield Chart(
             _title(one) if name == "figures" else f"{_title(one)}: {name.replace('_', ' ')}",
             intro,
-            f"Plain bars were measured{', hatched ones are what they are compared with' if baselines else ''}. {sure(one)}",
-            bars(drawn, key=f"{key}-{number}", x=one.get("unit", "value")),
+            f"{one.get('read') or _READ[bool(baselines)]} {sure(one)}",
+            bars(drawn, key=f"{key}-{number}", x=name if name != "figures" else one.get("unit", "value")),
             Table(("", "value"), tuple((bar.name, bar.said) for bar in drawn)),
         )
     single = [

@@ -101,7 +101,10 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, 
         "points to each word alone",
     }
     linked = linked_records(tokens, text.case, restricted=False).as_dict()
-    return [attack, {**linked, "of": "attacks"}]
+    linked["read"] = (
+        "A bar as long as the last one says that so much alone singles records out, whatever ε is."
+    )
+    return [attack, linked]
 
 
 def read_lines(file: Path | None) -> list[str]:

@@ -92,7 +92,7 @@ def _found(facts: Facts) -> Iterator[Tile]:
         chance = strongest.get("random")
         against = "" if chance is None else f"; {percent_up(chance)} by guessing"
         worst = strongest["upper"] if strongest.get("upper") is not None else strongest["success"]
-        yield Tile("Strongest attack finds", percent_up(worst), f"of the replaced words{against}")
+        yield Tile("Strongest attack finds", percent_up(worst), f"of the replaced words at most{against}")
     stays = next((one for one in facts["deniability"]["figures"] if one["name"] == "N_w"), None)
     if stays is not None:
         yield Tile(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SEED = 20_000
 SHOWN = 3
-PUBLIC = 4_000  # tickets whose text the report's adversary learns from and attacks
+PUBLIC = 2_000  # tickets whose text the report's adversary learns from and attacks
 TEXTS = ("subject", "body", "agent_reply")
 MADE = ("tickets.parquet", "tickets", "sanitized", "sanitized_audit", "report.html")
 

@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,8 +220,9 @@ def _model(row: Mapping[str, Any], account: Account, say: Progress) -> tuple[Mod
             "since, and figures of another model would mislead."
         )
 
-    def compile_at(epsilon: float) -> Any:
-        mechanism: Any = config.mechanism
-        return replace(mechanism, epsilon=epsilon).compile(*with_shared_words(load_lexicons(config, say)))
-
-    return Model(privatizer, None if artifact else compile_at), ""
+    try:
+        # An artifact holds no vectors, so that nothing else can be compiled from it.
+        lexicons = () if artifact else with_shared_words(load_lexicons(config, say))
+    except DPTextError:
+        lexicons = ()
+    return Model(privatizer, config.mechanism.over_epsilons(*lexicons) if lexicons else None), ""

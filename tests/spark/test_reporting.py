@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +143,9 @@ def test_the_command_writes_the_file_and_prints_where(
     assert "no run 'nope'" in capsys.readouterr().err
     assert main(["report", "first", "--audit", folder, "--statement", "pdf"]) == 2
     assert main(["report", "first", "--audit", folder, "--out", "/none/there/r.html"]) == 3
+
+
+def test_it_says_what_to_install(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(SettingsError, match=r"jinja2: not installed.*pip install 'dptext-spark\[audit\]'"):
+        report("first", account)
