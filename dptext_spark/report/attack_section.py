@@ -63,12 +63,13 @@ def _attack(one: Figure, place: int) -> Chart:
     ]
     rows = [(bar.name, bar.said, _between(bar)) for bar in drawn]
     rows += [(name, value_text(value), "") for name, value in one.get("also", {}).items()]
+    columns = 3 if low is not None and high is not None else 2
     return Chart(
         _title(one),
         f"{sentence(one['measures'])} {sentence(one['knows'])}",
         f"The first bar is the attack; the shorter, the better protected. {sure(one)}",
         bars(drawn, key=f"attack{place}", x="share of the words found", top=1.0),
-        Table(("", "share", "bounds"), tuple(rows)),
+        Table(("", "share", "bounds")[:columns], tuple(row[:columns] for row in rows)),
     )
 
 

@@ -81,6 +81,20 @@ def test_text_in_charts_is_large_enough_on_a_phone(browser: Browser, file: Path)
     assert least >= 8
 
 
+def test_tables_stay_within_their_charts_in_print(browser: Browser, file: Path) -> None:
+    browser.open(file.as_uri(), 690)  # what is left of a sheet of A4
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        wide = browser.evaluate(
+            "[...document.querySelectorAll('details')].forEach(one => { one.open = true; });"
+            "[...document.querySelectorAll('figure, section > .table')].filter(one => one.querySelector('table')"
+            ".getBoundingClientRect().right > one.getBoundingClientRect().right + 1).map(one => one.textContent.slice(0, 60))"
+        )
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
+    assert wide == []
+
+
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext here")
 def test_every_printed_page_is_marked_and_tables_behind_charts_are_printed(
     browser: Browser, file: Path, tmp_path: Path
