@@ -110,16 +110,16 @@ def publish(metric: str, count: int, epsilon: float, most_words: int, at: str) -
 
 def published_section(published: Sequence[Published]) -> tuple[str, ...]:
     """Return the heading and the sentences of the disclosure statement about published figures."""
-    total = sum(one.epsilon for one in published)
+    total, least = sum(one.epsilon for one in published), min(one.most_words for one in published)
     return (
         "What was published with noise",
         *(
             f"About {one.value:,} {PUBLISHABLE[one.metric][1]} ({one.metric}), with discrete Laplace noise: within "
             f"{one.accuracy:,.0f} of the true count with a probability of {1 - BESIDE:.0%}. It costs ε = {exact(one.epsilon)} "
             f"for a record of at most {one.most_words:,} words (sensitivity {one.most_words:,}; nothing was clipped: a record "
-            f"of n words more than that pays n/{one.most_words:,} times as much)."
+            f"of more, n words, pays n/{one.most_words:,} times as much)."
             for one in published
         ),
-        f"Together ε = {digits_up(total, 6)} for such a record, on top of what the table itself costs it. The noise is fresh: "
-        "publishing a figure again spends its ε again. Without --publish, none of it.",
+        f"Together ε = {digits_up(total, 6)} for a record of at most {least:,} words, on top of what the table itself costs it. "
+        "The noise is fresh: publishing a figure again spends its ε again. Without --publish, none of it.",
     )

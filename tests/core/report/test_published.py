@@ -62,11 +62,14 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_statement_says_unit_sensitivity_and_total() -> None:
     one = Published("changed_words", 1234, 0.5, 100, 600.2, "now")
-    two = Published("drawn_words", -3, 0.25, 100, 1199.0, "now")
+    two = Published("drawn_words", -3, 0.25, 50, 1199.0, "now")
     heading, *sentences = published_section([one, two])
     assert heading == "What was published with noise"
     assert (
         "About 1,234 words that are not as before" in sentences[0] and "ε = 0.5 for a record" in sentences[0]
     )
     assert "at most 100 words (sensitivity 100" in sentences[0]
-    assert sentences[-1].startswith("Together ε = 0.75 ") and "spends its ε again" in sentences[-1]
+    assert (
+        sentences[-1].startswith("Together ε = 0.75 for a record of at most 50 words,")
+        and "spends its ε again" in sentences[-1]
+    )
