@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dptext_spark.report.attack_section import measured
 from dptext_spark.report.blocks import Section, Text
+from dptext_spark.report.measured import measured
 
 
 def utility(facts: Mapping[str, Any]) -> Section:

@@ -24,6 +24,12 @@ UTILITY: dict[str, Any] = {
 }  # fmt: skip
 COUNTED: dict[str, Any] = {"name": "Linked records", "measures": "Who", "exact": True, "restricted": False,
                            "bits": {"length": 3.5}, "records": 10}  # fmt: skip
+SAMPLED: dict[str, Any] = {
+    "name": "downstream accuracy", "measures": "How often a label is predicted.", "exact": False, "restricted": False,
+    "confidence": 0.95, "accuracy": {"plain/plain": {"value": 0.8125, "lower": 0.75, "upper": 0.875}},
+    "gain": {"private/plain": {"value": -0.0625, "lower": -0.125, "upper": 0.0}},
+    "majority": {"value": 0.5, "lower": 0.4375, "upper": 0.5625}, "settings": {"seed": 7},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +64,7 @@ def test_restricted_results_are_shown_to_insiders_only(model: Model) -> None:
     pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
     from dptext_spark.report.html import page
 
-    given = [ATTACK, UTILITY, COUNTED]
+    given = [ATTACK, UTILITY, COUNTED, SAMPLED]
     shared = page(gathered(row(model), model=None, missing="x", results=given))
     assert ATTACK["name"] not in shared and "left out (--internal shows them): 1." in shared
     for said in (
@@ -70,6 +76,17 @@ def test_restricted_results_are_shown_to_insiders_only(model: Model) -> None:
         "length",
     ):
         assert said in shared
+    # Estimates with their bounds; what may be negative stands in a table.
+    for said in (
+        "0.8125",
+        "0.75 to 0.875",
+        "-0.0625",
+        "-0.125 to 0",
+        "0.5 (0.4375 to 0.5625)",
+        "Downstream accuracy: gain",
+    ):
+        assert said in shared
+    assert "seed" not in shared
     whole = page(gathered(row(model), model=None, missing="x", results=given, metrics=METRICS))
     assert ATTACK["name"] in whole and "20.00 to 30.00 %" in whole and "--internal shows them" not in whole
     assert "holds the true value with a confidence of 0.95" in whole
