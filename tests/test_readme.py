@@ -52,7 +52,7 @@ def test_its_search_for_an_epsilon_finds_one(tmp_path: Path, capsys: pytest.Capt
 
 def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(README.read_text(encoding="utf-8").split())
-    for command in ("preview", "mechanisms", "lexicon", "run", "certify", "calibrate"):
+    for command in ("preview", "mechanisms", "lexicon", "run", "certify", "calibrate", "report"):
         assert f"dptext {command}" in text
         assert main([command, "--help"]) == 0
     capsys.readouterr()
@@ -63,11 +63,13 @@ def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_its_tables_are_those_of_the_schemas() -> None:
     pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-    from dptext_spark.spark.schemas import METRICS, RUNS
+    from dptext_spark.spark.schemas import METRICS, PUBLISHED, RUNS
 
     text = README.read_text(encoding="utf-8")
     runs = re.search(r"shareable/runs`\*\*: one row a run: (.*?)\.\n", text, flags=re.DOTALL)
     assert runs is not None and re.findall(r"`(\w+)`", runs.group(1)) == RUNS.fieldNames()
+    published = re.search(r"shareable/published`\*\* \(.*?\): (.*?)\.\n", text, flags=re.DOTALL)
+    assert published is not None and re.findall(r"`(\w+)`", published.group(1)) == PUBLISHED.fieldNames()
     metrics = re.search(r"restricted/metrics`\*\*: (.*?):", text, flags=re.DOTALL)
     assert metrics is not None and re.findall(r"`(\w+)`", metrics.group(1)) == METRICS.fieldNames()
 
@@ -85,3 +87,10 @@ def test_its_gains_are_those_of_the_newest_record() -> None:
 def test_it_names_no_machine_and_no_registry() -> None:
     text = README.read_text(encoding="utf-8")
     assert not re.search(r"/(?:work|root|home)/|pypi\.org|maven\.org", text)
+
+
+def test_its_pictures_are_there_and_small() -> None:
+    pictures = re.findall(r"!\[[^\]]{20,}\]\((docs/[^)]+)\)", README.read_text(encoding="utf-8"))
+    assert pictures == ["docs/report.png"]
+    for picture in pictures:
+        assert (README.parent / picture).stat().st_size < 150_000

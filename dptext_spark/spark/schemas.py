@@ -40,3 +40,13 @@ METRICS = _table(
     ("metric", _S, "name"),
     ("value", _D, "depends on the private text: restricted"),
 )
+
+PUBLISHED = _table(
+    ("run_id", _S, "of the run"),
+    ("metric", _S, "name; what it counts stands in the report"),
+    ("value", _L, "the count with discrete Laplace noise; may be below 0"),
+    ("epsilon", _D, "what it cost a record of at most most_words words"),
+    ("most_words", _L, "words of a record up to which epsilon holds: the sensitivity"),
+    ("accuracy", _D, "95 % of such figures are no farther from the true count"),
+    ("at", _S, "when, UTC"),
+)
