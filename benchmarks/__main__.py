@@ -13,7 +13,18 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import attacks, engine, lexicon, mapping, mechanisms, memory, spark
+from benchmarks import (
+    attacks,
+    audits,
+    calibration,
+    engine,
+    lexicon,
+    mapping,
+    mechanisms,
+    memory,
+    papers,
+    spark,
+)
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
 from benchmarks.sizes import FULL, QUICK, Sizes
@@ -26,6 +37,9 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "mapping": mapping.measure,
     "mechanisms": mechanisms.measure,
     "lexicon": lexicon.measure,
+    "calibration": calibration.measure,
+    "papers": papers.measure,
+    "audits": audits.measure,
     "attacks": attacks.measure,
     "spark": spark.measure,
 }

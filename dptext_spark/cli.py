@@ -139,17 +139,29 @@ def preview(
 def certify(
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file of settings.")] = None,
     overrides: Override = None,
+    sample: Annotated[
+        int | None, typer.Option(min=2, help="Look at pairs among so many words, taken at equal steps.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compute the true worst-case loss of the law that is sampled, and compare it with the guarantee."""
+    """Compute the true worst-case loss of the law that is sampled, compare it with the guarantee, and keep the finding.
+
+    It is kept in the compiled model, from which runs take it into their account; that of a sample only where there is none.
+    """
+    from dptext_spark.artifact import certificate_of, keep_certificate
     from dptext_spark.audit.certificate import certify as examine
     from dptext_spark.config import load_model
     from dptext_spark.models import prepare
 
     settings = load_model(config, overrides or ())
     with progress() as say:
-        privatizer, _ = prepare(settings, say)
-        found = examine(privatizer, lambda done, whole: say("certifying", done / whole))
+        privatizer, folder = prepare(settings, say)
+        found = examine(privatizer, lambda done, whole: say("certifying", done / whole), sample)
+    try:
+        if sample is None or certificate_of(folder) is None:
+            keep_certificate(folder, found.kept())
+    except DataError as error:  # the finding stands all the same
+        sys.stderr.write(f"not kept: {error}\n")
     words = privatizer.vocabulary.strings()
     pair = found.loss.worst if found.loss is not None else None
     worst = None if pair is None else [words[word].as_py() for word in pair]
@@ -226,6 +238,77 @@ def audit(
 
 
 @app.command()
+def report(
+    run_id: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run id, or latest: the newest that succeeded.")
+    ],
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="The settings of the run.")] = None,
+    overrides: Override = None,
+    audit: Annotated[
+        str | None, typer.Option(help="In place of --config: the folder <target>_audit.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file. Default: report-RUN.html.")] = None,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Also figures that depend on the private text.")
+    ] = False,
+    with_examples: Annotated[
+        bool, typer.Option("--with-examples", help="Also private text: some records before and after.")
+    ] = False,
+    publish: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC=EPSILON", help="Publish a restricted count with noise; spends its ε each time."
+        ),
+    ] = None,
+    most_words: Annotated[
+        int, typer.Option(min=1, help="Words of a record up to which the ε of --publish holds.")
+    ] = 200,
+    figures: Annotated[
+        list[Path] | None, typer.Option(help="A JSON file with results of audits, to be shown too.")
+    ] = None,
+    public_text: Annotated[
+        Path | None, typer.Option(help="A public text, a record a line, for the contextual adversary.")
+    ] = None,
+    statement: Annotated[
+        str | None,
+        typer.Option(help="Print only the disclosure statement: md, html or json. Writes no file."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write one offline HTML file about a run: guarantee, disclosure, attacks, deniability, utility, counters."""
+    from dptext_spark.config import RunConfig
+    from dptext_spark.errors import require_choice
+    from dptext_spark.report.model_attacks import read_lines
+    from dptext_spark.report.statements import STATEMENTS, rendered
+    from dptext_spark.spark.session import require_pyspark
+
+    if statement is not None:
+        require_choice("statement", statement, STATEMENTS)
+    require_pyspark()
+    from dptext_spark.spark.reporting import Account, Wanted, write_page
+    from dptext_spark.spark.reporting import report as gather
+
+    account = Account.of(None if config is None else RunConfig.load(config, overrides or ()), audit)
+    asked = Wanted(
+        internal,
+        with_examples,
+        tuple(publish or ()),
+        most_words,
+        tuple(figures or ()),
+        read_lines(public_text),
+    )
+    with progress() as say:
+        facts = gather(run_id, account, asked, examine=statement is None, progress=say)
+    if statement is not None:
+        return write(rendered(facts["statement"], statement))
+    file = write_page(facts, out)
+    if as_json:
+        write_json({"file": str(file), **facts})
+    else:
+        write(f"{file}")
+
+
+@app.command()
 def calibrate(
     require: Annotated[
         list[str],
@@ -246,7 +329,7 @@ def calibrate(
     ] = None,
     sample: Annotated[
         int, typer.Option("--words", help="Words to draw from, where the mechanism has no law.")
-    ] = 200,
+    ] = 50,
     as_json: Json = False,
 ) -> None:
     """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from dptext_spark.audit.calibrate import HIGH, LOW, calibrate, worst_and_typical
 from dptext_spark.audit.calibration import Calibration, Point
-from dptext_spark.audit.deniability import SAMPLE
 from dptext_spark.audit.requirement import Requirement
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import SettingsError
@@ -21,6 +20,7 @@ from dptext_spark.models import Progress, load_lexicons
 
 QUICK = (TableSampler, LineSampler)  # compiled at another ε in well under a second
 QUICK_STEPS, SLOW_STEPS = 24, 12
+WORDS = 50  # of a mechanism without a law: a draw is a search of the lexicon
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def find_epsilon(
     low: float = LOW,
     high: float = HIGH,
     steps: int | None = None,
-    sample: int = SAMPLE,
+    sample: int = WORDS,
     progress: Progress | None = None,
 ) -> FoundEpsilon:
     """Search the largest ε of the settings' mechanism that satisfies requirements for every word of the lexicon.
@@ -97,25 +97,28 @@ def find_epsilon(
         progress=say,
     )
     if found.epsilon is None:
-        raise SettingsError(_none(found, low, high))
+        raise SettingsError(_none(found, lexicons[0], low, high))
     spec = config.spec()
     settings = {"mechanism": spec["mechanism"] | {"epsilon": found.epsilon}, "lexicon": spec["lexicon"]}
     return FoundEpsilon(found, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
 
 
-def _none(found: Calibration, low: float, high: float) -> str:
+def _none(found: Calibration, lexicon: Lexicon, low: float, high: float) -> str:
     wanted = " and ".join(str(one) for one in found.requirements)
     closest = found.closest()
     return (
         f"require: no ε of the {len(found.points)} looked at from {low:g} to {high:g} satisfies {wanted}; the closest is "
-        f"ε = {closest.epsilon:g}, where {_standing(found, closest)}."
+        f"ε = {closest.epsilon:g}, where {_standing(found, closest, lexicon)}."
     )
 
 
-def _standing(found: Calibration, point: Point) -> str:
-    """Return what was found at a point."""
+def _standing(found: Calibration, point: Point, lexicon: Lexicon) -> str:
+    """Return what was found at a point, and at which words."""
     parts = []
     for requirement, finding in zip(found.requirements, point.findings, strict=True):
         about = "" if finding.exact else " by its bound"
-        parts.append(f"{requirement.name} is {digits_toward(finding.judged, 4, up=requirement.caps)}{about}")
+        at = "" if finding.word is None else f", the word {lexicon.vocabulary.word(finding.word)!r}"
+        parts.append(
+            f"{requirement.name} is {digits_toward(finding.judged, 4, up=requirement.caps)}{about}{at}"
+        )
     return " and ".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks.calibration import markdown
 from dptext_spark.audit.table_figures import MEANING
 from dptext_spark.cli import main
 from dptext_spark.config import RunConfig
@@ -73,7 +75,7 @@ def test_its_figures_of_an_audit_are_those_of_the_code() -> None:
 
 def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(README.read_text(encoding="utf-8").split())
-    for command in ("preview", "mechanisms", "lexicon", "run", "certify", "calibrate", "audit"):
+    for command in ("preview", "mechanisms", "lexicon", "run", "certify", "calibrate", "report", "audit"):
         assert f"dptext {command}" in text
         assert main([command, "--help"]) == 0
     capsys.readouterr()
@@ -84,15 +86,34 @@ def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_its_tables_are_those_of_the_schemas() -> None:
     pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-    from dptext_spark.spark.schemas import METRICS, RUNS
+    from dptext_spark.spark.schemas import METRICS, PUBLISHED, RUNS
 
     text = README.read_text(encoding="utf-8")
     runs = re.search(r"shareable/runs`\*\*: one row a run: (.*?)\.\n", text, flags=re.DOTALL)
     assert runs is not None and re.findall(r"`(\w+)`", runs.group(1)) == RUNS.fieldNames()
+    published = re.search(r"shareable/published`\*\* \(.*?\): (.*?)\.\n", text, flags=re.DOTALL)
+    assert published is not None and re.findall(r"`(\w+)`", published.group(1)) == PUBLISHED.fieldNames()
     metrics = re.search(r"restricted/metrics`\*\*: (.*?):", text, flags=re.DOTALL)
     assert metrics is not None and re.findall(r"`(\w+)`", metrics.group(1)) == METRICS.fieldNames()
+
+
+def test_its_gains_are_those_of_the_newest_record() -> None:
+    files = sorted((README.parent / "benchmarks" / "records").glob("*.json"))
+    records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    measured = [r for r in records if "calibration" in r["sections"] and r["sizes"]["name"] == "full"]
+    if not measured:
+        pytest.skip("no full record holds the section `calibration` yet")
+    newest = max(measured, key=lambda record: record["date"])
+    assert markdown(newest["sections"]["calibration"]["facts"]["gains"]) in README.read_text(encoding="utf-8")
 
 
 def test_it_names_no_machine_and_no_registry() -> None:
     text = README.read_text(encoding="utf-8")
     assert not re.search(r"/(?:work|root|home)/|pypi\.org|maven\.org", text)
+
+
+def test_its_pictures_are_there_and_small() -> None:
+    pictures = re.findall(r"!\[[^\]]{20,}\]\((docs/[^)]+)\)", README.read_text(encoding="utf-8"))
+    assert pictures == ["docs/report.png"]
+    for picture in pictures:
+        assert (README.parent / picture).stat().st_size < 150_000

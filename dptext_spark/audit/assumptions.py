@@ -14,16 +14,27 @@ def assumed(facts: Mapping[str, Any]) -> Iterator[str]:
         "only while the key is secret: its holder can test candidates word by word."
     )
     yield {
-        "os": "The key is 32 bytes of the operating system, held in memory only, and gone when the run ends.",
-        "file": "The key comes from a file and outlives the run: it is as secret as the text.",
-        "given": "The key was given by the calling program: it is as secret as the text.",
+        "os": (
+            "The key is 32 bytes of the operating system, held in memory only, and gone when the run ends. With key.file it "
+            "is a file's."
+        ),
+        "file": (
+            "The key comes from a file and outlives the run: it is as secret as the text. Without key.file it would be gone "
+            "when the run ends."
+        ),
+        "given": (
+            "The key was given by the calling program: it is as secret as the text. Without it the run would make its own."
+        ),
         "insecure": "Nothing: the key is no secret.",
     }.get(str(facts.get("key_kind")), "The kind of the key is not known.")
     yield (
         "The lexicon, its order, the stop-word list and all settings are public, and not made from the "
-        "private text."
+        "private text. Whoever makes one of them from the text must count that as a release of its own."
     )
-    yield f"What is compared is {facts['guarantee']['unit']}: not a person, and not a whole record."
+    yield (
+        f"What is compared is {facts['guarantee']['unit']}: not a person, and not a whole record. The setting consistency "
+        "decides which it is."
+    )
     identity = str(facts.get("identity") or "not known before the run")
     if identity == "row_key":
         yield (
@@ -39,14 +50,14 @@ def assumed(facts: Mapping[str, Any]) -> Iterator[str]:
         yield (
             "A row is identified by its place in the scan; a retried task draws the same noise again as "
             "long as the "
-            "input's files and their partitioning stay as they are."
+            "input's files and their partitioning stay as they are. A row_key would do without that."
         )
     else:
         yield f"What identifies a row: {identity}."
     if facts["config"].get("record_key"):
         yield f"A record is all rows with the same {facts['config']['record_key']!r}."
     else:
-        yield "A record is a row."
+        yield "A record is a row. With record_key it is all rows with the same key."
 
 
 def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -57,9 +68,12 @@ def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:
         "its ε to this one."
     )
     if facts["consistency"] == "token":
-        yield "At token level a new run id gives new draws, whatever the key."
+        yield (
+            "At token level a new run id gives new draws, whatever the key. With consistency: record or dataset and one "
+            "key.file, replacements stay."
+        )
     elif facts.get("key_kind") == "os":
-        yield "The key is gone when the run ends: every further run draws anew."
+        yield "The key is gone when the run ends: every further run draws anew. With key.file, replacements stay."
     else:
         yield (
             "The same key, lexicon, mechanism and policy give the same replacements again: of a record that did "
@@ -72,7 +86,7 @@ def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"The target's history holds {releases} releases of this tool: old versions and files that were "
             "not vacuumed "
-            "can be read, and where they hold the same records with other draws their ε adds up."
+            "can be read, and where they hold the same records with other draws their ε adds up. VACUUM removes old files."
         )
     else:
         yield "The target's history holds this release only."

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.audit.calibration import Calibration, Point
-from dptext_spark.audit.deniability import CONFIDENCE, Measured, measure
+from dptext_spark.audit.deniability import CONFIDENCE, EVERY, Measured, measure
 from dptext_spark.audit.outcomes import DRAWS
 from dptext_spark.audit.requirement import Requirement, figures_of
 from dptext_spark.errors import SettingsError
@@ -29,7 +29,6 @@ STEPS = 24
 LEAST_STEPS = 4
 DIGITS = 4
 TIE = 1e-12  # relative; exact figures that differ by less are equal
-EVERY = "every word of the lexicon"
 CHOSEN = "half of them evenly spaced by id, half those farthest from their nearest word, which deny least"
 Progress = Callable[[str, float | None], None]
 
@@ -70,7 +69,7 @@ class _Search:
             sampler, self.words, self.total, figures, self.draws, self.confidence,
             lambda done, whole: self.say(step, done / whole),
         )  # fmt: skip
-        self.drawn = found[0].draws
+        self.drawn = next((one.draws for one in found if not one.exact), None)
         by_figure: dict[Any, Measured] = {one.figure: one for one in found}
         return Point(epsilon, tuple(one.judge(by_figure[one.figure]) for one in self.requirements))
 

@@ -2,7 +2,7 @@
 
 The hidden states are the words; those that the adversary sees (kept words, edges) are states with one value. Where a word was
 drawn, the states are the candidates of its output. A sum over the followers of a word meets only those of the next
-position's candidates, so that a step costs some hundred additions and not M².
+position's candidates, so that a step costs some hundred additions and not M²; which pairs meet is found once, going forward.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from dptext_spark.compiled import Int, compiled
 
 LEAST = 1e-300
-SCAN = 8  # a list of followers is read through while it is at most so many times as long as the candidates; else searched
+SCAN = 64  # a list of followers is read through while it is at most so many times as long as the candidates; else searched
 
 
 @compiled
@@ -32,52 +32,81 @@ def _place(following: Any, low: Int, high: Int, state: Int) -> Int:
 
 
 @compiled
-def _forward(first: Any, m: Int, before: Any, second: Any, k: Int, into: Any, model: Any, mark: Any) -> None:
-    """Fill into[j] = Σ_i before[i]·P(second[j]|first[i]); `mark` holds j at second[j], -1 elsewhere."""
-    unigram, weight, starts, following, share = model
+def _meet(
+    first: Any, m: Int, second: Any, k: Int, starts: Any, following: Any, mark: Any, pairs: Any, at: Int
+) -> Int:
+    """List the pairs (i, j, entry) of which second[j] was seen after first[i], from pairs[at] on; return where they end.
+
+    `mark` holds j at second[j] and -1 elsewhere; `pairs` has room for m·k more.
+    """
+    for i in range(m):
+        low, high = starts[first[i]], starts[first[i] + 1]
+        if high - low <= SCAN * k:
+            for e in range(low, high):
+                j = mark[following[e]]
+                if j >= 0:
+                    pairs[at, 0], pairs[at, 1], pairs[at, 2] = i, j, e
+                    at += 1
+        else:
+            for j in range(k):
+                e = _place(following, low, high, second[j])
+                if e >= 0:
+                    pairs[at, 0], pairs[at, 1], pairs[at, 2] = i, j, e
+                    at += 1
+    return at
+
+
+@compiled
+def _forward(
+    first: Any, m: Int, before: Any, second: Any, k: Int, into: Any, model: Any, pairs: Any, low: Int, high: Int
+) -> None:  # fmt: skip
+    """Fill into[j] = Σ_i before[i]·P(second[j]|first[i]); pairs[low:high] are those that were seen."""
+    unigram, weight, _, _, share = model
     rest = 0.0
     for i in range(m):
         rest += before[i] * (1.0 - weight[first[i]])
     for j in range(k):
         into[j] = rest * unigram[second[j]]
-    for i in range(m):
-        known = before[i] * weight[first[i]]
-        if known == 0.0:
-            continue
-        low, high = starts[first[i]], starts[first[i] + 1]
-        if high - low <= SCAN * k:
-            for e in range(low, high):
-                j = mark[following[e]]
-                if j >= 0:
-                    into[j] += known * share[e]
-        else:
-            for j in range(k):
-                e = _place(following, low, high, second[j])
-                if e >= 0:
-                    into[j] += known * share[e]
+    for p in range(low, high):
+        i = pairs[p, 0]
+        into[pairs[p, 1]] += before[i] * weight[first[i]] * share[pairs[p, 2]]
 
 
 @compiled
-def _backward(first: Any, m: Int, into: Any, second: Any, k: Int, after: Any, model: Any, mark: Any) -> None:
-    """Fill into[i] = Σ_j P(second[j]|first[i])·after[j]; `mark` as in the forward step."""
-    unigram, weight, starts, following, share = model
+def _backward(
+    first: Any, m: Int, into: Any, second: Any, k: Int, after: Any, model: Any, pairs: Any, low: Int, high: Int
+) -> None:  # fmt: skip
+    """Fill into[i] = Σ_j P(second[j]|first[i])·after[j]; pairs[low:high] are those that were seen."""
+    unigram, weight, _, _, share = model
     rest = 0.0
     for j in range(k):
         rest += unigram[second[j]] * after[j]
     for i in range(m):
-        known = 0.0
-        low, high = starts[first[i]], starts[first[i] + 1]
-        if high - low <= SCAN * k:
-            for e in range(low, high):
-                j = mark[following[e]]
-                if j >= 0:
-                    known += share[e] * after[j]
-        else:
-            for j in range(k):
-                e = _place(following, low, high, second[j])
-                if e >= 0:
-                    known += share[e] * after[j]
-        into[i] = weight[first[i]] * known + (1.0 - weight[first[i]]) * rest
+        into[i] = (1.0 - weight[first[i]]) * rest
+    for p in range(low, high):
+        i = pairs[p, 0]
+        into[i] += weight[first[i]] * share[pairs[p, 2]] * after[pairs[p, 1]]
+
+
+@compiled
+def _step(first: Any, m: Int, second: Any, k: Int, model: Any, mark: Any, pairs: Any, at: Int) -> Int:
+    """List the seen pairs of two neighbouring positions; see :func:`_meet`. `mark` is -1 everywhere before and after."""
+    for j in range(k):
+        mark[second[j]] = j
+    end = _meet(first, m, second, k, model[2], model[3], mark, pairs, at)
+    for j in range(k):
+        mark[second[j]] = -1
+    return end
+
+
+@compiled
+def _room(pairs: Any, size: Int) -> Any:
+    """Return `pairs` with room for `size` of them."""
+    if pairs.shape[0] >= size:
+        return pairs
+    more = np.empty((2 * size, 3), np.int64)
+    more[: pairs.shape[0]] = pairs
+    return more
 
 
 @compiled
@@ -124,6 +153,7 @@ def decode(
     states, seen = np.zeros((longest + 2, widest), np.int32), np.zeros((longest + 2, widest))
     alpha, sizes = np.zeros((longest + 2, widest)), np.ones(longest + 2, np.int64)
     after, beta = np.zeros(widest), np.zeros(widest)
+    pairs, ends = np.empty((4096, 3), np.int64), np.zeros(longest + 2, np.int64)
     for s in range(bounds.shape[0] - 1):
         start, length = bounds[s], bounds[s + 1] - bounds[s]
         states[0, 0], alpha[0, 0] = edge, 1.0
@@ -136,23 +166,26 @@ def decode(
                 sizes[t] = starts[row[n] + 1] - first
                 for j in range(sizes[t]):
                     states[t, j], seen[t, j] = ids[first + j], probability[first + j]
+            pairs = _room(pairs, ends[t - 1] + sizes[t - 1] * sizes[t])
+            ends[t] = _step(states[t - 1], sizes[t - 1], states[t], sizes[t], model, mark, pairs, ends[t - 1])
+            _forward(
+                states[t - 1], sizes[t - 1], alpha[t - 1], states[t], sizes[t], alpha[t], model, pairs, ends[t - 1], ends[t]
+            )  # fmt: skip
             for j in range(sizes[t]):
-                mark[states[t, j]] = j
-            _forward(states[t - 1], sizes[t - 1], alpha[t - 1], states[t], sizes[t], alpha[t], model, mark)
-            for j in range(sizes[t]):
-                mark[states[t, j]] = -1
                 alpha[t, j] *= seen[t, j]
             if not _scale(alpha[t], sizes[t]):  # what lies before tells nothing that floats can hold
                 for j in range(sizes[t]):
                     alpha[t, j] = seen[t, j]
                 _scale(alpha[t], sizes[t])
+        pairs = _room(pairs, ends[length] + sizes[length])
+        ends[length + 1] = _step(
+            states[length], sizes[length], states[length + 1], 1, model, mark, pairs, ends[length]
+        )
         after[0] = 1.0
         for t in range(length, 0, -1):
-            for j in range(sizes[t + 1]):
-                mark[states[t + 1, j]] = j
-            _backward(states[t], sizes[t], beta, states[t + 1], sizes[t + 1], after, model, mark)
-            for j in range(sizes[t + 1]):
-                mark[states[t + 1, j]] = -1
+            _backward(
+                states[t], sizes[t], beta, states[t + 1], sizes[t + 1], after, model, pairs, ends[t], ends[t + 1]
+            )  # fmt: skip
             if not _scale(beta, sizes[t]):
                 for j in range(sizes[t]):
                     beta[j] = 1.0 / sizes[t]

@@ -27,6 +27,7 @@ ENTROPIES = {"N_w": "min_entropy", "S_w": "max_entropy"}
 CONFIDENCE = 0.99  # that the bounds of all words hold, for each figure
 SAMPLE = 200  # words that are drawn from where there is no law
 WORST = 10
+EVERY, SPACED, GIVEN = "every word of the lexicon", "words evenly spaced by id", "words that were named"
 # Told how many words are done, of how many.
 Progress = Callable[[int, int], None]
 
@@ -42,6 +43,7 @@ class Measured:
         total: V.
         draws: of each word; None where the values are exact.
         confidence: that the bounds of all these words hold; None where the values are exact.
+        chosen: which words they are, in words.
     """
 
     figure: WordFigure
@@ -50,6 +52,7 @@ class Measured:
     total: int
     draws: int | None
     confidence: float | None
+    chosen: str
 
     @property
     def exact(self) -> bool:
@@ -73,6 +76,7 @@ class Measured:
             "confidence": self.confidence,
             "estimate": None if self.exact else self.figure.estimate,
             "words_in_lexicon": self.total,
+            "words_chosen": self.chosen,
             "restricted": False,  # laws and public draws, no private text
             **Spread.of(self.of.values, edges).as_dict(),
             "worst": self.worst(),
@@ -106,8 +110,9 @@ def measure(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
     progress: Progress | None = None,
+    chosen: str = GIVEN,
 ) -> list[Measured]:
-    """Return figures of some words, in one pass over their laws or draws, or in none where each figure has a short cut.
+    """Return figures of some words, in one pass over their laws or draws; a figure with a short cut needs none.
 
     Args:
         sampler: of any mechanism.
@@ -117,38 +122,40 @@ def measure(
         draws: of each word, where there is no law.
         confidence: that all bounds of a figure hold at once, where there is no law.
         progress: is told how many words are done.
+        chosen: how the words were chosen, where they are not all.
 
     Raises:
         SettingsError: no words, or fewer draws than a figure needs.
     """
     if not len(words):
         raise SettingsError("words: none given; valid: at least one.")
-    short = [figure.shortcut(sampler, words) for figure in figures]
-    if all(one is not None for one in short):
-        return [
-            Measured(figure, words, one, total, None, None)
-            for figure, one in zip(figures, short, strict=True)
-            if one is not None
-        ]
-    least = max([1, *(figure.n for figure in figures if isinstance(figure, DistinctOutputs))])
+    chosen = EVERY if len(np.unique(words)) == total else chosen
+    found = {figure: figure.shortcut(sampler, words) for figure in figures}
+    long = [figure for figure, short in found.items() if short is None]
+    least = max([1, *(figure.n for figure in long if isinstance(figure, DistinctOutputs))])
     each = 1.0 - (1.0 - confidence) / len(words)
-    parts: list[list[Bounded]] = [[] for _ in figures]
+    parts: dict[WordFigure, list[Bounded]] = {figure: [] for figure in long}
     drawn: int | None = None
     done = 0
-    for block in blocks(sampler, words, draws):
+    for block in blocks(sampler, words, draws) if long else ():
         drawn = block.draws
         if drawn is not None and drawn < least:
             raise SettingsError(f"draws: {drawn} given, but a figure asks for more; valid: {least} or more.")
-        for part, figure in zip(parts, figures, strict=True):
+        for figure, part in parts.items():
             part.append(figure.of(block, total, each))
         done += len(block.words)
         if progress:
             progress(done, len(words))
     sure = None if drawn is None else confidence
-    return [
-        Measured(figure, words, Bounded(*map(np.concatenate, zip(*part, strict=True))), total, drawn, sure)
-        for figure, part in zip(figures, parts, strict=True)
-    ]
+    measured = []
+    for figure in figures:
+        short = found[figure]
+        if short is not None:
+            measured.append(Measured(figure, words, short, total, None, None, chosen))
+            continue
+        of = Bounded(*map(np.concatenate, zip(*parts[figure], strict=True)))
+        measured.append(Measured(figure, words, of, total, drawn, sure, chosen))
+    return measured
 
 
 def examined(sampler: Sampler, total: int, sample: int = SAMPLE) -> Ids:
@@ -169,8 +176,9 @@ def deniability(
     progress: Progress | None = None,
 ) -> list[Measured]:
     """Return figures over a lexicon of `total` words; see :func:`measure` and :func:`examined`."""
-    chosen = examined(sampler, total) if words is None else words
-    return measure(sampler, chosen, total, figures, draws, confidence, progress)
+    looked_at = examined(sampler, total) if words is None else words
+    chosen = SPACED if words is None else GIVEN
+    return measure(sampler, looked_at, total, figures, draws, confidence, progress, chosen)
 
 
 def over_epsilons(

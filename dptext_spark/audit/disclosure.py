@@ -7,44 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dptext_spark.audit.assumptions import across_runs, assumed
 from dptext_spark.audit.released import filters_on_text, released
+from dptext_spark.audit.statement import Statement
 from dptext_spark.figures import digits_up, exact, percent_up
 
 MANY_ALONE = 0.5  # share of words alone on their output set from which a warning is due
 LARGE = 10.0  # an epsilon from which one is due: a factor of 22,026
+_CUTS = ("limit", "vocabulary")  # what a lexicon file was cut down to
 
 Facts = Mapping[str, Any]
 Sentences = Iterator[str]
-
-
-@dataclass(frozen=True)
-class Statement:
-    """Headings with their sentences, in order; `Warnings` stands first if there are any."""
-
-    sections: tuple[tuple[str, tuple[str, ...]], ...]
-
-    def under(self, heading: str) -> tuple[str, ...]:
-        """Return the sentences under a heading; none where it is missing."""
-        return dict(self.sections).get(heading, ())
-
-    def markdown(self) -> str:
-        """Return the statement as Markdown."""
-        parts = []
-        for heading, sentences in self.sections:
-            parts.append(f"### {heading}\n\n" + "".join(f"- {sentence}\n" for sentence in sentences))
-        return "\n".join(parts)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return {"sections": [{"heading", "sentences"}]}, JSON-able."""
-        return {
-            "sections": [
-                {"heading": heading, "sentences": list(sentences)} for heading, sentences in self.sections
-            ]
-        }
 
 
 def disclosure(facts: Facts) -> Statement:
@@ -55,6 +30,7 @@ def disclosure(facts: Facts) -> Statement:
 
             - `config`: the settings as a dictionary (`columns`, `output`, `row_key`, `record_key`);
             - `policy`: the fields of the policy; `consistency`: token, record or dataset;
+            - `certificate`: what was found of the guarantee, or None;
             - `guarantee`: the fields of a Guarantee; `mechanism_summary`: the sampler's summary;
             - `identity`: row_key, file_row or ordinal:N, or None before the run;
             - `other_columns`: names of what else the output holds, or None where that is not known;
@@ -82,7 +58,7 @@ def _warnings(facts: Facts) -> Sentences:
             "output is for "
             "tests only."
         )
-    if facts["guarantee"]["status"] == "refuted":
+    if "refuted" in (facts["guarantee"]["status"], (facts.get("certificate") or {}).get("verdict")):
         yield "THE GUARANTEE BELOW DOES NOT HOLD: it was checked against the law that is sampled, and refuted."
     yield from _weak(facts)
     if filters_on_text(facts["config"]):
@@ -139,13 +115,17 @@ def _protected(facts: Facts) -> Sentences:
     yield f"Drawn words in {columns}: the {size}words of the lexicon{stop}."
     if facts["policy"]["tokenizer"] == "words":
         yield "A compound that the lexicon lacks counts as the words that it is made of."
+    yield from _made_with(facts["config"])
     yield f"{guarantee['sentence']} [{guarantee['status']}; unit: {guarantee['unit']}]"
+    if facts.get("certificate"):
+        yield f"Certificate. {facts['certificate']['sentence']}"
     epsilon = float(guarantee["epsilon"])
     if guarantee["kind"] not in ("metric_dp", "approx_dp"):
         times = digits_up(math.exp(epsilon), 4) if epsilon < 700 else f"10^{epsilon / math.log(10):,.0f}"
         yield (
             f"In numbers: of two words that the guarantee compares, no output is more than e^ε = "
-            f"{times} times as likely under one as under the other."
+            f"{times} times as likely under one as under the other. A smaller mechanism.epsilon protects more "
+            "and changes more of the text."
         )
     yield from _composed(facts)
     if facts["policy"]["oov"] == "draw":
@@ -163,7 +143,10 @@ def _protected(facts: Facts) -> Sentences:
 def _composed(facts: Facts) -> Sentences:
     guarantee, level = facts["guarantee"], facts["consistency"]
     if level == "dataset":
-        yield "A record has no ε of its own at dataset level: all records share the draws."
+        yield (
+            "A record has no ε of its own at dataset level: all records share the draws. With consistency: token or record "
+            "it has one."
+        )
         return
     if guarantee["kind"] == "metric_dp":
         yield (
@@ -183,6 +166,8 @@ def _composed(facts: Facts) -> Sentences:
         f"Over a record ε adds up: {added} for each of its {counted}, against records that have the same "
         f"length and the same released parts{within}."
     )
+    if level == "token":
+        yield "With consistency: record, equal words of a record would count once."
     yield "How many that were in this run depends on the text: the figures are in the restricted metrics."
 
 
@@ -190,29 +175,58 @@ def _unprotected(facts: Facts) -> Sentences:
     policy, summary = facts["policy"], facts.get("mechanism_summary") or {}
     kind = facts["guarantee"]["kind"]
     if kind == "epsilon_dp_within_group":
-        yield "Words against words of another output set: nothing is promised for such a pair."
+        yield (
+            "Words against words of another output set: nothing is promised for such a pair. Larger sets (mechanism.k), or a "
+            "mechanism that compares any two words (`dptext mechanisms`), would change that."
+        )
     if summary.get("alone_share"):
         yield (
             f"{percent_up(summary['alone_share'])} of the lexicon's words are alone on their output set: no "
-            "other word is compared with them. In a text they may be more frequent."
+            "other word is compared with them. In a text they may be more frequent. Another mechanism.mapping changes that."
         )
     if policy["stop_words"] == "keep":
         yield (
             "That a word is no stop word: between a kept word and a drawn word there is no bound, and an "
             "output that "
-            "is no stop word was drawn."
+            "is no stop word was drawn. Gone with policy.stop_words: draw."
         )
     yield (
-        "The sense of a text: replacements are near to what they replace, and topic, tone, order of words "
-        "and style "
-        "remain. Facts that several words tell together are protected only as far as ε adds up."
+        "The sense of a text: replacements are near to what they replace, and topic, tone and order of words "
+        "remain. Facts that several words tell together are protected only as far as ε adds up. A smaller "
+        "mechanism.epsilon leaves less of it."
+    )
+    yield (
+        "Who wrote it: length, punctuation, kept words and their order are a style, and authorship can be told by "
+        "style. No setting protects it; what is released in clear is what gives it away."
     )
     yield (
         "That a record is in the table at all, and what other columns or other data tell about the same "
-        "record."
+        "record. No setting protects it: only a record that is left out before the run is not there."
     )
     if facts["consistency"] == "token":
         yield (
             "A word that occurs n times in a record is drawn n times: together the draws tell it with n "
-            "times ε."
+            "times ε. Once with consistency: record."
         )
+
+
+def _made_with(config: Mapping[str, Any]) -> Sentences:
+    """Name the mechanism with every parameter, and the lexicon."""
+    mechanism, lexicon = config.get("mechanism"), config.get("lexicon") or {}
+    if not mechanism:
+        return
+    parameters = ", ".join(f"{name} {_said(value)}" for name, value in mechanism.items() if name != "name")
+    sources = [lexicon, *lexicon.get("more", ())]
+    words = " and ".join(
+        " ".join([str(one["source"]), *(f"({name} {_said(one[name])})" for name in _CUTS if one.get(name))])
+        for one in sources
+        if one.get("source")
+    )
+    made = f"The mechanism is {mechanism['name']} ({parameters})"
+    yield f"{made}; the words are those of the lexicon {words}." if words else f"{made}."
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value):,}"
+    return "none" if value is None else exact(value) if isinstance(value, float) else str(value)

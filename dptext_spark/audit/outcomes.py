@@ -25,7 +25,7 @@ from dptext_spark.mechanisms.kernels.whole_tail import add_tails
 DRAWS = 1_000  # of a word without a law
 MOST_BYTES = 1 << 28  # of a block, with what it takes to make it
 SUBKEY = hashlib.sha256(b"audit").digest()  # public: nothing private is drawn here
-DRAWN_AT_ONCE = 1 << 18
+DRAWN_AT_ONCE = 1 << 14
 TOGETHER = 32  # words whose distances are taken together
 _LOWER, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 Reals = npt.NDArray[np.float64]
@@ -140,6 +140,10 @@ def blocks(
 ) -> Iterator[Outcomes]:
     """Yield :func:`outcomes` of consecutive parts of `words`, each of which takes about `most_bytes` at most to make."""
     step = max(1, most_bytes // _bytes_a_word(sampler, draws))
+    if sampler.law(0) is None:
+        step = min(
+            step, max(1, DRAWN_AT_ONCE // draws)
+        )  # drawing takes its time: let others tell how far it is
     for start in range(0, len(words), step):
         yield outcomes(sampler, words[start : start + step], draws, subkey)
 

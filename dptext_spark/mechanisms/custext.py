@@ -87,7 +87,7 @@ class CusText(Mechanism):
             probability = np.where(outputs >= 0, exponentials(epsilon * (scaled - 1.0) / 2.0), 0.0)
             # A possible output is never rounded away: exp underflows only past ε of about 1,400.
             probability = np.where(outputs >= 0, np.maximum(probability, np.finfo(np.float64).tiny), 0.0)
-            return TableSampler.of(outputs, probability, guarantee, summary)
+            return TableSampler.of(outputs, probability, guarantee, dict(summary))
 
         def compile_at(epsilon: float) -> TableSampler:
             guarantee = self._at(epsilon)._guarantee(summary)

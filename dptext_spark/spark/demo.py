@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from dptext_spark.config import RunConfig
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.report.console import progress, width, write, write_json
 from dptext_spark.report.summary import summary
 from dptext_spark.sample import tickets
 from dptext_spark.spark.job import run
+from dptext_spark.spark.reporting import Account, Wanted, write_page
+from dptext_spark.spark.reporting import report as gather
 from dptext_spark.spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 
 SEED = 20_000
 SHOWN = 3
+PUBLIC = 2_000  # tickets whose text the report's adversary learns from and attacks
 TEXTS = ("subject", "body", "agent_reply")
-MADE = ("tickets.parquet", "tickets", "sanitized", "sanitized_audit")
+MADE = ("tickets.parquet", "tickets", "sanitized", "sanitized_audit", "report.html")
 
 
 def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
@@ -64,20 +67,39 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
             }
         )
         report = run(config, spark, progress=lambda step: say(step, None))
+        public = sample.column("body").to_pylist()[:PUBLIC]
+        page = _report(config, report.facts["run_id"], public, spark, place / MADE[4], say)
     facts = report.as_dict()
     examples = list(_examples(spark, source, str(place / MADE[2])))
     if as_json:
-        write_json({**facts, "examples": examples})
+        write_json({**facts, "examples": examples, "report": page})
         return facts
     write("\n".join(_lines(examples)))
     # The tickets are invented: what depends on them may be shown.
     write(summary(report.as_dict(internal=True), internal=True, columns=width()))
+    if page is not None:
+        write(f"\nThe report of this run, one file for any browser: {page}")
     write(
         f"\nThe tickets are in {source}, the sanitized ones in {place / MADE[2]}.\n"
         "Next: the same for a table of yours, `dptext run conf/minimal.yaml`; what a sentence becomes, "
         '`dptext preview "Please send the parcel to my sister in London"`.'
     )
     return facts
+
+
+def _report(
+    config: RunConfig, run_id: str, public: Sequence[str], spark: SparkSession, file: Path,
+    say: Callable[[str, float | None], None],
+) -> str | None:  # fmt: skip
+    """Write the report of the run; None where what it is made with is not installed."""
+    try:
+        require_extra("audit", "jinja2", "matplotlib")
+    except SettingsError as error:
+        say(f"no report: {error}", None)
+        return None
+    # The tickets are invented, so they may serve as the public text that the adversary learns from.
+    asked = Wanted(public=public)
+    return str(write_page(gather(run_id, Account.of(config, None), asked, spark, progress=say), file))
 
 
 def _clear(place: Path) -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.spark.schemas import METRICS, RUNS
+from dptext_spark.spark.schemas import METRICS, PUBLISHED, RUNS
 from dptext_spark.spark.tables import Target, delta_version
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # A run that finishes an unfinished one must agree with it in these.
 BOUND = ("key_commitment", "config", "artifact", "input", "input_version", "identity", "output")
@@ -26,6 +26,22 @@ def find(spark: SparkSession, folder: str, run_id: str) -> dict[str, Any] | None
     Raises:
         DataError: the table there is not one of runs.
     """
+    table = _table(spark, folder)
+    rows = [] if table is None else table.where(F.col("run_id") == run_id).collect()
+    return rows[0].asDict() if rows else None
+
+
+def newest(spark: SparkSession, folder: str, count: int, status: str | None = None) -> list[dict[str, Any]]:
+    """Return the newest runs, of one status or of any, newest first; none where there is no such table."""
+    table = _table(spark, folder)
+    if table is None:
+        return []
+    found = table if status is None else table.where(F.col("status") == status)
+    return [row.asDict() for row in found.orderBy(F.col("started_at").desc()).limit(count).collect()]
+
+
+def _table(spark: SparkSession, folder: str) -> DataFrame | None:
+    """Open the table of runs, or return None."""
     if delta_version(spark, Target(path=folder)) is None:
         return None
     table = spark.read.format("delta").load(folder)
@@ -34,8 +50,7 @@ def find(spark: SparkSession, folder: str, run_id: str) -> dict[str, Any] | None
         raise DataError(
             f"audit.shareable: the table in {folder!r} lacks {', '.join(missing)}; name another folder."
         )
-    rows = table.where(F.col("run_id") == run_id).collect()
-    return rows[0].asDict() if rows else None
+    return table
 
 
 def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
@@ -82,6 +97,30 @@ def put_metrics(
     if delta_version(spark, Target(path=folder)) is None:
         writer = frame.write.format("delta").mode("append")
     writer.save(folder)
+
+
+def metrics_of(
+    spark: SparkSession, folder: str, run_id: str
+) -> list[tuple[str | None, str, float | None]] | None:
+    """Return the metrics of a run: (column or None, name, value) each; None where there are none."""
+    if delta_version(spark, Target(path=folder)) is None:
+        return None
+    rows = spark.read.format("delta").load(folder).where(F.col("run_id") == run_id)
+    return [tuple(row) for row in rows.select("column", "metric", "value").collect()] or None
+
+
+def put_published(spark: SparkSession, folder: str, run_id: str, figures: list[dict[str, Any]]) -> None:
+    """Append figures that were published with noise."""
+    rows = [tuple({**one, "run_id": run_id}[name] for name in PUBLISHED.fieldNames()) for one in figures]
+    spark.createDataFrame(rows, PUBLISHED).coalesce(1).write.format("delta").mode("append").save(folder)
+
+
+def published_of(spark: SparkSession, folder: str, run_id: str) -> list[dict[str, Any]]:
+    """Return the figures of a run that were published so far, oldest first."""
+    if delta_version(spark, Target(path=folder)) is None:
+        return []
+    rows = spark.read.format("delta").load(folder).where(F.col("run_id") == run_id).orderBy("at", "metric")
+    return [row.asDict() for row in rows.drop("run_id").collect()]
 
 
 def checked(run_id: str) -> str:

@@ -17,7 +17,7 @@ RUNS = _table(
     ("started_at", T.TimestampType(), "UTC"),
     ("config", _S, "the settings, JSON; no secrets"),
     ("guarantee", _S, "JSON"),
-    ("certificate", _S, "JSON; NULL until one is asked for"),
+    ("certificate", _S, "JSON, of the model; NULL where none was made"),
     ("disclosure", _S, "the statement, JSON"),
     ("key_commitment", _S, "binds the run to its key and tells nothing of it"),
     ("key_kind", _S, "os, file or insecure"),
@@ -39,4 +39,14 @@ METRICS = _table(
     ("column", _S, "text column; NULL for the whole run"),
     ("metric", _S, "name"),
     ("value", _D, "depends on the private text: restricted"),
+)
+
+PUBLISHED = _table(
+    ("run_id", _S, "of the run"),
+    ("metric", _S, "name; what it counts stands in the report"),
+    ("value", _L, "the count with discrete Laplace noise; may be below 0"),
+    ("epsilon", _D, "what it cost a record of at most most_words words"),
+    ("most_words", _L, "words of a record up to which epsilon holds: the sensitivity"),
+    ("accuracy", _D, "95 % of such figures are no farther from the true count"),
+    ("at", _S, "when, UTC"),
 )

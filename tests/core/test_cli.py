@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from dptext_spark import artifact
 from dptext_spark.cli import main
+from dptext_spark.compiled import code_cache
 from dptext_spark.errors import CountsDisagree, DataError, NotAccounted, RunError
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.report.console import WIDTH
@@ -105,6 +107,9 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["preview", "x", "--top", "0"], "--top"),
         (["run"], "Missing argument"),
         (["demo", "--rows", "0"], "--rows"),
+        (["report"], "Missing argument"),
+        (["report", "latest", "--most-words", "0"], "--most-words"),
+        (["report", "latest", "--statement", "pdf"], "statement: 'pdf' is not known; valid: md, html, json."),
         (["lexicon", "export"], "No such command"),
         (["calibrate"], "Missing option '--require'"),
     ],
@@ -211,6 +216,7 @@ def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixtur
     last = err.splitlines()[-1]
     assert out == "" and "no ε of the 12 looked at from 0.01 to 100 satisfies N_w max <= 0.1" in last
     assert "the closest is ε = 0.01, where N_w max is 0.20" in last
+    assert re.search(r", the word '[a-z]{2}'\.$", last)
 
 
 def test_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
@@ -393,3 +399,57 @@ def test_a_narrow_encoding_is_no_failure() -> None:
         ended = subprocess.run([*command, *extra], capture_output=True, env=env, timeout=120, check=False)
         assert ended.returncode == 0, ended.stderr
     assert "ε" in json.loads(ended.stdout)["guarantee"]["sentence"]
+
+
+class TestCertify:
+    @pytest.fixture
+    def model(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """Options that name a lexicon of eight words."""
+        monkeypatch.setenv("NUMBA_CACHE_DIR", code_cache())
+        monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
+        file = tmp_path / "vectors.txt"
+        file.write_text("".join(f"w{'abcdefgh'[i]} {i} {i * i} 1\n" for i in range(8)))
+        return ["--set", f"lexicon.source={file}"]
+
+    def test_as_json(self, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert dptext("certify", *model, "--set", "mechanism.name=santext", "--json") == 0
+        out, err = capsys.readouterr()
+        found = json.loads(out)
+        assert found["verdict"] == "confirmed" and found["loss"]["pairs"] == 28 and "certifying" in err
+        assert set(found["worst_words"]) <= {f"w{c}" for c in "abcdefgh"}
+
+    def test_it_is_kept_for_runs(
+        self, model: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        model += ["--set", "mechanism.name=truncated_laplace", "--set", "mechanism.calibration=published"]
+        settings = tmp_path / "run.yaml"
+        settings.write_text(SETTINGS)
+        assert dptext("run", settings, "--dry-run", *model) == 0
+        assert "none was made; `dptext certify` makes one" in plain(capsys.readouterr().out)
+        assert dptext("certify", *model) == 0
+        out = plain(capsys.readouterr().out)
+        assert "Release of the noisy vector, refuted" in out and "Release of the word, " in out
+        assert dptext("run", settings, "--dry-run", *model, "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["certificate"]["verdict"] == "refuted"
+        assert "THE GUARANTEE BELOW DOES NOT HOLD" in json.dumps(found["disclosure"])
+
+    def test_a_sample(self, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        options = (*model, "--set", "mechanism.name=truncated_laplace", "--json")
+        assert dptext("certify", *options, "--sample", 5) == 0
+        assert json.loads(capsys.readouterr().out)["vector"]["pairs"] == 10
+        assert dptext("certify", *options) == 0 and dptext("certify", *options, "--sample", 5) == 0
+        capsys.readouterr()
+        assert dptext("certify", *options, "--sample", 1) == 2
+        assert "--sample" in plain(capsys.readouterr().err)
+
+    def test_a_folder_that_cannot_be_written(
+        self, model: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def full(*_: object) -> None:
+            raise DataError("artifact: 'x' cannot be written.")
+
+        monkeypatch.setattr(artifact, "keep_certificate", full)
+        assert dptext("certify", *model, "--set", "mechanism.k=4") == 0
+        out, err = capsys.readouterr()
+        assert "Confirmed" in out and "not kept: artifact: 'x' cannot be written." in err

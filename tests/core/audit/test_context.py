@@ -167,3 +167,32 @@ def test_tokens_that_do_not_fit() -> None:
     nothing = Tokens(ids, ids, ~flags & flags, np.array([0, 2]))
     with pytest.raises(DataError, match="none of them was drawn"):
         context_attack(table_sampler(np.eye(WORDS)), nothing, Bigrams.of(*flat(records(1, 9)), WORDS))
+
+
+def test_after_a_word_that_many_words_follow() -> None:
+    """Its followers are searched, not read through; word w > 0 follows word 0 w mod 7 + 1 times."""
+    words = 900
+    after = np.repeat(np.arange(1, words), np.arange(1, words) % 7 + 1).astype(np.int32)
+    public = np.stack([np.zeros_like(after), after], axis=1).ravel()
+    model = Bigrams.of(public, np.arange(0, len(public) + 1, 2), words)
+    law = np.zeros((words, words))
+    odd = np.arange(words) % 2 == 1
+    law[np.arange(words), np.arange(words) - odd] = 1.0  # words 2i and 2i + 1 come out as 2i
+    text = np.arange(words, dtype=np.int32)[2:]
+    tokens = Tokens(
+        np.stack([np.zeros_like(text), text], axis=1).ravel(),
+        np.stack([np.zeros_like(text), text - text % 2], axis=1).ravel(),
+        np.tile([False, True], len(text)),
+        np.arange(0, 2 * len(text) + 1, 2),
+    )
+    allowed = np.arange(words) > 0
+    plausible = candidates(
+        table_sampler(law), of_drawn(model.unigram[:words], allowed), tokens.outputs[tokens.drawn]
+    )
+    guesses, certainty = posterior_guesses(tokens, plausible, model)
+    low = tokens.outputs[tokens.drawn]
+    edge = np.full(len(low), words + 1, np.int32)
+    zero = np.zeros(len(low), np.int32)
+    both = [model.probability(zero, w) * model.probability(w, edge) for w in (low, low + 1)]
+    assert (guesses[tokens.drawn] == np.where(both[1] > both[0], low + 1, low)).all()
+    assert certainty[tokens.drawn] == pytest.approx(np.maximum(*both) / (both[0] + both[1]))

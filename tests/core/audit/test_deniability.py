@@ -133,6 +133,10 @@ def test_which_words_are_looked_at(lexicon: Lexicon) -> None:
     lawless = Calibrated(epsilon=3.0).compile(lexicon)
     assert examined(lawless, WORDS, 5).tolist() == [0, 22, 44, 66, 89]
     assert examined(lawless, WORDS, SAMPLE).tolist() == list(range(WORDS))
+    (every,) = deniability(lawless, WORDS, STANDARD[:1], draws=5)
+    (some,) = deniability(lawless, WORDS, STANDARD[:1], words=np.arange(3, dtype=np.int32), draws=5)
+    assert every.as_dict()["words_chosen"] == "every word of the lexicon"
+    assert some.as_dict()["words_chosen"] == "words that were named"
 
 
 def test_a_grid(lexicon: Lexicon) -> None:

@@ -7,7 +7,8 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from dptext_spark.audit.disclosure import Statement, disclosure
+from dptext_spark.audit.disclosure import disclosure
+from dptext_spark.audit.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.text.policy import Policy
 

@@ -70,7 +70,9 @@ def test_what_has_another_form_is_told_the_valid_ones(text: str) -> None:
 
 def measured(values: list[float], lower: list[float], upper: list[float], draws: int | None) -> Measured:
     of = Bounded(*(np.array(part) for part in (values, lower, upper)))
-    return Measured(Unchanged(), np.array([7, 2, 9], np.int32), of, 10, draws, 0.99 if draws else None)
+    return Measured(
+        Unchanged(), np.array([7, 2, 9], np.int32), of, 10, draws, 0.99 if draws else None, "three"
+    )
 
 
 @pytest.mark.parametrize(

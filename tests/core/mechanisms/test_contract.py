@@ -29,6 +29,16 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "gaussian": {"epsilon": 5.0},
     "truncated_laplace": {"epsilon": 5.0},
 }
+# Parameters that give a sampler of another build, beside those above.
+MORE: list[tuple[str, dict[str, object]]] = [
+    (name, {"search": search})
+    for search, name in (
+        ("ivf", "calibrated"),
+        ("hnsw", "vickrey"),
+        ("ivf", "projection"),
+        ("hnsw", "laplace"),
+    )
+]
 WORDS = 60
 
 
@@ -38,9 +48,13 @@ def lexicon() -> Lexicon:
     return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
 
 
-@pytest.fixture(params=MECHANISMS)
+@pytest.fixture(
+    params=[*((name, {}) for name in MECHANISMS), *MORE],
+    ids=lambda case: "-".join([case[0], *case[1].values()]),
+)
 def mechanism(request: pytest.FixtureRequest) -> Mechanism:
-    return MECHANISMS[request.param](**PARAMETERS[request.param])
+    name, more = request.param
+    return MECHANISMS[name](**(PARAMETERS[name] | more))
 
 
 def blocks(n: int) -> np.ndarray:

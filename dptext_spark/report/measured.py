@@ -1,0 +1,113 @@
+"""Results of audits of any shape: what each says of itself, its groups of figures as charts, its single ones as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dptext_spark.figures import exact
+from dptext_spark.report.blocks import Block, Chart, Listed, Table, pairs
+from dptext_spark.report.charts import Bar, bars
+
+Figure = Mapping[str, Any]
+_OWN = ("baselines", "settings", "also")  # groups that are no measured figures
+_SAID = ("confidence", "draws", "exact")  # said in words
+_ESTIMATE = {"value", "lower", "upper"}
+_READ = (
+    "Each bar is a figure of its own.",
+    "Plain bars were measured, hatched ones are what they are compared with.",
+)
+
+
+def measured(one: Figure, key: str) -> Iterator[Block]:
+    """Draw every group of figures of a result, and list its single ones.
+
+    Args:
+        one: the result. A figure is a number, or an estimate: `value`, `lower`, `upper`; a group is named figures.
+        key: that the ids of its charts begin with.
+    """
+    intro = " ".join(sentence(one[part]) for part in ("measures", "knows") if one.get(part))
+    groups = {name: value for name, value in one.items() if name not in _OWN and _is_group(value)}
+    baselines = one.get("baselines") or {}
+    drawable = 0
+    for name, figures in groups.items():
+        drawn = [_bar(said, value, 0) for said, value in figures.items()]
+        if not drawable:
+            drawn += [_bar(said, value, 1) for said, value in baselines.items()]
+        heading = title(one) if name == "figures" else f"{title(one)}: {name.replace('_', ' ')}"
+        table = Table(("", "value", "bounds"), tuple((bar.name, bar.said, _bounds(bar)) for bar in drawn))
+        if min(bar.value for bar in drawn) < 0:
+            yield Listed(heading, ())
+            yield table
+            continue
+        read = one.get("read") or _READ[bool(baselines)]
+        svg = bars(drawn, key=f"{key}-{drawable}", x=name if name != "figures" else one.get("unit", "value"))
+        yield Chart(heading, intro, f"{read} {sure(one)}", svg, table)
+        drawable += 1
+    if not drawable:
+        yield Listed(title(one), (f"{intro} {sure(one)}",))
+    single = [
+        (name.replace("_", " "), _figure_text(value))
+        for name, value in one.items()
+        if name not in _SAID and _is_figure(value)
+    ]
+    if single:
+        yield pairs(single)
+
+
+def _is_figure(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return set(value) == _ESTIMATE and all(_is_figure(each) for each in value.values())
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_group(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and bool(value)
+        and set(value) != _ESTIMATE
+        and all(_is_figure(each) for each in value.values())
+    )
+
+
+def _bar(name: str, figure: Any, kind: int) -> Bar:
+    if isinstance(figure, Mapping):
+        value, low, high = (float(figure[part]) for part in ("value", "lower", "upper"))
+        return Bar(name, value, kind, low, high, f"{value:.4g}")
+    return Bar(name, float(figure), kind, said=f"{figure:.4g}")
+
+
+def _bounds(bar: Bar) -> str:
+    return "" if bar.low is None or bar.high is None else f"{bar.low:.4g} to {bar.high:.4g}"
+
+
+def _figure_text(figure: Any) -> str:
+    if isinstance(figure, Mapping):
+        return f"{figure['value']:.4g} ({figure['lower']:.4g} to {figure['upper']:.4g})"
+    return value_text(figure)
+
+
+def title(one: Figure) -> str:
+    """Return the name of a result, as a heading."""
+    name = str(one["name"])
+    return name[:1].upper() + name[1:]
+
+
+def sentence(text: str) -> str:
+    """Return text that ends as a sentence does."""
+    return text if text.endswith(".") else f"{text}."
+
+
+def value_text(value: Any) -> str:
+    """Return a figure of any kind as text."""
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+
+
+def sure(one: Figure) -> str:
+    """Say how exact a result is."""
+    if one["exact"]:
+        return "Exact."
+    if not one.get("confidence"):
+        return "Estimated; no bounds were computed."
+    drawn = f" from {one['draws']:,} draws of a word" if one.get("draws") else ""
+    return f"Estimated{drawn}; the black line holds the true value with a confidence of {exact(one['confidence'])}."

@@ -1,0 +1,128 @@
+"""The summary of a report: a sentence, and the figures that fit on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dptext_spark.figures import digits_up, exact, percent_up, rounded_up
+from dptext_spark.report.blocks import Tile
+
+Facts = Mapping[str, Any]
+_BETWEEN = {
+    "epsilon_dp": "between any two words",
+    "epsilon_dp_within_group": "between words of one output set",
+    "metric_dp": "for each unit of distance between two words",
+    "approx_dp": "between any two words",
+}
+_ENDED = {
+    "succeeded": "succeeded",
+    "recovered": "succeeded; its counts were lost",
+    "mismatch": "committed, but its counts or its consistency do not agree: DO NOT SHARE ITS OUTPUT",
+    "failed": "failed before its commit",
+    "started": "was begun and has not finished",
+}
+
+
+def lead(facts: Facts) -> str:
+    """Return the sentence at the top: what ran, on what, with which outcome."""
+    run = facts["run"]
+    columns = ", ".join(run["config"]["columns"])
+    version = "" if run["output_version"] is None else f", version {run['output_version']}"
+    rows = "" if run["rows"] is None else f" {run['rows']:,} rows."
+    ended = _ENDED.get(run["status"], run["status"])
+    return (
+        f"The words of {columns} in {run['input']} were replaced by {run['config']['mechanism']['name']}, and written to "
+        f"{run['output']}{version}. The run began at {run['started_at']} and {ended}.{rows}"
+    )
+
+
+def tiles(facts: Facts) -> list[Tile]:
+    """Return the figures of the summary."""
+    return [*_promise(facts), *_found(facts), *_clear(facts)]
+
+
+def _promise(facts: Facts) -> Iterator[Tile]:
+    guarantee = facts["run"]["guarantee"]
+    delta = f", δ = {exact(guarantee['delta'])}" if guarantee["kind"] == "approx_dp" else ""
+    yield Tile(
+        "Guarantee of one word",
+        f"ε = {exact(guarantee['epsilon'])}{delta}",
+        f"{_BETWEEN.get(guarantee['kind'], guarantee['kind'])}; {guarantee['status']}",
+    )
+    yield _composed(facts)
+    found = facts["certificate"]
+    if found is None:
+        yield Tile("Certificate", "none", "the model could not be examined")
+        return
+    loss = found["loss"]
+    said = (
+        f"{loss['pairs']:,} of {loss['total']:,} pairs of words"
+        if loss
+        else "by the argument in the guarantee"
+    )
+    yield Tile("Certificate", found["verdict"], said)
+
+
+def _composed(facts: Facts) -> Tile:
+    run, metrics = facts["run"], facts["metrics"]
+    level = run["config"]["consistency"]
+    if metrics and metrics.get("record_epsilon_max") is not None:
+        mean, most = metrics["record_epsilon_mean"], metrics["record_epsilon_max"]
+        high = metrics["record_epsilon_p95"]
+        said = f"on average; at most {rounded_up(high)} for 95 % of them, {rounded_up(most)} for all"
+        return Tile("ε of a record", rounded_up(mean), said)
+    if level == "dataset":
+        return Tile("ε of a record", "none", "all records share the draws")
+    if run["guarantee"]["kind"] == "metric_dp":
+        return Tile("ε of a record", "ε times distances", "summed over its words; no single figure")
+    counted = "drawn words" if level == "token" else "distinct words"
+    return Tile(
+        "ε of a record", f"{exact(run['guarantee']['epsilon'])} a word", f"times the {counted} that it has"
+    )
+
+
+def _found(facts: Facts) -> Iterator[Tile]:
+    strongest = max(
+        (one for one in facts["attacks"] if isinstance(one.get("success"), float)),
+        key=lambda one: float(one["upper"] if one.get("upper") is not None else one["success"]),
+        default=None,
+    )
+    if strongest is not None:
+        chance = strongest.get("random")
+        against = "" if chance is None else f"; {percent_up(chance)} by guessing"
+        worst = strongest["upper"] if strongest.get("upper") is not None else strongest["success"]
+        yield Tile("Strongest attack finds", percent_up(worst), f"of the replaced words at most{against}")
+    stays = next((one for one in facts["deniability"]["figures"] if one["name"] == "N_w"), None)
+    if stays is not None:
+        yield Tile(
+            "A word stays as it is", percent_up(stays["p50"]),
+            f"of the draws, for the median word; {percent_up(_worst(stays))} for the worst",
+        )  # fmt: skip
+
+
+def _worst(figure: Mapping[str, Any]) -> float:
+    """Return the greatest value of a figure, or its upper bound where it is estimated."""
+    return float((figure.get("upper") or figure)["max"])
+
+
+def _clear(facts: Facts) -> Iterator[Tile]:
+    policy = facts["run"]["config"]["policy"]
+    parts = [
+        name
+        for name, there in (
+            ("stop words", policy["stop_words"] == "keep"),
+            ("UNKNOWN WORDS", policy["oov"] == "keep"),
+            ("NUMBERS", policy["numbers"] == "keep"),
+            ("case", policy["case"] == "carry"),
+            ("spacing", policy["gaps"] == "keep"),
+            ("length, punctuation", True),
+            ("other columns", facts["run"]["config"]["output"]["other_columns"] != "drop"),
+        )
+        if there
+    ]
+    yield Tile("In clear", f"{len(parts)} things", ", ".join(parts))
+    total = sum(one["epsilon"] for one in facts["published"])
+    if total:
+        said = f"figures published: {len(facts['published'])}; on top of the table's own ε"
+        yield Tile("Published with noise", f"ε = {digits_up(total, 4)}", said)

@@ -1,0 +1,64 @@
+"""Private text for a report that is marked as holding it: some records before and after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dptext_spark.config import RunConfig
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.spark.column import quoted
+from dptext_spark.spark.tables import Target, read_input
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXAMPLES = 3
+LONGEST = 600  # characters of an example
+
+
+def pairs(spark: SparkSession, config: RunConfig | None, row: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield `column`, `before` and `after` of the first records by row key, as the run read and wrote them.
+
+    Args:
+        spark: the session.
+        config: the settings of the run.
+        row: of `runs`.
+
+    Raises:
+        SettingsError: no settings, none with a row key, or those of another run.
+        DataError: the input has changed since.
+    """
+    if config is None or not config.row_key:
+        raise SettingsError(
+            "with_examples: needs --config with the row_key of the run: source and target are joined by it."
+        )
+    made_from = json.loads(row["config"])
+    differ = [n for n in ("columns", "row_key", "output") if config.as_dict()[n] != made_from[n]]
+    if differ:
+        raise SettingsError(
+            f"{differ[0]}: the settings of --config are not those of run {row['run_id']}; name the run's own."
+        )
+    source, version = read_input(spark, config.input, list(config.columns))
+    if version != row["input_version"]:
+        raise DataError(
+            f"with_examples: the input is {version} now, and the run read {row['input_version']}; no pair can be shown."
+        )
+    target = Target(path=config.output.path or "", name=config.output.table or "")
+    at = spark.read.option("versionAsOf", row["output_version"])
+    written = at.table(target.sql) if target.name else at.format("delta").load(target.path)
+    after = [quoted(name).alias(f"after_{place}") for place, name in enumerate(config.columns)]
+    before = [quoted(name).alias(f"before_{place}") for place, name in enumerate(config.columns)]
+    key = quoted(config.row_key).alias("key")
+    first = source.select(key, *before).orderBy("key").limit(EXAMPLES)
+    for pair in first.join(written.select(key, *after), "key").orderBy("key").collect():
+        for place, name in enumerate(config.columns):
+            sides = {side: pair[f"{side}_{place}"] for side in ("before", "after")}
+            yield {"column": name, **{side: _short(text) for side, text in sides.items()}}
+
+
+def _short(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"

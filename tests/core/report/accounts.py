@@ -1,0 +1,63 @@
+"""Accounts of runs that never were: what a report is written from, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from dptext_spark.audit.disclosure import disclosure
+from dptext_spark.config import RunConfig
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.report.gather import Model
+from dptext_spark.report.plan import planned_facts
+
+METRICS: list[tuple[str | None, str, float | None]] = [
+    *((None, name, value) for name, value in {
+        "words": 1000.0, "drawn": 400.0, "stop_kept": 500.0, "oov": 60.0, "numbers": 40.0, "changed": 440.0, "same": 40.0,
+        "changed_share": 0.44, "original_share": 0.1, "original_share_all": 0.56, "oov_share": 0.06, "stop_share": 0.5,
+        "record_epsilon_mean": 12.31, "record_epsilon_p50": 12.0, "record_epsilon_p95": 40.0, "record_epsilon_max": 81.25,
+    }.items()),
+    ("body", "changed_share", 0.44), ("body", "original_share", 0.1), ("body", "original_share_all", 0.56),
+]  # fmt: skip
+
+
+def small_model(epsilon: float = 2.0, words: int = 300) -> Model:
+    """CusText over the commonest words of the packaged lexicon."""
+    whole = Lexicon.default()
+    lexicon = Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, words)), whole.vectors[:words].copy())
+    return Model(
+        Privatizer(lexicon, CusText(epsilon=epsilon, k=10).compile(lexicon)),
+        lambda at: CusText(epsilon=at, k=10).compile(lexicon),
+    )
+
+
+def row(model: Model, settings: Mapping[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """A row of `runs`, as Spark gives it back."""
+    config = RunConfig.of(
+        {
+            "input": {"path": "/data/tickets"}, "columns": ["body", "subject"], "row_key": "ticket",
+            "mechanism": {"name": "custext", "epsilon": 2.0, "k": 10}, "output": {"path": "/data/sanitized"},
+            **(settings or {}),
+        }
+    )  # fmt: skip
+    facts = {
+        **planned_facts(config, model.privatizer),
+        "other_columns": ["ticket", "city"],
+        "releases_in_history": 1,
+    }
+    found = {
+        "run_id": "r1", "status": "succeeded", "started_at": datetime(2026, 11, 21, 9, 30), "certificate": None,
+        "config": json.dumps({**config.as_dict(), "run": None, "key": None}),
+        "guarantee": json.dumps(model.privatizer.guarantee().as_dict()),
+        "disclosure": json.dumps(disclosure(facts).as_dict(), ensure_ascii=False),
+        "key_commitment": "ab" * 16, "key_kind": "os", "artifact": model.privatizer.fingerprint,
+        "input": "/data/tickets", "input_version": "delta:3", "identity": "row_key", "output": "/data/sanitized",
+        "output_version": 0, "second_release": False, "rows": 120, "seconds": 7.25, "tokens_per_second": 1234.5,
+        "versions": json.dumps({"dptext_spark": "0.1.0", "pyspark": "4.2.0"}),
+    }  # fmt: skip
+    return {**found, **changes}

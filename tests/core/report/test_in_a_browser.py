@@ -1,0 +1,108 @@
+"""The page in a real browser: nothing is fetched, nothing overflows at three widths, and each printed page is marked."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
+
+from dptext_spark.report.gather import gathered
+from dptext_spark.report.html import page
+from tests.core.report.accounts import METRICS, row, small_model
+from tests.core.report.browser import Browser, found
+
+PROGRAM = found()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here")
+WIDTHS = (360, 800, 1400)
+# What sticks out of the page, and is in nothing that scrolls.
+OVERFLOWING = """[...document.querySelectorAll('body *')].filter(one => {
+  const box = one.getBoundingClientRect();
+  return box.width && !one.closest('.table') && !one.closest('svg')
+    && (box.right > document.documentElement.clientWidth + 1 || box.left < -1);
+}).map(one => one.outerHTML.slice(0, 80))"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    assert PROGRAM is not None
+    with Browser(PROGRAM, tmp_path_factory.mktemp("profile")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model = small_model(words=100)
+    long = [{"column": "body", "before": "x" * 600, "after": "word " * 100}]
+    facts = gathered(row(model, output="/" + "long" * 60), model=model, metrics=METRICS, examples=long)
+    place = tmp_path_factory.mktemp("page") / "report.html"
+    place.write_text(page(facts), encoding="utf-8")
+    return place
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_fetched_and_nothing_overflows(browser: Browser, file: Path, width: int) -> None:
+    browser.open(file.as_uri(), width)
+    assert browser.evaluate("innerWidth") == width
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate(OVERFLOWING) == []
+    assert browser.requested() == [file.as_uri()]
+    complaints = [event["params"] for event in browser.events if event["method"] == "Log.entryAdded"]
+    assert complaints == []
+
+
+def test_the_probe_sees_what_it_looks_for(browser: Browser, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.html"
+    viewport = "<meta name='viewport' content='width=device-width, initial-scale=1, minimum-scale=1'>"
+    bad.write_text(
+        f"<!doctype html>{viewport}<img src='picture.png'><p style='width: 900px'>wide</p>", encoding="utf-8"
+    )
+    browser.open(bad.as_uri(), 360)
+    assert len(browser.requested()) == 2
+    assert len(browser.evaluate(OVERFLOWING)) == 1
+
+
+def test_the_summary_stands_on_one_screen(browser: Browser, file: Path) -> None:
+    for width, height in ((360, 800), (1400, 900)):
+        browser.open(file.as_uri(), width, height)
+        assert browser.evaluate("document.querySelector('.tiles').getBoundingClientRect().bottom") <= height
+
+
+def test_text_in_charts_is_large_enough_on_a_phone(browser: Browser, file: Path) -> None:
+    browser.open(file.as_uri(), 360)
+    least = browser.evaluate(
+        "Math.min(...[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height))"
+    )
+    assert least >= 8
+
+
+def test_tables_stay_within_their_charts_in_print(browser: Browser, file: Path) -> None:
+    browser.open(file.as_uri(), 690)  # what is left of a sheet of A4
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        wide = browser.evaluate(
+            "[...document.querySelectorAll('details')].forEach(one => { one.open = true; });"
+            "[...document.querySelectorAll('figure, section > .table')].filter(one => one.querySelector('table')"
+            ".getBoundingClientRect().right > one.getBoundingClientRect().right + 1).map(one => one.textContent.slice(0, 60))"
+        )
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
+    assert wide == []
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext here")
+def test_every_printed_page_is_marked_and_tables_behind_charts_are_printed(
+    browser: Browser, file: Path, tmp_path: Path
+) -> None:
+    browser.open(file.as_uri(), 800)
+    (tmp_path / "report.pdf").write_bytes(browser.pdf())
+    command = ["pdftotext", str(tmp_path / "report.pdf"), "-"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    pages = text.rstrip("\f").split("\f")
+    assert len(pages) > 3 and [number for number, said in enumerate(pages) if "RESTRICTED" not in said] == []
+    assert "found: the worst pair" in text

@@ -1,0 +1,92 @@
+"""Results of other audits in a report: read strictly, shown by what they are, and held back where they are restricted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dptext_spark.errors import DataError
+from dptext_spark.report.gather import Model, gathered
+from dptext_spark.report.results import read_results
+from tests.core.report.accounts import METRICS, row, small_model
+
+ATTACK: dict[str, Any] = {
+    "name": "An attack on the neighbours", "measures": "What is found.", "knows": "The adversary knows all.",
+    "success": 0.25, "lower": 0.2, "upper": 0.3, "random": 0.1, "unprotected": 1.0, "exact": False, "draws": None,
+    "confidence": 0.95, "restricted": True,
+}  # fmt: skip
+UTILITY: dict[str, Any] = {
+    "name": "Accuracy of a classifier", "measures": "How often it is right", "exact": False, "restricted": False,
+    "figures": {"plain to plain": 0.81, "private to private": 0.72}, "baselines": {"commonest label": 0.5}, "texts": 872,
+}  # fmt: skip
+COUNTED: dict[str, Any] = {"name": "Linked records", "measures": "Who", "exact": True, "restricted": False,
+                           "bits": {"length": 3.5}, "records": 10}  # fmt: skip
+SAMPLED: dict[str, Any] = {
+    "name": "downstream accuracy", "measures": "How often a label is predicted.", "exact": False, "restricted": False,
+    "confidence": 0.95, "accuracy": {"plain/plain": {"value": 0.8125, "lower": 0.75, "upper": 0.875}},
+    "gain": {"private/plain": {"value": -0.0625, "lower": -0.125, "upper": 0.0}},
+    "majority": {"value": 0.5, "lower": 0.4375, "upper": 0.5625}, "settings": {"seed": 7},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return small_model(words=60)
+
+
+def test_files_hold_one_result_or_several(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text(json.dumps(ATTACK))
+    (tmp_path / "two.json").write_text(json.dumps([UTILITY, COUNTED]))
+    assert read_results([tmp_path / "one.json", tmp_path / "two.json"]) == [ATTACK, UTILITY, COUNTED]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[1]", "lacks name, measures, restricted, exact"),
+        (json.dumps({**UTILITY, "restricted": "no"}), "lacks restricted"),
+    ],
+)
+def test_what_is_no_result_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(DataError, match=said):
+        read_results([tmp_path / "r.json"])
+    with pytest.raises(DataError, match="cannot be read as JSON"):
+        read_results([tmp_path / "none.json"])
+
+
+def test_restricted_results_are_shown_to_insiders_only(model: Model) -> None:
+    pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+    pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
+    from dptext_spark.report.html import page
+
+    given = [ATTACK, UTILITY, COUNTED, SAMPLED]
+    shared = page(gathered(row(model), model=None, missing="x", results=given))
+    assert ATTACK["name"] not in shared and "left out (--internal shows them): 1." in shared
+    for said in (
+        "Accuracy of a classifier",
+        "private to private",
+        "commonest label",
+        "872",
+        "Linked records",
+        "length",
+    ):
+        assert said in shared
+    # Estimates with their bounds; what may be negative stands in a table.
+    for said in (
+        "0.8125",
+        "0.75 to 0.875",
+        "-0.0625",
+        "-0.125 to 0",
+        "0.5 (0.4375 to 0.5625)",
+        "Downstream accuracy: gain",
+    ):
+        assert said in shared
+    assert "seed" not in shared
+    whole = page(gathered(row(model), model=None, missing="x", results=given, metrics=METRICS))
+    assert ATTACK["name"] in whole and "20.00 to 30.00 %" in whole and "--internal shows them" not in whole
+    assert "holds the true value with a confidence of 0.95" in whole
