@@ -111,6 +111,21 @@ class Figure:
         }
 
 
+@dataclass(frozen=True)
+class Grid:
+    """A plain table, where a line of figures has more than one value and no ratio.
+
+    Attributes:
+        title: above it.
+        headings: of the columns.
+        rows: cells; numbers as they were measured, None where there is none.
+    """
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str | int | float | None, ...], ...]
+
+
 @dataclass
 class Section:
     """The figures of one subject.
@@ -119,6 +134,8 @@ class Section:
         name: how it is selected.
         title: what it is about.
         figures: in the order of the table.
+        grids: tables that are shown below it.
+        notes: what a reader must know, shown below both; a figure's own note comes before them.
         facts: what the figures were measured on, JSON-able.
         skipped: what was not measured, with the reason.
     """
@@ -128,6 +145,8 @@ class Section:
     figures: list[Figure] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    grids: list[Grid] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
@@ -136,6 +155,8 @@ class Section:
             "figures": [figure.as_dict() for figure in self.figures],
             "facts": self.facts,
             "skipped": self.skipped,
+            "grids": [asdict(grid) for grid in self.grids],
+            "notes": self.notes,
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measure import Goal, Section, Spread, Verdict
+from benchmarks.measure import Goal, Grid, Section, Spread, Verdict
 
 STYLES: dict[Verdict, str] = {"met": "green", "floor met": "yellow", "missed": "red"}
 
@@ -30,9 +30,27 @@ def show(section: Section, console: Console) -> None:
         )
     if section.figures:
         console.print(table)
-    notes = dict.fromkeys(figure.note for figure in section.figures if figure.note)
+    for grid in section.grids:
+        console.print(_plain(grid, grid.title or section.title))
+    notes = dict.fromkeys([*(figure.note for figure in section.figures if figure.note), *section.notes])
     for line in [*notes, *(f"skipped: {reason}" for reason in section.skipped)]:
         console.print(f"[dim]{line}[/dim]", highlight=False)
+
+
+def _plain(grid: Grid, title: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", show_lines=False)
+    for number, heading in enumerate(grid.headings):
+        words = any(isinstance(row[number], str) for row in grid.rows)
+        table.add_column(heading, justify="left" if words else "right")
+    for row in grid.rows:
+        table.add_row(*map(_cell, row))
+    return table
+
+
+def _cell(value: str | int | float | None) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return "" if value is None else str(value)
 
 
 def _verdict(goal: Goal, verdict: Verdict) -> str:

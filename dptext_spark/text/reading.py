@@ -1,0 +1,120 @@
+"""Read texts as word ids, cut as the engine cuts them: what an audit counts in a public text and attacks in a private one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.compiled import Int, compiled
+from dptext_spark.lexicon.characters import PASS, cell, decode, lower_into, tables
+from dptext_spark.text.engine import COUNTERS, Engine, padded
+from dptext_spark.text.segment import cut_whitespace, cut_words
+from dptext_spark.text.settle import LOWERED, look_up, look_up_form
+from dptext_spark.text.words import CLITIC, STOP
+
+EDGE, UNKNOWN = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The words of some texts.
+
+    Attributes:
+        words: int32[n], lexicon ids; `EDGE` for punctuation between two words, `UNKNOWN` for numbers and for words that the
+            lexicon does not hold.
+        drawn: bool[n], what the policy draws from the mechanism.
+        case: uint8[n]: 0 lower, 1 Capitalised, 2 UPPER, 3 mixed; 0 for what was not drawn.
+        bounds: int64[rows + 1], text i is words[bounds[i]:bounds[i + 1]].
+    """
+
+    words: npt.NDArray[np.int32]
+    drawn: npt.NDArray[np.bool_]
+    case: npt.NDArray[np.uint8]
+    bounds: npt.NDArray[np.int64]
+
+
+@compiled
+def _read(
+    data: Any, bounds: Any, tokens: Any, n: Int, table: Any, chars: Any, words: Any, drawn: Any, case: Any,
+    out_bounds: Any,
+) -> Int:  # fmt: skip
+    """Fill words, drawn and case; return how many there are. Marks between two words are one edge, and so are those at an end."""
+    stage, classes, lower = chars
+    form = np.zeros(4096, np.uint8)
+    t, at = np.int64(0), np.int64(0)
+    for row in range(bounds.shape[0] - 1):
+        position = bounds[row]
+        while True:
+            more = t < n and (tokens[t, 3] & 0xFFFFFFFF) == row
+            stop = tokens[t, 0] if more else bounds[row + 1]
+            mark = False
+            while position < stop:
+                code, length = decode(data, position, stop)
+                mark = mark or (code >= 0 and classes[cell(code, stage)] == PASS)
+                position += length
+            if mark:
+                words[at] = EDGE
+                at += 1
+            if not more:
+                break
+            code = tokens[t, 2]
+            words[at] = code if code >= 0 else UNKNOWN
+            if code >= 0:
+                drawn[at], case[at] = True, (tokens[t, 3] >> 40) & 3
+            if code == LOWERED:
+                size = tokens[t, 1] - tokens[t, 0]
+                if form.shape[0] < 4 * size + 16:
+                    form = np.zeros(4 * size + 16, np.uint8)
+                info = look_up_form(
+                    form, lower_into(data, tokens[t, 0], tokens[t, 1], form, stage, lower), table
+                )
+                if info >= 0 and (info & 0xFFFFFFFF) < table[6]:
+                    words[at] = info & 0xFFFFFFFF
+            at += 1
+            position = tokens[t, 1]
+            t += 1
+        out_bounds[row + 1] = at
+    return at
+
+
+def read(engine: Engine, texts: pa.Array) -> Reading:
+    """Read texts.
+
+    Args:
+        engine: whose tokenizer, words and policy count.
+        texts: string, large_string or binary [rows]; NULLs have no words.
+    """
+    # In this policy every word that is kept is listed, too, because its case would be released otherwise.
+    listing = Engine(engine.table, replace(engine.policy, case="lower", numbers="mask"))
+    data, bounds = padded(texts)
+    chars = tables()
+    room = int(bounds[-1]) + 1
+    counts = np.zeros((len(texts), len(COUNTERS)), np.int32)
+    options = listing.options((np.uint64(2), np.uint64(3)))
+    work = (
+        np.empty((room, 4), np.int64), np.empty((room, 2), np.uint64), np.empty((room, 2), np.uint64),
+        np.zeros((2, 4096), np.uint8),
+    )  # fmt: skip
+    cut = cut_whitespace if engine.policy.tokenizer == "whitespace" else cut_words
+    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
+    n = cut(data, bounds, 0, len(texts), listing.lookup, letters, counts, options, work)
+    n = look_up(data, bounds, n, listing.lookup, counts, options, work)
+    most = 2 * n + len(texts)
+    words, drawn, case = np.empty(most, np.int32), np.zeros(most, np.bool_), np.zeros(most, np.uint8)
+    ends = np.zeros(len(texts) + 1, np.int64)
+    at = _read(
+        data, bounds, work[0], n, listing.lookup, (chars.stage, chars.classes, chars.lower), words, drawn, case, ends
+    )  # fmt: skip
+    return Reading(words[:at], drawn[:at], case[:at], ends)
+
+
+def drawn_words(engine: Engine) -> npt.NDArray[np.bool_]:
+    """Return bool[V]: the words that the policy draws. Clitics count as kept, though one without its apostrophe is drawn."""
+    words = int(engine.table.size[0])
+    if engine.policy.stop_words == "draw":
+        return np.ones(words, np.bool_)
+    return np.asarray((engine.table.flags[:words] & (STOP | CLITIC)) == 0)
