@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from importlib.util import find_spec
 
 
 class DPTextError(Exception):
@@ -58,6 +59,15 @@ def unknown(field: str, given: object, valid: Iterable[str]) -> SettingsError:
     return SettingsError(
         f"{field}: {given!r} is not known; valid: {', '.join(names)}.{did_you_mean(given, names)}"
     )
+
+
+def require_extra(extra: str, *modules: str) -> None:
+    """Raise :class:`SettingsError`, naming what to install, unless the modules of an extra can be imported."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise SettingsError(
+            f"{', '.join(missing)}: not installed. It comes with the extra [{extra}]: pip install 'dptext-spark[{extra}]'."
+        )
 
 
 def require_choice(field: str, given: object, valid: Iterable[str]) -> None:
