@@ -55,15 +55,15 @@ clean:  ## remove the virtual environments, caches and the demo's tables
 
 $(VENV)/.runnable: pyproject.toml constraints.txt
 	@$(call environment,$(VENV))
-	@$(VENV)/bin/python -m $(PIP) install -c constraints.txt -e '.[spark]'
+	@$(VENV)/bin/python -m $(PIP) install -c constraints.txt -e '.[spark,audit]'
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.runnable
-	@$(VENV)/bin/python -m $(PIP) install -c constraints.txt -e '.[spark,dev]'
+	@$(VENV)/bin/python -m $(PIP) install -c constraints.txt -e '.[spark,audit,dev]'
 	@touch $@
 
 $(OLDEST)/.installed: pyproject.toml constraints.txt
 	@$(call environment,$(OLDEST))
 	@grep -vE '^(pyspark|delta-spark)==' constraints.txt > $(OLDEST)/constraints.txt
-	@$(OLDEST)/bin/python -m $(PIP) install -c $(OLDEST)/constraints.txt -e '.[spark,dev]' pyspark==4.0.0 delta-spark==4.0.0
+	@$(OLDEST)/bin/python -m $(PIP) install -c $(OLDEST)/constraints.txt -e '.[spark,audit,dev]' pyspark==4.0.0 delta-spark==4.0.0
 	@touch $@

@@ -23,6 +23,8 @@ Sections:
   process of their own.
 - `lexicon`: SimLex-999 correlations; the time to read a GloVe file, beside a plain reader and decompression alone; the
   time to open a saved lexicon, beside hashing its files.
+- `utility`: accuracy on SST-2 with replaced words beside CusText's Tables 1, 3, 5 and 8 and 1-Diffractor's Table 3; for
+  CusText at three ε all audits of utility, the membership and the attribute attack. Needs the extra [audit].
 - `spark`: the job on local Spark with Delta Lake; beside it an identity job with the same read, kind of function,
   struct, observed aggregates and write.
 

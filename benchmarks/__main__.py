@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import engine, lexicon, mapping, mechanisms, memory, spark
+from benchmarks import engine, lexicon, mapping, mechanisms, memory, spark, utility
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
 from benchmarks.sizes import FULL, QUICK, Sizes
@@ -26,6 +26,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "mapping": mapping.measure,
     "mechanisms": mechanisms.measure,
     "lexicon": lexicon.measure,
+    "utility": utility.measure,
     "spark": spark.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"

@@ -90,6 +90,7 @@ class TextClassifier:
         require_extra("audit", "sklearn")
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
+        from threadpoolctl import threadpool_limits  # scikit-learn brings it
 
         if len(texts) != len(labels):
             raise DataError(f"{self.label}: {len(labels)} labels for {len(texts)} texts.")
@@ -100,7 +101,9 @@ class TextClassifier:
         except ValueError:  # its message would quote nothing, and say nothing to a user
             raise DataError("texts: no words in any of them; there is nothing to learn from.") from None
         model = LogisticRegression(C=self.strength, max_iter=ROUNDS, random_state=0)
-        model.fit(features, np.asarray(_places(classes, labels)))
+        # Its vectors are too short to share: threads would wait for each other ten times as long as they work.
+        with threadpool_limits(1, "blas"):
+            model.fit(features, np.asarray(_places(classes, labels)))
         return TextModel(classes, int(np.argmax(counts)), vectorizer, model)
 
 

@@ -1,0 +1,147 @@
+"""SST-2 as a task: its sentences with their labels, and what a classifier makes of them once words are replaced."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from benchmarks.sources import row_ids, shared_file, texts
+from dptext_spark.audit.learning import TextClassifier
+from dptext_spark.audit.scoring import Estimate, accuracy
+from dptext_spark.draws import Draws, RunKey
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.privatizer import Consistency, Privatizer
+from dptext_spark.text.policy import Policy
+
+KEY = RunKey.insecure(0)  # the sentences are public
+Made = tuple[Lexicon, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Sentences with labels.
+
+    Attributes:
+        train: the sentences to learn from.
+        train_labels: theirs.
+        test: the sentences to predict.
+        test_labels: theirs.
+        name: what they are.
+    """
+
+    train: pa.StringArray
+    train_labels: list[str]
+    test: pa.StringArray
+    test_labels: list[str]
+    name: str
+
+    @classmethod
+    def sst2(cls, lexicon: Lexicon, most: int) -> tuple[Task, list[str]]:
+        """Return SST-2, `most` training sentences and a quarter as many test sentences at most; made-up ones where it is missing.
+
+        Args:
+            lexicon: of whose words texts are made where SST-2 is not here.
+            most: training sentences.
+
+        Returns:
+            (the task, why it is another one).
+        """
+        parts = []
+        for part, rows in (("train", most), ("test", most // 4)):
+            file, reason = shared_file(f"sst2/{part}.tsv")
+            if file is None:
+                return cls._made(lexicon, most), [reason]
+            lines = file.read_text(encoding="utf-8").splitlines()[:rows]
+            pairs = [line.rsplit("\t", 1) for line in lines]
+            parts += [pa.array([text for text, _ in pairs], pa.string()), [label for _, label in pairs]]
+        return cls(*parts, "SST-2"), []
+
+    @classmethod
+    def _made(cls, lexicon: Lexicon, most: int) -> Task:
+        """Return rows of words, labelled by whether the first word is among the frequent half of the lexicon."""
+        made = texts(lexicon, most + most // 4, 12).to_pylist()
+        frequent = set(lexicon.vocabulary.strings()[: len(lexicon) // 20].to_pylist())
+        labels = [str(int(row.split()[0].lower() in frequent)) for row in made]
+        return cls(
+            pa.array(made[:most]), labels[:most], pa.array(made[most:]), labels[most:], "made-up sentences"
+        )
+
+    def privatized(
+        self, made: Made, stop_words: str, level: Consistency = "token", oov: str = "keep"
+    ) -> tuple[list[str], list[str]]:
+        """Return (training sentences, test sentences) with their words replaced; unknown words and numbers stay.
+
+        Args:
+            made: a lexicon and a sampler.
+            stop_words: `keep` or `draw`.
+            level: of consistency.
+            oov: what happens to unknown words.
+        """
+        policy = Policy(stop_words=stop_words, oov=oov, numbers="keep", tokenizer="whitespace")  # type: ignore[arg-type]
+        privatizer = Privatizer(*made, policy, consistency=level)
+        whole = pa.concat_arrays([self.train, self.test])
+        out, _ = privatizer.privatize(whole, column="text", row_ids=row_ids(len(whole)), key=KEY)
+        rows = out.to_pylist()
+        return rows[: len(self.train)], rows[len(self.train) :]
+
+    def accuracy(self, train: list[str], test: list[str]) -> Estimate:
+        """Train and test a classifier; return its accuracy with an interval over the test sentences."""
+        model = TextClassifier().fit(train, self.train_labels)
+        return accuracy(model.predict(test) == model.places(self.test_labels))
+
+    def walked(self, lexicon: Lexicon) -> Lexicon:
+        """Return the words of the sentences that a lexicon holds, frequent ones first: what the paper's code walks."""
+        rows = self.train.to_pylist() + self.test.to_pylist()
+        count = Counter(word for row in rows for word in row.lower().split())
+        ids = lexicon.vocabulary.ids(pa.array(list(count), pa.string()))
+        held = sorted((-n, word, int(i)) for (word, n), i in zip(count.items(), ids, strict=True) if i >= 0)
+        words = Vocabulary.of([word for _, word, _ in held])
+        return Lexicon(words, np.ascontiguousarray(lexicon.vectors[[i for _, _, i in held]]))
+
+
+@dataclass(frozen=True, eq=False)
+class OneSet:
+    """CusText with the whole lexicon as one output set, more words than a table has room for: drawn row by row.
+
+    Attributes:
+        vectors: float32[V, d].
+        epsilon: ε.
+    """
+
+    vectors: npt.NDArray[np.float32]
+    epsilon: float
+
+    guarantee = Guarantee("epsilon_dp", 1.0)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the vectors."""
+        return {"vectors": self.vectors}
+
+    def sample(self, ids: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
+        """Draw one output for each word."""
+        unit = self.vectors / np.maximum(np.linalg.norm(self.vectors, axis=1, keepdims=True), 1e-12)
+        chance = draws.u64(0).astype(np.float64) / 2.0**64
+        out = np.empty(len(ids), np.int32)
+        for word in np.unique(ids).tolist():
+            score = (unit @ unit[word]).astype(np.float64)
+            spread = float(np.ptp(score)) or 1.0
+            law = np.cumsum(np.exp(self.epsilon * (score - score.min()) / spread / 2))
+            at = ids == word
+            out[at] = np.searchsorted(law, chance[at] * law[-1]).clip(max=len(law) - 1)
+        return out
+
+
+def shares(found: Estimate) -> tuple[float, str]:
+    """Return a figure and its interval as table cells."""
+    return found.value, f"{found.lower:.3f}-{found.upper:.3f}"
+
+
+Say = Callable[[str], None]
