@@ -22,6 +22,8 @@ from dptext_spark.privatizer import Consistency, Privatizer
 from dptext_spark.text.policy import Policy
 
 KEY = RunKey.insecure(0)  # the sentences are public
+MADE = 4_000  # training sentences
+WORDS = 512  # whose cosines are held at once
 Made = tuple[Lexicon, Any]
 
 
@@ -44,21 +46,21 @@ class Task:
     name: str
 
     @classmethod
-    def sst2(cls, lexicon: Lexicon, most: int) -> tuple[Task, list[str]]:
-        """Return SST-2, `most` training sentences and a quarter as many test sentences at most; made-up ones where it is missing.
+    def sst2(cls, lexicon: Lexicon, most: int | None) -> tuple[Task, list[str]]:
+        """Return SST-2, or made-up sentences where it is missing.
 
         Args:
             lexicon: of whose words texts are made where SST-2 is not here.
-            most: training sentences.
+            most: training sentences, and a quarter as many test sentences; None takes all there are.
 
         Returns:
             (the task, why it is another one).
         """
         parts = []
-        for part, rows in (("train", most), ("test", most // 4)):
+        for part, rows in (("train", most), ("test", most and most // 4)):
             file, reason = shared_file(f"sst2/{part}.tsv")
             if file is None:
-                return cls._made(lexicon, most), [reason]
+                return cls._made(lexicon, most or MADE), [reason]
             lines = file.read_text(encoding="utf-8").splitlines()[:rows]
             pairs = [line.rsplit("\t", 1) for line in lines]
             parts += [pa.array([text for text, _ in pairs], pa.string()), [label for _, label in pairs]]
@@ -107,35 +109,40 @@ class Task:
         return Lexicon(words, np.ascontiguousarray(lexicon.vectors[[i for _, _, i in held]]))
 
 
-@dataclass(frozen=True, eq=False)
 class OneSet:
-    """CusText with the whole lexicon as one output set, more words than a table has room for: drawn row by row.
+    """CusText with the whole lexicon as one output set, more words than a table has room for: drawn by rejection.
 
-    Attributes:
-        vectors: float32[V, d].
-        epsilon: ε.
+    A uniform word u is taken with probability exp(ε(s(w,u) - 1)/2), s the cosine scaled to 0..1 over all words.
     """
-
-    vectors: npt.NDArray[np.float32]
-    epsilon: float
 
     guarantee = Guarantee("epsilon_dp", 1.0)
 
+    def __init__(self, vectors: npt.NDArray[np.float32], epsilon: float) -> None:
+        """Take float32[V, d], no vector of zeros, and ε; find the lowest cosine of each word."""
+        self.unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        self.epsilon = epsilon
+        parts = range(0, len(vectors), WORDS)
+        self.low = np.concatenate([(self.unit[i : i + WORDS] @ self.unit.T).min(axis=1) for i in parts])
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the vectors."""
-        return {"vectors": self.vectors}
+        return {"unit": self.unit}
 
     def sample(self, ids: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
-        """Draw one output for each word."""
-        unit = self.vectors / np.maximum(np.linalg.norm(self.vectors, axis=1, keepdims=True), 1e-12)
-        chance = draws.u64(0).astype(np.float64) / 2.0**64
+        """Draw one output for each word; round j uses the numbers of lanes 2j and 2j + 1."""
         out = np.empty(len(ids), np.int32)
-        for word in np.unique(ids).tolist():
-            score = (unit @ unit[word]).astype(np.float64)
-            spread = float(np.ptp(score)) or 1.0
-            law = np.cumsum(np.exp(self.epsilon * (score - score.min()) / spread / 2))
-            at = ids == word
-            out[at] = np.searchsorted(law, chance[at] * law[-1]).clip(max=len(law) - 1)
+        left, lane = np.arange(len(ids)), 0
+        while len(left):
+            chance = draws.take(left)
+            word = ids[left]
+            tried = (chance.u64(lane) % np.uint64(len(self.unit))).astype(np.int32)
+            cosine = np.einsum("nd,nd->n", self.unit[word], self.unit[tried])
+            score = (cosine - self.low[word]) / (1.0 - self.low[word])
+            taken = chance.u64(lane + 1).astype(np.float64) / 2.0**64 < np.exp(
+                self.epsilon * (score - 1.0) / 2
+            )
+            out[left[taken]] = tried[taken]
+            left, lane = left[~taken], lane + 2
         return out
 
 
