@@ -1,6 +1,6 @@
 """Benchmarks: every figure that the README names, with what it is compared with, measured in the same run.
 
-    make bench                                  # everything, in full: some twenty-five minutes on two quiet cores
+    make bench                                  # everything, in full: some forty minutes on two quiet cores
     python -m benchmarks --quick                # everything, small: whether it works
     python -m benchmarks --only engine --only mapping
     python -m benchmarks --only spark --rows 200000
@@ -13,8 +13,7 @@ Sections:
 - `engine`: nanoseconds a word on one core, Arrow strings in and out, for the levels token, record and dataset and for a
   policy that draws stop words too; beside it a plain Python loop over tokens. Then each phase, timed inside the
   engine's own run.
-- `mapping`: seconds in which CusText compiles; beside it `faiss.knn` of every word over the same matrix. The shares of
-  words alone on their set stand beside those of the paper.
+- `mapping`: seconds in which CusText compiles; beside it `faiss.knn` of every word over the same matrix.
 - `mechanisms`: tokens a second of every mechanism on one core, string to string, beside figures of other implementations that
   were taken elsewhere; what a token costs with short laws and lists, in turn with CusText, and whether it costs more in a
   longer text or with a larger lexicon; laws over the whole lexicon for a range of ε, their compiling and tables; the rate of
@@ -23,6 +22,12 @@ Sections:
   process of their own.
 - `lexicon`: SimLex-999 correlations; the time to read a GloVe file, beside a plain reader and decompression alone; the
   time to open a saved lexicon, beside hashing its files.
+- `calibration`: the share of words kept and the mean distance to the original, as published and with exact calibration,
+  at equal certified ε, and the internal ε. Laws over a whole lexicon are searched for every ε at once over all pairs of
+  words; a compiled one is certified beside them.
+- `papers`: figures of the papers beside ours, with the reason where they differ: CusText's Tables 4, 6 and 7;
+  1-Diffractor's law, speed and memory beside five other mechanisms, with stop words kept and drawn; how much stays under
+  calibrated, Mahalanobis, truncated Laplace, Laplace and Gaussian noise. Most are exact or drawn by fixed numbers.
 - `utility`: accuracy on SST-2 with replaced words beside CusText's Tables 1, 3, 5 and 8 and 1-Diffractor's Table 3; for
   CusText at three ε all audits of utility, the membership and the attribute attack. Needs the extra [audit].
 - `spark`: the job on local Spark with Delta Lake; beside it an identity job with the same read, kind of function,
@@ -33,7 +38,7 @@ both; a ratio is taken within each round. (The rates of other implementations in
 shows medians and extremes, and the record holds every round. A goal is `met`, its floor is, or it is `missed`, by the
 median.
 
-Real data (the GloVe excerpt, SimLex-999) is taken from `$DPTEXT_SHARED_DATA`, else `../shared/data`; without it these
+Real data (the GloVe excerpt, SimLex-999, SST-2) is taken from `$DPTEXT_SHARED_DATA`, else `../shared/data`; without it these
 parts are skipped, and the record says so. Texts are made from a lexicon's words with the frequencies of running text.
 
 Each run writes one JSON file to `benchmarks/records/`: machine, versions, date, commit, the command that repeats it, and

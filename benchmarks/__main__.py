@@ -13,7 +13,18 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import engine, lexicon, mapping, mechanisms, memory, spark, utility
+from benchmarks import (
+    audits,
+    calibration,
+    engine,
+    lexicon,
+    mapping,
+    mechanisms,
+    memory,
+    papers,
+    spark,
+    utility,
+)
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
 from benchmarks.sizes import FULL, QUICK, Sizes
@@ -26,7 +37,10 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "mapping": mapping.measure,
     "mechanisms": mechanisms.measure,
     "lexicon": lexicon.measure,
+    "calibration": calibration.measure,
+    "papers": papers.measure,
     "utility": utility.measure,
+    "audits": audits.measure,
     "spark": spark.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"

@@ -1,4 +1,4 @@
-"""CusText's compilation against the bare neighbour search that it cannot do without, and the types of its words."""
+"""CusText's compilation against the bare neighbour search that it cannot do without."""
 
 from __future__ import annotations
 
@@ -9,38 +9,29 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, quotient, scaled
+from benchmarks.measure import Figure, Goal, Section, in_turn, quotient, scaled
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons, packaged
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
-from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, mapping_summary, output_sets
+from dptext_spark.mechanisms.output_sets import METRICS
 
 K = 20
 WARM_UP = 300
 GOALS = (Goal(5.0, 5.0, "value"), Goal(1.5, 1.5, "ratio"))
-# The paper's Table 4, share of words alone on their set in %, by mapping and K; its vectors (Counter-fitting) differ.
-TABLE_4 = {
-    "aggressive": {20: 96.18, 50: 99.20, 100: 99.84},
-    "balanced": {20: 0.12, 50: 0.04, 100: 0.00},
-    "conservative": {20: 0.0, 50: 0.0, 100: 0.0},
-}
 
 
 def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
-    """Measure compilation and shares with every lexicon that is here."""
+    """Measure compilation with every lexicon that is here."""
     section = Section("mapping", f"CusText compiled, balanced, K = {K}, all cores that faiss takes")
     # The papers' lexicon whole: the entries that only a tokenized text can hold belong to the matrix.
     found, section.skipped = lexicons(sizes.lexicon_words, tokenizer="whitespace")
-    section.facts = {"faiss_threads": faiss.omp_get_max_threads(), "type_shares": []}
+    section.facts = {"faiss_threads": faiss.omp_get_max_threads()}
     for name, lexicon in found:
         shown = f"{name} {len(lexicon):,} x {lexicon.dimensions}"
         for metric in METRICS:
             say(f"mapping: {shown}, {metric}")
             section.figures.append(_compilation(shown, lexicon, metric, sizes))
-    for name, lexicon in found[-1:]:
-        say(f"mapping: shares by type, {name}")
-        section.figures += _shares(name, lexicon, sizes.set_sizes, section.facts["type_shares"])
     return section
 
 
@@ -67,36 +58,3 @@ def _searched(lexicon: Lexicon, metric: str) -> tuple[npt.NDArray[np.float32], i
         return vectors, faiss.METRIC_L2
     faiss.normalize_L2(vectors)
     return vectors, faiss.METRIC_INNER_PRODUCT
-
-
-def _shares(
-    name: str, lexicon: Lexicon, set_sizes: tuple[int, ...], facts: list[dict[str, Any]]
-) -> list[Figure]:
-    """Return the share of words alone on their set beside the paper's; all types go to `facts`."""
-    figures = []
-    for metric in METRICS:
-        for mapping in MAPPINGS:
-            for k in set_sizes:
-                summary = mapping_summary(*output_sets(lexicon.vectors, k, mapping, metric))
-                facts.append(
-                    {
-                        "lexicon": name,
-                        "metric": metric,
-                        "mapping": mapping,
-                        "k": k,
-                        "sets": summary["sets"],
-                        "type_share": summary["type_share"],
-                    }
-                )
-                paper = TABLE_4[mapping].get(k)
-                figures.append(
-                    Figure(
-                        f"words alone on their set, {name}, {metric}, {mapping}, K = {k}",
-                        "%",
-                        Spread((100 * summary["alone_share"],)),
-                        "paper's Table 4, other vectors" if paper is not None else "",
-                        None if paper is None else Spread((paper,)),
-                        note="an exact figure: nothing to repeat",
-                    )
-                )
-    return figures

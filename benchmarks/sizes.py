@@ -24,6 +24,9 @@ class Sizes:
         drawn_ids: words that a law over a whole lexicon draws.
         epsilons: ε of these laws.
         few_words: size of the small one of two lexicons.
+        sample_words: words over which a mean goes that is costly for all of them.
+        sample_draws: draws of each, where a law has no closed form.
+        texts: rows of a real data set.
     """
 
     name: str
@@ -40,14 +43,17 @@ class Sizes:
     drawn_ids: int
     epsilons: tuple[float, ...]
     few_words: int
+    sample_words: int
+    sample_draws: int
+    texts: int
 
 
 FULL = Sizes(
     "full", 15, 5, 50_000, 25, 2_500, None, (20, 50, 100), 1_000_000, 8,
-    160, 2_000_000, (0.1, 0.5, 1.0, 2.0, 5.0, 10.0), 4_000,
+    160, 1_000_000, (0.1, 0.5, 1.0, 2.0, 5.0, 10.0), 4_000, 300, 20, 1_000,
 )  # fmt: skip
 QUICK = Sizes(
     "quick", 5, 2, 10_000, 25, 500, 6_000, (20, 50), 20_000, 2,
-    80, 100_000, (0.1, 1.0, 10.0), 1_000,
+    80, 100_000, (0.1, 1.0, 10.0), 1_000, 60, 5, 100,
 )  # fmt: skip
-TOY = Sizes("toy", 2, 1, 40, 5, 10, 300, (5,), 200, 2, 20, 200, (1.0, 1000.0), 100)
+TOY = Sizes("toy", 2, 1, 40, 5, 10, 300, (5,), 200, 2, 20, 200, (1.0, 1000.0), 100, 20, 2, 10)

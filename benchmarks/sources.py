@@ -70,6 +70,17 @@ def lexicons(
     return [*found, ("GloVe", glove(limit, tokenizer))], []
 
 
+def sst2(parts: tuple[str, ...] = ("train", "dev", "test")) -> tuple[pa.StringArray | None, str]:
+    """Return the sentences of SST-2 (6,920, 872 and 1,821 of them), cut into words by spaces; or None and the reason."""
+    rows: list[str] = []
+    for part in parts:
+        file, reason = shared_file(f"sst2/{part}.tsv")
+        if file is None:
+            return None, reason
+        rows += [line.split("\t")[0] for line in file.read_text(encoding="utf-8").splitlines()]
+    return pa.array(rows, pa.string()), ""
+
+
 def texts(lexicon: Lexicon, rows: int, words_a_row: int, seed: int = 0) -> pa.StringArray:
     """Make rows of words of a lexicon.
 

@@ -33,7 +33,7 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
 
     Args:
         privatizer: what to store.
-        folder: where; must not exist, or hold the same artifact.
+        folder: where; must not exist, or hold the same artifact, which is left as it is.
         spec: the settings that it was made from, JSON-able; they are stored with it.
 
     Returns:
@@ -45,7 +45,7 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
     target = Path(folder)
     manifest = _manifest(privatizer, spec)
     if (target / MANIFEST).exists():
-        if read_manifest(target) == manifest:
+        if _uncertified(read_manifest(target)) == manifest:
             return privatizer.fingerprint
         raise SettingsError(f"artifact: {str(target)!r} holds another artifact; name an empty folder.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -56,11 +56,48 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
         built.mkdir()
         for name, array in privatizer.arrays().items():
             np.save(built / f"{name}.npy", array, allow_pickle=False)
-        (built / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
+        _write(built, manifest)
         if target.exists():
             target.rmdir()
         built.rename(target)
     return privatizer.fingerprint
+
+
+def certificate_of(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Return the certificate that an artifact holds, None where it has none.
+
+    Raises:
+        DataError: no artifact there, or it was changed.
+    """
+    found: dict[str, Any] | None = read_manifest(folder).get("certificate")
+    return found
+
+
+def keep_certificate(folder: str | os.PathLike[str], certificate: dict[str, Any]) -> None:
+    """Put a certificate into an artifact, in place of the one that it holds; its arrays and settings stay as they are.
+
+    Raises:
+        DataError: no artifact there, it was changed, or it cannot be written.
+    """
+    manifest = read_manifest(folder)
+    manifest["certificate"] = json.loads(json.dumps(certificate, allow_nan=False))
+    manifest["seal"] = _seal(manifest)
+    try:
+        with tempfile.TemporaryDirectory(dir=Path(folder).parent, prefix=".certificate-") as work:
+            _write(Path(work), manifest)
+            os.replace(Path(work) / MANIFEST, Path(folder) / MANIFEST)
+    except OSError as error:
+        raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
+
+
+def _write(folder: Path, manifest: dict[str, Any]) -> None:
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
+
+
+def _uncertified(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest as it was before a certificate was put in."""
+    made = {name: value for name, value in manifest.items() if name != "certificate"}
+    return made | {"seal": _seal(made)}
 
 
 def seal_of(privatizer: Privatizer, spec: dict[str, Any] | None = None) -> str:

@@ -139,17 +139,29 @@ def preview(
 def certify(
     config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file of settings.")] = None,
     overrides: Override = None,
+    sample: Annotated[
+        int | None, typer.Option(min=2, help="Look at pairs among so many words, taken at equal steps.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compute the true worst-case loss of the law that is sampled, and compare it with the guarantee."""
+    """Compute the true worst-case loss of the law that is sampled, compare it with the guarantee, and keep the finding.
+
+    It is kept in the compiled model, from which runs take it into their account; that of a sample only where there is none.
+    """
+    from dptext_spark.artifact import certificate_of, keep_certificate
     from dptext_spark.audit.certificate import certify as examine
     from dptext_spark.config import load_model
     from dptext_spark.models import prepare
 
     settings = load_model(config, overrides or ())
     with progress() as say:
-        privatizer, _ = prepare(settings, say)
-        found = examine(privatizer, lambda done, whole: say("certifying", done / whole))
+        privatizer, folder = prepare(settings, say)
+        found = examine(privatizer, lambda done, whole: say("certifying", done / whole), sample)
+    try:
+        if sample is None or certificate_of(folder) is None:
+            keep_certificate(folder, found.kept())
+    except DataError as error:  # the finding stands all the same
+        sys.stderr.write(f"not kept: {error}\n")
     words = privatizer.vocabulary.strings()
     pair = found.loss.worst if found.loss is not None else None
     worst = None if pair is None else [words[word].as_py() for word in pair]
@@ -160,6 +172,44 @@ def certify(
     if worst is not None:
         write(f"worst pair: {' / '.join(worst)}")
     write(f"{found.seconds:.1f} s")
+
+
+@app.command()
+def calibrate(
+    require: Annotated[
+        list[str],
+        typer.Option(
+            "--require",
+            "-r",
+            metavar="REQUIREMENT",
+            help="What must hold over the words of the lexicon, such as 'N_w max <= 0.5', 'S_w min >= 10' or "
+            "'S_w[1000] p5 >= 20'; may be repeated.",
+        ),
+    ],
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file of settings.")] = None,
+    overrides: Override = None,
+    low: Annotated[float, typer.Option(help="The smallest ε to look at.")] = 0.01,
+    high: Annotated[float, typer.Option(help="The largest ε to look at.")] = 100.0,
+    steps: Annotated[
+        int | None, typer.Option(help="How many ε to look at. Default: 24, or 12 where compiling takes long.")
+    ] = None,
+    sample: Annotated[
+        int, typer.Option("--words", help="Words to draw from, where the mechanism has no law.")
+    ] = 50,
+    as_json: Json = False,
+) -> None:
+    """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""
+    from dptext_spark.config import load_model
+    from dptext_spark.find_epsilon import find_epsilon
+    from dptext_spark.report.calibration import calibration_text
+
+    settings = load_model(config, overrides or ())
+    with progress() as say:
+        found = find_epsilon(settings, require, low=low, high=high, steps=steps, sample=sample, progress=say)
+    if as_json:
+        write_json(found.as_dict())
+    else:
+        write(calibration_text(found, width()))
 
 
 @app.command()

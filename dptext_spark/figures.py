@@ -30,6 +30,13 @@ def digits_up(number: float, digits: int) -> str:
     )
 
 
+def digits_toward(number: float, digits: int, *, up: bool) -> str:
+    """Return a number with thousands separated, rounded to so many significant digits in the direction that flatters nobody."""
+    if up or not math.isfinite(number):
+        return digits_up(number, digits)
+    return f"{float(_digits(_decimal(number), digits, ROUND_FLOOR)):,.{digits}g}"
+
+
 def percent_up(share: float) -> str:
     """Return a share in percent, rounded up to three significant digits: no risk is printed as none."""
     return f"{float(_digits(_decimal(share) * 100, 3)):.3g} %"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dptext_spark import artifact
+from dptext_spark.audit.certificate import certify, is_cheap
 from dptext_spark.compiled import user_cache
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
@@ -130,12 +131,24 @@ def _compile(config: ModelConfig, lexicons: Sequence[Lexicon], folder: Path, say
     made_from = _alone([lexicon.fingerprint for lexicon in lexicons])
     spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": made_from}
     try:
-        return artifact.save(privatizer, folder, spec)
+        artifact.save(privatizer, folder, spec)
     except OSError as error:
         # The last step renames a finished folder into place, which fails where another one is there by now.
-        if (folder / artifact.MANIFEST).exists():
-            return artifact.save(privatizer, folder, spec)
-        raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
+        if not (folder / artifact.MANIFEST).exists():
+            raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
+        artifact.save(privatizer, folder, spec)
+    _certify(privatizer, folder, say)
+    return privatizer.fingerprint
+
+
+def _certify(privatizer: Privatizer, folder: Path, say: Progress) -> None:
+    """Put a certificate into a model that has none, where that takes seconds; runs take it from there."""
+    if artifact.certificate_of(folder) is None and is_cheap(privatizer):
+        found = certify(privatizer, lambda done, whole: say("certifying", done / whole))
+        try:
+            artifact.keep_certificate(folder, found.kept())
+        except DataError:
+            say("the certificate cannot be kept", None)  # a run goes on without one
 
 
 def _alone(fingerprints: Sequence[str]) -> str | list[str]:
@@ -148,7 +161,9 @@ def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
     if not folder.exists():
         return None
     try:
-        return artifact.open_artifact(folder, verify=True)
+        found = artifact.open_artifact(folder, verify=True)
+        _certify(found, folder, say)
+        return found
     except DataError:
         say("a cached model is damaged; making it again", None)
         # Another process may have put it aside by now.

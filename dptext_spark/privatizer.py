@@ -25,6 +25,7 @@ from dptext_spark.text.policy import Policy
 from dptext_spark.text.words import WordTable
 
 ENGINE_VERSION = "1"
+UNDRAWN = -1  # in the place of a word that was not drawn yet
 CONSISTENCY = ("token", "record", "dataset")
 Consistency = Literal["token", "record", "dataset"]
 UNITS = {
@@ -164,12 +165,13 @@ class Privatizer:
         rows, counts = self.engine.privatize(texts, self._noise(identities, column, key, run_id))
         return rows, Counters(counts)
 
-    def _one_draw_each(self, subkey: bytes) -> Ids:
-        """Return the draw of every word, int32[V]: at dataset level there is one, made once for each subkey."""
-        if subkey not in self._draws:
-            every = np.arange(len(self.vocabulary), dtype=np.int32)
-            self._draws[subkey] = self.sampler.sample(every, Draws(subkey, word_blocks(every)))
-        return self._draws[subkey]
+    def _one_draw_each(self, ids: Ids, subkey: bytes) -> Ids:
+        """Return int32[n], the draws of int32[n] words at dataset level: one a word, made when it first occurs."""
+        made = self._draws.setdefault(subkey, np.full(len(self.vocabulary), UNDRAWN, np.int32))
+        new = np.unique(ids[made[ids] == UNDRAWN])
+        if len(new):
+            made[new] = self.sampler.sample(new, Draws(subkey, word_blocks(new)))
+        return made[ids]
 
     def warm_up(self) -> None:
         """Compile the loops, or load them from the cache, so that the workers of this machine find them there."""
@@ -194,7 +196,7 @@ class Privatizer:
         def sample(ids: Ids, blocks: npt.NDArray[np.uint64]) -> Ids:
             # At token and record level a table law gains nothing from grouping: equal blocks draw equal words.
             if level == DATASET:
-                return np.asarray(self._one_draw_each(words)[ids], np.int32)
+                return self._one_draw_each(ids, words)
             return self.sampler.sample(ids, Draws(words, blocks, lane_keys))
 
         return Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks.calibration import markdown
 from dptext_spark.cli import main
 from dptext_spark.config import RunConfig
 
@@ -38,9 +40,19 @@ def test_its_job_can_be_planned(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "output set" in capsys.readouterr().out
 
 
+def test_its_search_for_an_epsilon_finds_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = tmp_path / "reviews.yaml"
+    settings.write_text(_blocks("yaml")[0], encoding="utf-8")
+    lines = [line for block in _blocks("bash") for line in block.splitlines()]
+    (line,) = [line for line in lines if line.startswith("dptext calibrate")]
+    words = [str(settings) if word == "reviews.yaml" else word for word in shlex.split(line)[1:]]
+    assert main([*words, "--steps", "4"]) == 0
+    assert "is the largest found that satisfies N_w max <= 0.5" in " ".join(capsys.readouterr().out.split())
+
+
 def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(README.read_text(encoding="utf-8").split())
-    for command in ("preview", "mechanisms", "lexicon", "run"):
+    for command in ("preview", "mechanisms", "lexicon", "run", "certify", "calibrate"):
         assert f"dptext {command}" in text
         assert main([command, "--help"]) == 0
     capsys.readouterr()
@@ -58,6 +70,16 @@ def test_its_tables_are_those_of_the_schemas() -> None:
     assert runs is not None and re.findall(r"`(\w+)`", runs.group(1)) == RUNS.fieldNames()
     metrics = re.search(r"restricted/metrics`\*\*: (.*?):", text, flags=re.DOTALL)
     assert metrics is not None and re.findall(r"`(\w+)`", metrics.group(1)) == METRICS.fieldNames()
+
+
+def test_its_gains_are_those_of_the_newest_record() -> None:
+    files = sorted((README.parent / "benchmarks" / "records").glob("*.json"))
+    records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    measured = [r for r in records if "calibration" in r["sections"] and r["sizes"]["name"] == "full"]
+    if not measured:
+        pytest.skip("no full record holds the section `calibration` yet")
+    newest = max(measured, key=lambda record: record["date"])
+    assert markdown(newest["sections"]["calibration"]["facts"]["gains"]) in README.read_text(encoding="utf-8")
 
 
 def test_it_names_no_machine_and_no_registry() -> None:

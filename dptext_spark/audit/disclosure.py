@@ -55,6 +55,7 @@ def disclosure(facts: Facts) -> Statement:
 
             - `config`: the settings as a dictionary (`columns`, `output`, `row_key`, `record_key`);
             - `policy`: the fields of the policy; `consistency`: token, record or dataset;
+            - `certificate`: what was found of the guarantee, or None;
             - `guarantee`: the fields of a Guarantee; `mechanism_summary`: the sampler's summary;
             - `identity`: row_key, file_row or ordinal:N, or None before the run;
             - `other_columns`: names of what else the output holds, or None where that is not known;
@@ -82,7 +83,7 @@ def _warnings(facts: Facts) -> Sentences:
             "output is for "
             "tests only."
         )
-    if facts["guarantee"]["status"] == "refuted":
+    if "refuted" in (facts["guarantee"]["status"], (facts.get("certificate") or {}).get("verdict")):
         yield "THE GUARANTEE BELOW DOES NOT HOLD: it was checked against the law that is sampled, and refuted."
     yield from _weak(facts)
     if filters_on_text(facts["config"]):
@@ -140,6 +141,8 @@ def _protected(facts: Facts) -> Sentences:
     if facts["policy"]["tokenizer"] == "words":
         yield "A compound that the lexicon lacks counts as the words that it is made of."
     yield f"{guarantee['sentence']} [{guarantee['status']}; unit: {guarantee['unit']}]"
+    if facts.get("certificate"):
+        yield f"Certificate. {facts['certificate']['sentence']}"
     epsilon = float(guarantee["epsilon"])
     if guarantee["kind"] not in ("metric_dp", "approx_dp"):
         times = digits_up(math.exp(epsilon), 4) if epsilon < 700 else f"10^{epsilon / math.log(10):,.0f}"

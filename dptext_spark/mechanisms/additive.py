@@ -18,6 +18,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.kernels.approximate import Search
 from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
 from dptext_spark.mechanisms.parameters import choice, number
 
@@ -33,6 +34,7 @@ class Additive(Mechanism):
 
     clip: float
     snap: Snap
+    search: Search
 
     def __post_init__(self) -> None:
         """Check every parameter, and that δ is given only where it is asked for."""
@@ -65,7 +67,9 @@ class Additive(Mechanism):
         targets = centers if self.snap == "clipped" else vectors
         share = float(_share_clipped(vectors, float(self.clip)))
         public = {"clip": float(self.clip), "clipped_share": share, "snap": self.snap, "scale": parameters[0]}
-        return NoiseSampler.of(centers, targets, noise, parameters, guarantee, public | figures)
+        return NoiseSampler.of(
+            centers, targets, noise, parameters, guarantee, public | figures, search=self.search
+        )
 
 
 def epsilon_number() -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from dptext_spark.mechanisms.parameters import documented, parameters_of
 
 Ids = npt.NDArray[np.int32]
 TOTAL = 1 << 63
+M = TypeVar("M", bound="Mechanism")
 
 
 class Law(NamedTuple):
@@ -96,3 +98,17 @@ class Mechanism(ABC):
         Raises:
             SettingsError: a parameter does not fit the lexicon.
         """
+
+    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], Any]:
+        """Return what compiles the mechanism at another ε, for searches: as `replace(self, epsilon=...).compile(...)` does.
+
+        Where what does not depend on ε takes long (output sets, lists), it is done once.
+
+        Raises:
+            SettingsError: a parameter does not fit the lexicon; from what is returned, an ε that is out of range.
+        """
+        return lambda epsilon: self._at(epsilon).compile(*lexicons)
+
+    def _at(self: M, epsilon: float) -> M:
+        """Return the mechanism with another ε."""
+        return replace(self, epsilon=epsilon)  # type: ignore[type-var]

@@ -20,6 +20,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.elementary import log_factorial
+from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
 from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
 from dptext_spark.mechanisms.parameters import number
 
@@ -38,6 +39,7 @@ class Calibrated(Mechanism):
     epsilon: float = number(
         10.0, "ε per unit of Euclidean distance between word vectors; the noise has mean length d/ε.", above=0
     )
+    search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.
@@ -51,6 +53,7 @@ class Calibrated(Mechanism):
             *radial_noise(self.epsilon, lexicon.dimensions),
             self.guarantee(),
             {},
+            search=self.search,
         )
 
     def guarantee(self) -> Guarantee:

@@ -11,6 +11,7 @@ private corpus); ties go to the lower id; a remainder of the conservative mappin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -66,6 +67,11 @@ class CusText(Mechanism):
         Raises:
             SettingsError: K is larger than the lexicon, or its last set would hold more words than a law can.
         """
+        return self.over_epsilons(lexicon)(self.epsilon)
+
+    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], TableSampler]:
+        """Return what compiles at another ε, with the output sets searched and scored once."""
+        (lexicon,) = lexicons
         if self.k > len(lexicon):
             raise SettingsError(
                 f"mechanism.k: {self.k} given, but the lexicon holds {len(lexicon)} words; "
@@ -76,17 +82,23 @@ class CusText(Mechanism):
         outputs = sets[of_word]
         scaled = normalised_scores(lexicon.vectors, sets, of_word, self.metric == "cosine")
         summary = mapping_summary(sets, of_word)
-        guarantee = self._guarantee(summary)
 
-        def sampler(epsilon: float) -> TableSampler:
+        def sampler(epsilon: float, guarantee: Guarantee) -> TableSampler:
             probability = np.where(outputs >= 0, exponentials(epsilon * (scaled - 1.0) / 2.0), 0.0)
             # A possible output is never rounded away: exp underflows only past ε of about 1,400.
             probability = np.where(outputs >= 0, np.maximum(probability, np.finfo(np.float64).tiny), 0.0)
-            return TableSampler.of(outputs, probability, guarantee, summary)
+            return TableSampler.of(outputs, probability, guarantee, dict(summary))
 
-        return calibrate(
-            sampler, self.epsilon, self.calibration, lambda made: within_groups(made, len(lexicon))
-        )
+        def compile_at(epsilon: float) -> TableSampler:
+            guarantee = self._at(epsilon)._guarantee(summary)
+            return calibrate(
+                lambda internal: sampler(internal, guarantee),
+                epsilon,
+                self.calibration,
+                lambda made: within_groups(made, len(lexicon)),
+            )
+
+        return compile_at
 
     def _check_last_set(self, words: int) -> None:
         """Refuse a joined remainder that no law has room for, before the walk and not after it."""

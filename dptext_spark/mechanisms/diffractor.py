@@ -15,6 +15,7 @@ within the bound, a share of it (`floor` of the summary, about 1e-12) is uniform
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -99,7 +100,10 @@ class Diffractor(Mechanism):
         Raises:
             SettingsError: not as many lexicons as the preset has, or their words differ.
         """
-        lexicons = (lexicon, *others)
+        return self.over_epsilons(lexicon, *others)(self.epsilon)
+
+    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], LineSampler]:
+        """Return what compiles at another ε, with the lists walked once."""
         allowed = self.embeddings()
         if len(lexicons) not in allowed:
             raise SettingsError(
@@ -112,9 +116,8 @@ class Diffractor(Mechanism):
                 "a list the guarantee does not hold; valid: lexicons cut down to their common words."
             )
         each = (PRESETS[self.preset] or (self.lists,))[0]
-        count, words = each * len(lexicons), len(lexicon)
+        count, words = each * len(lexicons), len(lexicons[0])
         starts, order = several_walks([one.vectors for one in lexicons], each, self.list_seed)
-        guarantee = self._guarantee(count)
         figures = {
             "words": words,
             "form": self.form,
@@ -125,7 +128,7 @@ class Diffractor(Mechanism):
             "starts": starts,
         }
 
-        def sampler(epsilon: float) -> LineSampler:
+        def sampler(epsilon: float, guarantee: Guarantee) -> LineSampler:
             if self.form == "geometric":
                 window, more = Window.geometric(words, count, epsilon), {}
             else:
@@ -134,7 +137,13 @@ class Diffractor(Mechanism):
             summary = {**figures, "floor": floor_share(words, count, epsilon), **window.summary(), **more}
             return LineSampler.of(order, window, guarantee, summary)
 
-        return calibrate(sampler, self.epsilon, self.calibration, by_steps)
+        def compile_at(epsilon: float) -> LineSampler:
+            guarantee = self._at(epsilon)._guarantee(count)
+            return calibrate(
+                lambda internal: sampler(internal, guarantee), epsilon, self.calibration, by_steps
+            )
+
+        return compile_at
 
     def _guarantee(self, count: int) -> Guarantee:
         places = "in the list" if count == 1 else f"in whichever of the {count} lists they are farthest apart"

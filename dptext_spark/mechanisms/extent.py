@@ -15,6 +15,7 @@ from dptext_spark.mechanisms.distances import squared_distance
 
 Vectors = npt.NDArray[np.float32]
 SLACK = 1e-9  # room for the rounding of lengths that only decide what need not be measured
+STARTS = 256  # words from which distant pairs are looked for
 TILE = 1 << 24  # float32 scores held at once (64 MiB)
 
 
@@ -27,6 +28,26 @@ def largest_distance(vectors: Vectors) -> float:
     length = _lengths_from(vectors, vectors.mean(axis=0, dtype=np.float64))
     order = np.argsort(-length, kind="stable")
     return float(_largest(vectors.reshape(-1), vectors.shape[1], order, length))
+
+
+def distant_pairs(vectors: Vectors, count: int) -> list[tuple[int, int]]:
+    """Return pairs of words that lie far apart, the farthest first, by a search that need not find the farthest of all.
+
+    From `STARTS` words spread over the lexicon to the farthest word of each, and from that to its farthest.
+
+    Args:
+        vectors: float32[V, d].
+        count: how many pairs at most.
+    """
+    squares = (vectors.astype(np.float64) ** 2).sum(axis=1).astype(np.float32)
+    start = np.unique(np.linspace(0, len(vectors) - 1, min(STARTS, len(vectors))).astype(np.int64))
+    found: set[tuple[int, int]] = set()
+    for _ in range(3):
+        far = (squares - 2.0 * (vectors[start] @ vectors.T)).argmax(axis=1)
+        found |= {(int(min(i, j)), int(max(i, j))) for i, j in zip(start, far, strict=True) if i != j}
+        start = np.unique(far)
+    flat, size = vectors.reshape(-1), vectors.shape[1]
+    return sorted(found, key=lambda pair: (-_squared(flat, size, *pair), pair))[:count]
 
 
 def ranks(vectors: Vectors, words: Ids, seen_from: Ids) -> npt.NDArray[np.int64]:
@@ -56,6 +77,11 @@ def ranks(vectors: Vectors, words: Ids, seen_from: Ids) -> npt.NDArray[np.int64]
         bounds = ends[start : start + step + 1]
         _count_nearer(vectors.reshape(-1), vectors.shape[1], length, some, scores, bounds, order, words, out)
     return out
+
+
+@compiled
+def _squared(flat: Any, size: Int, i: Int, j: Int) -> Any:
+    return squared_distance(flat, size, i, j)
 
 
 @compiled

@@ -28,6 +28,7 @@ from dptext_spark.mechanisms.additive import (
     upwards,
 )
 from dptext_spark.mechanisms.gaussian_delta import gaussian_delta, largest_ratio
+from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.parameters import choice
 
@@ -50,6 +51,7 @@ class Gaussian(Additive):
         Calibration, "analytic", "`analytic`: the least scale for (ε, δ); `published`: the scale 2√d·C/ε."
     )
     snap: Snap = snap_choice()
+    search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.

@@ -27,6 +27,7 @@ from dptext_spark.mechanisms.additive import (
     scale_of,
     snap_choice,
 )
+from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 
 
@@ -41,6 +42,7 @@ class Laplace(Additive):
     epsilon: float = epsilon_number()
     clip: float = clip_number()
     snap: Snap = snap_choice()
+    search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.

@@ -20,6 +20,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.calibrated import metric_guarantee, radial_noise
+from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.matrices import covariance, square_root
 from dptext_spark.mechanisms.parameters import number
@@ -45,6 +46,7 @@ class Mahalanobis(Mechanism):
 
     epsilon: float = number(10.0, "ε per unit of Mahalanobis distance between word vectors.", above=0)
     lam: float = lam_number()
+    search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.
@@ -55,7 +57,9 @@ class Mahalanobis(Mechanism):
         vectors = lexicon.vectors
         root, summary = noise_matrix(vectors, self.lam)
         noise = radial_noise(self.epsilon, lexicon.dimensions)
-        return NoiseSampler.of(vectors, vectors, *noise, self.guarantee(), summary, matrix=root)
+        return NoiseSampler.of(
+            vectors, vectors, *noise, self.guarantee(), summary, matrix=root, search=self.search
+        )
 
     def guarantee(self) -> Guarantee:
         """Return what holds for one draw."""

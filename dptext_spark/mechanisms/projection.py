@@ -25,6 +25,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.calibrated import metric_guarantee, radial_noise
 from dptext_spark.mechanisms.elementary import normal_quantile
+from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.matrices import transform
 from dptext_spark.mechanisms.parameters import integer, number
@@ -53,6 +54,7 @@ class Projection(Mechanism):
         None, "The dimensions to project to, at most those of the lexicon; must be given.", least=1, most=MOST
     )
     seed: int = integer(0, "What the projection is made from; public.", least=0, most=2**63 - 1)
+    search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.
@@ -70,7 +72,7 @@ class Projection(Mechanism):
         projected = project(lexicon.vectors, self.m, self.seed)
         summary = {"seed": self.seed, "projected_from": lexicon.dimensions}
         noise = radial_noise(self.epsilon, self.m)
-        return NoiseSampler.of(projected, projected, *noise, self.guarantee(), summary)
+        return NoiseSampler.of(projected, projected, *noise, self.guarantee(), summary, search=self.search)
 
     def guarantee(self) -> Guarantee:
         """Return what holds for one draw."""

@@ -21,7 +21,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.calibration import Calibration, calibration_choice
@@ -57,18 +56,13 @@ class SanText(Mechanism):
     p: float = number(
         0.2, "SanText+: the probability that a word which is not sensitive is drawn.", least=LEAST_P, most=1
     )
-    calibration: Calibration = calibration_choice(" (SanText only)")
+    calibration: Calibration = calibration_choice()
 
     def __post_init__(self) -> None:
-        """Check every parameter, and that a certificate can be had where one is asked for."""
+        """Check every parameter."""
         if isinstance(self.sensitive, list):
             object.__setattr__(self, "sensitive", tuple(self.sensitive))
         super().__post_init__()
-        if self.calibration == "exact" and self.sensitive != "none":
-            raise SettingsError(
-                "mechanism.calibration: exact given, but a certificate compares sensitive words only; valid with "
-                "mechanism.sensitive: published."
-            )
 
     def compile(self, lexicon: Lexicon) -> WholeSampler:
         """Return the sampler.
@@ -80,15 +74,14 @@ class SanText(Mechanism):
             SettingsError: a sensitive word is not in the lexicon, or fewer than two are left.
         """
         if self.sensitive == "none":
-            return calibrated_whole(
-                lambda epsilon: WholeSampler.of(lexicon.vectors, epsilon), self.epsilon, self.calibration
-            )
+            return calibrated_whole(lexicon.vectors, self.epsilon, self.calibration)
         outputs = sensitive_ids(self.sensitive, lexicon)
         if len(outputs) == len(lexicon):
-            return WholeSampler.of(lexicon.vectors, self.epsilon)
-        return WholeSampler.of(
+            return calibrated_whole(lexicon.vectors, self.epsilon, self.calibration)
+        return calibrated_whole(
             lexicon.vectors,
             self.epsilon,
+            self.calibration,
             outputs=outputs,
             keep=1.0 - self.p,
             note=self._note(len(outputs), len(lexicon)),

@@ -58,7 +58,8 @@ class Tem(Mechanism):
             lexicon: V words; its own metric is not used.
         """
         return calibrated_whole(
-            lambda epsilon: WholeSampler.of(lexicon.vectors, epsilon, self.radius(len(lexicon), epsilon)),
+            lexicon.vectors,
             self.epsilon,
             self.calibration,
+            radius=lambda epsilon: self.radius(len(lexicon), epsilon),
         )

@@ -37,6 +37,7 @@ from dptext_spark.mechanisms.additive import (
     snap_choice,
     upwards,
 )
+from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
 from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.truncation import (
@@ -69,6 +70,7 @@ class TruncatedLaplace(Additive):
         Calibration, "verified", "`verified`, or `published`, which does not keep what it claims."
     )
     snap: Snap = snap_choice()
+    search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.

@@ -21,6 +21,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.calibrated import Calibrated, radial_noise
+from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.mahalanobis import lam_number, mahalanobis_guarantee, noise_matrix
 from dptext_spark.mechanisms.parameters import choice, number
@@ -45,6 +46,7 @@ class Vickrey(Mechanism):
     t: float = number(0.5, "How much the second word is favoured: 0 never releases it, 1 always.", most=1)
     noise: Noise = choice(Noise, "calibrated", "The noise on the vector, as of the mechanism of that name.")
     lam: float = lam_number(" of the Mahalanobis noise")
+    search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
         """Return the sampler; the lexicon's own metric is not used.
@@ -59,7 +61,14 @@ class Vickrey(Mechanism):
             root, summary = noise_matrix(vectors, self.lam)
         noise = radial_noise(self.epsilon, lexicon.dimensions)
         return NoiseSampler.of(
-            vectors, vectors, *noise, self.guarantee(), summary, matrix=root, second=float(self.t)
+            vectors,
+            vectors,
+            *noise,
+            self.guarantee(),
+            summary,
+            matrix=root,
+            second=float(self.t),
+            search=self.search,
         )
 
     def guarantee(self) -> Guarantee:

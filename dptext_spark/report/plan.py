@@ -8,13 +8,16 @@ from typing import Any
 
 import yaml
 
-from dptext_spark.audit.disclosure import Statement, disclosure
+from dptext_spark.artifact import certificate_of
+from dptext_spark.audit.disclosure import disclosure
 from dptext_spark.config import RunConfig
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.report.console import WIDTH, hanging
 
 
-def planned_facts(config: RunConfig, privatizer: Privatizer) -> dict[str, Any]:
+def planned_facts(
+    config: RunConfig, privatizer: Privatizer, certificate: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the facts of the disclosure statement that are known before a run."""
     settings = config.as_dict()
     others = config.output.other_columns
@@ -23,6 +26,7 @@ def planned_facts(config: RunConfig, privatizer: Privatizer) -> dict[str, Any]:
         "policy": settings["policy"],
         "consistency": config.consistency,
         "guarantee": privatizer.guarantee().as_dict(),
+        "certificate": certificate,
         "mechanism_summary": privatizer.sampler.summary,
         "identity": "row_key" if config.row_key else None,
         "other_columns": [] if others == "drop" else None if others == "keep" else list(others),
@@ -45,18 +49,16 @@ def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> dict[str,
     """
     if config.key.file:
         config.run_key()
+    certificate = certificate_of(artifact)
     return {
         "settings": config.as_dict(),
         "guarantee": privatizer.guarantee().as_dict(),
-        "disclosure": _statement(config, privatizer).as_dict(),
+        "certificate": certificate,
+        "disclosure": disclosure(planned_facts(config, privatizer, certificate)).as_dict(),
         "steps": _steps(config),
         "writes": _writes(config),
         "artifact": {"folder": str(artifact), "fingerprint": privatizer.fingerprint},
     }
-
-
-def _statement(config: RunConfig, privatizer: Privatizer) -> Statement:
-    return disclosure(planned_facts(config, privatizer))
 
 
 def _steps(config: RunConfig) -> list[str]:
@@ -109,7 +111,8 @@ def plan_text(planned: Mapping[str, Any], columns: int = WIDTH) -> str:
         parts.append(hanging("    ", f"{place['what']} (to be shared: {place['share']})", columns))
     guarantee = planned["guarantee"]
     promise = hanging("  ", f"{guarantee['sentence']} [{guarantee['status']}]", columns)
-    parts += ["", "GUARANTEE", promise, "", "DISCLOSURE"]
+    found = (planned.get("certificate") or {}).get("sentence", "none was made; `dptext certify` makes one")
+    parts += ["", "GUARANTEE", promise, hanging("  certificate: ", found, columns), "", "DISCLOSURE"]
     for section in planned["disclosure"]["sections"]:
         parts.append(f"  {section['heading']}")
         parts += [hanging("    - ", sentence, columns) for sentence in section["sentences"]]

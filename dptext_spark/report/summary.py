@@ -32,7 +32,7 @@ def summary(
 
     Args:
         facts: of the run's report: `status`, `run_id`, `rows`, `seconds`, `write_seconds`, `guarantee`,
-            `record_epsilon`, `input`, `output`, `output_version`, `audit`, `other_columns`, `compiled_loops`,
+            `certificate`, `record_epsilon`, `input`, `output`, `output_version`, `audit`, `other_columns`, `compiled_loops`,
             `key_kind`, `problems`, `consistency_audit`; `text_bytes` and `cores` for the cost; `restricted`
             with what depends on the private text; `disclosure` for its warnings. What is missing is left out.
         internal: also show what depends on the private text; such a summary is not for sharing.
@@ -106,6 +106,8 @@ def _promise(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, st
     guarantee = facts.get("guarantee")
     if guarantee:
         yield "guarantee", f"{guarantee['sentence']} [{guarantee['status']}]"
+    if facts.get("certificate"):
+        yield "certificate", str(facts["certificate"]["sentence"])
     epsilon = (facts.get("restricted") or {}).get("record_epsilon") if internal else None
     epsilon = epsilon or facts.get("record_epsilon") or {}
     if internal and epsilon.get("mean") is not None:

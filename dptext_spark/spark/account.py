@@ -59,6 +59,7 @@ def account(
         "cores": _cores(spark),
         "compiled_loops": setup.compiled,
         "guarantee": guarantee.as_dict(),
+        "certificate": setup.certificate,
         "consistency": config.consistency,
         "identity": setup.identity.kind,
         "record_epsilon": _formula(restricted.get("record_epsilon")),

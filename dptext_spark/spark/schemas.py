@@ -17,7 +17,7 @@ RUNS = _table(
     ("started_at", T.TimestampType(), "UTC"),
     ("config", _S, "the settings, JSON; no secrets"),
     ("guarantee", _S, "JSON"),
-    ("certificate", _S, "JSON; NULL until one is asked for"),
+    ("certificate", _S, "JSON, of the model; NULL where none was made"),
     ("disclosure", _S, "the statement, JSON"),
     ("key_commitment", _S, "binds the run to its key and tells nothing of it"),
     ("key_kind", _S, "os, file or insecure"),

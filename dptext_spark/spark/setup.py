@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from dptext_spark.artifact import certificate_of
 from dptext_spark.audit.released import filters_on_text
 from dptext_spark.compiled import compilations
 from dptext_spark.config import RunConfig
@@ -50,6 +51,7 @@ class Setup:
     place: Place
     kept: list[str]
     compiled: int
+    certificate: dict[str, Any] | None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -80,6 +82,7 @@ class Setup:
             "started_at": runs.utc(started),
             "config": json.dumps(bound, sort_keys=True),
             "guarantee": json.dumps(self.privatizer.guarantee().as_dict()),
+            "certificate": None if self.certificate is None else json.dumps(self.certificate),
             "key_commitment": self.key.commitment(self.run_id),
             "key_kind": self.key_kind,
             "artifact": self.privatizer.fingerprint,
@@ -133,6 +136,7 @@ def validated(
         place=place,
         kept=kept,
         compiled=compilations(),
+        certificate=certificate_of(folder),
     )
 
 

@@ -13,7 +13,14 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark import artifact
-from dptext_spark.artifact import open_artifact, read_manifest, save, seal_of
+from dptext_spark.artifact import (
+    certificate_of,
+    keep_certificate,
+    open_artifact,
+    read_manifest,
+    save,
+    seal_of,
+)
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -194,6 +201,48 @@ def test_a_saved_lexicon_is_no_artifact(tmp_path: Path) -> None:
 def test_no_folder_at_all(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no readable"):
         open_artifact(tmp_path / "none")
+
+
+class TestCertificate:
+    FOUND = {"verdict": "confirmed", "loss": {"value": 0.7, "worst": [1, 2]}, "sentence": "Confirmed."}  # noqa: RUF012
+
+    def test_an_artifact_without_one(self, folder: Path) -> None:
+        assert certificate_of(folder) is None
+        assert "certificate" not in json.loads((folder / "manifest.json").read_text())
+
+    def test_it_is_kept_and_replaced_and_changes_nothing_else(self, folder: Path) -> None:
+        before = read_manifest(folder)
+        names = {p.name for p in folder.iterdir()}
+        for found in (self.FOUND, self.FOUND | {"verdict": "refuted"}):
+            keep_certificate(folder, found)
+            assert certificate_of(folder) == found
+        after = read_manifest(folder)
+        assert after["seal"] != before["seal"] and {p.name for p in folder.iterdir()} == names
+        assert {k: v for k, v in after.items() if k not in ("seal", "certificate")} == {
+            k: v for k, v in before.items() if k != "seal"
+        }
+        assert output(open_artifact(folder, verify=True)) == output(make())
+
+    def test_it_is_inside_the_seal(self, folder: Path) -> None:
+        keep_certificate(folder, self.FOUND)
+        file = folder / "manifest.json"
+        file.write_text(file.read_text().replace("confirmed", "Confirmed"))
+        with pytest.raises(DataError, match="was changed"):
+            certificate_of(folder)
+
+    def test_saving_the_same_model_keeps_what_was_found(self, folder: Path) -> None:
+        keep_certificate(folder, self.FOUND)
+        assert save(make(), folder, SPEC) == make().fingerprint
+        assert certificate_of(folder) == self.FOUND
+
+    def test_what_is_infinite_is_no_json(self, folder: Path) -> None:
+        with pytest.raises(ValueError, match="JSON"):
+            keep_certificate(folder, {"value": float("inf")})
+        assert certificate_of(folder) is None
+
+    def test_no_artifact(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="no readable"):
+            keep_certificate(tmp_path, self.FOUND)
 
 
 class TestSave:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from dptext_spark import artifact
 from dptext_spark.cli import main
+from dptext_spark.compiled import code_cache
 from dptext_spark.errors import CountsDisagree, DataError, NotAccounted, RunError
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.report.console import WIDTH
@@ -79,6 +82,7 @@ def test_help_is_quick_and_names_commands_and_exit_codes() -> None:
         "demo",
         "run",
         "preview",
+        "calibrate",
         "mechanisms",
         "lexicon",
         "Exit codes: 0 done; 2 bad settings",
@@ -103,6 +107,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run"], "Missing argument"),
         (["demo", "--rows", "0"], "--rows"),
         (["lexicon", "export"], "No such command"),
+        (["calibrate"], "Missing option '--require'"),
     ],
 )
 def test_a_wrong_command_line_ends_with_2(
@@ -134,6 +139,80 @@ def test_preview_takes_the_settings_of_a_run(settings: Path, capsys: pytest.Capt
     settings.write_text(SETTINGS + "policy: {oov: keep}\n")
     assert dptext("preview", "Qwxyz", "--config", settings, "--json") == 0
     assert json.loads(capsys.readouterr().out)["output"] == "Qwxyz"
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> str:
+    """A saved lexicon of 40 words, as --set takes it."""
+    rng = random.Random(4)
+    vectors = tmp_path / "vectors.txt"
+    names = [a + b for a in "bcdfghkl" for b in "aeiou"]
+    vectors.write_text(
+        "".join(f"{n} {' '.join(f'{rng.gauss(0, 1):.4f}' for _ in range(4))}\n" for n in names)
+    )
+    assert dptext("lexicon", "import", vectors, tmp_path / "lexicon", "--json") == 0
+    return f"lexicon.source={tmp_path / 'lexicon'}"
+
+
+def test_calibrate_shows_the_curve_and_what_it_found(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    arguments = (
+        "--set",
+        words,
+        "--set",
+        "mechanism.k=6",
+        "-r",
+        "N_w max <= 0.5",
+        "--require",
+        "S_w min >= 3",
+    )
+    assert dptext("calibrate", *arguments) == 0
+    out, err = capsys.readouterr()
+    table, said = out.split("\n\n")
+    head, *rows = table.splitlines()
+    assert head.split() == ["ε", *["N_w", "max", "<=", "0.5", "S_w", "min", ">=", "3"]]
+    (found,) = [row.split() for row in rows if row.split()[3] == "found"]
+    assert f"ε = {found[0]} is the largest found that satisfies N_w max <= 0.5 (there" in said
+    assert "the word '" in said and "Exact, over all 40 words of the lexicon" in said
+    verdicts = [row.split()[3] for row in rows]
+    assert verdicts == sorted(verdicts, key=["holds", "found", "fails"].index) and "█" in table
+    assert "ε = 0.01" in err
+
+
+def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    arguments = ("--set", words, "--set", "mechanism.k=6", "--low", 0.5, "--high", 9, "--steps", 10)
+    assert dptext("calibrate", *arguments, "-r", "N_w p50 < 0.4", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["exact"] and found["words"] == 40 == found["words_in_lexicon"] and not found["restricted"]
+    assert found["settings"]["mechanism"]["epsilon"] == found["epsilon"]
+    assert found["requirements"][0]["text"] == "N_w p50 < 0.4" and len(found["curve"]) <= 10
+    at = next(point for point in found["curve"] if point["epsilon"] == found["epsilon"])
+    assert at["holds"] and at["figures"][0]["judged"] < 0.4 and len(at["figures"][0]["word"]) == 2
+    assert dptext("preview", at["figures"][0]["word"], "--set", words, "--set", "mechanism.k=6",
+                  "--set", f"mechanism.epsilon={found['epsilon']}", "--top", 6, "--json") == 0  # fmt: skip
+    (word,) = json.loads(capsys.readouterr().out)["words"]
+    itself = {entry["word"]: entry["probability"] for entry in word["candidates"]}[word["text"]]
+    assert itself == pytest.approx(at["figures"][0]["value"])
+
+
+def test_calibrate_from_draws_says_so(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    settings = ("--set", words, "--set", "mechanism.name=calibrated", "--words", 6, "--steps", 6)
+    assert dptext("calibrate", *settings, "-r", "N_w max <= 0.6") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Estimated from 1,000 draws of each of 6 of 40 words" in out and "may do worse" in out
+    assert re.search(r"0\.\d+ \(<= 0\.\d+\) found", out)
+
+
+def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert dptext("calibrate", "--set", words, "--set", "mechanism.k=5", "-r", "N_w max <= 0.1") == 2
+    out, err = capsys.readouterr()
+    last = err.splitlines()[-1]
+    assert out == "" and "no ε of the 12 looked at from 0.01 to 100 satisfies N_w max <= 0.1" in last
+    assert "the closest is ε = 0.01, where N_w max is 0.20" in last
+    assert re.search(r", the word '[a-z]{2}'\.$", last)
 
 
 def test_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,6 +284,9 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
         (["preview", "x", "--config", "/none.yaml"], 2, "cannot be read"),
         (["preview", "\udcff"], 3, "no valid Unicode"),
         (["run", "/none.yaml"], 2, "'/none.yaml' cannot be read"),
+        (["calibrate", "-r", "N_w <= 0.5"], 2, "require: 'N_w <= 0.5' given; valid: a figure (N_w, S_w"),
+        (["calibrate", "-r", "N_w max <= 0.5", "--words", "1"], 2, "words: 1 given; valid: 2 or more"),
+        (["calibrate", "-r", "N_w max <= 0.5", "-s", "run.artifact=/a"], 2, "run.artifact: '/a' given"),
     ],
 )
 def test_wrong_input_gets_one_clear_line(
@@ -313,3 +395,57 @@ def test_a_narrow_encoding_is_no_failure() -> None:
         ended = subprocess.run([*command, *extra], capture_output=True, env=env, timeout=120, check=False)
         assert ended.returncode == 0, ended.stderr
     assert "ε" in json.loads(ended.stdout)["guarantee"]["sentence"]
+
+
+class TestCertify:
+    @pytest.fixture
+    def model(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """Options that name a lexicon of eight words."""
+        monkeypatch.setenv("NUMBA_CACHE_DIR", code_cache())
+        monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
+        file = tmp_path / "vectors.txt"
+        file.write_text("".join(f"w{'abcdefgh'[i]} {i} {i * i} 1\n" for i in range(8)))
+        return ["--set", f"lexicon.source={file}"]
+
+    def test_as_json(self, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert dptext("certify", *model, "--set", "mechanism.name=santext", "--json") == 0
+        out, err = capsys.readouterr()
+        found = json.loads(out)
+        assert found["verdict"] == "confirmed" and found["loss"]["pairs"] == 28 and "certifying" in err
+        assert set(found["worst_words"]) <= {f"w{c}" for c in "abcdefgh"}
+
+    def test_it_is_kept_for_runs(
+        self, model: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        model += ["--set", "mechanism.name=truncated_laplace", "--set", "mechanism.calibration=published"]
+        settings = tmp_path / "run.yaml"
+        settings.write_text(SETTINGS)
+        assert dptext("run", settings, "--dry-run", *model) == 0
+        assert "none was made; `dptext certify` makes one" in plain(capsys.readouterr().out)
+        assert dptext("certify", *model) == 0
+        out = plain(capsys.readouterr().out)
+        assert "Release of the noisy vector, refuted" in out and "Release of the word, " in out
+        assert dptext("run", settings, "--dry-run", *model, "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["certificate"]["verdict"] == "refuted"
+        assert "THE GUARANTEE BELOW DOES NOT HOLD" in json.dumps(found["disclosure"])
+
+    def test_a_sample(self, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        options = (*model, "--set", "mechanism.name=truncated_laplace", "--json")
+        assert dptext("certify", *options, "--sample", 5) == 0
+        assert json.loads(capsys.readouterr().out)["vector"]["pairs"] == 10
+        assert dptext("certify", *options) == 0 and dptext("certify", *options, "--sample", 5) == 0
+        capsys.readouterr()
+        assert dptext("certify", *options, "--sample", 1) == 2
+        assert "--sample" in plain(capsys.readouterr().err)
+
+    def test_a_folder_that_cannot_be_written(
+        self, model: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def full(*_: object) -> None:
+            raise DataError("artifact: 'x' cannot be written.")
+
+        monkeypatch.setattr(artifact, "keep_certificate", full)
+        assert dptext("certify", *model, "--set", "mechanism.k=4") == 0
+        out, err = capsys.readouterr()
+        assert "Confirmed" in out and "not kept: artifact: 'x' cannot be written." in err

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dptext_spark.figures import digits_up, exact, percent_down, percent_up, rounded_down, rounded_up
+from dptext_spark.figures import (
+    digits_toward,
+    digits_up,
+    exact,
+    percent_down,
+    percent_up,
+    rounded_down,
+    rounded_up,
+)
 
 FINITE = st.floats(0, allow_infinity=False, allow_nan=False, allow_subnormal=False)
 
@@ -63,3 +71,11 @@ def test_a_share_that_is_not_0_is_not_printed_as_0(share: float) -> None:
 )
 def test_by_hand(shown: str, expected: str) -> None:
     assert shown == expected
+
+
+@given(FINITE, st.integers(1, 6))
+def test_digits_go_where_they_are_told(number: float, digits: int) -> None:
+    meant = Decimal(repr(number))
+    low, high = (Decimal(digits_toward(number, digits, up=up).replace(",", "")) for up in (False, True))
+    assert low <= meant <= high and high - low <= Decimal(f"1e{1 - digits}") * max(high, low)
+    assert digits_toward(1234.56, 2, up=False) == "1.2e+03" and digits_toward(0.49999, 3, up=False) == "0.499"

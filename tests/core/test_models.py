@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark import artifact, models
+from dptext_spark.audit import certificate
 from dptext_spark.compiled import code_cache
 from dptext_spark.config import ModelConfig, load_model
 from dptext_spark.draws import RunKey
@@ -385,3 +386,46 @@ class TestSeveralLexicons:
             SettingsError, match=r"lexicon.more: \[\] given, but the artifact .* was made with"
         ):
             prepare(ModelConfig.of({**named, "lexicon": {"source": str(vectors)}}))
+
+
+class TestTheCertificate:
+    def test_a_law_in_closed_form_has_one(self, vectors: Path) -> None:
+        _, folder = prepare(settings(vectors))
+        found = artifact.certificate_of(folder)
+        assert found is not None and found["verdict"] == "confirmed" and "seconds" not in found
+        assert found["loss"]["value"] <= 1.0 and found["loss"]["pairs"] == found["loss"]["total"] > 0
+
+    @pytest.mark.parametrize("name", ["calibrated", "laplace", "truncated_laplace"])
+    def test_noise_has_none_until_one_is_asked_for(self, vectors: Path, name: str) -> None:
+        assert artifact.certificate_of(prepare(settings(vectors, mechanism={"name": name}))[1]) is None
+
+    def test_many_words_have_none(self, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(certificate, "CHEAP", len(WORDS) - 1)
+        assert artifact.certificate_of(prepare(settings(vectors))[1]) is None
+
+    def test_a_model_made_without_one_gains_it(self, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with monkeypatch.context() as before:
+            before.setattr(models, "is_cheap", lambda privatizer: False)
+            _, folder = prepare(settings(vectors))
+        assert artifact.certificate_of(folder) is None
+        assert prepare(settings(vectors))[1] == folder and artifact.certificate_of(folder) is not None
+
+    def test_a_named_artifact_is_left_as_it_is(
+        self, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as before:
+            before.setattr(models, "is_cheap", lambda privatizer: False)
+            compile_to(settings(vectors), tmp_path / "model")
+        prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}))
+        assert artifact.certificate_of(tmp_path / "model") is None
+
+    def test_where_it_cannot_be_kept_the_run_goes_on(
+        self, vectors: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(*_: object) -> None:
+            raise DataError("full")
+
+        monkeypatch.setattr(artifact, "keep_certificate", full)
+        steps: list[str] = []
+        _, folder = prepare(settings(vectors), lambda step, share: steps.append(step))
+        assert artifact.certificate_of(folder) is None and "the certificate cannot be kept" in steps

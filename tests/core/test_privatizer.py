@@ -425,6 +425,28 @@ class TestObject:
         again = pickle.loads(sent)
         assert run(again, ["cat dog"])[0] == wanted
 
+    def test_at_dataset_level_a_word_is_drawn_when_it_first_occurs(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Once, whatever the batches: noise costs a search of the lexicon a word, and most words never occur."""
+        asked: list[int] = []
+        plain = FirstLane.sample
+
+        def counted(self: FirstLane, ids: np.ndarray, draws: Any) -> np.ndarray:
+            asked.extend(ids.tolist())
+            return plain(self, ids, draws)
+
+        monkeypatch.setattr(FirstLane, "sample", counted)
+        vocabulary = Vocabulary.of(list(WORDS))
+        batches = ["cat dog cat", "dog", "ox CAT dog", "ox ox"]
+        made, other, key = (
+            Privatizer(vocabulary, FirstLane(0, len(WORDS)), DRAW_ALL, "dataset") for _ in range(3)
+        )
+        found = [run(made, [text])[0][0] for text in batches]
+        assert sorted(asked) == sorted(vocabulary.ids(pa.array(["cat", "dog", "ox"])).tolist())
+        assert found == run(other, batches)[0]
+        assert [run(key, [text], key=RunKey.insecure(2))[0][0] for text in batches] != found
+
     def test_it_does_not_show_what_it_drew(self) -> None:
         made = privatizer(DRAW_ALL, 0, "dataset")
         run(made, ["cat"])

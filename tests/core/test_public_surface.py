@@ -46,7 +46,7 @@ SIGNATURES = {
     "RunKey.from_file": "(path)",
     "RunKey.insecure": "(seed)",
     "Counters.totals": "(self)",
-    "certify": "(privatizer, progress)",
+    "certify": "(privatizer, progress, sample)",
 }
 
 

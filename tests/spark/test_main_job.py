@@ -88,6 +88,9 @@ class TestARunThatSucceeds:
         account_rows = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs"))
         assert account_rows.schema.fieldNames() == RUNS.fieldNames()
         assert [row["status"] for row in account_rows.collect()] == ["succeeded"]
+        certificate = json.loads(account_rows.collect()[0]["certificate"])
+        assert certificate["verdict"] == "confirmed" and certificate == report.facts["certificate"]
+        assert certificate["sentence"] in json.dumps(report.facts["disclosure"], ensure_ascii=False)
         metrics = spark.read.format("delta").load(str(tmp_path / "out_audit/restricted/metrics"))
         assert metrics.schema.fieldNames() == METRICS.fieldNames()
         found = {(row["column"], row["metric"]): row["value"] for row in metrics.collect()}

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
+from pyspark.sql import functions
+
 from dptext_spark.spark import session as module
 from dptext_spark.spark.session import local_settings, require_pyspark, spark_session
 
@@ -52,6 +54,33 @@ def test_a_local_session_reads_and_writes_delta(spark: SparkSession, tmp_path: P
     spark.range(2).write.format("delta").mode("append").save(place)
     assert spark.read.format("delta").load(place).count() == 7
     assert spark.sql(f"DESCRIBE HISTORY delta.`{place}`").count() == 2
+
+
+def test_workers_do_not_compete_for_the_cores(spark: SparkSession) -> None:
+    """Matrix products of a task use the cores of a task, in every session: Spark sees to it."""
+
+    def threads(_: object) -> int:
+        """How many threads this process's matrix products use; 0 where that cannot be asked."""
+        import ctypes
+
+        import numpy  # noqa: F401  loads the library
+
+        loaded = {
+            line.split()[-1]
+            for line in Path("/proc/self/maps").read_text().splitlines()
+            if "openblas" in line
+        }
+        for library in map(ctypes.CDLL, loaded):
+            for name in ("scipy_openblas_get_num_threads64_", "openblas_get_num_threads"):
+                if hasattr(library, name):
+                    return int(getattr(library, name)())
+        return 0
+
+    if "OPENBLAS_NUM_THREADS" in os.environ or not threads(None):
+        pytest.skip("the threads of this NumPy's matrix products cannot be asked, or are set")
+    asked = functions.udf(threads, "int")("id").alias("threads")
+    rows = spark.range(4).repartition(2).select(asked).collect()
+    assert {row.threads for row in rows} == {1}
 
 
 def test_a_local_session_is_set_up_for_one_machine(spark: SparkSession) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import Int, compiled, mul_high, prefetch
+from dptext_spark.compiled import Int, compiled, inlined, mul_high, prefetch
 from dptext_spark.draws import Draws
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import TOTAL, Ids, Law
@@ -26,6 +26,7 @@ from dptext_spark.mechanisms.kernels.windows import Window
 GUIDE_BITS = (8, 16)
 AHEAD = 16  # how many draws ahead a word's positions are asked for
 _EVEN = ~np.uint64(1)
+_TWO_64, _TOP = 2.0**64, 2.0**64 - 2.0**12
 
 
 def _guide(edges: npt.NDArray[np.uint64]) -> Ids:
@@ -67,18 +68,37 @@ def _draw_all(
         out[n] = order[chosen, np.uint64(j)]
 
 
+@inlined
+def _remainder(part: Int, whole: Int, found: Int) -> tuple[Int, Int]:
+    """Return part·2^64 - found·whole in two words, the upper one signed."""
+    low = np.uint64(0) - found * whole
+    return np.int64(part - mul_high(found, whole) - np.uint64(low > np.uint64(0))), low
+
+
 @compiled
 def _scaled_up(part: Int, whole: Int) -> Int:
-    """Return part·2^64/whole rounded up, for part < whole < 2^63: the first f whose mul_high(f, whole) is part or more."""
-    rest = part
-    found = np.uint64(0)
-    for _ in range(64):
-        rest = rest << np.uint64(1)
-        found = found << np.uint64(1)
-        if rest >= whole:
-            rest -= whole
-            found |= np.uint64(1)
-    return found + np.uint64(rest > 0)
+    """Return part·2^64/whole rounded up, for part < whole < 2^63: the first f whose mul_high(f, whole) is part or more.
+
+    A quotient in float64 is off by less than 2^13; twice, the exact remainder that it leaves says by how much.
+    """
+    found = np.uint64(min(np.float64(part) / np.float64(whole) * _TWO_64, _TOP))
+    for _ in range(2):
+        high, low = _remainder(part, whole, found)
+        if high >= 0:
+            rest = np.float64(high) * _TWO_64 + np.float64(low)
+        elif low == np.uint64(0):
+            rest = np.float64(high) * _TWO_64
+        else:
+            rest = np.float64(high + 1) * _TWO_64 - np.float64(np.uint64(0) - low)
+        found += np.uint64(np.int64(np.floor(rest / np.float64(whole))))
+    # Off by one at most now: the remainder lies above -whole and below 2·whole.
+    high, low = _remainder(part, whole, found)
+    if high < 0:
+        return found
+    if low >= whole:
+        found += np.uint64(1)
+        low -= whole
+    return found + np.uint64(low > np.uint64(0))
 
 
 @compiled
@@ -99,18 +119,37 @@ def _count(
         out: uint64[V].
     """
     words, lists = place.shape
-    both = np.uint64(2 * lists)
     for chosen in range(lists):
         i = np.int64(place[word, chosen])
-        before = first[chosen] + np.uint64(rest[chosen] > 0)
+        before = _begin(edges, start, width, first, rest, chosen, i, np.int64(0))
         for j in range(words):
-            if j == words - 1:
-                after = first[chosen + 1] + np.uint64(rest[chosen + 1] > 0)
-            else:
-                f = _scaled_up(edges[words - i + j] - start[i], width[i])
-                after = first[chosen] + f // both + (rest[chosen] + f % both + both - np.uint64(1)) // both
+            after = _begin(edges, start, width, first, rest, chosen, i, j + 1)
             out[order[chosen, j]] += after - before
             before = after
+
+
+@inlined
+def _begin(edges: Any, start: Any, width: Any, first: Any, rest: Any, chosen: Int, i: Int, j: Int) -> Int:
+    """Return the first number that draws position j or a later one of a list from position i; j = V: where the list ends."""
+    words, lists = start.shape[0], first.shape[0] - 1
+    if j == 0:
+        return first[chosen] + np.uint64(rest[chosen] > 0)
+    if j == words:
+        return first[chosen + 1] + np.uint64(rest[chosen + 1] > 0)
+    both = np.uint64(2 * lists)
+    f = _scaled_up(edges[words - 1 - i + j] - start[i], width[i])
+    return first[chosen] + f // both + (rest[chosen] + f % both + both - np.uint64(1)) // both
+
+
+@compiled
+def _stay(place: Any, edges: Any, start: Any, width: Any, first: Any, rest: Any, ids: Any, out: Any) -> None:
+    """Fill out uint64[n] with how many 63-bit numbers draw each of ids int32[n] from itself; the rest as for `_count`."""
+    for n in range(ids.shape[0]):
+        out[n] = np.uint64(0)
+        for chosen in range(place.shape[1]):
+            i = np.int64(place[ids[n], chosen])
+            before = _begin(edges, start, width, first, rest, chosen, i, i)
+            out[n] += _begin(edges, start, width, first, rest, chosen, i, i + 1) - before
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,15 +194,22 @@ class LineSampler:
 
     def law(self, word_id: int) -> Law:
         """Return the law of a word: how many of the 2^63 numbers give each output."""
-        words, lists = self.place.shape
+        weight = np.zeros(len(self.place), np.uint64)
+        _count(self.place, self.order, self.edges, self.start, self.width, *self._shares(), word_id, weight)
+        return Law(np.arange(len(weight), dtype=np.int32), weight, weight.astype(np.float64) / TOTAL)
+
+    def unchanged(self, ids: Ids) -> npt.NDArray[np.float64]:
+        """Return P(w|w) of each of int32[n], as its law has it: float64[n]."""
+        weight = np.empty(len(ids), np.uint64)
+        _stay(self.place, self.edges, self.start, self.width, *self._shares(), ids, weight)
+        return np.asarray(weight / TOTAL, np.float64)
+
+    def _shares(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """Return where the numbers of each list begin: (l·2^63/L rounded down, the rest of it out of 2L), uint64[L + 1] each."""
+        lists = len(self.order)
         first = [chosen * TOTAL // lists for chosen in range(lists + 1)]
         rest = [2 * (chosen * TOTAL - lists * whole) for chosen, whole in enumerate(first)]
-        weight = np.zeros(words, np.uint64)
-        _count(
-            self.place, self.order, self.edges, self.start, self.width, np.array(first, np.uint64),
-            np.array(rest, np.uint64), word_id, weight,
-        )  # fmt: skip
-        return Law(np.arange(words, dtype=np.int32), weight, weight.astype(np.float64) / TOTAL)
+        return np.array(first, np.uint64), np.array(rest, np.uint64)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the lists and the table."""

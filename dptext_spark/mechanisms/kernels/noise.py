@@ -2,7 +2,8 @@
 
 Tokens go through in tiles: random bits, noise, noisy vectors; a table of near neighbours settles those whose noise is short, and
 a search over the whole lexicon the others. The answer is that of a plain float64 search, and depends on the word and its
-numbers alone.
+numbers alone. Where an approximate search is asked for, its index answers every draw, and no table is made: see
+:mod:`~dptext_spark.mechanisms.kernels.approximate` for why.
 
 Noise is made in float64 from 64 random bits a number. The noisy vector is never released, only the word next to it, which is
 post-processing; but the law of a float64 vector is not exactly that of the real one (Mironov 2012, On Significance of the Least
@@ -22,6 +23,16 @@ from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Ids
+from dptext_spark.mechanisms.kernels.approximate import (
+    Index,
+    Search,
+    index_of,
+    recall,
+    restored,
+    told,
+    words_evenly,
+)
+from dptext_spark.mechanisms.kernels.cell_index import POINTS
 from dptext_spark.mechanisms.kernels.nearest_word import TOKENS, Targets
 from dptext_spark.mechanisms.kernels.neighbor_table import OPEN, SIZE, NeighborTable
 from dptext_spark.mechanisms.kernels.noises import NOISES, fill, lanes_of
@@ -55,6 +66,7 @@ class NoiseSampler:
         table: the nearest targets of each center, or none.
         guarantee: what holds for one draw.
         summary: public figures.
+        index: of an approximate search; None: the search is exact.
     """
 
     centers: Vectors
@@ -66,6 +78,7 @@ class NoiseSampler:
     table: NeighborTable
     guarantee: Guarantee
     summary: dict[str, Any] = field(default_factory=dict)
+    index: Index | None = None
 
     @classmethod
     def of(
@@ -80,6 +93,7 @@ class NoiseSampler:
         matrix: Reals | None = None,
         second: float | None = None,
         neighbors: int = SIZE,
+        search: Search = "exact",
     ) -> NoiseSampler:
         """Build the sampler, with a table of neighbours where noise can be short enough for it.
 
@@ -93,6 +107,7 @@ class NoiseSampler:
             matrix: float64[d, d], multiplies the noise.
             second: t in [0, 1].
             neighbors: the size of the table, 2 or more; 0 for none. It never changes a draw.
+            search: `exact`, or the kind of an approximate index, which is made here.
 
         Raises:
             SettingsError: the noise is so long that float64 does not hold its square.
@@ -116,19 +131,35 @@ class NoiseSampler:
             )
         figures: dict[str, Any] = {"words": words, "dimensions": size, "noise": noise}
         figures["noise_length"] = _spread(lengths)
-        if targets is centers:
-            wanted = 1 if second is None else 2
+        wanted = 1 if second is None else 2
+        made["index"] = index_of(search, made["targets"])
+        if made["index"] is not None:
+            rows = words_evenly(words)
+            points = held[rows] + cls(**made)._noise_of_public_draws(len(rows))
+            share = recall(made["index"], made["targets"], points, wanted)
+            made["guarantee"] = told(guarantee, search, share)
+            figures["search"] = {
+                "index": search,
+                "recall": share,
+                "recall_draws": len(rows),
+                **made["index"].figures(),
+            }
+        elif targets is centers:
             made["table"], gaps = NeighborTable.for_noise(held, lengths, wanted, neighbors)
             figures["nearest_distance"] = _spread(gaps)
         return cls(**made, summary=summary | figures)
 
     def noise_lengths(self) -> Reals:
         """Return the lengths of 1,000 draws of noise by public numbers, ascending: float64[1000]."""
-        blocks = np.zeros((PROBES, 2), np.uint64)
-        blocks[:, 0] = np.arange(PROBES)
-        noise = self._noise(self._bits(Draws(bytes(32), blocks), slice(0, PROBES)))
+        noise = self._noise_of_public_draws(PROBES)
         with np.errstate(all="ignore"):  # an overflow is told by its result
             return np.sort(np.sqrt(np.cumsum(noise * noise, axis=1)[:, -1]))
+
+    def _noise_of_public_draws(self, n: int) -> Reals:
+        """Return the noise of n draws by public numbers, float64[n, d]."""
+        blocks = np.zeros((n, 2), np.uint64)
+        blocks[:, 0] = np.arange(n)
+        return self._noise(self._bits(Draws(bytes(32), blocks), slice(0, n)))
 
     def sample(self, ids: Ids, draws: Draws) -> Ids:
         """Draw one output for each of int32[n]; equal blocks of equal words are drawn once."""
@@ -140,14 +171,15 @@ class NoiseSampler:
     def _sample(self, ids: Ids, draws: Draws) -> Ids:
         out = np.empty(len(ids), np.int32)
         wanted = 1 if self.second is None else 2
+        tile = TOKENS if self.index is None else POINTS
         # What the table leaves open is searched a full tile at a time: a product of few rows costs what many cost.
         at, points, coins = (
             np.empty(0, np.int64),
             np.empty((0, self.centers.shape[1])),
             np.empty(0, np.uint64),
         )
-        for start in range(0, len(ids), TOKENS):
-            rows = slice(start, min(start + TOKENS, len(ids)))
+        for start in range(0, len(ids), tile):
+            rows = slice(start, min(start + tile, len(ids)))
             bits = self._bits(draws, rows)
             noisy = self._noise(bits)
             coin = np.ascontiguousarray(bits[:, -1])
@@ -155,12 +187,17 @@ class NoiseSampler:
             out[rows] = self._released(noisy, found, coin)
             left = np.flatnonzero(found[:, 0] == OPEN)
             at, points, coins = _joined((at, left + start), (points, noisy[left]), (coins, coin[left]))
-            ready = len(at) if rows.stop == len(ids) else len(at) - len(at) % TOKENS
+            ready = len(at) if rows.stop == len(ids) else len(at) - len(at) % tile
             if ready:
-                found = self.targets.search(points[:ready], wanted)
+                found = self._search(points[:ready], wanted)
                 out[at[:ready]] = self._released(points[:ready], found, coins[:ready])
                 at, points, coins = at[ready:], points[ready:], coins[ready:]
         return out
+
+    def _search(self, points: Reals, wanted: int) -> Ids:
+        if self.index is None:
+            return self.targets.search(points, wanted)
+        return self.index.search(self.targets, points, wanted)
 
     def _bits(self, draws: Draws, rows: slice) -> U64:
         """Return uint64[n, lanes + 1]; the last number is for the choice of the second word."""
@@ -203,6 +240,8 @@ class NoiseSampler:
             "near": self.table.near,
             "reach": self.table.reach,
         }
+        if self.index is not None:
+            named |= self.index.arrays()
         return named if self.targets.vectors is self.centers else named | {"targets": self.targets.vectors}
 
     @classmethod
@@ -221,6 +260,7 @@ class NoiseSampler:
             NeighborTable(held["near"], held["reach"]),
             guarantee,
             summary,
+            restored(held),
         )
 
 

@@ -76,6 +76,7 @@ class WholeSampler:
         keep: float = 0.0,
         note: str = "",
         slots: int = MOST_SLOTS,
+        promised: float | None = None,
     ) -> WholeSampler:
         """Compile the law.
 
@@ -87,10 +88,11 @@ class WholeSampler:
             keep: the probability that a word which is no output is released as it is.
             note: what the guarantee's sentence says besides.
             slots: the largest size of an alias row, a power of two.
+            promised: the ε of the guarantee, where the certified loss at ε is within it; None for ε itself.
         """
         words, dimensions = vectors.shape
         step = epsilon / 2.0
-        cut = min(radius, DEEPEST / step) if step > 0 else radius
+        cut = cut_off(radius, step)
         released = np.arange(words, dtype=np.int32) if outputs is None else outputs
         kept = np.full(words, keep)
         kept[released] = 0.0
@@ -112,6 +114,8 @@ class WholeSampler:
             "most_rounds": int(rows.rounds.max()),
             "rounding": slack,
         }
+        if promised is not None:
+            summary["internal_epsilon"] = epsilon
         return cls(
             rows.cells,
             np.ascontiguousarray(vectors),
@@ -122,7 +126,7 @@ class WholeSampler:
             rows.fallback,
             rows.log_normaliser,
             np.array([step, cut, slack]),
-            _guarantee(float(epsilon), cut, slack, note),
+            _guarantee(float(epsilon if promised is None else promised), cut, slack, note),
             summary,
         )
 
@@ -132,7 +136,8 @@ class WholeSampler:
         return float(self.figures[2])
 
     @property
-    def _tail(self) -> Tail:
+    def tail(self) -> Tail:
+        """What decides the proposals."""
         return Tail(
             self.vectors.reshape(-1), self.vectors.shape[1], self.outputs, self.level, self.surely, self.rounds,
             self.fallback, float(self.figures[0]), float(self.figures[1]),
@@ -146,7 +151,7 @@ class WholeSampler:
         turn = 0
         while len(waiting):
             numbers = draws.take(waiting).pair(1 + turn)
-            left = propose(self._tail, ids, waiting, numbers, turn, out)
+            left = propose(self.tail, ids, waiting, numbers, turn, out)
             waiting, turn = waiting[:left], turn + 1
         return out
 
@@ -156,7 +161,7 @@ class WholeSampler:
         if ids[-1] == len(self.level):
             every = np.zeros(len(self.level), np.uint64)
             every[ids[:-1]] = weight[:-1]
-            add_tail(self._tail, word_id, float(weight[-1]), every)
+            add_tail(self.tail, word_id, float(weight[-1]), every)
             ids = np.flatnonzero(every).astype(np.int32)
             weight = every[ids]
             most = int(weight.argmax())
@@ -181,6 +186,11 @@ _ARRAYS = (
     *("rounds", "fallback", "log_normaliser", "figures"),
 )
 _QUANTILES = (("min", 0.0), ("p50", 0.5), ("max", 1.0))
+
+
+def cut_off(radius: float, step: float) -> float:
+    """Return the distance from which on weights no longer fall: γ, or where 2^-40 is reached."""
+    return min(radius, DEEPEST / step) if step > 0 else radius
 
 
 def _slack(least: float, words: int) -> float:

@@ -98,6 +98,47 @@ def compile_rows(
     return made
 
 
+def log_normalisers(
+    vectors: npt.NDArray[np.float32], outputs: Ids, step: float, radius: float
+) -> npt.NDArray[np.float64]:
+    """Return ln Z of every word, float64[V], without the rows: what certificates need.
+
+    Args:
+        vectors: float32[V, d].
+        outputs: int32[n], ids, ascending.
+        step: ε/2.
+        radius: γ, at most 43/step.
+    """
+    words, size = vectors.shape
+    out = np.empty(words)
+    flat = np.ascontiguousarray(vectors).reshape(-1)
+    others = flat if len(outputs) == words else np.ascontiguousarray(vectors[outputs]).reshape(-1)
+
+    def fill(first: int) -> None:
+        _sums(flat, others, size, len(outputs), first, min(first + WORDS, words), step, radius, out)
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        for _ in threads.map(fill, range(0, words, WORDS)):
+            pass
+    return out
+
+
+@compiled
+def _sums(
+    flat: Any, others: Any, size: Int, n: Int, first: Int, last: Int, step: float, radius: float, out: Any
+) -> None:
+    """Fill out[first:last] with ln Z."""
+    values = np.empty((last - first, n))
+    for start in range(0, n, TILE):
+        end = min(start + TILE, n)
+        for w in range(first, last):
+            squared_distances(flat, size, w, others, start, end, values[w - first, start:end])
+    for w in range(first, last):
+        for j in range(n):
+            values[w - first, j] = decay(step * min(math.sqrt(values[w - first, j]), radius))
+        out[w] = logarithm(summed(values[w - first]))
+
+
 @compiled
 def _fill(
     flat: Any, others: Any, size: Int, outputs: Any, place: Any, keep: Any, first: Int, last: Int, head: Int,

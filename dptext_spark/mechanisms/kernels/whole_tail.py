@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from dptext_spark.compiled import Int, compiled, inlined, mul_high, prefetch
 from dptext_spark.mechanisms.base import Ids
-from dptext_spark.mechanisms.distances import squared_distance
+from dptext_spark.mechanisms.distances import squared_distance, squared_distances
 from dptext_spark.mechanisms.kernels.decay import acceptance, summed
 
 AHEAD = 6  # how many proposals ahead their vectors are asked for
 LINE = 16  # float32 in a cache line
+TILE = 64  # outputs whose vectors stay in the cache while some words are compared with them
 
 
 class Tail(NamedTuple):
@@ -88,13 +89,10 @@ def propose(tail: Tail, ids: Any, waiting: Any, numbers: Any, turn: Int, out: An
     return left
 
 
-@compiled
-def add_tail(tail: Tail, word: Int, weight: float, every: Any) -> None:
-    """Add what the tail of `word`, entered with `weight` out of 2^63, gives to each id: every uint64[V]."""
+@inlined
+def _spread(tail: Tail, word: Int, weight: float, accepted: Any, every: Any) -> None:
+    """Add the tail of `word` to every uint64[V]; accepted float64[n]: how many of 2^64 numbers accept each output."""
     n = tail.outputs.shape[0]
-    accepted = np.empty(n)
-    for j in range(n):
-        accepted[j] = np.float64(_accepts(tail, word, tail.outputs[j])) + 1.0
     total = summed(accepted)
     rejected, done = max(0.0, 1.0 - total / n / 18446744073709551616.0), 1
     while done < tail.rounds[word]:
@@ -104,3 +102,39 @@ def add_tail(tail: Tail, word: Int, weight: float, every: Any) -> None:
     scale = weight * (1.0 - rejected)
     for j in range(n):
         every[tail.outputs[j]] += max(np.uint64(scale * (accepted[j] / total) + 0.5), np.uint64(1))
+
+
+@compiled
+def add_tail(tail: Tail, word: Int, weight: float, every: Any) -> None:
+    """Add what the tail of `word`, entered with `weight` out of 2^63, gives to each id: every uint64[V]."""
+    accepted = np.empty(tail.outputs.shape[0])
+    for j in range(accepted.shape[0]):
+        accepted[j] = np.float64(_accepts(tail, word, tail.outputs[j])) + 1.0
+    _spread(tail, word, weight, accepted, every)
+
+
+@compiled
+def add_tails(tail: Tail, others: Any, words: Any, weights: Any, every: Any) -> None:
+    """Add the tails of some words, each to a row of its own: the same numbers as :func:`add_tail` a word, at a third of its time.
+
+    Args:
+        tail: of the sampler.
+        others: float32[n * d], the vectors of the outputs.
+        words: int32[w].
+        weights: float64[w], with which each tail is entered; rows of 0 are left alone.
+        every: uint64[w, V].
+    """
+    n = tail.outputs.shape[0]
+    away = np.empty((words.shape[0], n))
+    for start in range(0, n, TILE):
+        end = min(start + TILE, n)
+        for i in range(words.shape[0]):
+            squared_distances(tail.flat, tail.size, words[i], others, start, end, away[i, start:end])
+    for i in range(words.shape[0]):
+        if weights[i] <= 0.0:
+            continue
+        level = tail.level[words[i]]
+        for j in range(n):
+            distance = min(math.sqrt(away[i, j]), tail.radius)
+            away[i, j] = np.float64(acceptance(tail.step * (distance - level))) + 1.0
+        _spread(tail, words[i], weights[i], away[i], every[i])

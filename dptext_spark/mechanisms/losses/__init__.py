@@ -9,30 +9,62 @@ from typing import Any
 
 from dptext_spark.mechanisms.kernels.line import LineSampler
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.kernels.selection import SelectionSampler
 from dptext_spark.mechanisms.kernels.whole import WholeSampler
 from dptext_spark.mechanisms.losses.distances import by_distance
 from dptext_spark.mechanisms.losses.draws import by_draws
+from dptext_spark.mechanisms.losses.exits import by_exits
 from dptext_spark.mechanisms.losses.groups import within_groups
+from dptext_spark.mechanisms.losses.half_spaces import by_half_spaces
 from dptext_spark.mechanisms.losses.loss import Loss, Progress
+from dptext_spark.mechanisms.losses.ranks import by_rank
 from dptext_spark.mechanisms.losses.steps import by_steps
 
-__all__ = ["Loss", "Progress", "by_distance", "by_draws", "by_steps", "within_groups", "worst_loss"]
+__all__ = [
+    "Loss",
+    "Progress",
+    "by_distance",
+    "by_draws",
+    "by_exits",
+    "by_half_spaces",
+    "by_rank",
+    "by_steps",
+    "vector_loss",
+    "within_groups",
+    "worst_loss",
+]
 
 
-def worst_loss(sampler: Any, words: int, progress: Progress | None = None) -> Loss | None:
-    """Return the largest loss of a compiled mechanism, by the way that its law allows; None where there is none in closed form.
+def worst_loss(
+    sampler: Any, words: int, progress: Progress | None = None, sample: int | None = None
+) -> Loss | None:
+    """Return the largest loss of the word that a compiled mechanism releases, by the way that its law allows.
 
     Args:
         sampler: of any mechanism.
         words: V.
-        progress: is told how many words are done.
+        progress: is told how much is done.
+        sample: look at so many words where a search takes the square of their number; others look at all.
+
+    Returns:
+        None for a sampler that no mechanism here compiles to.
     """
     if isinstance(sampler, WholeSampler):
-        return by_distance(sampler, progress)
+        return by_distance(sampler, progress, sample)
     if isinstance(sampler, LineSampler):
-        return by_steps(sampler, progress)
+        return by_steps(sampler, progress, sample)
+    if isinstance(sampler, SelectionSampler):
+        return by_rank(sampler, words)
     if isinstance(sampler, NoiseSampler):
-        return by_draws(sampler, progress)
+        search = by_half_spaces if sampler.guarantee.kind == "approx_dp" else by_draws
+        return search(sampler, progress)
     if sampler.guarantee.kind == "epsilon_dp_within_group":
         return within_groups(sampler, words, progress)
+    return None
+
+
+def vector_loss(sampler: Any, progress: Progress | None = None, sample: int | None = None) -> Loss | None:
+    """Return the loss of the noisy vector that is never released, where a claim rests on it and it is known exactly."""
+    if isinstance(sampler, NoiseSampler) and sampler.noise == "truncated_laplace":
+        return by_exits(sampler, progress, sample)
     return None

@@ -6,33 +6,41 @@ inequality), so a pair loses ε·m/2 + |ln Z(w) - ln Z(w')|: V²/2 numbers in pl
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext_spark.compiled import Int, compiled
+from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.calibration import internal_epsilon
 from dptext_spark.mechanisms.distances import squared_distances
-from dptext_spark.mechanisms.kernels.whole import WholeSampler
-from dptext_spark.mechanisms.losses.loss import LOG_SLACK, Loss, Progress
+from dptext_spark.mechanisms.kernels.whole import WholeSampler, cut_off
+from dptext_spark.mechanisms.kernels.whole_rows import log_normalisers
+from dptext_spark.mechanisms.losses.loss import LOG_SLACK, Loss, Progress, spread
 
 ROWS = 32  # words looked at together, so that a tile of others serves them all from the cache
 TILE = 64
+EVERY, SOME = (
+    96,
+    12,
+)  # laws that are compared output by output: of all words of a small lexicon, of some of a larger one
+SUMS = 1e-9  # relative: room for sums that were added up in another order than those of the rows
 
 
 @compiled
 def _steepest(
-    flat: Any, size: Int, ids: Any, logs: Any, cut: float, first: Int, last: Int, near: Any
+    flat: Any, size: Int, logs: Any, cut: float, first: Int, last: Int, near: Any
 ) -> tuple[Any, Int, Int]:
     """Return (the largest |ln Z - ln Z'|/m, w, w') over rows first..last with later rows, but for those at distance 0."""
     best = 0.0
     best_i: Int = np.int64(-1)
     best_j: Int = np.int64(-1)
-    words = ids.shape[0]
+    words = logs.shape[0]
     for start in range(first, words, TILE):
         end = min(start + TILE, words)
         for i in range(first, last):
@@ -48,22 +56,39 @@ def _steepest(
     return best, best_i, best_j
 
 
-def by_distance(sampler: WholeSampler, progress: Progress | None = None) -> Loss:
-    """Return the largest loss for each unit of distance over all pairs of words that can come out.
+class Steepest(NamedTuple):
+    """The pair that loses most for each unit of distance.
+
+    Attributes:
+        value: its loss, with slack.
+        pair: its places among the words that were compared, None where no two differ.
+    """
+
+    value: float
+    pair: tuple[int, int] | None
+
+
+def steepest(
+    vectors: npt.NDArray[np.float32],
+    logs: npt.NDArray[np.float64],
+    step: float,
+    cut: float,
+    progress: Progress | None = None,
+) -> Steepest:
+    """Return the largest step + |ln Z - ln Z'| / min(distance, cut) over all pairs.
 
     Args:
-        sampler: of SanText or TEM.
+        vectors: float32[n, d].
+        logs: float64[n], ln Z.
+        step: ε/2.
+        cut: γ.
         progress: is told how many words are done.
     """
-    ids = np.asarray(sampler.outputs)
-    vectors = np.ascontiguousarray(sampler.vectors[ids])
-    logs = np.ascontiguousarray(sampler.log_normaliser[ids])
-    step, cut = float(sampler.figures[0]), float(sampler.figures[1])
+    vectors, count = np.ascontiguousarray(vectors), len(vectors)
     flat, size = vectors.reshape(-1), vectors.shape[1]
-    count = len(ids)
 
     def block(first: int) -> tuple[Any, int, int]:
-        return _steepest(flat, size, ids, logs, cut, first, min(first + ROWS, count), np.empty(TILE))
+        return _steepest(flat, size, logs, cut, first, min(first + ROWS, count), np.empty(TILE))
 
     found = (0.0, -1, -1)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -72,56 +97,130 @@ def by_distance(sampler: WholeSampler, progress: Progress | None = None) -> Loss
                 found = part
             if progress:
                 progress(min((done + 1) * ROWS, count), count)
-    slope, i, j = found
-    value = step + float(slope) if i >= 0 else 0.0
-    slack = LOG_SLACK * (1.0 + value)
-    pairs = count * (count - 1) // 2
-    worst = (int(ids[i]), int(ids[j])) if i >= 0 else None
-    attained = 0.0
-    if worst is not None:
-        attained = _attained(sampler, worst, min(_distance(vectors, i, j), cut))
+    slope, i, j = float(found[0]), int(found[1]), int(found[2])
+    if i < 0:
+        return Steepest(LOG_SLACK, None)
+    value = step + slope
+    return Steepest(value + LOG_SLACK * (1.0 + value), (i, j))
+
+
+def by_distance(sampler: WholeSampler, progress: Progress | None = None, sample: int | None = None) -> Loss:
+    """Return the largest loss for each unit of distance over all pairs of words that can come out.
+
+    Words that cannot come out (SanText+) are bounded beside them: the sum Z of such a word obeys the same triangle inequality.
+
+    Args:
+        sampler: of SanText or TEM.
+        progress: is told how many words are done.
+        sample: look at pairs among so many words, spread evenly over the lexicon; the rest by the triangle inequality.
+    """
+    outputs, words = np.asarray(sampler.outputs), len(sampler.level)
+    ids = outputs[spread(len(outputs), sample)]
+    vectors, logs = np.asarray(sampler.vectors), np.asarray(sampler.log_normaliser)
+    step, cut = float(sampler.figures[0]), float(sampler.figures[1])
+    found = steepest(vectors[ids], np.ascontiguousarray(logs[ids]), step, cut, progress)
+    pairs, total = (n * (n - 1) // 2 for n in (len(ids), len(outputs)))
+    value, closed, attained, worst = found.value, False, 0.0, None
+    if found.pair is not None:
+        attained, worst = _attained(sampler, ids, (int(ids[found.pair[0]]), int(ids[found.pair[1]])))
+        value = max(value, attained)
+    method = "every pair of words that can come out, by the exact sum of each law"
+    if pairs < total:
+        method = f"every pair among {len(ids):,} words at equal steps through the lexicon, by the exact sum of each law"
+        value, closed = max(value, 2.0 * step), 2.0 * step <= sampler.guarantee.epsilon
+        method += f"; no other pair loses more than {2.0 * step:.6g}, by the triangle inequality"
+    others = None
+    if len(outputs) < words:
+        every = spread(words, sample)
+        bound = steepest(vectors[every], np.ascontiguousarray(logs[every]), step, cut, progress).value
+        others = bound if len(every) == words else 2.0 * step
+        method += _beside(sampler, others)
     return Loss(
-        value + slack, attained, pairs, pairs, worst,
-        "every pair of words that can come out, by the exact sum of each law",
+        value,
+        attained,
+        pairs,
+        total,
+        worst,
+        method,
+        closed=closed,
+        others=others,
         additive=2.0 * sampler.slack,
-    )  # fmt: skip
+    )
+
+
+def _beside(sampler: WholeSampler, others: float) -> str:
+    """Write what holds of words that cannot come out of others."""
+    word = int(np.setdiff1d(np.arange(len(sampler.level)), sampler.outputs)[0])
+    law = sampler.law(word)
+    kept = float(law.probability[law.ids == word].sum())
+    said = (
+        f"; a pair with a word that is not sensitive loses at most {others:.6g} times its distance, and ln(1/p) = "
+        f"{-math.log1p(-kept):.6g} against a sensitive word, on outputs that are sensitive"
+    )
+    return f"{said}; an output that is not sensitive reveals its input: an infinite loss" if kept else said
 
 
 def calibrated_whole(
-    compile_at: Callable[[float], WholeSampler], epsilon: float, calibration: str
+    vectors: npt.NDArray[np.float32],
+    epsilon: float,
+    calibration: str,
+    *,
+    radius: Callable[[float], float] = lambda internal: math.inf,
+    outputs: Ids | None = None,
+    keep: float = 0.0,
+    note: str = "",
 ) -> WholeSampler:
     """Return the sampler of a law over the whole lexicon, its internal ε as published or raised to what the promise allows.
 
+    The search needs the sums of the laws only; rows are compiled once.
+
     Args:
-        compile_at: compiles the law at an internal ε.
+        vectors: float32[V, d].
         epsilon: the promise.
         calibration: `published` or `exact`.
+        radius: γ for an internal ε.
+        outputs: as of :meth:`WholeSampler.of`.
+        keep: as of :meth:`WholeSampler.of`.
+        note: as of :meth:`WholeSampler.of`.
     """
     if calibration == "published":
-        return compile_at(epsilon)
-    internal = internal_epsilon(epsilon, lambda e: by_distance(compile_at(e)).value)
-    sampler = compile_at(internal)
-    sentence = sampler.guarantee.sentence.replace(f"ε = {internal:.16g} ", f"ε = {epsilon:.16g} ", 1)
-    return replace(
-        sampler,
-        guarantee=replace(sampler.guarantee, epsilon=float(epsilon), sentence=sentence),
-        summary={**sampler.summary, "internal_epsilon": internal},
+        return WholeSampler.of(vectors, epsilon, radius(epsilon), outputs=outputs, keep=keep, note=note)
+    released = np.arange(len(vectors), dtype=np.int32) if outputs is None else outputs
+
+    def loss(internal: float) -> float:
+        step = internal / 2.0
+        cut = cut_off(radius(internal), step)
+        logs = log_normalisers(vectors, released, step, cut)
+        return steepest(vectors, logs, step, cut).value * (1.0 + SUMS)
+
+    internal = internal_epsilon(epsilon, loss)
+    return WholeSampler.of(
+        vectors, internal, radius(internal), outputs=outputs, keep=keep, note=note, promised=float(epsilon)
     )
 
 
-def _distance(vectors: Any, i: int, j: int) -> float:
-    near = np.empty(1)
-    squared_distances(vectors.reshape(-1), vectors.shape[1], i, vectors.reshape(-1), j, j + 1, near)
-    return float(np.sqrt(near[0]))
+def _attained(sampler: WholeSampler, ids: Ids, pair: tuple[int, int]) -> tuple[float, tuple[int, int]]:
+    """Return (the largest loss for each unit of distance by the integers that are sampled, less their slack; its pair).
 
-
-def _attained(sampler: WholeSampler, pair: tuple[int, int], gap: float) -> float:
-    """Return what the worst pair loses by the laws that are sampled, less their slack."""
-    laws = [sampler.law(word) for word in pair]
-    outputs, left, right = np.intersect1d(laws[0].ids, laws[1].ids, return_indices=True)
-    ratios = np.log(laws[0].probability[left] / laws[1].probability[right])
-    return (
-        max(0.0, (float(np.abs(ratios).max()) - 2.0 * sampler.slack - LOG_SLACK) / gap)
-        if len(outputs)
-        else 0.0
-    )
+    Over every output, of the pair that the sums say is worst, and of pairs among some words: were another law sampled than
+    the one whose sums were compared, this would tell.
+    """
+    words = np.unique(np.append(ids[spread(len(ids), len(ids) if len(ids) <= EVERY else SOME)], pair))
+    laws = [sampler.law(int(word)) for word in words]
+    probability = np.zeros((len(words), len(sampler.level)))
+    for row, law in zip(probability, laws, strict=True):
+        row[law.ids] = law.probability
+    with np.errstate(
+        divide="ignore"
+    ):  # what cannot come out: an infinite loss, where the other word leads there
+        logs = np.log(probability[:, np.asarray(sampler.outputs)])
+    flat, size, cut = sampler.vectors.reshape(-1), sampler.vectors.shape[1], float(sampler.figures[1])
+    found, worst, gaps = 0.0, pair, np.empty(1)
+    for i, w in enumerate(words):
+        for j in range(i):
+            squared_distances(flat, size, int(w), flat, int(words[j]), int(words[j]) + 1, gaps)
+            gap = min(math.sqrt(gaps[0]), cut)
+            loss = float(np.abs(logs[i] - logs[j]).max()) - 2.0 * sampler.slack - LOG_SLACK
+            if gap > 0.0 and loss / gap > found:
+                found, worst = loss / gap, (int(words[j]), int(w))
+    return found, worst

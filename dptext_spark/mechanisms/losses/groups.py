@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext_spark.mechanisms.base import Law
 from dptext_spark.mechanisms.losses.loss import LOG_SLACK, Loss, Progress
@@ -16,6 +16,22 @@ class HasLaw(Protocol):
 
     def law(self, word_id: int) -> Law | None:
         """Return the exact law of a word."""
+
+
+class _Group:
+    """The words that share an output set: for each output the largest and the smallest weight, and whose they are."""
+
+    def __init__(self, word: int, weight: npt.NDArray[np.uint64]) -> None:
+        self.count = 1
+        self.high, self.low = weight.copy(), weight.copy()
+        self.highest, self.lowest = (np.full(len(weight), word, np.int32) for _ in range(2))
+
+    def add(self, word: int, weight: npt.NDArray[np.uint64]) -> None:
+        """Take in the law of one more word."""
+        self.count += 1
+        above, below = weight > self.high, weight < self.low
+        self.high[above], self.highest[above] = weight[above], word
+        self.low[below], self.lowest[below] = weight[below], word
 
 
 def within_groups(sampler: HasLaw, words: int, progress: Progress | None = None) -> Loss:
@@ -29,27 +45,27 @@ def within_groups(sampler: HasLaw, words: int, progress: Progress | None = None)
         words: V.
         progress: is told how many words are read.
     """
-    groups: dict[bytes, list[int]] = defaultdict(list)
+    groups: dict[bytes, _Group] = {}
     for word in range(words):
         law = sampler.law(word)
         assert law is not None
-        groups[law.ids.tobytes()].append(word)
+        key = law.ids.tobytes()
+        if key in groups:
+            groups[key].add(word, law.weight)
+        else:
+            groups[key] = _Group(word, law.weight)
         if progress and word % 1000 == 0:
             progress(word, words)
     value, worst, pairs, differ = 0.0, None, 0, False  # equal integers lose nothing, exactly
-    for members in groups.values():
-        if len(members) == 1:
+    for group in groups.values():
+        if group.count == 1:
             continue
-        pairs += len(members) * (len(members) - 1) // 2
-        laws = [sampler.law(word) for word in members]
-        weights = np.array([law.weight for law in laws if law is not None])
-        high, low = weights.argmax(axis=0), weights.argmin(axis=0)
-        column = np.arange(weights.shape[1])
-        differ = differ or bool((weights[high, column] != weights[low, column]).any())
-        losses = np.log(weights[high, column].astype(np.float64) / weights[low, column].astype(np.float64))
+        pairs += group.count * (group.count - 1) // 2
+        differ = differ or bool((group.high != group.low).any())
+        losses = np.log(group.high.astype(np.float64) / group.low.astype(np.float64))
         u = int(losses.argmax())
         if worst is None or losses[u] > value:
-            value, worst = float(losses[u]), (members[int(high[u])], members[int(low[u])])
+            value, worst = float(losses[u]), (int(group.highest[u]), int(group.lowest[u]))
     if progress:
         progress(words, words)
     method = (

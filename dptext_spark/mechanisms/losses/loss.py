@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 # Told how many words are done, of how many.
 Progress = Callable[[int, int], None]
 # A logarithm of a ratio of two 64-bit integers, taken in float64, errs by less than this.
 LOG_SLACK = 1e-13
+
+
+def spread(count: int, sample: int | None) -> npt.NDArray[np.int32]:
+    """Return which of `count` are looked at: all, or as many as `sample` from the first to the last at equal steps: int32[n]."""
+    if sample is None or sample >= count:
+        return np.arange(count, dtype=np.int32)
+    return np.unique(np.arange(sample) * (count - 1) // (sample - 1)).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -20,12 +31,19 @@ class Loss:
         value: with its slack added: no pair that is covered exceeds it, but for `additive`.
         attained: the loss of the worst pair that was looked at, with its slack taken off: that pair has at least this.
         pairs: pairs of words examined, or covered by the stated bound.
+        closed: whether the analytic bound in `value` covers the pairs that were not.
+        others: for pairs with a word that cannot come out, the largest loss for each unit of distance on outputs that can,
+            but for ln(1/p), p the probability that such a word is drawn: an upper bound; None where every word can come out.
         total: pairs that the guarantee speaks of.
         worst: (w, w'), ids of the worst pair; None where there is no pair.
         method: how it was found, in words.
         additive: what the rounding of the law to integers can add to a pair's loss whatever its distance.
         confidence: of `attained` and `delta`, where they rest on draws; None where they are exact.
-        delta: a lower bound on δ at the claimed ε, where the claim has one.
+        delta: a lower bound on δ at the claimed ε, where the claim has one: `worst` needs at least this much.
+        delta_most: an upper bound on δ over all words, where there is one.
+        delta_opposite: the δ of two opposite vectors of the clipped length whose difference is spread evenly over the
+            coordinates, where that is known; a lexicon need not hold such words.
+        release: of what: the `word` that comes out, or the noisy `vector` that it is nearest to, which shows more.
     """
 
     value: float
@@ -34,10 +52,16 @@ class Loss:
     total: int
     worst: tuple[int, int] | None
     method: str
+    closed: bool = False
+    others: float | None = None
     additive: float = 0.0
     confidence: float | None = None
     delta: float | None = None
+    delta_most: float | None = None
+    delta_opposite: float | None = None
+    release: Literal["word", "vector"] = "word"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-able dictionary."""
-        return asdict(self)
+        """Return the fields as a JSON-able dictionary; None stands for what is infinite."""
+        known = asdict(self).items()
+        return {name: None if isinstance(x, float) and math.isinf(x) else x for name, x in known}

@@ -19,7 +19,7 @@ from dptext_spark.compiled import Int, compiled
 from dptext_spark.mechanisms.base import TOTAL
 from dptext_spark.mechanisms.kernels.line import LineSampler
 from dptext_spark.mechanisms.kernels.windows import DIGITS
-from dptext_spark.mechanisms.losses.loss import LOG_SLACK, Loss, Progress
+from dptext_spark.mechanisms.losses.loss import LOG_SLACK, Loss, Progress, spread
 
 # How far the numbers that give an output are from their share of the window, see kernels/windows.py.
 COUNT_ERROR = Fraction(19, 2)
@@ -55,12 +55,13 @@ def _share(edges: Any, start: Any, width: Any, i: Int, j: Int) -> float:
     return np.float64(high - low) / np.float64(width[i])
 
 
-def by_steps(sampler: LineSampler, progress: Progress | None = None) -> Loss:
+def by_steps(sampler: LineSampler, progress: Progress | None = None, sample: int | None = None) -> Loss:
     """Return the largest loss for each unit of the largest distance over the lists.
 
     Args:
         sampler: of the diffractor.
         progress: is told how many positions are done.
+        sample: look at so many steps, spread evenly over the lists; those of the geometric law are all known anyhow.
     """
     words, lists = sampler.place.shape
     edges, start, width = (np.asarray(a) for a in (sampler.edges, sampler.start, sampler.width))
@@ -69,8 +70,7 @@ def by_steps(sampler: LineSampler, progress: Progress | None = None) -> Loss:
         value, at = _exactly(edges, start, int(width[0]), many)
     else:
         best, at = 0.0, -1
-        for first in range(0, words - 1, BLOCK):
-            last = min(first + BLOCK, words - 1)
+        for first, last in _blocks(words - 1, sample):
             ratio, where = _steepest(edges, start, width, float(many), first, last)
             if ratio > best:
                 best, at = float(ratio), int(where)
@@ -79,8 +79,18 @@ def by_steps(sampler: LineSampler, progress: Progress | None = None) -> Loss:
         value = math.log(best) * (1.0 + LOG_SLACK) + LOG_SLACK
     attained, worst = _attained(sampler, at)
     pairs = words * (words - 1) // 2
+    if sample is not None and sample < words - 1 and (width != width[0]).any():
+        method = f"{sample:,} steps of {words - 1:,} from a word of a list to the next, by the integers of the table"
+        return Loss(value, attained, sample, pairs, worst, method)
     method = "every two neighbours of a list and every output, by the integers of the table; longer distances are sums of steps"
     return Loss(value, attained, pairs, pairs, worst, method)
+
+
+def _blocks(steps: int, sample: int | None) -> list[tuple[int, int]]:
+    """Return which steps are looked at, from the first of each block to its last."""
+    if sample is not None and sample < steps:
+        return [(int(i), int(i) + 1) for i in spread(steps, sample)]
+    return [(first, min(first + BLOCK, steps)) for first in range(0, steps, BLOCK)]
 
 
 def _exactly(edges: Any, start: Any, width: int, many: int) -> tuple[float, int]:

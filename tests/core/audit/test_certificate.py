@@ -56,6 +56,18 @@ def test_it_never_rounds_in_favour(value: float, attained: float, pairs: int, ex
     assert verdict(CLAIM, loss) == expected
 
 
+def test_of_two_releases_the_worse_decides() -> None:
+    claim = Guarantee("approx_dp", 1.0, delta=0.01)
+    word = Loss(float("inf"), 0.0, 4, 10, None, "a test", delta=0.002)
+    vector = replace(word, delta=0.02, delta_most=0.5, delta_opposite=0.02, release="vector")
+    assert verdict(claim, word) == "not refuted"
+    assert verdict(claim, word, vector) == "refuted"
+    # The claim is about any clipped vectors, whether a lexicon holds the worst of them or not.
+    assert verdict(claim, word, replace(vector, delta=0.002)) == "refuted"
+    assert verdict(claim, word, replace(vector, delta=0.01, delta_opposite=0.01)) == "not refuted"
+    assert verdict(claim, replace(word, delta=0.02)) == "refuted"
+
+
 def test_a_refuted_guarantee_stays_refuted() -> None:
     loss = Loss(0.1, 0.1, 10, 10, None, "a test")
     assert verdict(replace(CLAIM, status="refuted"), loss) == "refuted"

@@ -69,6 +69,21 @@ def test_the_same_promise_with_better_text(lexicon: Lexicon, name: str, epsilon:
     assert "internal_epsilon" not in published.summary
 
 
+@pytest.mark.parametrize("p", [0.2, 1.0])
+def test_santext_plus(lexicon: Lexicon, p: float) -> None:
+    """The promise of words that cannot come out, ln(1/p) aside, is kept as well as that of sensitive words."""
+    published, exact = (
+        SanText(2.0, 0.5, p, calibration=how).compile(lexicon) for how in ("published", "exact")
+    )
+    found = certify(Privatizer(lexicon, exact))
+    assert found.verdict == "confirmed" and found.loss is not None and found.loss.others is not None
+    assert found.loss.value <= found.loss.others <= 2.0 and found.loss.others >= 2.0 * (1 - 3e-4)
+    assert exact.summary["internal_epsilon"] > 2.0 == exact.guarantee.epsilon
+    assert (
+        exact.guarantee.sentence.split("never more")[0] == published.guarantee.sentence.split("never more")[0]
+    )
+
+
 def test_the_geometric_law_has_nothing_to_gain(lexicon: Lexicon) -> None:
     exact = Diffractor(epsilon=1.0, calibration="exact").compile(lexicon)
     assert exact.summary["internal_epsilon"] == pytest.approx(1.0, rel=1e-3)

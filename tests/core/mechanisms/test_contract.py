@@ -29,6 +29,16 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "gaussian": {"epsilon": 5.0},
     "truncated_laplace": {"epsilon": 5.0},
 }
+# Parameters that give a sampler of another build, beside those above.
+MORE: list[tuple[str, dict[str, object]]] = [
+    (name, {"search": search})
+    for search, name in (
+        ("ivf", "calibrated"),
+        ("hnsw", "vickrey"),
+        ("ivf", "projection"),
+        ("hnsw", "laplace"),
+    )
+]
 WORDS = 60
 
 
@@ -38,9 +48,13 @@ def lexicon() -> Lexicon:
     return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
 
 
-@pytest.fixture(params=MECHANISMS)
+@pytest.fixture(
+    params=[*((name, {}) for name in MECHANISMS), *MORE],
+    ids=lambda case: "-".join([case[0], *case[1].values()]),
+)
 def mechanism(request: pytest.FixtureRequest) -> Mechanism:
-    return MECHANISMS[request.param](**PARAMETERS[request.param])
+    name, more = request.param
+    return MECHANISMS[name](**(PARAMETERS[name] | more))
 
 
 def blocks(n: int) -> np.ndarray:
@@ -105,6 +119,20 @@ def test_compiling_twice_gives_the_same_arrays(mechanism: Mechanism, lexicon: Le
     first, second = (mechanism.compile(lexicon).arrays() for _ in range(2))
     assert first.keys() == second.keys()
     assert all((first[name] == second[name]).all() for name in first)
+
+
+def test_compiling_over_several_epsilons_gives_what_compiling_does(
+    mechanism: Mechanism, lexicon: Lexicon
+) -> None:
+    compile_at = mechanism.over_epsilons(lexicon)
+    for factor in (1.0, 2.5, 1.0):
+        epsilon = mechanism.epsilon * factor
+        made, alone = compile_at(epsilon), dataclasses.replace(mechanism, epsilon=epsilon).compile(lexicon)
+        assert (made.guarantee, made.summary) == (alone.guarantee, alone.summary)
+        assert all((made.arrays()[name] == alone.arrays()[name]).all() for name in alone.arrays())
+    for epsilon in (-1.0, float("nan")):
+        with pytest.raises(SettingsError, match=r"mechanism\.epsilon"):
+            compile_at(epsilon)
 
 
 def test_it_travels(mechanism: Mechanism, lexicon: Lexicon) -> None:

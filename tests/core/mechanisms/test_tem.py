@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dptext_spark.audit.certificate import certify
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MECHANISMS, Tem
+from dptext_spark.mechanisms.kernels import TableSampler
+from dptext_spark.privatizer import Privatizer
 from tests.core.mechanisms import plain_whole as plain
 from tests.core.mechanisms.test_santext import tables
 
@@ -150,6 +154,21 @@ class TestGuarantee:
             worst(published(away, epsilon, gamma), away, epsilon)
         )
         assert worst(drawn, away, epsilon) < 1
+
+    def test_the_certificate_refutes_the_wrong_form(self) -> None:
+        """The law of the wrong form in integers, under the claim that right and wrong form share."""
+        vectors = (np.random.default_rng(26).normal(size=(30, 2)) * 3.0).astype(np.float32)
+        away = plain.distances(vectors)
+        made = Tem(2.0, gamma=2.0).compile(plain.lexicon(vectors))
+        assert made.figures[1] == 2.0  # γ itself: nothing is cut off before
+        for wrong, expected in ((False, "confirmed"), (True, "refuted")):
+            ids = np.tile(np.arange(30, dtype=np.int32), (30, 1))
+            law = TableSampler.of(ids, published(away, 2.0, 2.0, wrong), made.guarantee, {})
+            logs = np.log(np.array([law.law(w).probability for w in range(30)]))
+            sampler = replace(made, cells=law.cells, log_normaliser=-np.diag(logs).copy())
+            found = certify(Privatizer(plain.lexicon(vectors), sampler))
+            assert found.verdict == expected and found.loss is not None
+            assert (found.loss.attained > 2.0) == wrong
 
     def test_the_sentence(self) -> None:
         made = Tem(2.0, gamma=3.0).compile(plain.lexicon(plain.gaussian(20)))

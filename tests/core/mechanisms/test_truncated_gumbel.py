@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gzip
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
+from dptext_spark.audit.certificate import verdict
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TruncatedGumbel
+from dptext_spark.mechanisms.losses import worst_loss
 from dptext_spark.mechanisms.rank_loss import loss_by_rank
 
 FALSE_ALARM = 1e-6
@@ -186,6 +189,9 @@ class TestRefutation:
         assert round(loss_by_rank(math.log(len(rows)), len(rows))[30_856]) == 215_766
         assert round(34.74 * pair["distance"]) == 289 and made.guarantee.status == "refuted"
         assert pair["refuted_up_to"] == pytest.approx(25_900, rel=1e-3)
+        loss = worst_loss(made, len(rows))
+        assert loss is not None and loss.attained == pytest.approx(25_900, rel=1e-3)
+        assert verdict(replace(made.guarantee, status="claimed"), loss) == "refuted"
 
 
 class TestTinyLexicons:

@@ -23,7 +23,7 @@ def planned(**more: Any) -> dict[str, Any]:
 
 def test_a_plan_is_json_and_reads_nothing() -> None:
     found = json.loads(json.dumps(planned()))
-    assert set(found) == {"settings", "guarantee", "disclosure", "steps", "writes", "artifact"}
+    assert set(found) == {"settings", "guarantee", "certificate", "disclosure", "steps", "writes", "artifact"}
     assert [place["where"] for place in found["writes"]] == [
         "/none/out", "/none/out_audit/shareable", "/none/out_audit/restricted"
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.kernels.line import LineSampler
+from dptext_spark.mechanisms.kernels.line import LineSampler, _scaled_up
 from dptext_spark.mechanisms.kernels.windows import Window, _power, floor
 
 TOTAL = 2**63
@@ -43,6 +43,16 @@ def sampler(
         Window.tem(words, lists, epsilon, beta) if form == "tem" else Window.geometric(words, lists, epsilon)
     )
     return LineSampler.of(order, window, NONE, {"form": form})
+
+
+@given(st.data(), st.integers(2, 63))
+def test_a_division_of_128_bits(data: st.DataObject, bits: int) -> None:
+    """part·2^64/whole rounded up, also where it comes out even or within a hair of the next integer."""
+    whole = data.draw(st.integers(2, 2**bits - 1) | st.sampled_from([2**63 - 1, 2**62, 3 << 60]))
+    ends = st.integers(0, 9)
+    near = ends.map(lambda gap: max(0, whole - 1 - gap)) | ends.map(lambda gap: min(gap, whole - 1))
+    part = data.draw(st.integers(0, whole - 1) | near | st.sampled_from([whole // 2, whole // 3]))
+    assert int(_scaled_up(np.uint64(part), np.uint64(whole))) == -((-part << 64) // whole)
 
 
 def geometric(words: int, i: int, epsilon: float) -> list[float]:

@@ -19,6 +19,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Calibrated, Mahalanobis, Projection, Vickrey
 from dptext_spark.mechanisms.calibrated import radial_noise
+from dptext_spark.mechanisms.kernels.graph_index import GraphIndex
 from dptext_spark.mechanisms.kernels.neighbor_table import OPEN, NeighborTable
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.kernels.noises import NOISES, fill, lanes_of
@@ -229,27 +230,39 @@ def test_noise_that_float64_does_not_hold(epsilon: float) -> None:
         NoiseSampler.of(vectors, vectors, *radial_noise(epsilon, 3), Guarantee("metric_dp", epsilon), {})
 
 
-def digest() -> str:
-    """A hash of arrays and draws of every mechanism on this kernel: table and search, near ties among them."""
+def near_ties() -> Lexicon:
+    """1,500 words of the packaged lexicon, 300 of them a last bit apart from others."""
     whole = Lexicon.default()
     vectors = np.ascontiguousarray(whole.vectors[:1500])
-    vectors[1200:] = np.nextafter(vectors[:300], np.float32(9))  # words a last bit apart
-    lexicon = Lexicon(Vocabulary.of(whole.vocabulary.strings()[:1500]), vectors)
+    vectors[1200:] = np.nextafter(vectors[:300], np.float32(9))
+    return Lexicon(Vocabulary.of(whole.vocabulary.strings()[:1500]), vectors)
+
+
+def digest() -> str:
+    """A hash of arrays and draws of every mechanism on this kernel: table and search, near ties among them."""
+    lexicon = near_ties()
     ids = (np.arange(3000) % 1500).astype(np.int32)
     parts: list[Any] = []
+
+    def add(made: NoiseSampler) -> None:
+        total = hashlib.sha256()
+        for array in made.arrays().values():
+            total.update(array.tobytes())
+        total.update(made.sample(ids, draws_of(3000)).tobytes())
+        parts.append(total.hexdigest()[:16])
+
     for epsilon in (3.0, 60.0):
-        for mechanism in (
-            Calibrated(epsilon),
-            Mahalanobis(epsilon, 0.6),
-            Vickrey(epsilon, 0.4, "mahalanobis"),
-            Projection(epsilon, m=20),
-        ):
-            made = mechanism.compile(lexicon)
-            total = hashlib.sha256()
-            for array in made.arrays().values():
-                total.update(array.tobytes())
-            total.update(made.sample(ids, draws_of(3000)).tobytes())
-            parts.append(total.hexdigest()[:16])
+        add(Calibrated(epsilon).compile(lexicon))
+        add(Mahalanobis(epsilon, 0.6).compile(lexicon))
+        add(Vickrey(epsilon, 0.4, "mahalanobis").compile(lexicon))
+        add(Projection(epsilon, m=20).compile(lexicon))
+    cells = Vickrey(6.0, 0.4, search="ivf").compile(lexicon)
+    add(cells)
+    # A ring with chords for a graph: faiss is not asked, since its sums depend on the processor.
+    links = (np.arange(1500)[:, None] + np.array([1, 7, 40, 200, 1299, 1460, 1493, 1499])) % 1500
+    begins = np.array([0, 8])
+    ring = GraphIndex(links.astype(np.int32).reshape(-1), np.arange(1501) * 8, begins, entry=0, beam=60)
+    add(dataclasses.replace(cells, index=ring))
     return " ".join(parts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dptext_spark.audit.certificate import verdict
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Diffractor
@@ -42,3 +43,13 @@ def test_the_bound_covers_every_pair(lexicon: Lexicon, form: str, lists: int, ep
     if lists == 1:
         assert found.value == pytest.approx(worst, rel=1e-6)
         assert found.attained == pytest.approx(worst, rel=1e-6)
+
+
+def test_a_sample_of_steps(lexicon: Lexicon) -> None:
+    sampler = Diffractor(epsilon=1.0, form="tem").compile(lexicon)
+    found, whole = by_steps(sampler, sample=8), by_steps(sampler)
+    assert (found.pairs, found.total) == (8, WORDS * (WORDS - 1) // 2) and found.value <= whole.value
+    assert verdict(sampler.guarantee, found) == "not refuted"
+    assert verdict(sampler.guarantee, whole) == "confirmed"
+    # Every step of the geometric law is known from its one window.
+    assert by_steps(Diffractor(epsilon=1.0).compile(lexicon), sample=8).pairs == whole.pairs
