@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,6 @@ from dptext_spark.audit.scoring import Estimate, accuracy
 from dptext_spark.draws import Draws, RunKey
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.privatizer import Consistency, Privatizer
 from dptext_spark.text.policy import Policy
 
@@ -66,6 +64,17 @@ class Task:
             parts += [pa.array([text for text, _ in pairs], pa.string()), [label for _, label in pairs]]
         return cls(*parts, "SST-2"), []
 
+    def first(self, most: int) -> Task:
+        """Return the first training sentences, and a third as many test sentences."""
+        third = most // 3
+        return Task(
+            self.train[:most],
+            self.train_labels[:most],
+            self.test[:third],
+            self.test_labels[:third],
+            self.name,
+        )
+
     @classmethod
     def _made(cls, lexicon: Lexicon, most: int) -> Task:
         """Return rows of words, labelled by whether the first word is among the frequent half of the lexicon."""
@@ -98,15 +107,6 @@ class Task:
         """Train and test a classifier; return its accuracy with an interval over the test sentences."""
         model = TextClassifier().fit(train, self.train_labels)
         return accuracy(model.predict(test) == model.places(self.test_labels))
-
-    def walked(self, lexicon: Lexicon) -> Lexicon:
-        """Return the words of the sentences that a lexicon holds, frequent ones first: what the paper's code walks."""
-        rows = self.train.to_pylist() + self.test.to_pylist()
-        count = Counter(word for row in rows for word in row.lower().split())
-        ids = lexicon.vocabulary.ids(pa.array(list(count), pa.string()))
-        held = sorted((-n, word, int(i)) for (word, n), i in zip(count.items(), ids, strict=True) if i >= 0)
-        words = Vocabulary.of([word for _, word, _ in held])
-        return Lexicon(words, np.ascontiguousarray(lexicon.vectors[[i for _, _, i in held]]))
 
 
 class OneSet:
