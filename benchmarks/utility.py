@@ -117,8 +117,8 @@ def measure(sizes: Sizes, say: Say) -> Section:
         "CusText: SST-2's words walked by frequency, as the paper's code does; unknown words, numbers and punctuation stay. "
         "The K of Table 1 are read as 5 to 2,000 by steps of about two; stop words are drawn where a table does not name them.",
         "1-Diffractor: one list; MVC and TEM over the whole lexicon. The paper's 1-D kept stop words and the others did not: the "
-        "paper's figure stands in that row. MVC searches all words for each token, so it has fewer sentences; plain text with as few is "
-        "the last row.",
+        "paper's figure stands in that row. MVC searches all words for each token, so it has fewer sentences; plain "
+        "text with as few is the last row.",
         "Table 8: SanText as published, Euclidean distance of GloVe vectors, unknown words replaced by any; the paper's p0 "
         "depends on the vectors' scale, and its Tables 7 and 8 contradict each other on p0 at K = 50.",
     ]

@@ -133,7 +133,9 @@ def attribute_attack(
     known = [attribute[i] for i in parts[0].tolist()]
     chosen_by = [attribute[i] for i in parts[1].tolist()]
     tested = [attribute[i] for i in parts[2].tolist()]
-    plain, private = ([[side[i] for i in part.tolist()] for part in parts] for side in texts)
+    plain, private = (
+        [[side[i] for i in part.tolist()] for part in parts] for side in (texts.plain, texts.private)
+    )
     static, static_kind = _chosen(kinds, plain[0], known, plain[1], chosen_by)
     adaptive, adaptive_kind = _chosen(kinds, private[0], known, private[1], chosen_by)
 

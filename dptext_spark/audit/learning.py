@@ -85,8 +85,8 @@ class TextClassifier:
         """What it is."""
         return f"TF-IDF over words, logistic regression (C = {self.strength:g})"
 
-    def fit(self, texts: Sequence[str], labels: Sequence[Any]) -> TextModel:
-        """Learn labels from texts; see :class:`Classifier`."""
+    def fit(self, texts: Sequence[str | None], labels: Sequence[Any]) -> TextModel:
+        """Learn labels from texts; see :class:`Classifier`. NULL counts as an empty text."""
         require_extra("audit", "sklearn")
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
@@ -97,7 +97,7 @@ class TextClassifier:
         classes, counts = classes_of(labels, self.label)
         vectorizer = TfidfVectorizer(token_pattern=WORDS, sublinear_tf=True, dtype=np.float64)
         try:
-            features = vectorizer.fit_transform(texts)
+            features = vectorizer.fit_transform(_filled(texts))
         except ValueError:  # its message would quote nothing, and say nothing to a user
             raise DataError("texts: no words in any of them; there is nothing to learn from.") from None
         model = LogisticRegression(C=self.strength, max_iter=ROUNDS, random_state=0)
@@ -116,15 +116,15 @@ class TextModel:
     vectorizer: Any
     model: Any
 
-    def predict(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    def predict(self, texts: Sequence[str | None]) -> npt.NDArray[np.int64]:
         """Return the place of each guess, int64[n]."""
         return np.asarray(self.scores(texts).argmax(axis=1), np.int64)
 
-    def scores(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+    def scores(self, texts: Sequence[str | None]) -> npt.NDArray[np.float64]:
         """Return the probability of each class, float64[n, classes]."""
         if not len(texts):
             return np.zeros((0, len(self.classes)))
-        return np.asarray(self.model.predict_proba(self.vectorizer.transform(texts)), np.float64)
+        return np.asarray(self.model.predict_proba(self.vectorizer.transform(_filled(texts))), np.float64)
 
     def places(self, labels: Sequence[Any]) -> npt.NDArray[np.int64]:
         """Return the place of each label, int64[n]; -1 for one that was not seen."""
@@ -156,6 +156,10 @@ def require_two(classes: int, label: str, rows: int) -> None:
     """Raise :class:`DataError` unless there are two classes or more to tell apart."""
     if classes < 2:
         raise DataError(f"{label}: {classes} class in {rows} rows; a classifier needs at least two.")
+
+
+def _filled(texts: Sequence[str | None]) -> list[str]:
+    return ["" if text is None else text for text in texts]
 
 
 def _places(classes: tuple[Any, ...], labels: Sequence[Any]) -> npt.NDArray[np.int64]:

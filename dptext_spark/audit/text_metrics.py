@@ -189,8 +189,8 @@ def vector_likeness(
 
 
 def text_overlap(
-    plain: Sequence[str],
-    private: Sequence[str],
+    plain: Sequence[str | None],
+    private: Sequence[str | None],
     *,
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
@@ -199,7 +199,7 @@ def text_overlap(
     """Count shared words and runs of words, by the libraries rouge-score and sacrebleu (about a millisecond a record).
 
     Args:
-        plain: [s], the records.
+        plain: [s], the records; NULL counts as an empty text.
         private: [s], their replacements.
         confidence: of the intervals.
         resamples: bootstrap draws of the records.
@@ -218,6 +218,7 @@ def text_overlap(
 
     # `force` only silences a warning that a text looks tokenized, which sets like SST-2 are.
     bleu = BLEU(force=True)
+    plain, private = (["" if text is None else text for text in side] for side in (plain, private))
     order = _others(len(plain))
     elsewhere = [private[i] for i in order.tolist()]
     rouge, other_rouge = (_rouge(plain, side) for side in (private, elsewhere))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from dptext_spark.audit.learning import Classifier
 from dptext_spark.audit.scoring import CONFIDENCE, RESAMPLES, Estimate, accuracy, gain
@@ -13,7 +13,8 @@ Labels = TypeVar("Labels")
 KINDS = ("plain", "private")
 
 
-class Both(NamedTuple, Generic[Texts]):
+@dataclass(frozen=True)
+class Both(Generic[Texts]):
     """The same rows twice.
 
     Attributes:

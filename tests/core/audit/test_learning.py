@@ -55,6 +55,12 @@ def test_labels_that_teach_nothing(labels: list[object], message: str) -> None:
     assert "secret" not in str(error.value)
 
 
+def test_texts_that_are_missing_are_empty() -> None:
+    texts, labels = labelled(60, 4)
+    model = TextClassifier().fit([*texts, None], [*labels, "bad"])
+    assert (model.scores([None]) == model.scores([""])).all()
+
+
 def test_texts_without_words() -> None:
     with pytest.raises(DataError, match="texts: no words"):
         TextClassifier().fit(["...", ""], ["a", "b"])

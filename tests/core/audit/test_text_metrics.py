@@ -100,6 +100,7 @@ def test_overlap() -> None:
     json.dumps(found.as_dict(), allow_nan=False)
     same = text_overlap(plain, plain)
     assert same.bleu == pytest.approx(100) and {e.value for e in same.rouge.values()} == {1.0}
+    assert text_overlap([None, "a"], ["b", None]) == text_overlap(["", "a"], ["b", ""])
     with pytest.raises(DataError, match="2 and 1 given"):
         text_overlap(plain, private[:1])
     with pytest.raises(DataError, match="0 and 0 given"):
