@@ -1,6 +1,6 @@
 """Lists of words: a greedy walk that always goes to the nearest word not yet visited, exactly.
 
-Almost every step is decided among a word's nearest neighbours, found beforehand by faiss in float32. A step is taken from
+Almost every step is decided among a word's nearest neighbours, found beforehand in float32. A step is taken from
 them only if no other word can be as near, given the largest error of that search (see :mod:`dptext_spark.lexicon.neighbors`);
 what is left of the list is scanned otherwise, each distance abandoned once it is too long. Distances that are compared are
 squares in float64, summed in one fixed order: the list does not depend on the processor, on threads or on the search.
@@ -13,16 +13,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import faiss
 import numpy as np
 
 from dptext_spark.compiled import Int, compiled, inlined, squared_gap
+from dptext_spark.lexicon.all_neighbors import all_neighbors
 from dptext_spark.lexicon.neighbors import LARGEST_SQUARE, UNDERFLOW, Ids, Vectors, rounding, squared_lengths
 
 NEIGHBORS = 64  # of each word, found beforehand
 SHRINK = 4  # neighbours are searched anew among the words left, once these are so many times fewer
 FEW = 512  # fewer words than these are scanned
-QUERY_ROWS = 4096  # queries searched at once
 LENGTH_ERROR = 1e-9  # of a computed length or distance, relative: more than rounding can make of it
 
 
@@ -107,13 +106,10 @@ def _neighbors(vectors: Vectors, pool: Ids, searchable: bool) -> tuple[Ids, Vect
     k is 0 where scanning is quicker, or where float32 squares overflow.
     """
     count = min(len(pool), NEIGHBORS + 1) if searchable and len(pool) > FEW else 0
-    ids, scores = np.empty((len(pool), count), np.int32), np.empty((len(pool), count), np.float32)
-    held = vectors if len(pool) == len(vectors) else vectors[pool]
-    for start in range(0, len(pool) if count else 0, QUERY_ROWS):
-        block = slice(start, start + QUERY_ROWS)
-        scores[block], near = faiss.knn(held[block], held, count, metric=faiss.METRIC_L2)
-        ids[block] = pool[near]
-    return ids, scores
+    if not count:
+        return np.empty((len(pool), 0), np.int32), np.empty((len(pool), 0), np.float32)
+    near, squares = all_neighbors(vectors if len(pool) == len(vectors) else vectors[pool], count)
+    return pool[near], squares
 
 
 @inlined

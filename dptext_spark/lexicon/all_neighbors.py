@@ -1,0 +1,128 @@
+"""The nearest vectors of every vector among the same ones, in float32, each pair measured once.
+
+A plain search of V vectors among themselves makes V² products; the distance of two is that from either side, so half of them do.
+Tiles of a product are made by one matrix product each; a scan puts every number where it belongs, for its row and its column.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.compiled import Int, compiled, inlined
+
+TILE = 1024
+CHUNK = 64  # numbers that are looked at together
+PART = 128  # rows or columns that one thread scans at a time
+
+
+def all_neighbors(
+    vectors: npt.NDArray[np.float32], count: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """Return the nearest vectors of each, itself among them, by float32.
+
+    A square is |x|² + |y|² - 2<x,y>, computed in float32 from rounded lengths: it errs by at most (d+3)·2^-24·(|x|+|y|)²
+    in any order of summation, which :func:`~dptext_spark.lexicon.neighbors.rounding` bounds.
+
+    Args:
+        vectors: float32[V, d], C order, with squared lengths that float32 holds.
+        count: K, 1 to V.
+
+    Returns:
+        (ids int32[V, K], squared distances float32[V, K], ascending); none that is left out has a lower square than the last.
+    """
+    words = len(vectors)
+    squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64).astype(np.float32)
+    ids = np.full((words, count), -1, np.int32)
+    found = np.full((words, count), np.inf, np.float32)
+    bars = np.full(words, np.inf, np.float32)  # the last square of each row
+    held = np.empty(TILE * TILE, np.float32)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for i in range(0, words, TILE):
+            left = vectors[i : i + TILE]
+            for j in range(i, words, TILE):
+                right = vectors[j : j + TILE]
+                products = held[: len(left) * len(right)].reshape(len(left), len(right))
+                np.matmul(left, right.T, out=products)
+
+                def rows(
+                    part: int, i: int = i, j: int = j, products: npt.NDArray[np.float32] = products
+                ) -> None:
+                    _rows(products, squares, i, j, part, min(part + PART, len(products)), ids, found, bars)
+
+                def columns(
+                    part: int, i: int = i, j: int = j, products: npt.NDArray[np.float32] = products
+                ) -> None:
+                    last = min(part + PART, products.shape[1])
+                    _columns(products, squares, i, j, part, last, ids, found, bars)
+
+                # One word is a row or a column of one part alone, so no two threads write to it.
+                list(pool.map(rows, range(0, len(left), PART)))
+                if j > i:
+                    list(pool.map(columns, range(0, len(right), PART)))
+    return ids, found
+
+
+@inlined
+def _insert(word: Int, other: Int, square: Any, ids: Any, found: Any, bars: Any) -> None:
+    """Put one more into the ascending list of a word."""
+    at = found.shape[1] - 1
+    while at > 0 and found[word, at - 1] > square:
+        found[word, at] = found[word, at - 1]
+        ids[word, at] = ids[word, at - 1]
+        at -= 1
+    found[word, at] = square
+    ids[word, at] = other
+    bars[word] = found[word, found.shape[1] - 1]
+
+
+@compiled
+def _rows(
+    products: Any, squares: Any, i: Int, j: Int, first: Int, last: Int, ids: Any, found: Any, bars: Any
+) -> None:
+    """Look at some rows of a tile for the words of its rows, i + first to i + last; its columns are words from j on."""
+    width = products.shape[1]
+    for row in range(first, last):
+        word = i + row
+        mine, part, others = squares[word], products[row], squares[j : j + width]
+        for start in range(0, width, CHUNK):
+            end = min(start + CHUNK, width)
+            bar = bars[word]
+            if end == start + CHUNK:
+                # A fixed number of turns and 32 bits a turn: this compiles to vector comparisons.
+                hits = np.int32(0)
+                for c in range(CHUNK):
+                    square = (mine + others[start + c]) - np.float32(2.0) * part[start + c]
+                    hits |= np.int32(square < bar)
+                if hits == 0:
+                    continue
+            for c in range(start, end):
+                square = (mine + others[c]) - np.float32(2.0) * part[c]
+                if square < bars[word]:
+                    _insert(word, j + c, square, ids, found, bars)
+
+
+@compiled
+def _columns(
+    products: Any, squares: Any, i: Int, j: Int, first: Int, last: Int, ids: Any, found: Any, bars: Any
+) -> None:
+    """Look at some columns of a tile for the words of its columns, j + first to j + last; its rows are words from i on."""
+    whole = last - first == PART
+    for row in range(products.shape[0]):
+        mine, part = squares[i + row], products[row, first:last]
+        others, limits = squares[j + first : j + last], bars[j + first : j + last]
+        if whole:
+            hits = np.int32(0)
+            for c in range(PART):
+                square = (mine + others[c]) - np.float32(2.0) * part[c]
+                hits |= np.int32(square < limits[c])
+            if hits == 0:
+                continue
+        for c in range(last - first):
+            square = (mine + others[c]) - np.float32(2.0) * part[c]
+            if square < limits[c]:
+                _insert(j + first + c, i + row, square, ids, found, bars)
