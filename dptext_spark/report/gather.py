@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dptext_spark.audit.certificate import certify
 from dptext_spark.audit.statement import Statement
-from dptext_spark.privatizer import Privatizer
 from dptext_spark.report.model_attacks import attacks_on
-from dptext_spark.report.model_figures import Deniability, deniability_of
+from dptext_spark.report.model_figures import Deniability, Model, deniability_of
 from dptext_spark.report.published import Published, published_section
 from dptext_spark.report.results import is_attack
 from dptext_spark.version import __version__
@@ -26,19 +24,6 @@ _NO_UTILITY = (
     "can be added by --figures."
 )
 _JSON = ("config", "guarantee", "certificate", "disclosure", "versions")
-
-
-@dataclass(frozen=True)
-class Model:
-    """The compiled model of a run.
-
-    Attributes:
-        privatizer: opened; its fingerprint is the run's.
-        compile_at: compiles the same mechanism at another ε; None where its lexicon cannot be read.
-    """
-
-    privatizer: Privatizer
-    compile_at: Callable[[float], Any] | None = None
 
 
 def run_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,23 @@ from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.kernels.alias import TableSampler
 from dptext_spark.privatizer import Privatizer
 
-if TYPE_CHECKING:
-    from dptext_spark.report.gather import Model
-
 Progress = Callable[[str, float | None], None]
 SAMPLED = 200  # words that are looked at where a law is as long as the lexicon
 DRAWN = 50  # where there is none, and each word takes a thousand draws
 TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the run's ε, for the curves
+
+
+@dataclass(frozen=True)
+class Model:
+    """The compiled model of a run.
+
+    Attributes:
+        privatizer: opened; its fingerprint is the run's.
+        compile_at: compiles the same mechanism at another ε; None where its lexicon cannot be read.
+    """
+
+    privatizer: Privatizer
+    compile_at: Callable[[float], Any] | None = None
 
 
 @dataclass(frozen=True)

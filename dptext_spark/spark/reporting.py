@@ -15,8 +15,9 @@ from dptext_spark.config import ModelConfig, RunConfig
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_extra
 from dptext_spark.lexicon.shared_words import with_shared_words
 from dptext_spark.models import load_lexicons, prepare
-from dptext_spark.report.gather import Model, gathered
+from dptext_spark.report.gather import gathered
 from dptext_spark.report.html import page
+from dptext_spark.report.model_figures import Model
 from dptext_spark.report.published import MOST_WORDS, PUBLISHABLE, Published, publish, wanted
 from dptext_spark.report.results import read_results
 from dptext_spark.spark import runs

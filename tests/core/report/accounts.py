@@ -13,7 +13,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.report.gather import Model
+from dptext_spark.report.model_figures import Model
 from dptext_spark.report.plan import planned_facts
 
 METRICS: list[tuple[str | None, str, float | None]] = [

@@ -12,8 +12,9 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
-from dptext_spark.report.gather import Model, gathered
+from dptext_spark.report.gather import gathered
 from dptext_spark.report.html import page
+from dptext_spark.report.model_figures import Model
 from dptext_spark.report.published import Published
 from tests.core.report.accounts import METRICS, row, small_model
 

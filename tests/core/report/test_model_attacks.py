@@ -15,9 +15,8 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Calibrated, CusText
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.report import model_attacks
-from dptext_spark.report.gather import Model
 from dptext_spark.report.model_attacks import attacks_on, read_lines
-from dptext_spark.report.model_figures import deniability_of
+from dptext_spark.report.model_figures import Model, deniability_of
 from dptext_spark.text.policy import Policy
 
 WORDS = 40

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from dptext_spark.errors import DataError
-from dptext_spark.report.gather import Model, gathered
+from dptext_spark.report.gather import gathered
+from dptext_spark.report.model_figures import Model
 from dptext_spark.report.results import read_results
 from tests.core.report.accounts import METRICS, row, small_model
 
