@@ -24,6 +24,7 @@ from benchmarks import (
     memory,
     papers,
     spark,
+    utility,
 )
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
@@ -39,6 +40,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "lexicon": lexicon.measure,
     "calibration": calibration.measure,
     "papers": papers.measure,
+    "utility": utility.measure,
     "audits": audits.measure,
     "attacks": attacks.measure,
     "spark": spark.measure,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.measure import Grid, Section
 from benchmarks.sizes import Sizes
-from benchmarks.sources import row_ids, sst2, texts
+from benchmarks.sources import by_frequency, row_ids, sst2, texts
 from dptext_spark.audit.query_attack import nearly_tied_law, queries_needed
 from dptext_spark.draws import RunKey
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -55,7 +54,7 @@ def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Ca
         section.skipped.append(reason)
         corpus = texts(lexicon, sizes.rows, sizes.words_a_row)
     corpus = corpus if sizes.lexicon_words is None else corpus[: sizes.texts]
-    walked = _by_frequency(lexicon, corpus)
+    walked = by_frequency(lexicon, corpus)
     say("papers: CusText, Table 4")
     facts = section.facts["type_shares"] = []
     rows = [
@@ -112,17 +111,6 @@ def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Ca
         "back from N as a whole number, so what is checked is that one gap gives the whole column. N by 2,000 repetitions "
         "scatters by some 5 % where it is large."
     )
-
-
-def _by_frequency(lexicon: Lexicon, corpus: pa.Array) -> Lexicon:
-    """Return the words of a corpus that a lexicon holds, frequent ones first: how the paper's code walks them."""
-    count = Counter(word for row in corpus.to_pylist() for word in row.lower().split())
-    ids = lexicon.vocabulary.ids(pa.array(list(count), pa.string()))
-    held = sorted(
-        (-number, word, int(i)) for (word, number), i in zip(count.items(), ids, strict=True) if i >= 0
-    )
-    words = Vocabulary.of([word for _, word, _ in held])
-    return Lexicon(words, np.ascontiguousarray(lexicon.vectors[[i for _, _, i in held]]))
 
 
 def _first(lexicon: Lexicon, words: Lexicon) -> Lexicon:

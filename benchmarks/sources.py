@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -79,6 +80,17 @@ def sst2(parts: tuple[str, ...] = ("train", "dev", "test")) -> tuple[pa.StringAr
             return None, reason
         rows += [line.split("\t")[0] for line in file.read_text(encoding="utf-8").splitlines()]
     return pa.array(rows, pa.string()), ""
+
+
+def by_frequency(lexicon: Lexicon, corpus: pa.Array) -> Lexicon:
+    """Return the words of a corpus that a lexicon holds, frequent ones first: how the paper's code walks them."""
+    count = Counter(word for row in corpus.to_pylist() for word in row.lower().split())
+    ids = lexicon.vocabulary.ids(pa.array(list(count), pa.string()))
+    held = sorted(
+        (-number, word, int(i)) for (word, number), i in zip(count.items(), ids, strict=True) if i >= 0
+    )
+    words = Vocabulary.of([word for _, word, _ in held])
+    return Lexicon(words, np.ascontiguousarray(lexicon.vectors[[i for _, _, i in held]]))
 
 
 def texts(lexicon: Lexicon, rows: int, words_a_row: int, seed: int = 0) -> pa.StringArray:

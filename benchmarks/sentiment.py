@@ -1,0 +1,154 @@
+"""SST-2 as a task: its sentences with their labels, and what a classifier makes of them once words are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from benchmarks.sources import row_ids, shared_file, texts
+from dptext_spark.audit.learning import TextClassifier
+from dptext_spark.audit.scoring import Estimate, accuracy
+from dptext_spark.draws import Draws, RunKey
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.privatizer import Consistency, Privatizer
+from dptext_spark.text.policy import Policy
+
+KEY = RunKey.insecure(0)  # the sentences are public
+MADE = 4_000  # training sentences
+WORDS = 512  # whose cosines are held at once
+Made = tuple[Lexicon, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Sentences with labels.
+
+    Attributes:
+        train: the sentences to learn from.
+        train_labels: theirs.
+        test: the sentences to predict.
+        test_labels: theirs.
+        name: what they are.
+    """
+
+    train: pa.StringArray
+    train_labels: list[str]
+    test: pa.StringArray
+    test_labels: list[str]
+    name: str
+
+    @classmethod
+    def sst2(cls, lexicon: Lexicon, most: int | None) -> tuple[Task, list[str]]:
+        """Return SST-2, or made-up sentences where it is missing.
+
+        Args:
+            lexicon: of whose words texts are made where SST-2 is not here.
+            most: training sentences, and a quarter as many test sentences; None takes all there are.
+
+        Returns:
+            (the task, why it is another one).
+        """
+        parts = []
+        for part, rows in (("train", most), ("test", most and most // 4)):
+            file, reason = shared_file(f"sst2/{part}.tsv")
+            if file is None:
+                return cls._made(lexicon, most or MADE), [reason]
+            lines = file.read_text(encoding="utf-8").splitlines()[:rows]
+            pairs = [line.rsplit("\t", 1) for line in lines]
+            parts += [pa.array([text for text, _ in pairs], pa.string()), [label for _, label in pairs]]
+        return cls(*parts, "SST-2"), []
+
+    def first(self, most: int) -> Task:
+        """Return the first training sentences, and a third as many test sentences."""
+        third = most // 3
+        return Task(
+            self.train[:most],
+            self.train_labels[:most],
+            self.test[:third],
+            self.test_labels[:third],
+            self.name,
+        )
+
+    @classmethod
+    def _made(cls, lexicon: Lexicon, most: int) -> Task:
+        """Return rows of words, labelled by whether the first word is among the frequent half of the lexicon."""
+        made = texts(lexicon, most + most // 4, 12).to_pylist()
+        frequent = set(lexicon.vocabulary.strings()[: len(lexicon) // 20].to_pylist())
+        labels = [str(int(row.split()[0].lower() in frequent)) for row in made]
+        return cls(
+            pa.array(made[:most]), labels[:most], pa.array(made[most:]), labels[most:], "made-up sentences"
+        )
+
+    def privatized(
+        self, made: Made, stop_words: str, level: Consistency = "token", oov: str = "keep"
+    ) -> tuple[list[str], list[str]]:
+        """Return (training sentences, test sentences) with their words replaced; unknown words and numbers stay.
+
+        Args:
+            made: a lexicon and a sampler.
+            stop_words: `keep` or `draw`.
+            level: of consistency.
+            oov: what happens to unknown words.
+        """
+        policy = Policy(stop_words=stop_words, oov=oov, numbers="keep", tokenizer="whitespace")  # type: ignore[arg-type]
+        privatizer = Privatizer(*made, policy, consistency=level)
+        whole = pa.concat_arrays([self.train, self.test])
+        out, _ = privatizer.privatize(whole, column="text", row_ids=row_ids(len(whole)), key=KEY)
+        rows = out.to_pylist()
+        return rows[: len(self.train)], rows[len(self.train) :]
+
+    def accuracy(self, train: list[str], test: list[str]) -> Estimate:
+        """Train and test a classifier; return its accuracy with an interval over the test sentences."""
+        model = TextClassifier().fit(train, self.train_labels)
+        return accuracy(model.predict(test) == model.places(self.test_labels))
+
+
+class OneSet:
+    """CusText with the whole lexicon as one output set, more words than a table has room for: drawn by rejection.
+
+    A uniform word u is taken with probability exp(ε(s(w,u) - 1)/2), s the cosine scaled to 0..1 over all words.
+    """
+
+    guarantee = Guarantee("epsilon_dp", 1.0)
+
+    def __init__(self, vectors: npt.NDArray[np.float32], epsilon: float) -> None:
+        """Take float32[V, d], no vector of zeros, and ε; find the lowest cosine of each word."""
+        self.unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        self.epsilon = epsilon
+        parts = range(0, len(vectors), WORDS)
+        self.low = np.concatenate([(self.unit[i : i + WORDS] @ self.unit.T).min(axis=1) for i in parts])
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the vectors."""
+        return {"unit": self.unit}
+
+    def sample(self, ids: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
+        """Draw one output for each word; round j uses the numbers of lanes 2j and 2j + 1."""
+        out = np.empty(len(ids), np.int32)
+        left, lane = np.arange(len(ids)), 0
+        while len(left):
+            chance = draws.take(left)
+            word = ids[left]
+            tried = (chance.u64(lane) % np.uint64(len(self.unit))).astype(np.int32)
+            cosine = np.einsum("nd,nd->n", self.unit[word], self.unit[tried])
+            score = (cosine - self.low[word]) / (1.0 - self.low[word])
+            taken = chance.u64(lane + 1).astype(np.float64) / 2.0**64 < np.exp(
+                self.epsilon * (score - 1.0) / 2
+            )
+            out[left[taken]] = tried[taken]
+            left, lane = left[~taken], lane + 2
+        return out
+
+
+def shares(found: Estimate) -> tuple[float, str]:
+    """Return a figure and its interval as table cells."""
+    return found.value, f"{found.lower:.3f}-{found.upper:.3f}"
+
+
+Say = Callable[[str], None]

@@ -1,0 +1,150 @@
+"""Figures of a classifier on some rows, each with a bootstrap interval over the rows (Efron 1979, percentiles).
+
+Drawing n rows anew and counting how many are of each of a few kinds is one multinomial draw of n, so that is what is drawn: the
+same law as resampling the rows, at a cost that does not grow with them. The seed is fixed and public: an interval is repeatable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.errors import DataError
+
+RESAMPLES = 1_000
+CONFIDENCE = 0.95
+CELLS = 1 << 22  # weights held at once
+_SEED = 20_220_523
+Reals = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure measured on a sample of rows.
+
+    Attributes:
+        value: on the rows.
+        lower: of the bootstrap interval; it and `upper` say how far other rows could have given another figure.
+        upper: of the same.
+    """
+
+    value: float
+    lower: float
+    upper: float
+
+
+def of_counts(
+    counts: npt.ArrayLike,
+    figure: Callable[[Reals], Reals],
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+) -> Estimate:
+    """Return a figure of how many rows are of each kind.
+
+    Args:
+        counts: [k], rows of each kind.
+        figure: float64[m, k], shares of the kinds -> float64[m].
+        confidence: of the interval.
+        resamples: how often the rows are drawn anew.
+
+    Raises:
+        DataError: no rows.
+    """
+    number = np.asarray(counts, np.int64).ravel()
+    rows = int(number.sum())
+    if not rows:
+        raise DataError("rows: none given; valid: at least one.")
+    shares = number / rows
+    drawn = np.random.default_rng(_SEED).multinomial(rows, shares, size=resamples)
+    value = float(figure(shares[None])[0])
+    low, high = np.quantile(figure(drawn / rows), [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Estimate(value, float(low), float(high))
+
+
+def accuracy(right: Flags, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
+    """Return the share of rows that are right."""
+    flags = np.asarray(right, np.bool_)
+    return of_counts(np.bincount(flags, minlength=2), lambda x: x[:, 1], confidence, resamples)
+
+
+def gain(right: Flags, other: Flags, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
+    """Return how much larger the first share is, both taken on the same rows, which are drawn anew together."""
+    if len(right) != len(other):
+        raise DataError(f"rows: {len(right)} and {len(other)} given; they must be as many.")
+    kinds = np.bincount(2 * np.asarray(right, np.int64) + np.asarray(other, np.int64), minlength=4)
+    return of_counts(kinds, lambda x: x[:, 2] - x[:, 1], confidence, resamples)
+
+
+def confusion(truth: Places, guessed: Places, classes: int) -> Places:
+    """Return int64[classes, classes]: rows of each true class (down) that were guessed as each class (across)."""
+    cells = np.bincount(np.asarray(truth, np.int64) * classes + guessed, minlength=classes * classes)
+    return np.asarray(cells.reshape(classes, classes), np.int64)
+
+
+def precision(shares: Reals) -> Reals:
+    """Return, of a 2 x 2 confusion [m, 4], the share of guesses of class 1 that are right; 0 where there are none."""
+    return _ratio(shares[:, 3], shares[:, 1] + shares[:, 3])
+
+
+def recall(shares: Reals) -> Reals:
+    """Return, of a 2 x 2 confusion [m, 4], the share of class 1 that is guessed; 0 where there is none."""
+    return _ratio(shares[:, 3], shares[:, 2] + shares[:, 3])
+
+
+def macro_f1(shares: Reals) -> Reals:
+    """Return the mean over the classes of F1 = 2·TP / (2·TP + FP + FN), of a confusion [m, k·k]; 0 for an empty class."""
+    size = round(shares.shape[1] ** 0.5)
+    cells = shares.reshape(len(shares), size, size)
+    hit = np.einsum("mkk->mk", cells)
+    return np.asarray(_ratio(2 * hit, cells.sum(axis=1) + cells.sum(axis=2)).mean(axis=1))
+
+
+def auc(
+    scores: Reals, positive: Flags, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
+) -> Estimate:
+    """Return the area under the ROC curve: P(a positive scores above a negative), ties by half.
+
+    Positives and negatives are resampled apart, so that both stay as many.
+
+    Args:
+        scores: float64[n].
+        positive: bool[n].
+        confidence: of the interval.
+        resamples: how often the rows are drawn anew.
+
+    Raises:
+        DataError: no positive or no negative row.
+    """
+    flags = np.asarray(positive, np.bool_)
+    many, few = int(flags.sum()), int((~flags).sum())
+    if not many or not few:
+        raise DataError(f"rows: {many} positive and {few} negative ones given; valid: at least one of each.")
+    # The scores that are there, ascending, with how many rows of each side have them.
+    _, place = np.unique(np.asarray(scores, np.float64), return_inverse=True)
+    size = int(place.max()) + 1
+    above = np.bincount(place[flags], minlength=size)
+    below = np.bincount(place[~flags], minlength=size)
+    random = np.random.default_rng(_SEED)
+    areas: list[Reals] = []
+    step = max(1, CELLS // size)
+    for start in range(0, resamples, step):
+        rounds = min(step, resamples - start)
+        high = random.multinomial(many, above / many, size=rounds)
+        low = random.multinomial(few, below / few, size=rounds)
+        areas.append(_area(high, low))
+    low_end, high_end = np.quantile(np.concatenate(areas), [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Estimate(float(_area(above[None], below[None])[0]), float(low_end), float(high_end))
+
+
+def _area(above: Places, below: Places) -> Reals:
+    under = np.cumsum(below, axis=1) - below / 2
+    return np.asarray((above * under).sum(axis=1) / (above.sum(axis=1) * below.sum(axis=1)), np.float64)
+
+
+def _ratio(top: Reals, bottom: Reals) -> Reals:
+    return np.asarray(np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0), np.float64)
