@@ -130,6 +130,7 @@ def context_attack(
     draws: int = DRAWS,
     confidence: float = 0.95,
     restricted: bool = True,
+    plausible: Candidates | None = None,
 ) -> ContextAttack:
     """Attack a text.
 
@@ -143,6 +144,7 @@ def context_attack(
         draws: of each word, where the mechanism has no law.
         confidence: of the bootstrap intervals.
         restricted: whether the text is private.
+        plausible: of all outputs, where they are known already; then `most` and `draws` play no part.
 
     Raises:
         DataError: nothing in the text was drawn.
@@ -155,7 +157,8 @@ def context_attack(
     allowed = np.ones(words, np.bool_) if drawn is None else drawn
     prior = of_drawn(bigrams.unigram[:words], allowed)
     truth, outputs = tokens.words[at], tokens.outputs[at]
-    plausible = candidates(sampler, prior, outputs, most, draws)
+    if plausible is None:
+        plausible = candidates(sampler, prior, outputs, most, draws)
     guesses, certainty = posterior_guesses(tokens, plausible, bigrams)
     apart = float((guesses[at] == truth).mean())
     if level != "token":
@@ -177,7 +180,9 @@ def context_attack(
         unchanged=float((outputs == truth).mean()), unprotected=1.0,
         tokens=len(at), records=tokens.records, covered=float(plausible.covered[row].mean()), exact=False,
         draws=plausible.draws, confidence=confidence, restricted=restricted,
-        settings={"level": level, "candidates": most, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens},
+        settings={
+            "level": level, "candidates": plausible.most, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens,
+        },
     )  # fmt: skip
 
 
