@@ -322,8 +322,8 @@ def compare(
         typer.Option(
             help="Words the adversary considers, where a mechanism has no law that can be inverted."
         ),
-    ] = 1_000,
-    draws: Annotated[int, typer.Option(help="Draws of each of them, where there is no law.")] = 200,
+    ] = 500,
+    draws: Annotated[int, typer.Option(help="Draws of each of them, where there is no law.")] = 100,
     out: Annotated[
         Path | None,
         typer.Option(help="A folder for compare.html and for the points, from which a later call goes on."),
@@ -331,7 +331,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare mechanisms where attacks succeed equally, because ε means another thing for each: which keeps most of the text?"""
-    from dptext_spark.compare import Asked
+    from dptext_spark.asked import Asked
     from dptext_spark.compare import compare as run_comparison
     from dptext_spark.config import load_model
     from dptext_spark.errors import require_extra

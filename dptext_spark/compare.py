@@ -7,7 +7,7 @@ mechanism at each ε and attacked. Its draws are made with public numbers and ar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -15,21 +15,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from dptext_spark.asked import Asked
 from dptext_spark.audit.bigrams import Bigrams
-from dptext_spark.audit.deniability import check_epsilons
-from dptext_spark.audit.frontier import LEAST_POINTS, Frontier, Measure, Point, check_levels, frontier
-from dptext_spark.audit.risks import BAYES, CONTEXT, DRAWS, FEW, Text, risks
+from dptext_spark.audit.frontier import LEAST_POINTS, Frontier, frontier
+from dptext_spark.audit.points import Measure, Point
+from dptext_spark.audit.risks import BAYES, CONTEXT, Text, risks
 from dptext_spark.audit.usefulness import ACCURACY, COSINE, KEPT, downstream, utilities
 from dptext_spark.config import ModelConfig
-from dptext_spark.errors import DataError, SettingsError, require_choice, require_extra
+from dptext_spark.errors import DataError, SettingsError, require_extra
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import with_shared_words
 from dptext_spark.measured_points import KeptPoints, digest
-from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
+from dptext_spark.mechanisms import Mechanism, Sampler
 from dptext_spark.models import Progress, load_lexicons
 from dptext_spark.privatizer import ENGINE_VERSION
-from dptext_spark.settings.file import override
-from dptext_spark.settings.values import mechanism_of
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.reading import Reading, drawn_words, read
 from dptext_spark.text.records import Records
@@ -37,70 +36,6 @@ from dptext_spark.text.words import WordTable
 from dptext_spark.version import __version__
 
 POINTS = 1  # raised when the same settings give other figures
-RECORDS = 8_000  # of the private text that are replaced
-ATTACKED = 1_000  # of those, that are attacked in context
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What is compared.
-
-    Attributes:
-        curves: mechanisms by the name of their curve.
-        epsilons: the grid of each curve.
-        levels: of risk; None for round ones.
-        few: words that the adversary considers, see :func:`dptext_spark.audit.risks.risks`.
-        draws: of each of them, where there is no law.
-        attacked: records of the private text that are attacked.
-        records: records of the private text that are replaced.
-    """
-
-    curves: dict[str, Mechanism]
-    epsilons: dict[str, list[float]]
-    levels: list[float] | None = None
-    few: int = FEW
-    draws: int = DRAWS
-    attacked: int = ATTACKED
-    records: int = RECORDS
-
-    @classmethod
-    def of(
-        cls,
-        config: ModelConfig,
-        mechanisms: str,
-        epsilons: Sequence[str],
-        levels: str | None = None,
-        **sizes: int,
-    ) -> Asked:
-        """Read what stands on a command line.
-
-        Args:
-            config: a mechanism that is named without fields takes those of the settings, where they name the same one.
-            mechanisms: names with commas between them, each with fields behind colons, such as `tem,diffractor:form=tem`.
-            epsilons: numbers with commas between them, for all; `NAME=numbers` for one curve.
-            levels: as those, of risk.
-            sizes: the other attributes.
-
-        Raises:
-            SettingsError: an unknown mechanism or field; a grid that is empty, unsorted or shorter than two; a size below 2.
-        """
-        curves: dict[str, Mechanism] = {}
-        for text in mechanisms.split(","):
-            name = text.strip()
-            if name in curves:
-                raise SettingsError(f"mechanisms: {name!r} is named twice; valid: each once.")
-            curves[name] = _mechanism(name, config.mechanism)
-        grids = dict(_grids(epsilons, list(curves)))
-        missing = [name for name in curves if name not in grids and "" not in grids]
-        if missing:
-            raise SettingsError(
-                f"epsilons: none given for {', '.join(missing)}; valid: {LEAST_POINTS} or more, each above the last."
-            )
-        for name, value in sizes.items():
-            if value < 2:
-                raise SettingsError(f"{name}: {value} given; valid: 2 or more.")
-        wanted = None if levels is None else check_levels("levels", _numbers("levels", levels))
-        return cls(curves, {name: grids.get(name) or grids[""] for name in curves}, wanted, **sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +92,10 @@ def compare(
         DataError: the lexicon is missing or damaged; no word of the private text would be drawn; one class of labels.
     """
     say = progress or (lambda step, share: None)
+    if config.run.artifact is not None:
+        raise SettingsError(
+            f"run.artifact: {config.run.artifact!r} given, but a comparison compiles several mechanisms; valid: null."
+        )
     if public.texts.equals(private.texts):
         raise SettingsError(
             "public: the private text itself given; valid: another text of the same language."
@@ -283,41 +222,6 @@ class _Bench:
             strings = self.lexicons[0].vocabulary.strings()
             found[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)
         return found
-
-
-def _mechanism(text: str, base: Mechanism) -> Mechanism:
-    """Return a mechanism from `name:field=value:field=value`."""
-    name, *fields = text.split(":")
-    require_choice("mechanisms", name, MECHANISMS)
-    given = override({}, [f"mechanism.{field}" for field in fields]).get("mechanism", {})
-    if "epsilon" in given:
-        raise SettingsError(f"mechanisms: {text!r} sets ε; valid: epsilons, such as {name}=1,2,5.")
-    if name == base.name:
-        values = asdict(base)  # type: ignore[call-overload]
-        return mechanism_of({"name": name} | values | given) if given else base
-    kind: Any = MECHANISMS[name]
-    return mechanism_of({"name": name} | given) if given else kind()
-
-
-def _grids(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
-    """Yield (curve or nothing for all, its ε)."""
-    for text in texts:
-        name, equals, numbers = text.rpartition("=")
-        if equals:
-            require_choice("epsilons", name.strip(), names)
-        grid = check_epsilons("epsilons", _numbers("epsilons", numbers))
-        if len(grid) < LEAST_POINTS:
-            raise SettingsError(
-                f"epsilons: {grid} given; valid: {LEAST_POINTS} or more, each above the last."
-            )
-        yield name.strip(), grid
-
-
-def _numbers(field: str, text: str) -> list[float]:
-    try:
-        return [float(one) for one in text.split(",") if one.strip()]
-    except ValueError:
-        raise SettingsError(f"{field}: {text!r} given; valid: numbers with commas between them.") from None
 
 
 def _require_enough(name: str, points: Sequence[Point], refused: Sequence[tuple[str, float, str]]) -> None:

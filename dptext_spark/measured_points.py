@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.audit.frontier import Point
+from dptext_spark.audit.points import Point
 from dptext_spark.errors import DataError
 
 FILE = "points.jsonl"

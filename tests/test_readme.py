@@ -52,7 +52,7 @@ def test_its_search_for_an_epsilon_finds_one(tmp_path: Path, capsys: pytest.Capt
 
 def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(README.read_text(encoding="utf-8").split())
-    for command in ("preview", "mechanisms", "lexicon", "run", "certify", "calibrate", "report"):
+    for command in ("preview", "mechanisms", "lexicon", "run", "certify", "calibrate", "compare", "report"):
         assert f"dptext {command}" in text
         assert main([command, "--help"]) == 0
     capsys.readouterr()

@@ -9,7 +9,6 @@ read off the points (largest risk that is possible, least utility), its upper en
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dptext_spark.audit.points import Measure, Point
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.parameters import is_number
 
@@ -24,61 +24,6 @@ LEAST_POINTS = 2
 LEVELS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 NOT_REACHED = "not reached"
 NOT_DISTINGUISHABLE = "not distinguishable"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A figure with its bounds.
-
-    Attributes:
-        value: as measured.
-        lower: a bound, or the lower end of an interval.
-        upper: as that.
-        exact: whether it was read off laws, and the bounds are the value.
-    """
-
-    value: float
-    lower: float
-    upper: float
-    exact: bool = False
-
-
-@dataclass(frozen=True)
-class Point:
-    """A mechanism at one ε.
-
-    Attributes:
-        mechanism: its name, as the curve's.
-        epsilon: its ε.
-        risks: success of each attack, by name.
-        utilities: what the text is still good for, by name; more is better.
-        more: what else was measured, JSON-able.
-    """
-
-    mechanism: str
-    epsilon: float
-    risks: dict[str, Measure]
-    utilities: dict[str, Measure]
-    more: dict[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, values: dict[str, Any]) -> Point:
-        """Build from :meth:`as_dict`.
-
-        Raises:
-            KeyError, TypeError, ValueError: a part is missing or of another type.
-        """
-        risks, utilities = (
-            {name: Measure(**one) for name, one in values[part].items()} for part in ("risks", "utilities")
-        )
-        numbers = [one.value for one in (*risks.values(), *utilities.values())] + [values["epsilon"]]
-        if not all(is_number(one) and math.isfinite(one) for one in numbers):
-            raise ValueError("a figure is no finite number")
-        return cls(str(values["mechanism"]), values["epsilon"], risks, utilities, dict(values["more"]))
 
 
 @dataclass(frozen=True)

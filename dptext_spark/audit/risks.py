@@ -20,8 +20,8 @@ from dptext_spark.audit.bayes import bayes_attack
 from dptext_spark.audit.bigrams import Bigrams
 from dptext_spark.audit.candidates import candidates
 from dptext_spark.audit.context import context_attack
-from dptext_spark.audit.frontier import Measure
 from dptext_spark.audit.outcomes import interval
+from dptext_spark.audit.points import Measure
 from dptext_spark.audit.prior import of_drawn
 from dptext_spark.audit.simulated import Level, simulate
 from dptext_spark.audit.tokens import Flags, Ids, Tokens
@@ -36,8 +36,8 @@ EXPLAINED = {
     "and the words around them, word pairs counted in the public text.",
 }
 SMALL = 2_000  # words of a lexicon whose laws are all read
-FEW = 1_000  # words that the adversary considers, where laws can be neither tabled nor read backwards
-DRAWS = 200  # of each of them, where there is no law
+FEW = 500  # words that the adversary considers, where laws can be neither tabled nor read backwards
+DRAWS = 100  # of each of them, where there is no law
 CONFIDENCE = 0.95
 Reals = npt.NDArray[np.float64]
 Say = Callable[[str, float | None], None]
@@ -141,8 +141,9 @@ def _bounded(
     words, outputs = drawn_from(prior, sampler, tries)
     same = int((words == outputs).sum())
     low = float(interval([same], tries, sure)[0][0])
-    upper = min(1.0, mass * found.upper + 1.0 - mass)
-    return Measure(max(mass * found.success, same / tries), max(mass * found.lower, low), upper), mass
+    value = max(mass * found.success, same / tries)
+    upper = max(value, min(1.0, mass * found.upper + 1.0 - mass))  # a sum of rounded numbers can end below 1
+    return Measure(value, max(mass * found.lower, low), upper), mass
 
 
 def likeliest(prior: Reals, most: int) -> Flags:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dptext_spark.audit.frontier import Measure
 from dptext_spark.audit.learning import TextClassifier
+from dptext_spark.audit.points import Measure
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.audit.scoring import CONFIDENCE, Estimate, accuracy
 from dptext_spark.audit.text_metrics import vector_likeness

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from importlib.resources import files
 
 from dptext_spark.audit import risks, usefulness
-from dptext_spark.audit.frontier import NOT_REACHED, Best, Curve, Frontier, Measure, Point, Reached
+from dptext_spark.audit.frontier import NOT_REACHED, Best, Curve, Frontier, Reached
+from dptext_spark.audit.points import Measure, Point
 from dptext_spark.audit.usefulness import TESTED
 from dptext_spark.compare import Comparison
 from dptext_spark.figures import exact, percent_up
@@ -20,7 +22,7 @@ A_CHART = 5  # curves that one chart tells apart
 READ = (
     "A curve is a mechanism, a mark on it an ε. Further to the right the attack finds more; of two curves the upper one keeps "
     "more at the same risk. Between marks a curve is straight by assumption, beyond them nothing was measured. The shade is the "
-    "interval of the utility."
+    "interval of the utility, a thin line across a mark that of the risk. The upright scale need not begin at 0."
 )
 INTERVALS = (
     "Intervals hold 95 %: of the risk over drawn words or records, of the utility over records. At a level of risk both "
@@ -102,6 +104,8 @@ def _chart(one: Frontier, curves: Sequence[Curve], key: str) -> Chart:
             [100 * utility.value for utility in curve.utility],
             [100 * utility.lower for utility in curve.utility],
             [100 * utility.upper for utility in curve.utility],
+            [100 * risk.lower for risk in curve.risk],
+            [100 * risk.upper for risk in curve.risk],
         )
         for curve in curves
     ]
@@ -110,9 +114,17 @@ def _chart(one: Frontier, curves: Sequence[Curve], key: str) -> Chart:
         for curve in curves
         for epsilon, risk, utility in zip(curve.epsilons, curve.risk, curve.utility, strict=True)
     )
-    svg = lines(drawn, key=key, x=f"risk, %: {one.risk}", y=f"{one.utility}, %", top=105.0)
+    svg = lines(
+        drawn, key=key, x=f"risk, %: {one.risk}", y=f"{one.utility}, %", top=102.0, bottom=_bottom(drawn)
+    )
     table = Table(("mechanism", "ε", "risk, %", f"{one.utility}, %"), rows)
     return Chart(f"{_capital(one.utility)} against risk", usefulness.EXPLAINED[one.utility], READ, svg, table)
+
+
+def _bottom(drawn: Sequence[Line]) -> float:
+    """Return where the upright scale begins: at 0, or, where all lies in the upper half, at a round number below it."""
+    least = min(value for line in drawn for value in line.low or line.y)
+    return 0.0 if least < 50.0 else 5.0 * math.floor(least / 5.0)
 
 
 def _tiles(found: Comparison) -> list[Tile]:

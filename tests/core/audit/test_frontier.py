@@ -10,12 +10,11 @@ from dptext_spark.audit.frontier import (
     NOT_DISTINGUISHABLE,
     NOT_REACHED,
     Curve,
-    Measure,
-    Point,
     best_at,
     check_levels,
     frontier,
 )
+from dptext_spark.audit.points import Measure, Point
 from dptext_spark.errors import SettingsError
 
 
