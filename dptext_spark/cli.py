@@ -319,9 +319,7 @@ def compare(
     attacked: Annotated[int, typer.Option(help="Records of those that are attacked in context.")] = 1_000,
     words: Annotated[
         int,
-        typer.Option(
-            help="Words the adversary considers, where a mechanism has no law that can be inverted."
-        ),
+        typer.Option(help="Words the adversary considers, for SanText+ and truncated Gumbel."),
     ] = 500,
     draws: Annotated[int, typer.Option(help="Draws of each of them, where there is no law.")] = 100,
     out: Annotated[

@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -85,13 +86,27 @@ def backward_candidates(sampler: Sampler, prior: Reals, outputs: Ids, most: int 
         outputs: int32[n], the outputs that are asked for; repeated ones count once.
         most: candidates of an output.
     """
-    wanted = np.unique(np.asarray(outputs, np.int32))
+    return from_columns(partial(columns, sampler), prior, outputs, most)
+
+
+def from_columns(
+    column_of: Callable[[Ids], Singles], prior: Reals, observed: Ids, most: int = MOST
+) -> Candidates:
+    """Return the plausible inputs of what was observed.
+
+    Args:
+        column_of: int32[n] -> float32[n, V], how likely each word leads to each of some observations, each up to a factor.
+        prior: float64[V]; words of probability 0 are no candidates.
+        observed: int32[n], 0 or more; repeated ones count once.
+        most: candidates of each.
+    """
+    wanted = np.unique(np.asarray(observed, np.int32))
     words = np.flatnonzero(prior)
     most_here = min(most, len(words))
     weight = prior[words].astype(np.float32)
 
     def some(part: Ids) -> tuple[Ids, Reals, npt.NDArray[np.int64], Reals]:
-        probability = columns(sampler, part)[:, words]
+        probability = column_of(part)[:, words]
         score = probability * weight
         top = np.argpartition(score, len(words) - most_here, axis=1)[:, len(words) - most_here :]
         scores = np.take_along_axis(score, top, 1)
@@ -104,9 +119,9 @@ def backward_candidates(sampler: Sampler, prior: Reals, outputs: Ids, most: int 
         )
         return words[top].astype(np.int32), shares, np.count_nonzero(score, axis=1), covered
 
-    parts = [*_in_threads(some, wanted)]
+    parts = [*in_threads(some, wanted)]
     kept, shares, possible, covered = (np.concatenate(one) for one in zip(*parts, strict=True))
-    slot = np.full(len(prior), -1, np.int32)
+    slot = np.full(max(len(prior), int(wanted[-1]) + 1), -1, np.int32)
     slot[wanted] = np.arange(len(wanted), dtype=np.int32)
     filled = shares > 0
     starts = np.append(0, np.cumsum(filled.sum(axis=1))).astype(np.int64)
@@ -129,28 +144,28 @@ def bayes_by_tries(
         tries: how many words are drawn.
         confidence: that both bounds hold.
     """
-    words, drawn = drawn_from(prior, sampler, tries)
-    outputs, where = np.unique(drawn, return_inverse=True)
+    words, draws = drawn_from(prior, tries)
+    outputs, where = np.unique(sampler.sample(words, draws), return_inverse=True)
     weight = prior.astype(np.float32)
 
     def guesses(part: Ids) -> Ids:
         return np.asarray((columns(sampler, part) * weight).argmax(axis=1), np.int32)
 
-    guess = np.concatenate([*_in_threads(guesses, outputs.astype(np.int32))])
+    guess = np.concatenate([*in_threads(guesses, outputs.astype(np.int32))])
     hits = int((guess[where.reshape(-1)] == words).sum())
     low, high = interval([hits], tries, confidence)
     return hits / tries, float(low[0]), float(high[0])
 
 
-def drawn_from(prior: Reals, sampler: Sampler, tries: int) -> tuple[Ids, Ids]:
-    """Draw words from the prior and an output of each: int32[tries] each, the same for the same arguments."""
+def drawn_from(prior: Reals, tries: int) -> tuple[Ids, Draws]:
+    """Draw words from the prior, and what an output of each is made from: (int32[tries], draws), the same each time."""
     random = np.random.default_rng(int.from_bytes(SUBKEY[:8], "little"))
     words = random.choice(len(prior), tries, p=prior).astype(np.int32)
     numbers = np.stack([np.arange(tries, dtype=np.uint64), np.zeros(tries, np.uint64)], axis=1)
-    return words, sampler.sample(words, Draws(SUBKEY, numbers))
+    return words, Draws(SUBKEY, numbers)
 
 
-def _in_threads(work: Callable[[Ids], Found], outputs: Ids) -> Iterator[Found]:
+def in_threads(work: Callable[[Ids], Found], outputs: Ids) -> Iterator[Found]:
     """Do the work for parts of the outputs, in order."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         yield from threads.map(work, [outputs[i : i + AT_ONCE] for i in range(0, len(outputs), AT_ONCE)])

@@ -93,20 +93,24 @@ class ContextAttack:
         return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
 
 
-def posterior_guesses(tokens: Tokens, plausible: Candidates, bigrams: Bigrams) -> tuple[Ids, Reals]:
+def posterior_guesses(
+    tokens: Tokens, plausible: Candidates, bigrams: Bigrams, observed: Ids | None = None
+) -> tuple[Ids, Reals]:
     """Guess the replaced words of a text.
 
     Args:
         tokens: the text; of `words`, only those that were not replaced are looked at.
         plausible: of all outputs in it.
         bigrams: over the same lexicon.
+        observed: int32[n], what `plausible` was asked for in place of the outputs, read only where words were drawn.
 
     Returns:
         (int32[n] guesses, -1 where nothing was drawn; float64[n], the posterior probability of each).
     """
     edge = bigrams.words + SPECIAL - 1
     model = (bigrams.unigram, bigrams.weight, bigrams.starts, bigrams.following, bigrams.share)
-    row = np.where(tokens.drawn, plausible.slot[np.where(tokens.drawn, tokens.outputs, 0)], -1)
+    seen_there = tokens.outputs if observed is None else observed
+    row = np.where(tokens.drawn, plausible.slot[np.where(tokens.drawn, seen_there, 0)], -1)
     row[(row >= 0) & (np.diff(plausible.starts)[row] == 0)] = -1
     # An output that no word leads to (a law counted from draws can miss one) counts as the word itself.
     seen = np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)

@@ -11,7 +11,7 @@ from dptext_spark.audit.frontier import NOT_REACHED, Best, Curve, Frontier, Reac
 from dptext_spark.audit.points import Measure, Point
 from dptext_spark.audit.usefulness import TESTED
 from dptext_spark.compare import Comparison
-from dptext_spark.figures import exact, percent_up
+from dptext_spark.figures import exact, percent_down, percent_up
 from dptext_spark.measured_points import RESTRICTED
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, Tile
 from dptext_spark.report.charts import Line, lines
@@ -110,7 +110,7 @@ def _chart(one: Frontier, curves: Sequence[Curve], key: str) -> Chart:
         for curve in curves
     ]
     rows = tuple(
-        (curve.mechanism, exact(epsilon), _between(risk), _between(utility))
+        (curve.mechanism, exact(epsilon), _risk(risk), _between(utility))
         for curve in curves
         for epsilon, risk, utility in zip(curve.epsilons, curve.risk, curve.utility, strict=True)
     )
@@ -158,8 +158,8 @@ def _points_rows(found: Comparison) -> list[tuple[str, ...]]:
 
 
 def _row(one: Point) -> tuple[str, ...]:
-    figures = (*one.risks.values(), *one.utilities.values())
-    return (one.mechanism, exact(one.epsilon), *(_between(figure) for figure in figures))
+    cells = (*map(_risk, one.risks.values()), *map(_between, one.utilities.values()))
+    return (one.mechanism, exact(one.epsilon), *cells)
 
 
 def _cells(best: Best, curves: Sequence[Curve]) -> list[str]:
@@ -177,6 +177,13 @@ def _between(one: Measure) -> str:
     if one.exact:
         return f"{100 * one.value:.1f}"
     return f"{100 * one.value:.1f} ({100 * one.lower:.1f} to {100 * one.upper:.1f})"
+
+
+def _risk(one: Measure) -> str:
+    """Write a risk in percent, never as less than it is."""
+    value, low, high = percent_up(one.value), percent_down(one.lower), percent_up(one.upper)
+    shown = [part.removesuffix(" %") for part in (value, low, high)]
+    return shown[0] if one.exact else f"{shown[0]} ({shown[1]} to {shown[2]})"
 
 
 def _percent(level: float) -> str:

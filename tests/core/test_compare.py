@@ -97,9 +97,12 @@ def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, place
     for one in (low, high):
         figure = one.risks[BAYES]
         assert not figure.exact and figure.lower <= figure.value <= figure.upper
-        assert "likeliest words" in one.more["how"] and "20 draws" in one.more["how"]
-    # At this ε every word stays: the adversary who names the output finds it, whatever words are considered.
+        assert one.more["how"].startswith("between bounds, from 8,192 words")
+    # At this ε every word stays.
     assert high.risks[BAYES].lower > 0.95 > 0.5 > low.risks[BAYES].lower
+    refused = Asked.of(config, "truncated_gumbel", ["60,90"], **SIZES)
+    for one in compare(config, refused, *texts).points:
+        assert "the 20 likeliest words" in one.more["how"] and "20 draws" in one.more["how"]
 
 
 def test_it_goes_on_where_it_was(places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ SETTINGS = {"records": 200, "consistency": "token", "words": 5000, "policy": {"s
 
 
 def about(value: float, wide: float) -> Measure:
-    return Measure(value, value - wide, value + wide)
+    return Measure(*(round(one, 6) for one in (value, value - wide, value + wide)))
 
 
 def points(name: str, *at: tuple[float, float, float], wide: float = 0.01) -> list[Point]:
@@ -63,7 +63,7 @@ def test_the_text_has_the_points_and_the_best() -> None:
         "other:k=2",
         "unprotected",
     ]
-    assert "10.0 " in parts[0] and "15.0 (14.0 to 16.0)" in parts[0]
+    assert "0.5  10 " in parts[0] and "15 (14 to 16)" in parts[0]
     title, head, *rows = parts[1].splitlines()
     assert title == "Words kept at equal risk, one word alone" and head.split() == [
         "risk",
@@ -75,6 +75,12 @@ def test_the_text_has_the_points_and_the_best() -> None:
     assert "one (no other reaches it)" in by_level["10"] and "not reached" in by_level["10"]
     assert re.search(r"other:k=2 +20\.0 \(19\.0 to 21\.0\) +35\.0 \(34\.0 to 36\.0\)", by_level["20"])
     assert len(parts) == 1 + 4 + 1
+
+
+def test_a_risk_is_never_rounded_down() -> None:
+    found = comparison(*points("one", (1, 0.10001, 0.1), (2, 0.4, 0.4)))
+    row = comparison_text(found, 100).splitlines()[1]
+    assert "10.1 " in row and "15.1 (14 to 16.1)" in row
 
 
 def test_it_says_how_it_was_measured() -> None:
