@@ -20,8 +20,8 @@ from dptext_spark.text.records import Records
 CURVES = "custext,diffractor,diffractor:form=tem,santext,tem"
 # Each over the range in which it goes from hiding most words to keeping most.
 EPSILONS = (
-    *("custext=1,8,16,24,40", "diffractor=0.2,0.5,1,2,5", "diffractor:form=tem=0.5,1,2,4,10"),
-    *("santext=2,4,6,8,12", "tem=2,4,6,8,12"),
+    *("custext=1,4,8,12,20", "diffractor=0.2,0.5,1,2,3", "diffractor:form=tem=0.5,1,2,3,5"),
+    *("santext=1,1.5,2,2.5,3", "tem=1,1.5,2,2.5,3"),
 )
 TEN_MINUTES = (Goal(600.0, 600.0, "value"),)
 

@@ -65,7 +65,7 @@ DIFFRACTOR_3 = {
 }
 WORD = "happy"
 STOP = {"keep": "kept", "draw": "drawn"}
-FEW = 1_500  # training sentences for noise on vectors
+FEW = 1_000  # training sentences for noise on vectors
 USER = 5  # sentences that stand for a user's
 
 

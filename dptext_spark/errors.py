@@ -47,6 +47,12 @@ class NotAccounted(DPTextError):
     exit_code = 6
 
 
+class RequirementBroken(DPTextError):
+    """A written table was audited, and a figure breaks what is required of it."""
+
+    exit_code = 7
+
+
 def did_you_mean(given: object, valid: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the closest of `valid`, or an empty string."""
     close = difflib.get_close_matches(str(given), list(valid), n=1, cutoff=0.6)

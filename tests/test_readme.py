@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from benchmarks.calibration import markdown
+from dptext_spark.audit.table_figures import MEANING
 from dptext_spark.cli import main
 from dptext_spark.config import RunConfig
 
@@ -50,9 +51,41 @@ def test_its_search_for_an_epsilon_finds_one(tmp_path: Path, capsys: pytest.Capt
     assert "is the largest found that satisfies N_w max <= 0.5" in " ".join(capsys.readouterr().out.split())
 
 
+def test_its_audits_can_be_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = tmp_path / "reviews.yaml"
+    settings.write_text(_blocks("yaml")[0], encoding="utf-8")
+    lines = [line for block in _blocks("bash") for line in block.splitlines()]
+    audits = [shlex.split(line)[1:] for line in lines if line.startswith("dptext audit")]
+    assert len(audits) == 2
+    for words in audits:
+        given = [str(settings) if word == "reviews.yaml" else word for word in words if word != "--dry-run"]
+        assert main([*given, "--dry-run"]) == 0
+    assert "original_share <= 0.4" in capsys.readouterr().out
+
+
+def test_its_figures_of_an_audit_are_those_of_the_code() -> None:
+    table = README.read_text(encoding="utf-8").split("## Write, audit, publish")[1].split("\n\nTexts are")[0]
+    named = {
+        name
+        for row in re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    assert len(named) > 10 and named <= set(MEANING)
+
+
 def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(README.read_text(encoding="utf-8").split())
-    for command in ("preview", "mechanisms", "lexicon", "run", "certify", "calibrate", "compare", "report"):
+    for command in (
+        "preview",
+        "mechanisms",
+        "lexicon",
+        "run",
+        "certify",
+        "calibrate",
+        "compare",
+        "report",
+        "audit",
+    ):
         assert f"dptext {command}" in text
         assert main([command, "--help"]) == 0
     capsys.readouterr()

@@ -37,6 +37,11 @@ def write(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def write_error(text: str) -> None:
+    """Write a line about what is wrong to stderr, where stdout has the figures."""
+    sys.stderr.write(f"dptext: {text}\n")
+
+
 def write_json(value: Any) -> None:
     """Write one JSON document to stdout."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"

@@ -8,7 +8,15 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError, SettingsError
+from dptext_spark.errors import (
+    CountsDisagree,
+    DataError,
+    DPTextError,
+    NotAccounted,
+    RequirementBroken,
+    RunError,
+    SettingsError,
+)
 
 FAILED = RunError.exit_code
 INTERRUPTED = 130
@@ -19,6 +27,7 @@ EXIT_CODES = {
     RunError.exit_code: "the run failed or was refused before its commit",
     CountsDisagree.exit_code: "the run committed, but its counts or its consistency audit do not agree: do not share",
     NotAccounted.exit_code: "the run committed, but its account failed: run again with the same run.id",
+    RequirementBroken.exit_code: "the audited table breaks a requirement: do not publish it",
 }
 _KINDS = {
     SettingsError.exit_code: "bad settings",
@@ -26,6 +35,7 @@ _KINDS = {
     RunError.exit_code: "failed",
     CountsDisagree.exit_code: "mismatch",
     NotAccounted.exit_code: "not accounted",
+    RequirementBroken.exit_code: "requirement broken",
 }
 
 

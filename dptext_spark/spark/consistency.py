@@ -86,7 +86,7 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
     )
     rows = source.count()
     share = min(1.0, wanted / max(1, rows))
-    sampler = _scope_sampler(setup.key, share)
+    sampler = scope_sampler(setup.key, share)
     joined = source.where(sampler(F.col("scope"))).join(output, "row_key")
     job = PairJob(ship(spark, setup.folder, config.run.ship), setup.key, len(names), config.consistency)
     pairs = joined.select("scope", *[f"{side}{i}" for i in range(len(names)) for side in "so"]).mapInPandas(
@@ -132,7 +132,7 @@ def _written(setup: Setup, version: int) -> DataFrame:
     return written.where(F.col("_metadata.file_name").isin([file.rsplit("/", 1)[1] for file in added]))
 
 
-def _scope_sampler(key: RunKey, share: float) -> Any:
+def scope_sampler(key: RunKey, share: float) -> Any:
     """Return a function of the scope column that is true for a keyed share of all scopes."""
     limit = int(share * (1 << 63))
 

@@ -81,16 +81,19 @@ def put(spark: SparkSession, folder: str, row: dict[str, Any]) -> None:
 
 
 def put_metrics(
-    spark: SparkSession, folder: str, run_id: str, metrics: list[tuple[str | None, str, float | None]]
+    spark: SparkSession,
+    folder: str,
+    run_id: str,
+    metrics: list[tuple[str | None, str, float | None]],
+    prefix: str = "",
 ) -> None:
-    """Replace the metrics of a run: (column or None, name, value) each."""
+    """Replace the metrics of a run whose names begin with `prefix`: (column or None, name, value) each."""
     rows = [
         (run_id, column, name, None if value is None else float(value)) for column, name, value in metrics
     ]
     frame = spark.createDataFrame(rows, METRICS).coalesce(1)
-    writer = (
-        frame.write.format("delta").mode("overwrite").option("replaceWhere", f"run_id = '{checked(run_id)}'")
-    )
+    replaced = f"run_id = '{checked(run_id)}'" + (f" AND startswith(metric, '{prefix}')" if prefix else "")
+    writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", replaced)
     if delta_version(spark, Target(path=folder)) is None:
         writer = frame.write.format("delta").mode("append")
     writer.save(folder)

@@ -230,8 +230,11 @@ def check_text_columns(df: DataFrame, columns: list[str]) -> None:
             )
 
 
-def check_key(df: DataFrame, name: str, field: str, unique: bool) -> None:
+def check_key(df: DataFrame, name: str, field: str, unique: bool) -> int:
     """Refuse a key column that holds NULLs or, if it must be unique, repeats. One pass, with a shuffle of the key.
+
+    Returns:
+        The number of rows.
 
     Raises:
         DataError: with the number of rows concerned.
@@ -250,6 +253,7 @@ def check_key(df: DataFrame, name: str, field: str, unique: bool) -> None:
             f"{field}: column {name!r} is not unique: {row['rows']:,} rows, {row['distinct']:,} distinct values. "
             "Name a unique column, or leave row_key out."
         )
+    return int(row["rows"])
 
 
 def leftover_files(spark: SparkSession, target: Target, since: float) -> list[str]:

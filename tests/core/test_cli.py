@@ -82,6 +82,7 @@ def test_help_is_quick_and_names_commands_and_exit_codes() -> None:
         "demo",
         "run",
         "preview",
+        "audit",
         "calibrate",
         "compare",
         "mechanisms",

@@ -24,6 +24,7 @@ def test_there_is_one_for_each_use() -> None:
         "record",
         "dataset",
         "papers",
+        "gated",
         "reference",
     }
 

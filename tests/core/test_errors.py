@@ -12,6 +12,7 @@ from dptext_spark.errors import (
     DataError,
     DPTextError,
     NotAccounted,
+    RequirementBroken,
     RunError,
     SettingsError,
     did_you_mean,
@@ -19,7 +20,15 @@ from dptext_spark.errors import (
     unknown,
 )
 
-CODES = {DPTextError: 1, SettingsError: 2, DataError: 3, RunError: 4, CountsDisagree: 5, NotAccounted: 6}
+CODES = {
+    DPTextError: 1,
+    SettingsError: 2,
+    DataError: 3,
+    RunError: 4,
+    CountsDisagree: 5,
+    NotAccounted: 6,
+    RequirementBroken: 7,
+}
 
 
 def test_every_error_has_an_exit_code_of_its_own() -> None:

@@ -45,3 +45,10 @@ def test_privatize_is_the_run_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert job("privatize").main([str(minimal), "--dry-run", "--set", "mechanism.epsilon=2"]) == 0
     assert "ε = 2" in capsys.readouterr().out
     assert job("privatize").main(["/none.yaml"]) == 2
+
+
+def test_audit_is_the_audit_command(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["/none/out", "--against", "/none/in", "--columns", "body", "--row-key", "id"]
+    assert job("audit").main([*given, "--dry-run"]) == 0
+    assert "rows joined by id" in capsys.readouterr().out
+    assert job("audit").main([*given, "--require", "shares <= 1"]) == 2

@@ -16,7 +16,7 @@ from dptext_spark import spark as dps
 from dptext_spark.artifact import save
 from dptext_spark.draws import RunKey
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.spark.consistency import PairJob, _scope_sampler, audit
+from dptext_spark.spark.consistency import PairJob, audit, scope_sampler
 from dptext_spark.spark.failures import TaskError
 from dptext_spark.spark.ship import Shipped
 
@@ -90,7 +90,7 @@ class TestLevels:
 class TestTheSample:
     def share(self, spark, key: RunKey, share: float, scope: str = "id") -> set[int]:
         frame = spark.range(4000).withColumn("text", F.concat(F.lit("c"), "id"))
-        return {row["id"] for row in frame.where(_scope_sampler(key, share)(F.col(scope))).collect()}
+        return {row["id"] for row in frame.where(scope_sampler(key, share)(F.col(scope))).collect()}
 
     @pytest.mark.parametrize("scope", ["id", "text"])
     def test_is_a_keyed_share_of_the_scopes(self, spark, scope: str) -> None:

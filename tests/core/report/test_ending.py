@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError, SettingsError
+from dptext_spark.errors import (
+    CountsDisagree,
+    DataError,
+    DPTextError,
+    NotAccounted,
+    RequirementBroken,
+    RunError,
+    SettingsError,
+)
 from dptext_spark.report.ending import EXIT_CODES, INTERRUPTED, ended
 
 
@@ -20,6 +28,7 @@ def failing(error: BaseException) -> int:
         (RunError, 4, "failed"),
         (CountsDisagree, 5, "mismatch"),
         (NotAccounted, 6, "not accounted"),
+        (RequirementBroken, 7, "requirement broken"),
         (DPTextError, 4, "failed"),
     ],
 )

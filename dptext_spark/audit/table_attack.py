@@ -1,0 +1,80 @@
+"""Attack a sample of a written table whose mechanism is known, word by word and with the context.
+
+Half of the records teach which words follow each other: the contextual adversary has text of the same kind. The other half is
+attacked. The word-by-word adversary knows how frequent words are in public, and needs nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dptext_spark.audit.bigrams import Bigrams
+from dptext_spark.audit.candidates import candidates
+from dptext_spark.audit.context import context_attack
+from dptext_spark.audit.prior import of_drawn, zipf
+from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.audit.simulated import Level
+from dptext_spark.audit.table_figures import Figure
+from dptext_spark.audit.tokens import Tokens
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.reading import drawn_words
+
+NO_LAW = (
+    "attacks: the mechanism has no law that could be read backwards for a whole lexicon in reasonable time"
+)
+TOO_FEW = "attacks: the sample holds fewer than two records, or no word that was drawn, in the half that is attacked"
+
+
+def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[list[Figure], str | None]:
+    """Attack a sample.
+
+    Args:
+        privatizer: the model.
+        sample: a frame with `record` (bytes), `words` and `outputs` (int32) and `drawn` (bool) of each text, as bytes.
+        level: at which draws are shared.
+
+    Returns:
+        (the figures, why there are none).
+    """
+    if privatizer.sampler.law(0) is None:
+        return [], NO_LAW
+    names = np.array(sample["record"].tolist(), dtype=object)
+    records = {name: number for number, name in enumerate(sorted(set(names)))}
+    number = np.array([records[name] for name in names], np.int64)
+    # Records come sorted by their keyed hash, so that every second one is a random half.
+    taught, attacked = (_tokens(sample, number, half) for half in (0, 1))
+    if not attacked.drawn.any():
+        return [], TOO_FEW
+    size, drawn = len(privatizer.vocabulary), drawn_words(privatizer.engine)
+    bigrams = Bigrams.of(taught.words, taught.bounds, size)
+    context = context_attack(privatizer.sampler, attacked, bigrams, drawn, level=level)
+    plausible = candidates(
+        privatizer.sampler, of_drawn(zipf(size), drawn), attacked.outputs[attacked.drawn], most=1
+    )
+    hit = np.zeros(len(attacked.words), np.bool_)
+    at = np.flatnonzero(attacked.drawn)
+    hit[at] = plausible.best[plausible.slot[attacked.outputs[at]]] == attacked.words[at]
+    lower, upper = rate_interval(attacked.by_record(hit), attacked.by_record(attacked.drawn))
+    return [
+        Figure("bayes_success", float(hit[at].mean()), lower, upper),
+        Figure("context_success", context.success, context.lower, context.upper),
+        Figure("attacked_words", len(at)),
+    ], None
+
+
+def _tokens(sample: Any, number: np.ndarray, half: int) -> Tokens:
+    """Return the records of even (0) or odd (1) number, each with all of its texts."""
+    order = np.argsort(number, kind="stable")
+    order = order[number[order] % 2 == half]
+    words, outputs, drawn = (
+        [np.frombuffer(sample[name].iloc[i], kind) for i in order]
+        for name, kind in (("words", np.int32), ("outputs", np.int32), ("drawn", np.bool_))
+    )
+    sizes = np.bincount(number[order] // 2, weights=[len(part) for part in words])
+    bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    none = np.empty(0, np.int32)
+    return Tokens(
+        np.concatenate([none, *words]), np.concatenate([none, *outputs]), np.concatenate([none.astype(np.bool_), *drawn]), bounds
+    )  # fmt: skip

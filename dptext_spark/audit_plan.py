@@ -1,0 +1,186 @@
+"""What an audit of a written table compares, settled before a byte is read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dptext_spark.audit.limit import Limit
+from dptext_spark.audit.table_figures import ATTACKS, MEANING
+from dptext_spark.config import ModelConfig, RunConfig, load_model
+from dptext_spark.errors import SettingsError
+from dptext_spark.settings.locations import TABLE, holds_credentials, inside, same_path, same_table
+
+SAMPLE = 2_000
+NO_SETTINGS = (
+    "attacks, and which words the policy draws: without --config nothing is known of how the table was made; all words of the "
+    "packaged lexicon count as words to draw"
+)
+
+
+class Place(NamedTuple):
+    """A table by path or by catalog name; the other is empty."""
+
+    path: str
+    name: str
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """What is compared.
+
+    Attributes:
+        table: that is audited, a path or a catalog name.
+        source: that it was made from.
+        columns: the text columns, by the same names in both.
+        row_key: of both.
+        record_key: of the source; None where each row is a record.
+        model: the settings of the model; those of the packaged lexicon where none were given.
+        given: whether settings were given.
+        sample: how many rows, about, consistency and attacks look at.
+        partial: whether rows that only one of the tables has are allowed.
+        limits: what is required of the figures.
+        metrics: the folder of the table of metrics.
+    """
+
+    table: str
+    source: str
+    columns: tuple[str, ...]
+    row_key: str
+    record_key: str | None
+    model: ModelConfig
+    given: bool
+    sample: int
+    partial: bool
+    limits: tuple[Limit, ...]
+    metrics: str
+
+    @property
+    def level(self) -> Any:
+        """The level of consistency that the settings name."""
+        return self.model.consistency
+
+    @property
+    def attacked(self) -> bool:
+        """Whether the mechanism is known."""
+        return self.given
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What is not measured, and why."""
+        return () if self.given else (NO_SETTINGS,)
+
+    @staticmethod
+    def target(place: str) -> Place:
+        """Return a table as a path or a catalog name: names have no slash, and are no folder here."""
+        is_name = re.fullmatch(TABLE, place) is not None and not os.path.exists(place)
+        return Place("", place) if is_name else Place(place, "")
+
+    @classmethod
+    def of(
+        cls,
+        table: str,
+        source: str,
+        *,
+        columns: Sequence[str] = (),
+        row_key: str | None = None,
+        record_key: str | None = None,
+        config: Path | None = None,
+        overrides: Sequence[str] = (),
+        require: Sequence[str] = (),
+        sample: int = SAMPLE,
+        partial: bool = False,
+        out: str | None = None,
+    ) -> AuditPlan:
+        """Settle what is compared; what is not given is taken from the settings.
+
+        Raises:
+            SettingsError: no columns, no row_key, a requirement that is none, or no place for the metrics.
+        """
+        model = load_model(config, overrides) if config else None
+        run = model if isinstance(model, RunConfig) else None
+        columns = tuple(columns) or (run.columns if run else ())
+        row_key = row_key or (run.row_key if run else None)
+        if not columns:
+            raise SettingsError(
+                "columns: none given; valid: --columns NAME for each text column, or --config."
+            )
+        if row_key is None:
+            raise SettingsError("row_key: none given; valid: a column that identifies a row in both tables.")
+        keys = {"row_key": row_key, "record_key": record_key or (run.record_key if run else None)}
+        for name, key in keys.items():
+            if key in columns:
+                raise SettingsError(f"{name}: {key!r} is a text column; valid: another column.")
+        plain = model or ModelConfig.of({"policy": {"stop_words": "draw"}})
+        level = plain.consistency if model else "token"
+        valid = [name for name in MEANING if model or name not in ATTACKS]
+        limits = [Limit.parse(text, valid) for text in require]
+        if level != "token":  # what the settings promise is required without being asked
+            limits.append(Limit(f"{level}_broken_groups", "<=", 0.0))
+        metrics = _metrics(table, out, run)
+        _require_apart(table, source, metrics)
+        if sample < 1:
+            raise SettingsError(f"sample: {sample} given; valid: 1 or more.")
+        return cls(
+            table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, sample, partial,
+            tuple(limits), metrics,
+        )  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what a dry run shows, JSON-able."""
+        names = [name for name in MEANING if self.attacked or name not in ATTACKS]
+        return {
+            "table": self.table,
+            "source": self.source,
+            "columns": list(self.columns),
+            "row_key": self.row_key,
+            "record_key": self.record_key,
+            "mechanism": self.model.as_dict()["mechanism"] if self.given else None,
+            "consistency": self.level if self.given else None,
+            "sample": self.sample,
+            "partial": self.partial,
+            "figures": {name: MEANING[name] for name in names},
+            "requirements": [str(limit) for limit in self.limits],
+            "metrics": self.metrics,
+            "left_out": list(self.left_out),
+        }
+
+
+def _metrics(table: str, out: str | None, run: RunConfig | None) -> str:
+    """Return where the metrics go: the folder that is named, that of the run that wrote the table, or beside the table."""
+    if out is not None:
+        return f"{out.rstrip('/')}/metrics"
+    place = AuditPlan.target(table)
+    if run is not None and run.restricted is not None and _writes(run, place):
+        return f"{run.restricted}/metrics"
+    if place.name:
+        raise SettingsError(
+            "out: none given, and a table by name has no folder beside it; valid: --out FOLDER, for restricted figures."
+        )
+    return f"{place.path.rstrip('/')}_audit/restricted/metrics"
+
+
+def _writes(run: RunConfig, place: Place) -> bool:
+    if place.path:
+        return run.output.path is not None and same_path(run.output.path, place.path)
+    return run.output.table is not None and same_table(run.output.table, place.name)
+
+
+def _require_apart(table: str, source: str, metrics: str) -> None:
+    """Refuse a table that is its own source, and metrics inside either."""
+    one, other = AuditPlan.target(table), AuditPlan.target(source)
+    if (one.path and other.path and same_path(one.path, other.path)) or (
+        one.name and other.name and same_table(one.name, other.name)
+    ):
+        raise SettingsError(
+            f"against: {source!r} is the table itself; valid: the table that it was made from."
+        )
+    for field, place in (("table", one.path), ("against", other.path), ("out", metrics)):
+        if place and holds_credentials(place):
+            raise SettingsError(f"{field}: holds a password or a signature; valid: a path without.")
+        if field != "out" and place and (same_path(metrics, place) or inside(metrics, place)):
+            raise SettingsError(f"out: {metrics!r} lies in {field}; valid: a place of its own.")

@@ -1,0 +1,71 @@
+"""What a person reads of an audit of a written table: before it, its plan; after it, its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dptext_spark.figures import percent_up
+from dptext_spark.report.console import WIDTH, hanging
+
+
+def audit_plan_text(plan: Mapping[str, Any], columns: int = WIDTH) -> str:
+    """Write a plan; see :meth:`dptext_spark.audit_plan.AuditPlan.as_dict`."""
+    key = plan["row_key"]
+    record = f", record key {plan['record_key']}" if plan["record_key"] else ""
+    mechanism = plan["mechanism"]
+    model = (
+        f"{mechanism['name']}, ε = {mechanism['epsilon']:g}, consistency {plan['consistency']}"
+        if mechanism
+        else "not known"
+    )
+    rows = [
+        ("table", plan["table"]),
+        ("against", plan["source"]),
+        ("compared", f"{', '.join(plan['columns'])}; rows joined by {key}{record}"),
+        ("made with", model),
+        ("sampled", f"about {plan['sample']:,} rows, for consistency and attacks"),
+        ("figures", ", ".join(plan["figures"])),
+        *(("required", requirement) for requirement in plan["requirements"]),
+        *(("left out", reason) for reason in plan["left_out"]),
+        ("metrics to", f"{plan['metrics']} (restricted)"),
+    ]
+    lines = [hanging(f"{name:<12}", text, columns) for name, text in rows]
+    return "\n".join([*lines, "Nothing was read."])
+
+
+def table_audit_text(found: Mapping[str, Any], columns: int = WIDTH) -> str:
+    """Write the figures of an audit; see :meth:`dptext_spark.spark.table_audit.TableAudit.as_dict`."""
+    lines = [
+        hanging("", f"{found['table']} ({found['version']}) against {found['source']}", columns),
+        hanging("", f"audit {found['audit_id']}, {found['seconds']:.1f} s", columns),
+    ]
+    several = len({figure["column"] for figure in found["figures"]} - {None}) > 1
+    column = None
+    for figure in found["figures"]:
+        if figure["column"] is not None and not several:
+            continue
+        if figure["column"] != column:
+            column = figure["column"]
+            lines.append(f"column {column}")
+        head = f"  {figure['name']:<22} {_shown(figure):>24}"
+        lines.append(hanging(f"{head}  ", figure["meaning"], columns) if column is None else head)
+    lines += [
+        hanging("  required  ", f"{one['requirement']}: {'holds' if one['holds'] else 'BROKEN'}", columns)
+        for one in found["requirements"]
+    ]
+    lines += [hanging("  left out  ", reason, columns) for reason in found["left_out"]]
+    lines.append(f"metrics in {found['metrics']}")
+    lines.append("These figures depend on the private text: not for sharing.")
+    return "\n".join(lines)
+
+
+def _shown(figure: Mapping[str, Any]) -> str:
+    value = figure["value"]
+    if value is None:
+        return "none"
+    if not figure["name"].endswith(("share", "success")):
+        return f"{value:,.0f}"
+    if figure["lower"] is None:
+        return percent_up(value)
+    return f"{percent_up(value)} ({100 * figure['lower']:.3g} to {100 * figure['upper']:.3g})"

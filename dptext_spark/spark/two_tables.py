@@ -1,0 +1,114 @@
+"""A written table and its source, opened at one version each, checked, and joined by their rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from dptext_spark.audit_plan import AuditPlan
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.settings.sections import Input
+from dptext_spark.spark.column import key_column, quoted
+from dptext_spark.spark.tables import (
+    Target,
+    check_text_columns,
+    delta_version,
+    history,
+    our_commits,
+    read_input,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, eq=False)
+class TwoTables:
+    """Both tables, opened at one version each."""
+
+    table: DataFrame
+    source: DataFrame
+    version: str
+    source_version: str
+    made_by: tuple[str, dict[str, Any]] | None  # the newest run of ours, and its commit
+
+
+def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
+    """Open both tables and check their columns; messages say which of the two is meant."""
+    frames = []
+    for field, place in (("table", plan.table), ("against", plan.source)):
+        target = plan.target(place)
+        try:
+            is_delta = bool(target.path) and delta_version(spark, Target(path=target.path)) is not None
+            named = Input(
+                path=target.path or None, table=target.name or None, format="delta" if is_delta else "parquet"
+            )
+            df, version = read_input(spark, named, list(plan.columns))
+            check_text_columns(df, list(plan.columns))
+        except DataError as error:
+            raise DataError(f"{field}: {str(error).removeprefix('input: ')}") from None
+        keys = [("row_key", plan.row_key)]
+        keys += [("record_key", plan.record_key)] if plan.record_key and field == "against" else []
+        for name, key in keys:
+            if key not in df.columns:
+                raise DataError(
+                    f"{name}: {key!r} is not in {place!r}; columns there: {', '.join(df.columns)}."
+                )
+        frames.append((df, version))
+    target = plan.target(plan.table)
+    commits = our_commits(history(spark, Target(path=target.path, name=target.name)))
+    newest = next(iter(commits.items()), None)  # the history has the newest first
+    return TwoTables(frames[0][0], frames[1][0], frames[0][1], frames[1][1], newest)
+
+
+def require_the_model(plan: AuditPlan, privatizer: Privatizer, tables: TwoTables) -> None:
+    """Refuse settings whose model is not the one that the table's commit names."""
+    if not plan.given or tables.made_by is None:
+        return
+    run_id, commit = tables.made_by
+    artifact = json.loads(commit["userMetadata"]).get("artifact")
+    if artifact is not None and artifact != privatizer.fingerprint:
+        raise SettingsError(
+            f"config: run {run_id} made the table with the model {artifact[:12]}, and these settings give "
+            f"{privatizer.fingerprint[:12]}; valid: the settings of that run."
+        )
+
+
+def sides(plan: AuditPlan, tables: TwoTables) -> tuple[DataFrame, DataFrame]:
+    """Return (scope, row_key, s0, s1, ...) of the source and (row_key, o0, o1, ...) of the table."""
+    keys = [key_column(frame, plan.row_key, "row_key") for frame in (tables.source, tables.table)]
+    kinds = [
+        frame.select(column.alias("k")).schema["k"].dataType.simpleString()
+        for frame, column in zip((tables.source, tables.table), keys, strict=True)
+    ]
+    if kinds[0] != kinds[1]:
+        raise DataError(
+            f"row_key: column {plan.row_key!r} is {kinds[1]} in the table and {kinds[0]} in its source; valid: one type."
+        )
+    scope = key_column(tables.source, plan.record_key, "record_key") if plan.record_key else keys[0]
+    source = tables.source.select(
+        scope.alias("scope"),
+        keys[0].alias("row_key"),
+        *[quoted(c).cast("string").alias(f"s{i}") for i, c in enumerate(plan.columns)],
+    )
+    table = tables.table.select(
+        keys[1].alias("row_key"),
+        *[quoted(c).cast("string").alias(f"o{i}") for i, c in enumerate(plan.columns)],
+    )
+    return source, table
+
+
+def require_matching(plan: AuditPlan, rows: int, in_table: int, in_source: int) -> None:
+    """Refuse tables whose rows do not match; the message holds counts, never a key."""
+    said = (
+        f"row_key: {rows:,} rows are in both; of the table's {in_table:,} rows {in_table - rows:,} are not in the source, and "
+        f"of the source's {in_source:,} rows {in_source - rows:,} are not in the table."
+    )
+    if not rows:
+        raise DataError(f"{said} Name the source of this table, and a key that both have.")
+    if (rows != in_table or rows != in_source) and not plan.partial:
+        raise DataError(f"{said} With --partial the rows that are in both are audited.")

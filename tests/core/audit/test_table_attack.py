@@ -1,0 +1,76 @@
+"""The attack on a sample of a written table: whom it attacks, what it finds, and when it does not run."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dptext_spark.audit.table_attack import NO_LAW, TOO_FEW, attack_sample
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.reading import EDGE
+
+V = 60
+RECORDS, LENGTH = 40, 12
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    whole = Lexicon.default()
+    return Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, V)), whole.vectors[:V].copy())
+
+
+def model(lexicon: Lexicon, epsilon: float) -> Privatizer:
+    return Privatizer(lexicon, CusText(epsilon=epsilon, k=6).compile(lexicon), Policy(stop_words="draw"))
+
+
+def sample(outputs_of) -> pd.DataFrame:
+    """Two texts a record; their words go round the lexicon, so that each follows the one before it."""
+    rows = []
+    for number in range(2 * RECORDS):
+        words = np.append(EDGE, (number * 7 + np.arange(LENGTH)) % V).astype(np.int32)
+        outputs = np.append(EDGE, outputs_of(words[1:])).astype(np.int32)
+        drawn = np.append(False, np.ones(LENGTH, np.bool_))
+        rows.append((b"%04d" % (number // 2), words.tobytes(), outputs.tobytes(), drawn.tobytes()))
+    return pd.DataFrame(rows, columns=["record", "words", "outputs", "drawn"])
+
+
+def test_what_stays_itself_is_guessed_by_the_law_that_keeps_it(lexicon: Lexicon) -> None:
+    figures, reason = attack_sample(model(lexicon, 200.0), sample(lambda words: words), "token")
+    found = {figure.name: figure for figure in figures}
+    assert reason is None and found["attacked_words"].value == RECORDS * LENGTH  # half of the records
+    assert found["bayes_success"].value > 0.9 and found["context_success"].value > 0.9
+
+
+def test_the_context_finds_what_the_word_alone_does_not(lexicon: Lexicon) -> None:
+    privatizer = model(lexicon, 0.0)
+    law = [privatizer.sampler.law(word) for word in range(V)]
+    random = np.random.default_rng(3)
+    figures, _ = attack_sample(
+        privatizer,
+        sample(lambda words: [random.choice(law[w].ids, p=law[w].probability) for w in words]),
+        "token",
+    )
+    found = {figure.name: figure for figure in figures}
+    # At ε = 0 an output tells no more than its set of six words; each word follows the one before it without exception.
+    assert found["bayes_success"].value == pytest.approx(1 / 6, abs=0.1)  # six standard deviations
+    assert found["context_success"].value > 0.5
+    for name in ("bayes_success", "context_success"):
+        assert found[name].lower <= found[name].value <= found[name].upper
+
+
+def test_one_record_teaches_and_none_is_attacked(lexicon: Lexicon) -> None:
+    one = sample(lambda words: words).assign(record=b"same")
+    assert attack_sample(model(lexicon, 1.0), one, "token") == ([], TOO_FEW)
+    assert attack_sample(model(lexicon, 1.0), one.iloc[:0], "token") == ([], TOO_FEW)
+
+
+def test_noise_is_left_out() -> None:
+    without = SimpleNamespace(sampler=SimpleNamespace(law=lambda word: None))
+    assert attack_sample(without, sample(lambda words: words), "token") == ([], NO_LAW)  # type: ignore[arg-type]

@@ -1,0 +1,90 @@
+"""What an audit of a written table compares, and what is refused before a byte is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dptext_spark.audit_plan import AuditPlan
+from dptext_spark.errors import SettingsError
+
+RUN = """
+input: {path: /data/in}
+columns: [subject, body]
+row_key: id
+record_key: customer
+consistency: record
+mechanism: {epsilon: 2}
+output: {path: /data/out}
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    file = tmp_path / "run.yaml"
+    file.write_text(RUN)
+    return file
+
+
+def plan(table: str = "/data/out", source: str = "/data/in", **given: Any) -> AuditPlan:
+    return AuditPlan.of(table, source, **{"columns": ["body"], "row_key": "id", **given})
+
+
+def test_the_settings_of_the_run_say_the_rest(settings: Path) -> None:
+    found = AuditPlan.of("/data/out", "/data/in", config=settings)
+    assert found.columns == ("subject", "body") and (found.row_key, found.record_key) == ("id", "customer")
+    assert found.metrics == "/data/out_audit/restricted/metrics" and found.level == "record"
+    assert found.attacked and found.left_out == ()
+    assert [str(limit) for limit in found.limits] == ["record_broken_groups <= 0"]
+    given = AuditPlan.of("/data/out", "/data/in", config=settings, columns=["body"], row_key="key", out="/m/")
+    assert given.columns == ("body",) and given.row_key == "key" and given.metrics == "/m/metrics"
+
+
+def test_without_settings_the_text_figures_only() -> None:
+    found = plan(require=["original_share <= 0.5"])
+    assert not found.attacked and "without --config" in found.left_out[0]
+    assert [str(limit) for limit in found.limits] == ["original_share <= 0.5"]
+    assert found.model.policy.stop_words == "draw"
+    assert not {"bayes_success", "context_success"} & set(found.as_dict()["figures"])
+    with pytest.raises(SettingsError, match="'bayes_success' is no figure of this audit"):
+        plan(require=["bayes_success <= 0.5"])
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "name"),
+    [
+        ("/data/out", "/data/out", ""), ("s3a://bucket/out", "s3a://bucket/out", ""), ("./out", "./out", ""),
+        ("out", "", "out"), ("main.support.tickets", "", "main.support.tickets"), ("`a b`.c", "", "`a b`.c"),
+    ],
+)  # fmt: skip
+def test_paths_and_names(place: str, path: str, name: str) -> None:
+    assert AuditPlan.target(place) == (path, name)
+
+
+def test_a_folder_here_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert AuditPlan.target("out") == ("out", "")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"columns": []}, "columns: none given"),
+        ({"row_key": None}, "row_key: none given"),
+        ({"row_key": "body"}, "row_key: 'body' is a text column"),
+        ({"record_key": "body"}, "record_key: 'body' is a text column"),
+        ({"source": "/data/../data/out/"}, "against: .* is the table itself"),
+        ({"table": "T", "source": "spark_catalog.default.t", "out": "/m"}, "against: .* is the table itself"),
+        ({"table": "tickets"}, "out: none given, and a table by name"),
+        ({"out": "/data/in"}, "out: '/data/in/metrics' lies in against"),
+        ({"source": "s3://user:pass@bucket/in"}, "against: holds a password"),
+        ({"sample": 0}, "sample: 0 given; valid: 1 or more"),
+        ({"require": ["original_share"]}, "require: 'original_share' given"),
+    ],
+)
+def test_what_is_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        plan(**change)
