@@ -1,4 +1,4 @@
-"""A comparison of CusText, 1-Diffractor in both forms, SanText and TEM at five ε each: what it takes, and what it finds."""
+"""A comparison of CusText, 1-Diffractor in both forms, SanText, TEM and calibrated noise at five ε each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dptext_spark.compare import Comparison, compare
 from dptext_spark.config import ModelConfig
 from dptext_spark.text.records import Records
 
-CURVES = "custext,diffractor,diffractor:form=tem,santext,tem"
+CURVES = "custext,diffractor,diffractor:form=tem,santext,tem,calibrated"
 # Each over the range in which it goes from hiding most words to keeping most.
 EPSILONS = (
     *("custext=1,4,8,12,20", "diffractor=0.2,0.5,1,2,3", "diffractor:form=tem=0.5,1,2,3,5"),
-    *("santext=1,1.5,2,2.5,3", "tem=1,1.5,2,2.5,3"),
+    *("santext=1,1.5,2,2.5,3", "tem=1,1.5,2,2.5,3", "calibrated=5,8,12,16,25"),
 )
 TEN_MINUTES = (Goal(600.0, 600.0, "value"),)
 

@@ -17,7 +17,7 @@ from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.settings.file import override
 from dptext_spark.settings.values import mechanism_of
 
-RECORDS = 8_000  # of the private text that are replaced
+RECORDS = 4_000  # of the private text that are replaced: noise takes its time for each word
 ATTACKED = 1_000  # of those, that are attacked in context
 
 

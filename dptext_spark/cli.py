@@ -378,7 +378,7 @@ def compare(
     ] = None,
     records: Annotated[
         int, typer.Option(help="Records of the private text that are replaced, evenly spaced.")
-    ] = 8_000,
+    ] = 4_000,
     attacked: Annotated[int, typer.Option(help="Records of those that are attacked in context.")] = 1_000,
     words: Annotated[
         int,

@@ -25,7 +25,7 @@ from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.mechanisms.kernels import WholeSampler
 from dptext_spark.mechanisms.kernels.line import LineSampler
 
-TRIES = 8_192  # words that are drawn from the prior for the attack on one word
+TRIES = 4_096  # words that are drawn from the prior for the attack on one word
 AT_ONCE = 128  # outputs whose columns are held at once, by each thread
 SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private is drawn here
 Singles = npt.NDArray[np.float32]

@@ -97,7 +97,7 @@ def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, place
     for one in (low, high):
         figure = one.risks[BAYES]
         assert not figure.exact and figure.lower <= figure.value <= figure.upper
-        assert one.more["how"].startswith("between bounds, from 8,192 words")
+        assert one.more["how"].startswith("between bounds, from 4,096 words")
     # At this ε every word stays.
     assert high.risks[BAYES].lower > 0.95 > 0.5 > low.risks[BAYES].lower
     refused = Asked.of(config, "truncated_gumbel", ["60,90"], **SIZES)
