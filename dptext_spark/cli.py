@@ -372,6 +372,9 @@ def compare(
     labels: Annotated[
         str, typer.Option(help="Where the label of a tab-separated line stands: first, last or none.")
     ] = "none",
+    public_labels: Annotated[
+        str | None, typer.Option(help="The same of the public text, where it differs from --labels.")
+    ] = None,
     levels: Annotated[
         str | None,
         typer.Option(help="Levels of risk to compare at, such as 0.1,0.2,0.5. Default: round ones."),
@@ -407,9 +410,10 @@ def compare(
     asked = Asked.of(
         settings, mechanisms, epsilons, levels, few=words, draws=draws, attacked=attacked, records=records
     )
-    texts = read_records(public, "public", labels), read_records(private, "private", labels)
+    known = read_records(public, "public", labels if public_labels is None else public_labels)
+    secret = read_records(private, "private", labels)
     with progress() as say:
-        found = run_comparison(settings, asked, *texts, folder=out, progress=say)
+        found = run_comparison(settings, asked, known, secret, folder=out, progress=say)
     if out is not None:
         write_private(out / "compare.html", comparison_page(found))
     if as_json:

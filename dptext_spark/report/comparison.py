@@ -114,9 +114,9 @@ def _chart(one: Frontier, curves: Sequence[Curve], key: str) -> Chart:
         for curve in curves
         for epsilon, risk, utility in zip(curve.epsilons, curve.risk, curve.utility, strict=True)
     )
-    svg = lines(
-        drawn, key=key, x=f"risk, %: {one.risk}", y=f"{one.utility}, %", top=102.0, bottom=_bottom(drawn)
-    )
+    bottom = _bottom(drawn)
+    top = 100.0 + (100.0 - bottom) / 50.0  # room for a mark
+    svg = lines(drawn, key=key, x=f"risk, %: {one.risk}", y=f"{one.utility}, %", top=top, bottom=bottom)
     table = Table(("mechanism", "ε", "risk, %", f"{one.utility}, %"), rows)
     return Chart(f"{_capital(one.utility)} against risk", usefulness.EXPLAINED[one.utility], READ, svg, table)
 

@@ -139,7 +139,10 @@ def test_it_goes_on_where_it_was(places: Path, tmp_path: Path, capsys: pytest.Ca
 
 def test_the_table_says_what_is_best(places: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grids = ("--epsilons", "0.2,2,8,60", "--epsilons", "custext=1,40")
-    assert main(command(places, "--mechanisms", "custext,tem", *grids, "--levels", "0.001,0.5")) == 0
+    bare = places / "bare"
+    bare.write_text((places / "public").read_text(encoding="utf-8").replace("\tyes", "").replace("\tno", ""))
+    texts = ("--public", bare, "--public-labels", "none")
+    assert main(command(places, "--mechanisms", "custext,tem", *grids, *texts, "--levels", "0.001,0.5")) == 0
     out = capsys.readouterr().out
     said = " ".join(out.split())
     assert "Words kept at equal risk, one word alone" in out and "Restricted: figures in this file" in said
