@@ -26,7 +26,7 @@ from dptext_spark.mechanisms.kernels import WholeSampler
 from dptext_spark.mechanisms.kernels.line import LineSampler
 
 TRIES = 4_096  # words that are drawn from the prior for the attack on one word
-AT_ONCE = 128  # outputs whose columns are held at once, by each thread
+AT_ONCE = 256  # outputs whose columns are held at once, by each thread
 SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private is drawn here
 Singles = npt.NDArray[np.float32]
 Reals = npt.NDArray[np.float64]
