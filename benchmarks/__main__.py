@@ -18,6 +18,7 @@ from benchmarks import (
     audits,
     calibration,
     engine,
+    frontier,
     lexicon,
     mapping,
     mechanisms,
@@ -43,6 +44,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "utility": utility.measure,
     "audits": audits.measure,
     "attacks": attacks.measure,
+    "frontier": frontier.measure,
     "spark": spark.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"

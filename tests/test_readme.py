@@ -75,7 +75,17 @@ def test_its_figures_of_an_audit_are_those_of_the_code() -> None:
 
 def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     text = " ".join(README.read_text(encoding="utf-8").split())
-    for command in ("preview", "mechanisms", "lexicon", "run", "certify", "calibrate", "report", "audit"):
+    for command in (
+        "preview",
+        "mechanisms",
+        "lexicon",
+        "run",
+        "certify",
+        "calibrate",
+        "compare",
+        "report",
+        "audit",
+    ):
         assert f"dptext {command}" in text
         assert main([command, "--help"]) == 0
     capsys.readouterr()

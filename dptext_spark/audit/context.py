@@ -93,20 +93,24 @@ class ContextAttack:
         return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
 
 
-def posterior_guesses(tokens: Tokens, plausible: Candidates, bigrams: Bigrams) -> tuple[Ids, Reals]:
+def posterior_guesses(
+    tokens: Tokens, plausible: Candidates, bigrams: Bigrams, observed: Ids | None = None
+) -> tuple[Ids, Reals]:
     """Guess the replaced words of a text.
 
     Args:
         tokens: the text; of `words`, only those that were not replaced are looked at.
         plausible: of all outputs in it.
         bigrams: over the same lexicon.
+        observed: int32[n], what `plausible` was asked for in place of the outputs, read only where words were drawn.
 
     Returns:
         (int32[n] guesses, -1 where nothing was drawn; float64[n], the posterior probability of each).
     """
     edge = bigrams.words + SPECIAL - 1
     model = (bigrams.unigram, bigrams.weight, bigrams.starts, bigrams.following, bigrams.share)
-    row = np.where(tokens.drawn, plausible.slot[np.where(tokens.drawn, tokens.outputs, 0)], -1)
+    seen_there = tokens.outputs if observed is None else observed
+    row = np.where(tokens.drawn, plausible.slot[np.where(tokens.drawn, seen_there, 0)], -1)
     row[(row >= 0) & (np.diff(plausible.starts)[row] == 0)] = -1
     # An output that no word leads to (a law counted from draws can miss one) counts as the word itself.
     seen = np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)
@@ -130,6 +134,7 @@ def context_attack(
     draws: int = DRAWS,
     confidence: float = 0.95,
     restricted: bool = True,
+    plausible: Candidates | None = None,
 ) -> ContextAttack:
     """Attack a text.
 
@@ -143,6 +148,7 @@ def context_attack(
         draws: of each word, where the mechanism has no law.
         confidence: of the bootstrap intervals.
         restricted: whether the text is private.
+        plausible: of all outputs, where they are known already; then `most` and `draws` play no part.
 
     Raises:
         DataError: nothing in the text was drawn.
@@ -155,7 +161,8 @@ def context_attack(
     allowed = np.ones(words, np.bool_) if drawn is None else drawn
     prior = of_drawn(bigrams.unigram[:words], allowed)
     truth, outputs = tokens.words[at], tokens.outputs[at]
-    plausible = candidates(sampler, prior, outputs, most, draws)
+    if plausible is None:
+        plausible = candidates(sampler, prior, outputs, most, draws)
     guesses, certainty = posterior_guesses(tokens, plausible, bigrams)
     apart = float((guesses[at] == truth).mean())
     if level != "token":
@@ -177,7 +184,9 @@ def context_attack(
         unchanged=float((outputs == truth).mean()), unprotected=1.0,
         tokens=len(at), records=tokens.records, covered=float(plausible.covered[row].mean()), exact=False,
         draws=plausible.draws, confidence=confidence, restricted=restricted,
-        settings={"level": level, "candidates": most, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens},
+        settings={
+            "level": level, "candidates": plausible.most, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens,
+        },
     )  # fmt: skip
 
 

@@ -49,13 +49,15 @@ _STYLE = {
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a chart: points, and where they are estimates the bounds of each."""
+    """A line of a chart: points, and where they are estimates the bounds of each, along x and up."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
+    left: Sequence[float] | None = None
+    right: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Bar:
 
 
 def lines(
-    drawn: Sequence[Line], *, key: str, x: str, y: str, log_x: bool = False, log_y: bool = False, top: float | None = None
+    drawn: Sequence[Line], *, key: str, x: str, y: str, log_x: bool = False, log_y: bool = False, top: float | None = None,
+    bottom: float = 0.0,
 ) -> str:  # fmt: skip
     """Draw lines over a common axis.
 
@@ -83,6 +86,7 @@ def lines(
         log_x: whether x is logarithmic.
         log_y: whether y is.
         top: where y ends; None ends it above the points.
+        bottom: where y begins, unless it is logarithmic.
 
     Returns:
         The SVG element.
@@ -94,6 +98,8 @@ def lines(
             axes.plot(line.x, line.y, label=line.name, **look)
             if line.low is not None and line.high is not None:
                 axes.fill_between(line.x, line.low, line.high, color=look["color"], alpha=0.18, linewidth=0)
+            if line.left is not None and line.right is not None:
+                axes.hlines(line.y, line.left, line.right, color=look["color"], linewidth=0.7)
         if log_x:
             axes.set_xscale("log")
             _plain_ticks(axes.xaxis, sorted({value for line in drawn for value in line.x}))
@@ -103,7 +109,7 @@ def lines(
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:,g}"))
             axes.minorticks_off()
         else:
-            axes.set_ylim(0, top or 1.08 * max(value for line in drawn for value in line.y))
+            axes.set_ylim(bottom, top or 1.08 * max(value for line in drawn for value in line.y))
         axes.grid(True, axis="y")
         axes.set_xlabel(x)
         axes.set_ylabel(y)

@@ -84,6 +84,7 @@ def test_help_is_quick_and_names_commands_and_exit_codes() -> None:
         "preview",
         "audit",
         "calibrate",
+        "compare",
         "mechanisms",
         "lexicon",
         "Exit codes: 0 done; 2 bad settings",
@@ -112,6 +113,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["report", "latest", "--statement", "pdf"], "statement: 'pdf' is not known; valid: md, html, json."),
         (["lexicon", "export"], "No such command"),
         (["calibrate"], "Missing option '--require'"),
+        (["compare"], "Missing option '--mechanisms'"),
     ],
 )
 def test_a_wrong_command_line_ends_with_2(

@@ -168,6 +168,14 @@ class NoiseSampler:
             return self._sample(ids[first], draws.take(first))[where]
         return self._sample(ids, draws)
 
+    def noisy(self, ids: Ids, draws: Draws) -> Reals:
+        """Return what :meth:`sample` snaps to words, for audits alone: vectors of int32[n] with noise, float64[n, d]."""
+        out = np.empty((len(ids), self.centers.shape[1]))
+        for start in range(0, len(ids), TOKENS):
+            rows = slice(start, min(start + TOKENS, len(ids)))
+            out[rows] = self.centers[ids[rows]] + self._noise(self._bits(draws, rows))
+        return out
+
     def _sample(self, ids: Ids, draws: Draws) -> Ids:
         out = np.empty(len(ids), np.int32)
         wanted = 1 if self.second is None else 2

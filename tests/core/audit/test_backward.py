@@ -1,0 +1,93 @@
+"""Columns of laws are the laws; candidates and the attack from them are those of the laws read forward."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dptext_spark.audit.backward import backward_candidates, bayes_by_tries, columns, has_columns
+from dptext_spark.audit.bayes import bayes_attack
+from dptext_spark.audit.candidates import candidates
+from dptext_spark.audit.prior import zipf
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText, Diffractor, Mechanism, Sampler, SanText, Tem
+
+V = 160
+WORDS = [f"w{chr(97 + i // 26 % 26)}{chr(97 + i % 26)}" for i in range(V)]
+MADE: dict[str, Mechanism] = {
+    "santext": SanText(epsilon=1.5),
+    "santext, published": SanText(epsilon=0.3, calibration="published"),
+    "tem": Tem(epsilon=2.0),
+    "tem, narrow": Tem(epsilon=2.0, gamma=1.5),
+    "geometric": Diffractor(epsilon=0.4),
+    "geometric, three lists": Diffractor(epsilon=0.4, lists=3),
+    "tem on lists": Diffractor(epsilon=0.6, form="tem", lists=2),
+}
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    vectors = np.random.default_rng(3).normal(size=(V, 6)).astype(np.float32)
+    return Lexicon(Vocabulary.of(WORDS), vectors)
+
+
+@pytest.fixture(scope="module")
+def samplers(lexicon: Lexicon) -> dict[str, Sampler]:
+    return {name: mechanism.over_epsilons(lexicon)(mechanism.epsilon) for name, mechanism in MADE.items()}  # type: ignore[attr-defined]
+
+
+def laws(sampler: Sampler) -> npt.NDArray[np.float64]:
+    whole = np.zeros((V, V))
+    for word in range(V):
+        law = sampler.law(word)
+        assert law is not None
+        whole[word, law.ids] = law.probability
+    return whole
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_columns_are_the_laws(samplers: dict[str, Sampler], name: str) -> None:
+    outputs = np.array([0, 5, V - 1, 77, *range(20, 60)], np.int32)
+    assert has_columns(samplers[name])
+    np.testing.assert_allclose(
+        columns(samplers[name], outputs), laws(samplers[name])[:, outputs].T, rtol=2e-4, atol=1e-12
+    )
+
+
+def test_every_end_of_a_list_is_right(samplers: dict[str, Sampler]) -> None:
+    for name in ("geometric", "tem on lists"):
+        every = columns(samplers[name], np.arange(V, dtype=np.int32))
+        np.testing.assert_allclose(every.sum(axis=0), 1.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["tem", "geometric, three lists"])
+def test_candidates_are_those_of_the_laws(samplers: dict[str, Sampler], name: str) -> None:
+    prior = zipf(V)
+    prior[[2, 9]] = 0.0
+    prior /= prior.sum()
+    outputs = np.array([4, 4, 150, 31], np.int32)
+    ours, theirs = (one(samplers[name], prior, outputs, 7) for one in (backward_candidates, candidates))
+    np.testing.assert_array_equal(ours.slot, theirs.slot)
+    np.testing.assert_array_equal(ours.starts, theirs.starts)
+    np.testing.assert_array_equal(ours.ids, theirs.ids)
+    np.testing.assert_allclose(ours.probability, theirs.probability, rtol=2e-4)
+    np.testing.assert_allclose(ours.covered, theirs.covered, rtol=2e-4)
+    assert not {2, 9} & set(ours.ids.tolist())
+    few = backward_candidates(samplers[name], np.where(np.arange(V) < 3, 1 / 3, 0.0), outputs, 7)
+    assert np.diff(few.starts).max() <= 3
+
+
+@pytest.mark.parametrize("name", ["tem", "santext", "geometric"])
+def test_tries_agree_with_the_exact_attack(samplers: dict[str, Sampler], name: str) -> None:
+    prior = zipf(V)
+    exact = bayes_attack(samplers[name], V, prior).success
+    value, lower, upper = bayes_by_tries(samplers[name], prior, 20_000, 1 - 1e-6)
+    assert lower <= exact <= upper and lower < value < upper < lower + 0.04
+    assert exact > prior.max() + 0.03
+
+
+def test_what_has_no_columns(lexicon: Lexicon) -> None:
+    assert not has_columns(CusText(k=10).compile(lexicon))
+    assert not has_columns(SanText(sensitive=0.5).compile(lexicon))
