@@ -126,7 +126,9 @@ def test_a_model_that_is_another_now_is_left_out(
     found = reporting._found
     monkeypatch.setattr(reporting, "_found", lambda *given: {**found(*given), "artifact": "another"})
     facts = report("first", account, spark=spark)
-    assert facts["certificate"] is None and "another model" in facts["model_missing"]
+    assert "another model" in facts["model_missing"] and facts["worst_pair"] is None
+    # The certificate is not the other model's: the run's own account keeps it.
+    assert facts["certificate"] == json.loads(found(spark, account, "first")["certificate"])
     assert facts["deniability"]["figures"] == [] and facts["attacks"] == []
 
 
