@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from dptext_spark.compiled import Int, compiled, inlined
 
-TILE = 1024
+TILE = 512
 CHUNK = 64  # numbers that are looked at together
-PART = 128  # rows or columns that one thread scans at a time
+PART = 128  # columns that are looked at together, row after row
 
 
 def all_neighbors(
@@ -41,7 +41,9 @@ def all_neighbors(
     found = np.full((words, count), np.inf, np.float32)
     bars = np.full(words, np.inf, np.float32)  # the last square of each row
     held = np.empty(TILE * TILE, np.float32)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    threads = os.cpu_count() or 1
+    share = -(-TILE // (threads * PART)) * PART  # of a tile's rows, or columns, for each thread
+    with ThreadPoolExecutor(threads) as pool:
         for i in range(0, words, TILE):
             left = vectors[i : i + TILE]
             for j in range(i, words, TILE):
@@ -49,21 +51,19 @@ def all_neighbors(
                 products = held[: len(left) * len(right)].reshape(len(left), len(right))
                 np.matmul(left, right.T, out=products)
 
-                def rows(
-                    part: int, i: int = i, j: int = j, products: npt.NDArray[np.float32] = products
+                def scan(
+                    place: tuple[Any, int, int],
+                    i: int = i,
+                    j: int = j,
+                    products: npt.NDArray[np.float32] = products,
                 ) -> None:
-                    _rows(products, squares, i, j, part, min(part + PART, len(products)), ids, found, bars)
-
-                def columns(
-                    part: int, i: int = i, j: int = j, products: npt.NDArray[np.float32] = products
-                ) -> None:
-                    last = min(part + PART, products.shape[1])
-                    _columns(products, squares, i, j, part, last, ids, found, bars)
+                    along, first, last = place
+                    along(products, squares, i, j, first, last, ids, found, bars)
 
                 # One word is a row or a column of one part alone, so no two threads write to it.
-                list(pool.map(rows, range(0, len(left), PART)))
-                if j > i:
-                    list(pool.map(columns, range(0, len(right), PART)))
+                for along, size in ((_rows, len(left)), (_columns, len(right) if j > i else 0)):
+                    parts = [(along, first, min(first + share, size)) for first in range(0, size, share)]
+                    list(pool.map(scan, parts))
     return ids, found
 
 
@@ -111,18 +111,19 @@ def _columns(
     products: Any, squares: Any, i: Int, j: Int, first: Int, last: Int, ids: Any, found: Any, bars: Any
 ) -> None:
     """Look at some columns of a tile for the words of its columns, j + first to j + last; its rows are words from i on."""
-    whole = last - first == PART
-    for row in range(products.shape[0]):
-        mine, part = squares[i + row], products[row, first:last]
-        others, limits = squares[j + first : j + last], bars[j + first : j + last]
-        if whole:
-            hits = np.int32(0)
-            for c in range(PART):
+    for start in range(first, last, PART):
+        end = min(start + PART, last)
+        for row in range(products.shape[0]):
+            mine, part = squares[i + row], products[row, start:end]
+            others, limits = squares[j + start : j + end], bars[j + start : j + end]
+            if end == start + PART:
+                hits = np.int32(0)
+                for c in range(PART):
+                    square = (mine + others[c]) - np.float32(2.0) * part[c]
+                    hits |= np.int32(square < limits[c])
+                if hits == 0:
+                    continue
+            for c in range(end - start):
                 square = (mine + others[c]) - np.float32(2.0) * part[c]
-                hits |= np.int32(square < limits[c])
-            if hits == 0:
-                continue
-        for c in range(last - first):
-            square = (mine + others[c]) - np.float32(2.0) * part[c]
-            if square < limits[c]:
-                _insert(j + first + c, i + row, square, ids, found, bars)
+                if square < limits[c]:
+                    _insert(j + start + c, i + row, square, ids, found, bars)

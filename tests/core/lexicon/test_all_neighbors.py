@@ -10,7 +10,7 @@ from dptext_spark.lexicon.all_neighbors import all_neighbors
 from dptext_spark.lexicon.neighbors import rounding
 
 
-@pytest.mark.parametrize("tile", [32, 64, 1024])
+@pytest.mark.parametrize("tile", [32, 64, 512])
 @pytest.mark.parametrize("words", [1, 2, 63, 64, 200])
 @pytest.mark.parametrize("count", [1, 7])
 def test_the_nearest_are_found(monkeypatch: pytest.MonkeyPatch, tile: int, words: int, count: int) -> None:
