@@ -17,10 +17,9 @@ import pyarrow as pa
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.draws import hash_bytes
 from dptext_spark.lexicon.characters import PASS, SPACE, cell, decode, lower_into, tables
-from dptext_spark.text.engine import COUNTERS, Engine, padded
-from dptext_spark.text.reading import UNKNOWN
-from dptext_spark.text.segment import cut_whitespace, cut_words
-from dptext_spark.text.settle import INVALID, LOWERED, MASKED_NUMBER, look_up, look_up_form
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.reading import UNKNOWN, listed
+from dptext_spark.text.settle import INVALID, LOWERED, MASKED_NUMBER, look_up_form
 
 DRAWN_WORD, KEPT_WORD, UNKNOWN_WORD, NUMBER = range(4)
 Places = npt.NDArray[np.int64]
@@ -127,27 +126,16 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
     """
     # In this policy every word and every number is listed, and each kind has a code of its own.
     listing = Engine(engine.table, replace(engine.policy, case="lower", numbers="mask", oov="mask"))
-    data, bounds = padded(texts)
-    chars = tables()
-    room = int(bounds[-1]) + 1
-    counts = np.zeros((len(texts), len(COUNTERS)), np.int32)
-    options = listing.options(keys)
-    work = (
-        np.empty((room, 4), np.int64), np.empty((room, 2), np.uint64), np.empty((room, 2), np.uint64),
-        np.zeros((2, 4096), np.uint8),
-    )  # fmt: skip
-    cut = cut_whitespace if engine.policy.tokenizer == "whitespace" else cut_words
-    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
-    n = cut(data, bounds, 0, len(texts), listing.lookup, letters, counts, options, work)
-    n = look_up(data, bounds, n, listing.lookup, counts, options, work)
+    found = listed(listing, texts, keys)
+    n, chars = found.size, tables()
     ids, kind = np.empty(n, np.int32), np.empty(n, np.uint8)
     form, marked = np.empty((n, 2), np.uint64), np.empty(n, np.bool_)
     starts, pieces = np.zeros(n + 1, np.int64), np.zeros(len(texts) + 1, np.int64)
     count = _describe(
-        data, bounds, work[0], n, listing.lookup, (chars.stage, chars.classes, chars.lower), keys[0], keys[1], ids, kind,
-        form, marked, starts, pieces,
+        found.data, found.bounds, found.tokens, n, listing.lookup, (chars.stage, chars.classes, chars.lower), keys[0],
+        keys[1], ids, kind, form, marked, starts, pieces,
     )  # fmt: skip
-    return Words(ids, kind, form, marked, starts[: count + 1], pieces, counts[:, INVALID] > 0)
+    return Words(ids, kind, form, marked, starts[: count + 1], pieces, found.counts[:, INVALID] > 0)
 
 
 def pair(source: Words, output: Words) -> Pairing:

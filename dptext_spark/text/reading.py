@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +81,48 @@ def _read(
     return at
 
 
+class Listed(NamedTuple):
+    """The tokens of texts that a policy changes, looked up.
+
+    Attributes:
+        data: uint8, the bytes of the texts, padded.
+        bounds: int64[rows + 1], where each text lies in them.
+        tokens: int64[>= size, 4], as the engine cuts them.
+        size: how many tokens.
+        counts: int32[rows, len(COUNTERS)].
+    """
+
+    data: npt.NDArray[np.uint8]
+    bounds: npt.NDArray[np.int64]
+    tokens: npt.NDArray[np.int64]
+    size: int
+    counts: npt.NDArray[np.int32]
+
+
+def listed(listing: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64]) -> Listed:
+    """Cut texts and look their words up.
+
+    Args:
+        listing: an engine whose policy lists what is to be read.
+        texts: string, large_string or binary [rows].
+        keys: of the hashes.
+    """
+    data, bounds = padded(texts)
+    chars = tables()
+    room = int(bounds[-1]) + 1
+    counts = np.zeros((len(texts), len(COUNTERS)), np.int32)
+    options = listing.options(keys)
+    work = (
+        np.empty((room, 4), np.int64), np.empty((room, 2), np.uint64), np.empty((room, 2), np.uint64),
+        np.zeros((2, 4096), np.uint8),
+    )  # fmt: skip
+    cut = cut_whitespace if listing.policy.tokenizer == "whitespace" else cut_words
+    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
+    n = cut(data, bounds, 0, len(texts), listing.lookup, letters, counts, options, work)
+    n = look_up(data, bounds, n, listing.lookup, counts, options, work)
+    return Listed(data, bounds, work[0], n, counts)
+
+
 def read(engine: Engine, texts: pa.Array) -> Reading:
     """Read texts.
 
@@ -90,24 +132,15 @@ def read(engine: Engine, texts: pa.Array) -> Reading:
     """
     # In this policy every word that is kept is listed, too, because its case would be released otherwise.
     listing = Engine(engine.table, replace(engine.policy, case="lower", numbers="mask"))
-    data, bounds = padded(texts)
-    chars = tables()
-    room = int(bounds[-1]) + 1
-    counts = np.zeros((len(texts), len(COUNTERS)), np.int32)
-    options = listing.options((np.uint64(2), np.uint64(3)))
-    work = (
-        np.empty((room, 4), np.int64), np.empty((room, 2), np.uint64), np.empty((room, 2), np.uint64),
-        np.zeros((2, 4096), np.uint8),
-    )  # fmt: skip
-    cut = cut_whitespace if engine.policy.tokenizer == "whitespace" else cut_words
-    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
-    n = cut(data, bounds, 0, len(texts), listing.lookup, letters, counts, options, work)
-    n = look_up(data, bounds, n, listing.lookup, counts, options, work)
+    found = listed(listing, texts, (np.uint64(2), np.uint64(3)))
+    n = found.size
     most = 2 * n + len(texts)
     words, drawn, case = np.empty(most, np.int32), np.zeros(most, np.bool_), np.zeros(most, np.uint8)
     ends = np.zeros(len(texts) + 1, np.int64)
+    chars = tables()
     at = _read(
-        data, bounds, work[0], n, listing.lookup, (chars.stage, chars.classes, chars.lower), words, drawn, case, ends
+        found.data, found.bounds, found.tokens, n, listing.lookup, (chars.stage, chars.classes, chars.lower), words, drawn,
+        case, ends,
     )  # fmt: skip
     return Reading(words[:at], drawn[:at], case[:at], ends)
 
