@@ -50,20 +50,16 @@ def all_neighbors(
                 right = vectors[j : j + TILE]
                 products = held[: len(left) * len(right)].reshape(len(left), len(right))
                 np.matmul(left, right.T, out=products)
-
-                def scan(
-                    place: tuple[Any, int, int],
-                    i: int = i,
-                    j: int = j,
-                    products: npt.NDArray[np.float32] = products,
-                ) -> None:
-                    along, first, last = place
-                    along(products, squares, i, j, first, last, ids, found, bars)
-
                 # One word is a row or a column of one part alone, so no two threads write to it.
                 for along, size in ((_rows, len(left)), (_columns, len(right) if j > i else 0)):
-                    parts = [(along, first, min(first + share, size)) for first in range(0, size, share)]
-                    list(pool.map(scan, parts))
+                    waiting = [
+                        pool.submit(
+                            along, products, squares, i, j, first, min(first + share, size), ids, found, bars
+                        )
+                        for first in range(0, size, share)
+                    ]
+                    for part in waiting:
+                        part.result()
     return ids, found
 
 
