@@ -6,10 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -260,30 +257,9 @@ class TestSampling:
             for w in (0, 1):
                 assert made.law(w).probability[w] == pytest.approx(kept, rel=1e-9)
 
-    def test_other_processors_and_batches(self, tmp_path: Path) -> None:
+    def test_other_processors_and_batches(self, on_another_processor: Callable[[str], str]) -> None:
         """A process without vector instructions, on one thread, with nothing cached, gives every byte."""
-        from numpy._core._multiarray_umath import __cpu_dispatch__
-
-        checkout = Path(__file__).resolve().parents[3]
-        environment = os.environ | {
-            "PYTHONPATH": str(checkout),
-            "DPTEXT_CACHE": str(tmp_path),
-            "NUMBA_CPU_NAME": "generic",
-            "NUMBA_CPU_FEATURES": "",
-            "NUMBA_ENABLE_AVX": "0",
-            "NPY_DISABLE_CPU_FEATURES": " ".join(__cpu_dispatch__),
-            "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F",
-            "FAISS_OPT_LEVEL": "generic",
-            "OMP_NUM_THREADS": "1",
-        }
-        environment.pop("NUMBA_CACHE_DIR", None)
-        code = "import sys; sys.path.insert(0, '.'); from tests.core.mechanisms.test_diffractor import digest; print(digest())"
-        child = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code],
-            env=environment, cwd=checkout, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert child.returncode == 0, child.stderr
-        assert child.stdout.strip() == digest()
+        assert on_another_processor("tests.core.mechanisms.test_diffractor.digest") == digest()
 
 
 def digest() -> str:
