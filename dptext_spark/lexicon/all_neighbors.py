@@ -7,11 +7,13 @@ Tiles of a product are made by one matrix product each; a scan puts every number
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from dptext_spark.compiled import Int, compiled, inlined
 
@@ -40,27 +42,32 @@ def all_neighbors(
     ids = np.full((words, count), -1, np.int32)
     found = np.full((words, count), np.inf, np.float32)
     bars = np.full(words, np.inf, np.float32)  # the last square of each row
-    held = np.empty(TILE * TILE, np.float32)
-    threads = os.cpu_count() or 1
-    share = -(-TILE // (threads * PART)) * PART  # of a tile's rows, or columns, for each thread
-    with ThreadPoolExecutor(threads) as pool:
-        for i in range(0, words, TILE):
-            left = vectors[i : i + TILE]
-            for j in range(i, words, TILE):
-                right = vectors[j : j + TILE]
-                products = held[: len(left) * len(right)].reshape(len(left), len(right))
-                np.matmul(left, right.T, out=products)
-                # One word is a row or a column of one part alone, so no two threads write to it.
-                for along, size in ((_rows, len(left)), (_columns, len(right) if j > i else 0)):
-                    waiting = [
-                        pool.submit(
-                            along, products, squares, i, j, first, min(first + share, size), ids, found, bars
-                        )
-                        for first in range(0, size, share)
-                    ]
-                    for part in waiting:
-                        part.result()
+
+    def look(tile: tuple[int, int]) -> None:
+        i, j = tile
+        products = vectors[i : i + TILE] @ vectors[j : j + TILE].T
+        _rows(products, squares, i, j, ids, found, bars)
+        if j > i:
+            _columns(products, squares, i, j, ids, found, bars)
+
+    # A thread that makes its own products waits for no other; left to itself, each product would take every thread.
+    with ThreadPoolExecutor(os.cpu_count()) as pool, threadpool_limits(1, "blas"):
+        for tiles in _rounds(-(-words // TILE)):
+            list(pool.map(look, tiles))
     return ids, found
+
+
+def _rounds(blocks: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield every tile once, as its first row and column, in rounds in which no block of words stands twice.
+
+    So no two threads write to one word: the circle method of a round-robin tournament.
+    """
+    yield [(block * TILE, block * TILE) for block in range(blocks)]
+    turns = blocks - 1 + blocks % 2  # with an odd number, one block rests in each round
+    for turn in range(turns):
+        others = [((turn + step) % turns, (turn - step) % turns) for step in range(1, (turns + 1) // 2)]
+        pairs = [*others, *([] if blocks % 2 else [(turn, turns)])]
+        yield [(min(pair) * TILE, max(pair) * TILE) for pair in pairs]
 
 
 @inlined
@@ -77,12 +84,10 @@ def _insert(word: Int, other: Int, square: Any, ids: Any, found: Any, bars: Any)
 
 
 @compiled
-def _rows(
-    products: Any, squares: Any, i: Int, j: Int, first: Int, last: Int, ids: Any, found: Any, bars: Any
-) -> None:
-    """Look at some rows of a tile for the words of its rows, i + first to i + last; its columns are words from j on."""
-    width = products.shape[1]
-    for row in range(first, last):
+def _rows(products: Any, squares: Any, i: Int, j: Int, ids: Any, found: Any, bars: Any) -> None:
+    """Look at a tile for the words of its rows, i and on; its columns are words from j on."""
+    rows, width = products.shape
+    for row in range(rows):
         word = i + row
         mine, part, others = squares[word], products[row], squares[j : j + width]
         for start in range(0, width, CHUNK):
@@ -103,13 +108,12 @@ def _rows(
 
 
 @compiled
-def _columns(
-    products: Any, squares: Any, i: Int, j: Int, first: Int, last: Int, ids: Any, found: Any, bars: Any
-) -> None:
-    """Look at some columns of a tile for the words of its columns, j + first to j + last; its rows are words from i on."""
-    for start in range(first, last, PART):
-        end = min(start + PART, last)
-        for row in range(products.shape[0]):
+def _columns(products: Any, squares: Any, i: Int, j: Int, ids: Any, found: Any, bars: Any) -> None:
+    """Look at a tile for the words of its columns, j and on; its rows are words from i on."""
+    rows, width = products.shape
+    for start in range(0, width, PART):
+        end = min(start + PART, width)
+        for row in range(rows):
             mine, part = squares[i + row], products[row, start:end]
             others, limits = squares[j + start : j + end], bars[j + start : j + end]
             if end == start + PART:
