@@ -42,3 +42,13 @@ def test_it_is_the_same_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module.os, "cpu_count", lambda: 1)
     alone = all_neighbors(vectors, 9)
     assert (several[0] == alone[0]).all() and (several[1] == alone[1]).all()
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4, 7, 8])
+def test_each_tile_is_looked_at_once_and_no_two_at_a_time_share_a_block(blocks: int) -> None:
+    rounds = [[(i // module.TILE, j // module.TILE) for i, j in tiles] for tiles in module._rounds(blocks)]
+    seen = sorted(tile for tiles in rounds for tile in tiles)
+    assert seen == [(i, j) for i in range(blocks) for j in range(i, blocks)]
+    for tiles in rounds:
+        touched = [block for tile in tiles for block in set(tile)]
+        assert len(touched) == len(set(touched))
