@@ -31,7 +31,8 @@ LAYERS = {
     "text": 3,
     "audit": 4,
     "spark": 6,
-    "cli": 7,
+    "commands": 7,
+    "cli": 8,
 }
 SPARK_LAYER = LAYERS["spark"]
 BETWEEN = SPARK_LAYER - 1
