@@ -35,7 +35,8 @@ ELSEWHERE = (
     "already; ours are from string to string. Tokens are all words of the text; stop words are kept unless it says otherwise."
 )
 SELECTION = "truncated_gumbel stands beside CusText without a goal: it has no law in a table, but draws noise for ten words."
-CACHES = "Growth: every known word is drawn. A larger lexicon has larger tables, and more of them lies outside the caches."
+SAME_TEXTS = "Growth with V: the same texts of the smaller lexicon's words through both models; every known word is drawn."
+CACHES = "Of its own words: texts made of each lexicon's words. More distinct words touch more of the tables, beyond the caches."
 KEEP, DRAW = Policy(), Policy(stop_words="draw")
 SHORT = (Goal(1.3, 1.3, "ratio"),)
 GROWTH = (Goal(1.15, 1.3, "ratio"),)
@@ -91,12 +92,19 @@ class Run(NamedTuple):
     kinds: dict[str, float]
 
 
-def prepared(lexicon: Lexicon, mechanism: Mechanism, sizes: Sizes, policy: Policy, part: int = 1) -> Run:
-    """Make a text for a mechanism, one `part`-th of the rows; a first run is done."""
+def prepared(
+    lexicon: Lexicon,
+    mechanism: Mechanism,
+    sizes: Sizes,
+    policy: Policy,
+    part: int = 1,
+    of: Lexicon | None = None,
+) -> Run:
+    """Make a text of the words of a lexicon (`of`; the mechanism's own), one `part`-th of the rows; a first run is done."""
     sampler = model(lexicon, mechanism).sampler
     rows = sizes.noise_rows if isinstance(sampler, NoiseSampler) else sizes.rows
     call = runner(
-        Privatizer(lexicon, sampler, policy), texts(lexicon, max(1, rows // part), sizes.words_a_row)
+        Privatizer(lexicon, sampler, policy), texts(of or lexicon, max(1, rows // part), sizes.words_a_row)
     )
     totals = call()[1].totals()
     return Run(call, totals["words"], composition(totals))
@@ -169,16 +177,28 @@ def growth(sizes: Sizes) -> Section:
             many = prepared(lexicon, case.mechanism, sizes, DRAW)
             few = prepared(lexicon, case.mechanism, sizes, DRAW, part=10)
             shown, peer = f"{case.shown}, a token of {many.words:,}", f"of {few.words:,}"
-            section.figures.append(_grown(shown, many, peer, few, sizes.long_rounds))
+            section.figures.append(_grown(shown, many, peer, few, sizes.long_rounds, GROWTH))
         for case in sets_and_lists:
-            large = prepared(lexicon, case.mechanism, sizes, DRAW)
             little = prepared(small, case.mechanism, sizes, DRAW)
-            shown = f"{case.shown}, a token, V = {len(lexicon):,}"
-            section.figures.append(_grown(shown, large, f"V = {len(small):,}", little, sizes.rounds))
+            shown, peer = f"{case.shown}, a token, V = {len(lexicon):,}", f"V = {len(small):,}"
+            same = prepared(lexicon, case.mechanism, sizes, DRAW, of=small)
+            section.figures.append(_grown(shown, same, peer, little, sizes.rounds, GROWTH, SAME_TEXTS))
+            own = prepared(lexicon, case.mechanism, sizes, DRAW)
+            section.figures.append(
+                _grown(f"{shown}, of its own words", own, peer, little, sizes.rounds, note=CACHES)
+            )
     return section
 
 
-def _grown(shown: str, more: Run, peer_name: str, less: Run, rounds: int) -> Figure:
+def _grown(
+    shown: str,
+    more: Run,
+    peer_name: str,
+    less: Run,
+    rounds: int,
+    goals: tuple[Goal, ...] = (),
+    note: str = "",
+) -> Figure:
     ours, theirs = in_turn(rounds, more.call, less.call)
     value, peer = scaled(ours, 1e9 / more.words), scaled(theirs, 1e9 / less.words)
-    return Figure(shown, "ns", value, peer_name, peer, quotient(value, peer), "x its cost", GROWTH, CACHES)
+    return Figure(shown, "ns", value, peer_name, peer, quotient(value, peer), "x its cost", goals, note)
