@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
+from dptext_spark.audit.adversary import DRAWS, FEW
 from dptext_spark.audit.deniability import check_epsilons
 from dptext_spark.audit.frontier import LEAST_POINTS, check_levels
-from dptext_spark.audit.risks import DRAWS, FEW
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.mechanisms import MECHANISMS, Mechanism

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.audit.candidates import MOST, Candidates
-from dptext_spark.audit.outcomes import interval
+from dptext_spark.audit.outcomes import interval, read_rows
 from dptext_spark.draws import Draws
-from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
 from dptext_spark.mechanisms.kernels import WholeSampler
 from dptext_spark.mechanisms.kernels.line import LineSampler
 
@@ -35,19 +35,27 @@ Found = TypeVar("Found")
 
 def has_columns(sampler: Sampler) -> bool:
     """Return whether the columns of a law can be computed."""
-    return isinstance(sampler, LineSampler) or (
-        isinstance(sampler, WholeSampler) and len(sampler.outputs) == len(sampler.level)
-    )
+    return isinstance(sampler, LineSampler | WholeSampler)
 
 
 def columns(sampler: Sampler, outputs: Ids) -> Singles:
     """Return P(u|w) of some outputs over all words, float32[n, V]; `has_columns` says for which samplers."""
+    return columns_of(sampler)(outputs)
+
+
+def columns_of(sampler: Sampler) -> Callable[[Ids], Singles]:
+    """Return :func:`columns` of a sampler; what all columns need is made once."""
     if isinstance(sampler, LineSampler):
-        return _line(sampler, outputs)
+        return partial(_line, sampler)
     assert isinstance(sampler, WholeSampler)
+    kept = None if len(sampler.outputs) == len(sampler.level) else kept_shares(sampler).astype(np.float32)
+    vectors = np.asarray(sampler.vectors)
+    return partial(_whole, sampler, np.einsum("ij,ij->i", vectors, vectors), kept)
+
+
+def _whole(sampler: WholeSampler, squares: Singles, kept: Singles | None, outputs: Ids) -> Singles:
     vectors = sampler.vectors
     step, cut = float(sampler.figures[0]), float(sampler.figures[1])
-    squares = np.einsum("ij,ij->i", vectors, vectors)
     found = vectors[outputs] @ vectors.T
     found *= -2.0
     found += squares
@@ -58,7 +66,50 @@ def columns(sampler: Sampler, outputs: Ids) -> Singles:
     np.minimum(found, np.float32(min(cut, 3e38)), out=found)
     found *= -step
     found -= sampler.log_normaliser.astype(np.float32)
-    return np.asarray(np.exp(found, out=found), np.float32)
+    np.exp(found, out=found)
+    if kept is not None:
+        # A word that is no output comes out of itself alone, where it is kept.
+        found *= 1.0 - kept
+        alone = np.flatnonzero(~np.isin(outputs, sampler.outputs))
+        found[alone] = 0.0
+        found[alone, outputs[alone]] = kept[outputs[alone]]
+    return np.asarray(found, np.float32)
+
+
+def kept_shares(sampler: WholeSampler) -> Reals:
+    """Return how often each word that is no output is released as it is, whatever is drawn: float64[V]."""
+    words = np.setdiff1d(np.arange(len(sampler.level), dtype=np.int32), sampler.outputs)
+    row, ids, weight = read_rows(sampler.cells[words])
+    itself = ids == words[row]
+    found = np.zeros(len(sampler.level))
+    found[words[row[itself]]] = weight[itself] / TOTAL
+    return found
+
+
+def probability(sampler: Sampler, words: Ids, outputs: Ids) -> Reals:
+    """Return P(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
+    if isinstance(sampler, LineSampler):
+        lists, total = sampler.order.shape
+        found = np.zeros(len(words))
+        for chosen in range(lists):
+            i, j = (sampler.place[some, chosen].astype(np.int64) for some in (words, outputs))
+            start, width = sampler.start[i], sampler.width[i]
+            low = np.where(j == 0, start, sampler.edges[total - 1 - i + j])
+            high = np.where(
+                j == total - 1, start + width, sampler.edges[np.minimum(total - i + j, 2 * total - 1)]
+            )
+            found += (high - low) / width.astype(np.float64) / lists
+        return found
+    assert isinstance(sampler, WholeSampler)
+    step, cut = float(sampler.figures[0]), float(sampler.figures[1])
+    gap = sampler.vectors[words].astype(np.float64) - sampler.vectors[outputs]
+    distance = np.minimum(np.sqrt((gap * gap).sum(axis=1)), cut)
+    found = np.exp(-step * distance - np.asarray(sampler.log_normaliser)[words])
+    if len(sampler.outputs) < len(sampler.level):
+        kept = kept_shares(sampler)[words]
+        found = np.where(np.isin(outputs, sampler.outputs), found * (1.0 - kept), 0.0)
+        found = np.where((words == outputs) & (kept > 0), kept, found)
+    return found
 
 
 def _line(sampler: LineSampler, outputs: Ids) -> Singles:
@@ -86,7 +137,7 @@ def backward_candidates(sampler: Sampler, prior: Reals, outputs: Ids, most: int 
         outputs: int32[n], the outputs that are asked for; repeated ones count once.
         most: candidates of an output.
     """
-    return from_columns(partial(columns, sampler), prior, outputs, most)
+    return from_columns(columns_of(sampler), prior, outputs, most)
 
 
 def from_columns(
@@ -146,15 +197,26 @@ def bayes_by_tries(
     """
     words, draws = drawn_from(prior, tries)
     outputs, where = np.unique(sampler.sample(words, draws), return_inverse=True)
-    weight = prior.astype(np.float32)
-
-    def guesses(part: Ids) -> Ids:
-        return np.asarray((columns(sampler, part) * weight).argmax(axis=1), np.int32)
-
-    guess = np.concatenate([*in_threads(guesses, outputs.astype(np.int32))])
+    guess = likeliest_inputs(columns_of(sampler), prior, outputs.astype(np.int32))
     hits = int((guess[where.reshape(-1)] == words).sum())
     low, high = interval([hits], tries, confidence)
     return hits / tries, float(low[0]), float(high[0])
+
+
+def likeliest_inputs(column_of: Callable[[Ids], Singles], prior: Reals, observed: Ids) -> Ids:
+    """Return argmax_w P(w)·P(u|w) over all words for int32[n] observations, ties to the lower id: int32[n].
+
+    Args:
+        column_of: as for :func:`from_columns`.
+        prior: float64[V].
+        observed: int32[n], at least one.
+    """
+    weight = prior.astype(np.float32)
+
+    def guesses(part: Ids) -> Ids:
+        return np.asarray((column_of(part) * weight).argmax(axis=1), np.int32)
+
+    return np.concatenate([*in_threads(guesses, observed)])
 
 
 def drawn_from(prior: Reals, tries: int) -> tuple[Ids, Draws]:

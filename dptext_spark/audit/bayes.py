@@ -1,11 +1,12 @@
 """The Bayes-optimal adversary: guesses argmax_w P(w)·P(u|w) for each output u, P a public prior (MECHANISMS §15).
 
-No adversary who sees one replaced word alone succeeds more often: Σ_u max_w P(w)·P(u|w). Exact for laws, read in blocks with a
-running maximum for each output. Without a law the draws of each word come in two halves of n. The guesses are learnt on the
-first (P(u|w) the shares there) and tried on the second; that success, with Hoeffding's bound (1963) for draws in strata,
-bounds the optimum from below. From above: Σ_u max_w P(w)·share(u|w) over the second half is in expectation at least the optimum
-(a mean of maxima is at least the maximum of means), and a draw of w changes it by P(w)/n at most, so McDiarmid (1989) bounds
-how far it can fall short. Both bounds hold together with the stated confidence.
+No adversary who sees one replaced word alone succeeds more often: Σ_u max_w P(w)·P(u|w). Exact for laws, read in blocks with
+a running maximum for each output. Where a law is a formula it can be read backwards, which is quicker by far: the guesses are
+then made in float32, and their success is taken in float64. Without a law the draws of each word come in two halves of n. The
+guesses are learnt on the first (P(u|w) the shares there) and tried on the second; that success, with Hoeffding's bound (1963)
+for draws in strata, bounds the optimum from below. From above: Σ_u max_w P(w)·share(u|w) over the second half is in
+expectation at least the optimum (a mean of maxima is at least the maximum of means), and a draw of w changes it by P(w)/n at
+most, so McDiarmid (1989) bounds how far it can fall short. Both bounds hold together with the stated confidence.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.audit.backward import columns_of, likeliest_inputs, probability
 from dptext_spark.audit.outcomes import DRAWS, blocks
 from dptext_spark.audit.prior import of_drawn, zipf
 from dptext_spark.compiled import compiled
@@ -27,6 +29,11 @@ from dptext_spark.mechanisms.base import Ids, Sampler
 WORST = 0.01
 LISTED = 50  # of the worst words, how many are named
 CONFIDENCE = 0.95
+ROUNDING = 1e-3  # relative: what float32 may hide of the largest P(w)·P(u|w)
+BACKWARDS = (
+    "Read off the law of every word, backwards: exact for these guesses, of which the best possible ones find at most a "
+    "thousandth more."
+)
 HALVES = tuple(hashlib.sha256(b"bayes attack %d" % half).digest() for half in range(2))  # public
 Reals = npt.NDArray[np.float64]
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -40,7 +47,7 @@ class BayesAttack:
         success: the probability that the input is guessed, the input drawn from the prior; without a law that of the guesses
             learnt from half of the draws.
         lower: a bound of the optimal success; and `upper`. Equal to it where exact.
-        exact: whether the laws were read, not drawn.
+        exact: whether the laws were read, not drawn, and not backwards.
         draws: of each word, where there is no law.
         confidence: that both bounds hold; None where exact.
         by_word: quantiles over the candidate words of the probability that the word is guessed when it is the input.
@@ -55,6 +62,7 @@ class BayesAttack:
         candidates: how many words can be the input.
         restricted: whether the prior, or the choice of words, depends on private text.
         settings: the prior.
+        how: how it was found, where that is neither exact nor by draws.
     """
 
     name: ClassVar[str] = "Bayes-optimal adversary"
@@ -83,6 +91,7 @@ class BayesAttack:
     candidates: int
     restricted: bool
     settings: dict[str, Any]
+    how: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
@@ -130,6 +139,26 @@ def guesses(
     return guess, best, exact
 
 
+def guesses_backwards(sampler: Sampler, prior: Reals) -> tuple[Ids, Reals]:
+    """Return what :func:`guesses` does of a law that is a formula: (int32[V], float64[V]).
+
+    A guess may be one whose P(w)·P(u|w) is `ROUNDING` below the largest, as the rounding of float32 has it; its own is exact.
+    """
+    every = np.arange(len(prior), dtype=np.int32)
+    guess = likeliest_inputs(columns_of(sampler), prior, every)
+    best = prior[guess] * probability(sampler, guess, every)
+    guess[best <= 0] = -1
+    return guess, best
+
+
+def found_by_word(guess: Ids, best: Reals, prior: Reals) -> Reals:
+    """Return how often each word is guessed when it is the input: float64[V], from what :func:`guesses` returns."""
+    found = np.zeros(len(prior))
+    led = guess >= 0
+    np.add.at(found, guess[led], best[led] / prior[guess[led]])
+    return found
+
+
 def bayes_attack(
     sampler: Sampler,
     words: int,
@@ -139,6 +168,7 @@ def bayes_attack(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
     restricted: bool = False,
+    backwards: bool = False,
 ) -> BayesAttack:
     """Attack one word at a time.
 
@@ -150,6 +180,7 @@ def bayes_attack(
         draws: of each word, where there is no law; an even number.
         confidence: of the bounds, where there is no law.
         restricted: whether prior or words were chosen by private text.
+        backwards: read the law backwards, see :func:`guesses_backwards`; for samplers that have columns.
 
     Raises:
         SettingsError: a prior that is none, fewer than 2 draws where they are needed, a confidence that is none.
@@ -162,11 +193,12 @@ def bayes_attack(
     if draws < 2:
         raise SettingsError(f"draws: {draws} given; valid: 2 or more.")
     inputs = np.flatnonzero(chosen).astype(np.int32)
-    guess, best, exact = guesses(sampler, chosen, draws // 2)
-    found = np.zeros(words)
-    led = guess >= 0
-    np.add.at(found, guess[led], best[led] / chosen[guess[led]])
-    measured, slack, upper = found, 0.0, 0.0
+    if backwards:
+        (guess, best), exact = guesses_backwards(sampler, chosen), True
+    else:
+        guess, best, exact = guesses(sampler, chosen, draws // 2)
+    measured = found = found_by_word(guess, best, chosen)
+    slack, upper = 0.0, 0.0
     if not exact:
         measured, optimistic = np.zeros(words), np.zeros(words)
         again = np.full(words, -1, np.int32)
@@ -177,14 +209,17 @@ def bayes_attack(
         slack = math.sqrt(float((chosen**2).sum()) / (draws // 2) * math.log(2.0 / (1.0 - confidence)) / 2.0)
         upper = min(1.0, float(optimistic.sum()) + slack)
     success = min(1.0, float((chosen * measured).sum()))
+    if exact:
+        upper = min(1.0, success * (1.0 + ROUNDING)) if backwards else success
     worst = inputs[np.lexsort((inputs, -found[inputs]))][: max(1, math.ceil(WORST * len(inputs)))]
     shares = np.minimum(measured[inputs], 1.0)
     return BayesAttack(
-        success=success, lower=max(0.0, success - slack), upper=success if exact else upper, exact=exact,
+        success=success, lower=max(0.0, success - slack), upper=upper, exact=exact and not backwards,
         draws=None if exact else draws // 2 * 2, confidence=None if exact else confidence,
         by_word={f"{q:g}": float(v) for q, v in zip(QUANTILES, np.quantile(shares, QUANTILES), strict=True)},
         by_word_mean=float(shares.mean()), worst_share=WORST, worst_mean=min(1.0, float(measured[worst].mean())),
         worst_words=tuple(int(w) for w in worst[:LISTED]), never=float((shares == 0).mean()),
         baseline=float(chosen.max()), unprotected=1.0, candidates=len(inputs), restricted=restricted,
         settings={"prior": "Zipf-Mandelbrot, 1/(rank + 2.7) over the lexicon's order" if prior is None else "given"},
+        how=BACKWARDS if backwards else "",
     )  # fmt: skip

@@ -89,6 +89,12 @@ def bayes_between(
     return Measure(value, min(value, float(below[0])), max(value, float(above[0]))), ranking
 
 
+def learnt(sampler: NoiseSampler, prior: Reals) -> Ranking:
+    """Return the ranking alone: what :func:`bayes_between` finds from below, without its success."""
+    words, draws = drawn_from(prior, LEARNT)
+    return _learnt(sampler, prior, words, sampler.sample(words, draws))
+
+
 def candidates_of_vectors(sampler: NoiseSampler, prior: Reals, words: Ids, most: int = MOST) -> Candidates:
     """Return the plausible inputs of the noisy vectors of int32[n] words, by their places 0 to n - 1."""
     numbers = np.stack([np.arange(len(words), dtype=np.uint64), np.ones(len(words), np.uint64)], axis=1)

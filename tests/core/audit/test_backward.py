@@ -6,19 +6,27 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dptext_spark.audit.backward import backward_candidates, bayes_by_tries, columns, has_columns
+from dptext_spark.audit.backward import (
+    backward_candidates,
+    bayes_by_tries,
+    columns,
+    has_columns,
+    probability,
+)
 from dptext_spark.audit.bayes import bayes_attack
 from dptext_spark.audit.candidates import candidates
 from dptext_spark.audit.prior import zipf
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import CusText, Diffractor, Mechanism, Sampler, SanText, Tem
+from dptext_spark.mechanisms import Calibrated, CusText, Diffractor, Mechanism, Sampler, SanText, Tem
 
 V = 160
 WORDS = [f"w{chr(97 + i // 26 % 26)}{chr(97 + i % 26)}" for i in range(V)]
 MADE: dict[str, Mechanism] = {
     "santext": SanText(epsilon=1.5),
     "santext, published": SanText(epsilon=0.3, calibration="published"),
+    "santext+": SanText(epsilon=1.5, sensitive=0.5, p=0.3),
+    "santext+, every word drawn": SanText(epsilon=1.5, sensitive=0.5, p=1.0),
     "tem": Tem(epsilon=2.0),
     "tem, narrow": Tem(epsilon=2.0, gamma=1.5),
     "geometric": Diffractor(epsilon=0.4),
@@ -56,6 +64,13 @@ def test_columns_are_the_laws(samplers: dict[str, Sampler], name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", MADE)
+def test_single_probabilities_are_the_laws(samplers: dict[str, Sampler], name: str) -> None:
+    words, outputs = (one.ravel() for one in np.divmod(np.arange(V * V, dtype=np.int32), V))
+    found = probability(samplers[name], words, outputs).reshape(V, V)
+    np.testing.assert_allclose(found, laws(samplers[name]), rtol=1e-9, atol=1e-15)
+
+
 def test_every_end_of_a_list_is_right(samplers: dict[str, Sampler]) -> None:
     for name in ("geometric", "tem on lists"):
         every = columns(samplers[name], np.arange(V, dtype=np.int32))
@@ -90,4 +105,4 @@ def test_tries_agree_with_the_exact_attack(samplers: dict[str, Sampler], name: s
 
 def test_what_has_no_columns(lexicon: Lexicon) -> None:
     assert not has_columns(CusText(k=10).compile(lexicon))
-    assert not has_columns(SanText(sensitive=0.5).compile(lexicon))
+    assert not has_columns(Calibrated().compile(lexicon))

@@ -15,7 +15,7 @@ from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms import CusText, Diffractor, SanText
 from dptext_spark.mechanisms.tem import Tem
 from tests.core.audit.plain_attacks import some_law, table_sampler
 
@@ -82,6 +82,22 @@ def test_it_is_the_formula(mechanism: Any, some: bool, lexicon: Lexicon) -> None
     assert found.never == pytest.approx((each[inputs] == 0).mean())
     assert found.baseline == pytest.approx(prior.max()) and found.candidates == len(inputs)
     assert not found.restricted and json.loads(json.dumps(found.as_dict()))["unprotected"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [Tem(epsilon=2.0), SanText(epsilon=2.0, sensitive=0.5, p=0.4), Diffractor(epsilon=0.5, lists=2)],
+)
+def test_read_backwards_it_is_the_same(mechanism: Any, lexicon: Lexicon) -> None:
+    sampler = mechanism.compile(lexicon)
+    drawn = np.arange(WORDS) % 3 > 0
+    forward, found = (bayes_attack(sampler, WORDS, drawn=drawn, backwards=flag) for flag in (False, True))
+    assert (
+        found.success == pytest.approx(forward.success, rel=1e-6) and found.worst_words == forward.worst_words
+    )
+    assert found.by_word == pytest.approx(forward.by_word, rel=1e-6) and found.never == forward.never
+    assert not found.exact and found.lower == found.success < found.upper < found.success * 1.0011
+    assert found.how.startswith("Read off the law") and forward.how == "" and found.draws is None
 
 
 def test_the_worst_hundredth() -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dptext_spark.audit import risks as module
+from dptext_spark.audit import adversary as module
+from dptext_spark.audit.adversary import likeliest
 from dptext_spark.audit.bayes import bayes_attack
 from dptext_spark.audit.bigrams import Bigrams
 from dptext_spark.audit.prior import of_drawn
-from dptext_spark.audit.risks import BAYES, CONTEXT, Text, likeliest, risks
+from dptext_spark.audit.risks import BAYES, CONTEXT, Text, risks
 from dptext_spark.draws import Draws
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary

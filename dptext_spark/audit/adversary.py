@@ -1,0 +1,130 @@
+"""The best adversary against a mechanism of any kind, as far as it can be known: what it finds on one word, and what it weighs.
+
+Tables are read exactly, and so are small lexicons. Laws that are formulas (over the whole lexicon, along lists) are read
+backwards (:mod:`dptext_spark.audit.backward`). Noise on vectors lies between two adversaries
+(:mod:`dptext_spark.audit.noisy_vectors`). For all others the adversary is held to the likeliest words of the prior, each
+known by draws. That still gives bounds: it never names another word, so its success counts those inputs as missed, which is a
+lower bound of the optimum, and so is that of naming the output itself; an adversary who found all of them would gain their
+whole probability, which gives the upper one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from dptext_spark.audit.backward import (
+    TRIES,
+    backward_candidates,
+    bayes_by_tries,
+    drawn_from,
+    from_columns,
+    has_columns,
+)
+from dptext_spark.audit.bayes import Reals, bayes_attack
+from dptext_spark.audit.candidates import Candidates, candidates
+from dptext_spark.audit.noisy_vectors import bayes_between, has_density, learnt
+from dptext_spark.audit.outcomes import interval
+from dptext_spark.audit.points import Measure
+from dptext_spark.audit.tokens import Flags
+from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.mechanisms.kernels import TableSampler
+from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+
+SMALL = 2_000  # words of a lexicon whose laws are all read
+FEW = 500  # words that the adversary considers, where there is no other way
+DRAWS = 100  # of each of them, where there is no law
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Adversary:
+    """What is known of the best adversary.
+
+    Attributes:
+        alone: its success on one word, or bounds of it; None where that was not asked for.
+        plausible: the words that it weighs for some outputs, int32[n].
+        considered: bool[V], the words that it ever names.
+        how: how it was found, as a sentence without its end.
+    """
+
+    alone: Measure | None
+    plausible: Callable[[Ids], Candidates]
+    considered: Flags
+    how: str
+
+
+def adversary(
+    sampler: Sampler,
+    prior: Reals,
+    *,
+    few: int = FEW,
+    draws: int = DRAWS,
+    tries: int = TRIES,
+    measured: bool = True,
+) -> Adversary:
+    """Return the best adversary that there is a way to.
+
+    Args:
+        sampler: of any mechanism.
+        prior: float64[V], sums to 1.
+        few: words that it considers at most, where there is no other way.
+        draws: of each of them, where there is no law.
+        tries: words drawn from the prior, where its success on one word is estimated.
+        measured: whether its success on one word is.
+    """
+    words, possible = len(prior), prior > 0
+    if isinstance(sampler, TableSampler) or (sampler.law(0) is not None and words <= SMALL):
+        alone = None
+        if measured:
+            found = bayes_attack(sampler, words, prior)
+            alone = Measure(found.success, found.lower, found.upper, exact=True)
+        how = "exact: every law of the lexicon was read"
+        return Adversary(alone, partial(candidates, sampler, prior), possible, how)
+    if has_columns(sampler):
+        alone = Measure(*bayes_by_tries(sampler, prior, tries, CONFIDENCE)) if measured else None
+        how = f"estimated from {tries:,} words drawn from the prior; the guesses weigh every word of the lexicon"
+        return Adversary(alone, partial(backward_candidates, sampler, prior), possible, how)
+    if isinstance(sampler, NoiseSampler) and has_density(sampler):
+        alone, ranking = (
+            bayes_between(sampler, prior, tries, CONFIDENCE) if measured else (None, learnt(sampler, prior))
+        )
+        how = (
+            f"between bounds, from {tries:,} words drawn from the prior: below, who ranks every word of the lexicon by its "
+            "distance to the output; above, who sees the noisy vector itself"
+        )
+        return Adversary(alone, partial(from_columns, ranking.likelihood, prior), possible, how)
+    considered = likeliest(prior, few)
+    mass = float(prior[considered].sum())
+    alone = _bounded(sampler, prior, considered, draws, tries) if measured else None
+    how = f"bounded: the adversary considers the {int(considered.sum()):,} likeliest words, {100 * mass:.1f} % of the prior"
+    how += "" if sampler.law(0) is not None else f", each known by {draws:,} draws"
+    how += "; upper bounds count all other words as found"
+    kept = np.where(considered, prior, 0.0)
+    return Adversary(alone, lambda outputs: candidates(sampler, kept, outputs, draws=draws), considered, how)
+
+
+def _bounded(sampler: Sampler, prior: Reals, considered: Flags, draws: int, tries: int) -> Measure:
+    """Return the success of the better of two adversaries with bounds of the best possible one.
+
+    One knows the considered words only, the other names the output itself. Each bound holds with half of what is spared.
+    """
+    mass = float(prior[considered].sum())
+    sure = (1.0 + CONFIDENCE) / 2.0
+    found = bayes_attack(sampler, len(prior), prior, considered, draws=draws, confidence=sure)
+    words, numbers = drawn_from(prior, tries)
+    same = int((words == sampler.sample(words, numbers)).sum())
+    low = float(interval([same], tries, sure)[0][0])
+    value = max(mass * found.success, same / tries)
+    upper = max(value, min(1.0, mass * found.upper + 1.0 - mass))  # a sum of rounded numbers can end below 1
+    return Measure(value, max(mass * found.lower, low), upper)
+
+
+def likeliest(prior: Reals, most: int) -> Flags:
+    """Return bool[V]: the words of largest probability, ties to the lower id; none of probability 0."""
+    chosen = np.zeros(len(prior), np.bool_)
+    chosen[np.lexsort((np.arange(len(prior)), -prior))[:most]] = True
+    return np.asarray(chosen & (prior > 0))
