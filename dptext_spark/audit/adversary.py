@@ -46,15 +46,21 @@ class Adversary:
 
     Attributes:
         alone: its success on one word, or bounds of it; None where that was not asked for.
-        plausible: the words that it weighs for some outputs, int32[n].
+        plausible: the words that it weighs for some outputs, int32[n], at most so many (`MOST`) for each.
         considered: bool[V], the words that it ever names.
         how: how it was found, as a sentence without its end.
     """
 
     alone: Measure | None
-    plausible: Callable[[Ids], Candidates]
+    plausible: Callable[..., Candidates]
     considered: Flags
     how: str
+
+    def guesses(self, outputs: Ids) -> Ids:
+        """Return the word that it names for each of int32[n] outputs; the output itself where it weighs none."""
+        found = self.plausible(outputs, 1)
+        named = found.best[found.slot[outputs]]
+        return np.where(named < 0, outputs, named).astype(np.int32)
 
 
 def adversary(
@@ -104,7 +110,7 @@ def adversary(
     how += "" if sampler.law(0) is not None else f", each known by {draws:,} draws"
     how += "; upper bounds count all other words as found"
     kept = np.where(considered, prior, 0.0)
-    return Adversary(alone, lambda outputs: candidates(sampler, kept, outputs, draws=draws), considered, how)
+    return Adversary(alone, partial(candidates, sampler, kept, draws=draws), considered, how)
 
 
 def _bounded(sampler: Sampler, prior: Reals, considered: Flags, draws: int, tries: int) -> Measure:

@@ -27,6 +27,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Ids, Sampler
 
 WORST = 0.01
+ZIPF = "Zipf-Mandelbrot, 1/(rank + 2.7) over the lexicon's order"
 LISTED = 50  # of the worst words, how many are named
 CONFIDENCE = 0.95
 ROUNDING = 1e-3  # relative: what float32 may hide of the largest P(w)·P(u|w)
@@ -220,6 +221,6 @@ def bayes_attack(
         by_word_mean=float(shares.mean()), worst_share=WORST, worst_mean=min(1.0, float(measured[worst].mean())),
         worst_words=tuple(int(w) for w in worst[:LISTED]), never=float((shares == 0).mean()),
         baseline=float(chosen.max()), unprotected=1.0, candidates=len(inputs), restricted=restricted,
-        settings={"prior": "Zipf-Mandelbrot, 1/(rank + 2.7) over the lexicon's order" if prior is None else "given"},
+        settings={"prior": ZIPF if prior is None else "given"},
         how=BACKWARDS if backwards else "",
     )  # fmt: skip

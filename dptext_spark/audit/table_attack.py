@@ -1,7 +1,8 @@
 """Attack a sample of a written table whose mechanism is known, word by word and with the context.
 
 Half of the records teach which words follow each other: the contextual adversary has text of the same kind. The other half is
-attacked. The word-by-word adversary knows how frequent words are in public, and needs nothing else.
+attacked. The word-by-word adversary knows how frequent words are in public, and needs nothing else. Where the mechanism has no
+law, both know it as :mod:`dptext_spark.audit.adversary` says.
 """
 
 from __future__ import annotations
@@ -10,20 +11,31 @@ from typing import Any
 
 import numpy as np
 
+from dptext_spark.audit.adversary import FEW, Adversary, adversary
+from dptext_spark.audit.bayes import Reals
 from dptext_spark.audit.bigrams import Bigrams
-from dptext_spark.audit.candidates import candidates
 from dptext_spark.audit.context import context_attack
+from dptext_spark.audit.noisy_vectors import has_density
 from dptext_spark.audit.prior import of_drawn, zipf
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.audit.simulated import Level
 from dptext_spark.audit.table_figures import Figure
 from dptext_spark.audit.tokens import Tokens
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.kernels.selection import SelectionSampler
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.reading import drawn_words
 
-NO_LAW = (
-    "attacks: the mechanism has no law that could be read backwards for a whole lexicon in reasonable time"
-)
+DRAWS = 200  # of each word of the lexicon, where there is no law and draws are quick
+NOT_THE_BEST = {
+    "noise": "attacks by an adversary who knows the law: this mechanism has none to read, and the one shown ranks the words of "
+    "the lexicon by their distance to the output; a better one may find more",
+    "draws": f"attacks by an adversary who knows the law: this mechanism has none to read, and the one shown knows each word by "
+    f"{DRAWS} draws of its own; a better one may find more",
+    "few": "attacks by an adversary who names any word: this mechanism has no law to read, and the one shown considers the "
+    f"{FEW} likeliest words; a better one may find more",
+}
 TOO_FEW = "attacks: the sample holds fewer than two records, or no word that was drawn, in the half that is attacked"
 
 
@@ -36,10 +48,8 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[li
         level: at which draws are shared.
 
     Returns:
-        (the figures, why there are none).
+        (the figures, what is left out and why).
     """
-    if privatizer.sampler.law(0) is None:
-        return [], NO_LAW
     names = np.array(sample["record"].tolist(), dtype=object)
     records = {name: number for number, name in enumerate(sorted(set(names)))}
     number = np.array([records[name] for name in names], np.int64)
@@ -49,19 +59,36 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[li
         return [], TOO_FEW
     size, drawn = len(privatizer.vocabulary), drawn_words(privatizer.engine)
     bigrams = Bigrams.of(taught.words, taught.bounds, size)
-    context = context_attack(privatizer.sampler, attacked, bigrams, drawn, level=level)
-    plausible = candidates(
-        privatizer.sampler, of_drawn(zipf(size), drawn), attacked.outputs[attacked.drawn], most=1
+    sampler, outputs = privatizer.sampler, attacked.outputs[attacked.drawn]
+    learnt, public = (
+        _adversary(sampler, of_drawn(prior, drawn)) for prior in (bigrams.unigram[:size], zipf(size))
+    )
+    context = context_attack(
+        sampler, attacked, bigrams, drawn, level=level, plausible=learnt.plausible(outputs)
     )
     hit = np.zeros(len(attacked.words), np.bool_)
     at = np.flatnonzero(attacked.drawn)
-    hit[at] = plausible.best[plausible.slot[attacked.outputs[at]]] == attacked.words[at]
+    hit[at] = public.guesses(outputs) == attacked.words[at]
     lower, upper = rate_interval(attacked.by_record(hit), attacked.by_record(attacked.drawn))
     return [
         Figure("bayes_success", float(hit[at].mean()), lower, upper),
         Figure("context_success", context.success, context.lower, context.upper),
         Figure("attacked_words", len(at)),
-    ], None
+    ], _not_the_best(sampler)
+
+
+def _adversary(sampler: Sampler, prior: Reals) -> Adversary:
+    few = len(prior) if isinstance(sampler, SelectionSampler) else FEW
+    return adversary(sampler, prior, few=few, draws=DRAWS, measured=False)
+
+
+def _not_the_best(sampler: Sampler) -> str | None:
+    """Say who is not among the adversaries, where there is no law."""
+    if sampler.law(0) is not None:
+        return None
+    if isinstance(sampler, SelectionSampler):
+        return NOT_THE_BEST["draws"]
+    return NOT_THE_BEST["noise" if isinstance(sampler, NoiseSampler) and has_density(sampler) else "few"]
 
 
 def _tokens(sample: Any, number: np.ndarray, half: int) -> Tokens:

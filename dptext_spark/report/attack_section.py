@@ -49,6 +49,8 @@ def _attack(one: Figure, place: int) -> Chart:
                 "this attack, on the 1 % of words it finds most often",
                 one["worst"],
                 0,
+                one.get("worst_lower"),
+                one.get("worst_upper"),
                 said=percent_up(one["worst"]),
             )
         )

@@ -28,8 +28,10 @@ def deniability(facts: Facts) -> Section:
     ]
     by_name = {one["name"]: one for one in found["figures"]}
     blocks += [_histogram(by_name[name]) for name in ("N_w", "S_w") if name in by_name]
-    blocks += _curves(found["by_epsilon"], exact(facts["run"]["guarantee"]["epsilon"]))
-    if not found["by_epsilon"]:
+    blocks += _curves(
+        found["by_epsilon"], exact(facts["run"]["guarantee"]["epsilon"]), found.get("basis_of_curves", "")
+    )
+    if found["missing"]:
         blocks.append(Text(found["missing"], quiet=True))
     blocks.append(Listed("All figures, over the lexicon", ()))
     blocks.append(_percentiles(found["figures"]))
@@ -73,7 +75,7 @@ def _histogram(one: Figure) -> Chart:
     return Chart(title, shows, read, svg, Table((one["name"], "words"), rows))
 
 
-def _curves(grid: Sequence[Mapping[str, Any]], chosen: str) -> Iterator[Chart]:
+def _curves(grid: Sequence[Mapping[str, Any]], chosen: str, basis: str) -> Iterator[Chart]:
     if len(grid) < 2:
         return
     epsilons = [one["epsilon"] for one in grid]
@@ -98,7 +100,7 @@ def _curves(grid: Sequence[Mapping[str, Any]], chosen: str) -> Iterator[Chart]:
     ]
     yield Chart(
         "Staying as it is, by ε",
-        f"N_w of the same mechanism at other ε; this run has ε = {chosen}.",
+        f"N_w of the same mechanism at other ε; this run has ε = {chosen}. {basis}".strip(),
         "A line that is near 1 leaves words as they are; take the ε at which the worst word is still low enough.",
         lines(stays, key="nw", x="ε", y="N_w", log_x=True, top=1.02),
         table(stays),
@@ -110,7 +112,7 @@ def _curves(grid: Sequence[Mapping[str, Any]], chosen: str) -> Iterator[Chart]:
     ]
     yield Chart(
         "Outputs to hide among, by ε",
-        f"S_w of the same mechanism at other ε; this run has ε = {chosen}.",
+        f"S_w of the same mechanism at other ε; this run has ε = {chosen}. {basis}".strip(),
         "A line near 1 says that one output is all but certain.",
         lines(hides, key="sw", x="ε", y="S_w (outputs)", log_x=True, log_y=_spans(hides)),
         table(hides),

@@ -107,6 +107,8 @@ def sure(one: Figure) -> str:
     """Say how exact a result is."""
     if one["exact"]:
         return "Exact."
+    if one.get("how"):
+        return str(one["how"])
     if not one.get("confidence"):
         return "Estimated; no bounds were computed."
     drawn = f" from {one['draws']:,} draws of a word" if one.get("draws") else ""

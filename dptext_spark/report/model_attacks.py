@@ -6,31 +6,45 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from dptext_spark.audit.bayes import bayes_attack
+from dptext_spark.audit.adversary import CONFIDENCE, FEW, SMALL, adversary
+from dptext_spark.audit.backward import has_columns
+from dptext_spark.audit.bayes import ZIPF, BayesAttack, bayes_attack
 from dptext_spark.audit.bigrams import Bigrams
 from dptext_spark.audit.context import context_attack
+from dptext_spark.audit.prior import of_drawn, zipf
+from dptext_spark.audit.risks import Text, seen_vectors
 from dptext_spark.audit.side_channels import linked_records
 from dptext_spark.audit.simulated import simulate
+from dptext_spark.audit.tokens import Flags
+from dptext_spark.audit.worst_words import worst_words
 from dptext_spark.errors import DataError
-from dptext_spark.figures import percent_down, percent_up
+from dptext_spark.figures import exact, percent_down, percent_up
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.kernels.alias import TableSampler
+from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.kernels.selection import SelectionSampler
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.text.reading import drawn_words, read
+from dptext_spark.report.measured import sure
+from dptext_spark.text.reading import Reading, drawn_words, read
 
 Progress = Callable[[str, float | None], None]
-MOST_ENTRIES = 1_000_000_000  # probabilities of a lexicon's laws that are read for a report
+MOST_ENTRIES = 2_000_000_000  # probabilities of a lexicon's laws that are looked at for a report
 MOST_LINES = 20_000  # of a public text that are looked at
+MOST_SEARCHES = 40_000  # replaced words of it, where each draw is a search of the lexicon
+DRAWS = 200  # of each word of the lexicon, where there is no law and draws are quick
 NAMED = 10  # words that are found most often
-_TOO_LONG = (
-    "The Bayes-optimal and the contextual adversary were not computed: they take the law of every word of the lexicon, and "
-    "for this mechanism that takes too long for a report."
-)
 _NO_TEXT = (
     "The contextual adversary needs a public text to learn from and to attack: --public-text names one."
 )
 _OTHERS = "Results of attacks on the text itself can be added by --figures."
+_BOUNDED = "The black line holds the success of the best possible adversary with a confidence of {}."
+_RANKED = (
+    "This mechanism has no law to read: the adversary ranks the words of the lexicon by their distance to the output, as it "
+    "learnt from draws of its own. A better one may find more than the black line holds"
+)
 
 
 def attacks_on(
@@ -46,10 +60,6 @@ def attacks_on(
     Returns:
         (results, as dictionaries; what is said of attacks that are not among them).
     """
-    total = len(privatizer.vocabulary)
-    table = isinstance(privatizer.sampler, TableSampler)
-    if privatizer.sampler.law(0) is None or (not table and total * total > MOST_ENTRIES):
-        return [], f"{_TOO_LONG} {_OTHERS}"
     say("attacking word by word", None)
     found = [_alone(privatizer)]
     if not lines:
@@ -60,35 +70,75 @@ def attacks_on(
 
 def _alone(privatizer: Privatizer) -> dict[str, Any]:
     """Return the attack on one word at a time."""
-    total = len(privatizer.vocabulary)
-    found = bayes_attack(privatizer.sampler, total, drawn=drawn_words(privatizer.engine)).as_dict()
+    sampler, total = privatizer.sampler, len(privatizer.vocabulary)
+    drawn = drawn_words(privatizer.engine)
+    small = total <= SMALL and sampler.law(0) is not None
+    if isinstance(sampler, TableSampler) or small:
+        found = _of_every_word(bayes_attack(sampler, total, drawn=drawn))
+    elif has_columns(sampler) and total * total <= MOST_ENTRIES:
+        found = _of_every_word(bayes_attack(sampler, total, drawn=drawn, backwards=True))
+    else:
+        found = _estimated(sampler, drawn)
     strings = privatizer.vocabulary.strings()
+    also = {"words that can be the input": f"{found['candidates']:,}", **found["also"]}
+    also["most often guessed"] = ", ".join(strings[word].as_py() for word in found["worst_words"][:NAMED])
+    also["prior"] = found["settings"]["prior"]
     return {
         **found,
         "most_frequent": found["baseline"],
         "random": 1.0 / found["candidates"],
-        "worst": found["worst_mean"],
-        "also": {
-            "words that can be the input": f"{found['candidates']:,}",
-            "median word": percent_up(found["by_word"]["0.5"]),
-            "words that are never guessed": percent_down(found["never"]),
-            "most often guessed": ", ".join(strings[word].as_py() for word in found["worst_words"][:NAMED]),
-            "prior": found["settings"]["prior"],
-        },
+        "also": also,
     }
+
+
+def _of_every_word(attack: BayesAttack) -> dict[str, Any]:
+    found = attack.as_dict()
+    also = {
+        "median word": percent_up(found["by_word"]["0.5"]),
+        "words that are never guessed": percent_down(found["never"]),
+    }
+    return {**found, "worst": found["worst_mean"], "also": also}
+
+
+def _estimated(sampler: Sampler, drawn: Flags) -> dict[str, Any]:
+    """Return the attack between bounds, and on the words of a sample that it finds most often."""
+    prior = of_drawn(zipf(len(drawn)), drawn)
+    quick = isinstance(sampler, SelectionSampler)
+    best = adversary(sampler, prior, few=len(drawn) if quick else FEW, draws=DRAWS)
+    worst = worst_words(sampler, best, drawn, CONFIDENCE)
+    assert best.alone is not None
+    trial, fresh = worst.draws
+    how = f"{best.how[:1].upper()}{best.how[1:]}."
+    return {
+        "name": BayesAttack.name, "measures": BayesAttack.measures, "knows": BayesAttack.knows,
+        "success": best.alone.value, "lower": best.alone.lower, "upper": best.alone.upper, "exact": False,
+        "confidence": CONFIDENCE, "draws": None, "how": f"{how} {_BOUNDED.format(exact(CONFIDENCE))}",
+        "worst": worst.mean, "worst_lower": worst.lower, "worst_upper": worst.upper, "worst_words": worst.words,
+        "baseline": float(prior.max()), "unprotected": 1.0, "candidates": int(drawn.sum()), "restricted": False,
+        "settings": {"prior": ZIPF},
+        "also": {
+            "words tried for those found most often": f"{worst.looked_at:,}, evenly spaced, {trial} draws each; the "
+            f"{len(worst.words)} found most often measured on {fresh} fresh draws each"
+        },
+    }  # fmt: skip
 
 
 def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, Any]]:
     """Learn from every second line, and attack the others as the model would release them."""
-    total, engine = len(privatizer.vocabulary), privatizer.engine
+    sampler, total, engine = privatizer.sampler, len(privatizer.vocabulary), privatizer.engine
     learnt = read(engine, pa.array(lines[::2], pa.string()))
-    text = read(engine, pa.array(lines[1::2], pa.string()))
+    text = _short_enough(sampler, read(engine, pa.array(lines[1::2], pa.string())))
     if not text.drawn.any():
         raise DataError("public_text: no word of it would be drawn; valid: a text in the lexicon's language.")
     bigrams = Bigrams.of(learnt.words, learnt.bounds, total)
-    tokens = simulate(privatizer.sampler, text.words, text.drawn, text.bounds, privatizer.consistency)
+    level, drawn = privatizer.consistency, drawn_words(engine)
+    tokens = simulate(sampler, text.words, text.drawn, text.bounds, level)
+    prior = of_drawn(bigrams.unigram[:total], drawn)
+    quick = isinstance(sampler, SelectionSampler)
+    best = adversary(sampler, prior, few=total if quick else FEW, draws=DRAWS, measured=False)
+    plausible = best.plausible(tokens.outputs[tokens.drawn])
     attack = context_attack(
-        privatizer.sampler, tokens, bigrams, drawn_words(engine), restricted=False
+        sampler, tokens, bigrams, drawn, level=level, restricted=False, plausible=plausible
     ).as_dict()
     attack["measures"] = (
         f"{attack['measures']} Tried on a public text that this model replaced anew, not on the run's."
@@ -100,11 +150,33 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, 
         "context adds": f"{100 * attack['gain']:.1f} ({100 * attack['gain_lower']:.1f} to {100 * attack['gain_upper']:.1f}) "
         "points to each word alone",
     }
+    if isinstance(sampler, NoiseSampler):
+        attack["how"] = f"{sure(attack)} {_RANKED}"
+        if level == "token":
+            above = seen_vectors(
+                sampler, Text(text.words, text.drawn, text.bounds, drawn, bigrams, level), prior
+            )
+            attack["how"] += (
+                f", but no more than {percent_up(above)}: who sees the noisy vectors finds no more."
+            )
+            attack["also"]["found by who sees the noisy vectors, at most"] = percent_up(above)
+        else:
+            attack["how"] += "; how much more is not known where draws are shared."
     linked = linked_records(tokens, text.case, restricted=False).as_dict()
     linked["read"] = (
         "A bar as long as the last one says that so much alone singles records out, whatever ε is."
     )
     return [attack, linked]
+
+
+def _short_enough(sampler: Sampler, text: Reading) -> Reading:
+    """Return the first records of a text, as many as can be drawn in a report's time."""
+    if not isinstance(sampler, NoiseSampler):
+        return text
+    drawn = np.append(0, np.cumsum(text.drawn))[text.bounds]
+    records = max(1, int(np.searchsorted(drawn, MOST_SEARCHES, side="right")) - 1)
+    end = int(text.bounds[records])
+    return Reading(text.words[:end], text.drawn[:end], text.case[:end], text.bounds[: records + 1])
 
 
 def read_lines(file: Path | None) -> list[str]:

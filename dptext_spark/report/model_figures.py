@@ -11,6 +11,7 @@ import numpy as np
 from dptext_spark.audit.deniability import STANDARD, Measured, deniability, over_epsilons
 from dptext_spark.audit.unchanged import Unchanged
 from dptext_spark.audit.word_figures import SmallestSet
+from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.kernels.alias import TableSampler
 from dptext_spark.privatizer import Privatizer
@@ -18,6 +19,7 @@ from dptext_spark.privatizer import Privatizer
 Progress = Callable[[str, float | None], None]
 SAMPLED = 200  # words that are looked at where a law is as long as the lexicon
 DRAWN = 50  # where there is none, and each word takes a thousand draws
+CURVES = 20  # of those, at each ε of the curves
 TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the run's ε, for the curves
 
 
@@ -44,6 +46,7 @@ class Deniability:
         basis: how exact they are, in a sentence.
         words: the worst words by id, as text.
         why_missing: what is missing, and why.
+        basis_of_curves: how exact the curves are, where they are estimated.
     """
 
     figures: Sequence[Mapping[str, Any]]
@@ -51,6 +54,7 @@ class Deniability:
     basis: str
     words: Mapping[str, str]
     why_missing: str = ""
+    basis_of_curves: str = ""
 
     @staticmethod
     def missing(why: str) -> Deniability:
@@ -65,35 +69,57 @@ class Deniability:
             "basis": self.basis,
             "words": dict(self.words),
             "missing": self.why_missing,
+            "basis_of_curves": self.basis_of_curves,
         }
 
 
 def deniability_of(run: Mapping[str, Any], model: Model, say: Progress) -> Deniability:
-    """Measure plausible deniability at the run's ε and, where that is quick, around it."""
+    """Measure plausible deniability at the run's ε and around it."""
     sampler, total = model.privatizer.sampler, len(model.privatizer.vocabulary)
     words = _looked_at(model.privatizer)
     found = deniability(
         sampler, total, STANDARD, words=words, progress=lambda done, whole: say("deniability", done / whole)
     )
-    grid, why = [], ""
-    if sampler.law(0) is None:
-        why = (
-            "There are no curves over ε: this mechanism has no law to read, and drawing at several ε takes minutes. "
-            "`dptext calibrate` draws them."
-        )
-    elif model.compile_at is None:
+    grid: list[dict[str, Any]] = []
+    why = basis = ""
+    if model.compile_at is None:
         why = "There are no curves over ε: the lexicon that the model was compiled from cannot be read here."
     else:
         epsilon = float(run["guarantee"]["epsilon"])
         at = [epsilon * times for times in TIMES] if epsilon else [0.0, 0.5, 1.0, 2.0, 4.0]
-        measured = over_epsilons(
-            model.compile_at, at, total, (Unchanged(), SmallestSet()), words=words, progress=say
-        )
-        grid = [{"epsilon": each, "figures": _plain(figures)} for each, figures in measured.items()]
+        some = words if found[0].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
+        grid, refused = _over(model.compile_at, at, total, some, say)
+        why = f"The mechanism refuses {', '.join(f'ε = {each:g}' for each in refused)}." if refused else ""
+        basis = "" if found[0].exact else _of_curves(found[0], len(some))
     figures = _plain(found)
     strings = model.privatizer.vocabulary.strings()
     named = {str(one["word"]): strings[one["word"]].as_py() for figure in figures for one in figure["worst"]}
-    return Deniability(figures, grid, _basis(found[0], len(words), total), named, why)
+    return Deniability(figures, grid, _basis(found[0], len(words), total), named, why, basis)
+
+
+def _over(
+    compile_at: Callable[[float], Any], epsilons: Sequence[float], total: int, words: Ids, say: Progress
+) -> tuple[list[dict[str, Any]], list[float]]:
+    """Return (the figures of the curves at each ε, the ε that the mechanism refuses)."""
+    grid: list[dict[str, Any]] = []
+    refused: list[float] = []
+    for epsilon in epsilons:
+        try:
+            measured = over_epsilons(
+                compile_at, [epsilon], total, (Unchanged(), SmallestSet()), words=words, progress=say
+            )
+        except SettingsError:
+            refused.append(epsilon)
+            continue
+        grid.append({"epsilon": epsilon, "figures": _plain(measured[epsilon])})
+    return grid, refused
+
+
+def _of_curves(one: Measured, words: int) -> str:
+    return (
+        f"Estimated from {one.draws:,} draws of each of {words:,} words; the line of the worst word is the bound that holds for "
+        f"all of them with a confidence of {one.confidence}."
+    )
 
 
 def _looked_at(privatizer: Privatizer) -> Ids:

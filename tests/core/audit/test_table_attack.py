@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dptext_spark.audit.table_attack import NO_LAW, TOO_FEW, attack_sample
+from dptext_spark.audit.table_attack import NOT_THE_BEST, TOO_FEW, attack_sample
+from dptext_spark.draws import Draws
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms import Calibrated, CusText, Mahalanobis, TruncatedGumbel
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.reading import EDGE
@@ -71,6 +72,34 @@ def test_one_record_teaches_and_none_is_attacked(lexicon: Lexicon) -> None:
     assert attack_sample(model(lexicon, 1.0), one.iloc[:0], "token") == ([], TOO_FEW)
 
 
-def test_noise_is_left_out() -> None:
-    without = SimpleNamespace(sampler=SimpleNamespace(law=lambda word: None))
-    assert attack_sample(without, sample(lambda words: words), "token") == ([], NO_LAW)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("mechanism", "kind"),
+    [
+        (Calibrated(epsilon=60.0), "noise"),
+        (Mahalanobis(epsilon=60.0), "noise"),
+        (TruncatedGumbel(epsilon=200.0, unsafe="published"), "draws"),
+    ],
+)
+def test_without_a_law_it_is_attacked_too_and_says_by_whom(
+    lexicon: Lexicon, mechanism: Any, kind: str
+) -> None:
+    sampler = mechanism.compile(lexicon)
+    privatizer = Privatizer(lexicon, sampler, Policy(stop_words="draw"))
+    released = [0]
+
+    def outputs_of(words: np.ndarray) -> np.ndarray:
+        numbers = np.array([[i, released[0]] for i in range(len(words))], np.uint64)
+        released[0] += 1
+        return sampler.sample(words, Draws(bytes(32), numbers))
+
+    table = sample(outputs_of)
+    figures, left_out = attack_sample(privatizer, table, "token")
+    found = {figure.name: figure for figure in figures}
+    drawn, words, outputs = (
+        np.concatenate([np.frombuffer(one, kind) for one in table[name][np.arange(len(table)) // 2 % 2 == 1]])
+        for name, kind in (("drawn", np.bool_), ("words", np.int32), ("outputs", np.int32))
+    )
+    assert left_out == NOT_THE_BEST[kind] and found["attacked_words"].value == RECORDS * LENGTH
+    # Naming the output itself is a ranking that the adversary could have chosen.
+    assert found["bayes_success"].value > (words == outputs)[drawn].mean() - 0.1
+    assert found["context_success"].value > max(0.5, found["bayes_success"].value)
