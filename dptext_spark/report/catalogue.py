@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+from dptext_spark.audit.certificate import Verdict
 from dptext_spark.errors import require_choice
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.kernels import TableSampler, WholeSampler
@@ -16,34 +17,77 @@ from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.report.console import hanging
 
 
+class Search(NamedTuple):
+    """How the loss is certified.
+
+    Attributes:
+        said: in words.
+        best: the verdict on a claim that holds.
+    """
+
+    said: str
+    best: Verdict
+
+
 class Kernel(NamedTuple):
-    """What all mechanisms of a kernel have in common: the cost of a token, and how the loss is certified."""
+    """What the mechanisms of a kernel have in common: the cost of a token, and how the loss is certified."""
 
     cost: str
-    certificate: str
+    search: Search
 
 
+_DECIDES = "it confirms the claim or refutes it"
+_REFUTES = "it can refute the claim and never confirms it: `not refuted` is the best verdict"
 KERNELS: dict[type, Kernel] = {
     TableSampler: Kernel(
         "constant: a table look-up a token",
-        "exact: read off the integers that are sampled, over all pairs of words that share an output set",
+        Search(
+            "exact: the integers that are sampled, compared output by output over all pairs of words that share an output set; "
+            f"{_DECIDES}",
+            "confirmed",
+        ),
     ),
     LineSampler: Kernel(
         "constant: a table look-up a token",
-        "by a proved bound: neighbours in a list, exactly, bound all pairs",
+        Search(
+            "by a proved bound: every two neighbours in a list, compared output by output, bound all pairs; "
+            + _DECIDES,
+            "confirmed",
+        ),
     ),
     WholeSampler: Kernel(
         "a few distances a token: a table look-up, and distances where the draw falls outside the nearest words",
-        "over all pairs of words that the guarantee covers, exact up to the rounding of the law, which is stated",
+        Search(
+            "over all pairs of words that the guarantee covers, by the exact sum of each law, the rounding of the law stated; "
+            f"{_DECIDES}",
+            "confirmed",
+        ),
     ),
     NoiseSampler: Kernel(
         "a search over the lexicon a token, or none where the noise cannot reach another word",
-        "by draws on the worst pairs that a search finds: a lower bound at a stated confidence, which can refute a claim and "
-        "never confirms one",
+        Search(
+            f"by draws of the words of near and distant pairs: a lower bound on the loss at a stated confidence; {_REFUTES}",
+            "not refuted",
+        ),
     ),
     SelectionSampler: Kernel(
         "constant: a noisy distance for each of the few dozen nearest words at most",
-        "by a bound in closed form, for every word and its nearest other one: it refutes the claim on real lexicons",
+        Search(
+            "by a lower bound in closed form, for every word and its nearest other one; it refutes the claim on real lexicons "
+            "and never confirms it: `not refuted` is the best verdict",
+            "not refuted",
+        ),
+    ),
+}
+_HALF_SPACES = "by draws on half-spaces between distant words: a lower bound on its δ at a stated confidence"
+# Noise with a δ is searched in other ways than the rest of its kernel.
+SEARCHES: dict[str, Search] = {
+    "gaussian": Search(f"of the released word {_HALF_SPACES}; {_REFUTES}", "not refuted"),
+    "truncated_laplace": Search(
+        "of the noisy vector exactly: its δ over all pairs, the probability to leave the other word's support; of the released "
+        f"word {_HALF_SPACES}; either can refute the claim, `calibration: verified` too, and neither confirms it: `not refuted` "
+        "is the best verdict",
+        "not refuted",
     ),
 }
 LEAST_TEXT = 40  # columns beside the parameters' names; with less, what is said of them stands below
@@ -72,6 +116,11 @@ def described(name: str) -> dict[str, Any]:
     return _record(name, MECHANISMS[name])
 
 
+def search_of(kind: type[Mechanism]) -> Search:
+    """Return how a mechanism's loss is certified."""
+    return SEARCHES.get(kind.name, KERNELS[kind.sampler].search)
+
+
 def _record(name: str, kind: type[Mechanism]) -> dict[str, Any]:
     kernel, declared = KERNELS[kind.sampler], parameters_of(kind)
     defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
@@ -81,7 +130,7 @@ def _record(name: str, kind: type[Mechanism]) -> dict[str, Any]:
         "guarantee": kind.protects,
         "cost": kernel.cost,
         "measured": MEASURED.get(name),
-        "certificate": kernel.certificate,
+        "certificate": search_of(kind).said,
         "parameters": [
             {
                 "name": one,

@@ -6,12 +6,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from dptext_spark.audit.certificate import certify
 from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.parameters import parameters_of
-from dptext_spark.report.catalogue import KERNELS, MEASURED, catalogue, catalogue_text, described
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.report.catalogue import (
+    KERNELS,
+    MEASURED,
+    SEARCHES,
+    catalogue,
+    catalogue_text,
+    described,
+    search_of,
+)
 
 REQUIRED = {"projection": {"m": 3}}  # parameters without a default, which is null then
 RECORDS = Path(__file__).resolve().parents[3] / "benchmarks" / "records"
@@ -52,7 +65,43 @@ def test_the_ranges_are_those_that_are_checked() -> None:
 
 def test_every_kernel_has_its_cost_and_its_certificate() -> None:
     assert set(KERNELS) == {kind.sampler for kind in MECHANISMS.values()}
-    assert all(kernel.cost and kernel.certificate for kernel in KERNELS.values())
+    assert all(kernel.cost and kernel.search.said for kernel in KERNELS.values())
+    assert set(SEARCHES) <= set(MECHANISMS)
+
+
+# What the catalogue says of a search, and what the certificate says of its method.
+METHODS = {
+    "all pairs of words that share an output set": "every pair of words that share an output set, and every output",
+    "every two neighbours in a list": "every two neighbours of a list and every output",
+    "by the exact sum of each law": "by the exact sum of each law",
+    "near and distant pairs": "near and distant pairs; such a search can refute, not confirm",
+    "half-spaces between distant words": "half-spaces between distant words",
+    "every word and its nearest other one": "each word against its nearest other word",
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_certificate_is_the_one_that_certify_gives(name: str) -> None:
+    """Over nine words in three dimensions, at an ε that the mechanism keeps: kind of search, its surety, and the verdict."""
+    vectors = np.random.default_rng(4).normal(size=(9, 3)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of([f"w{letter}" for letter in "abcdefghi"]), vectors)
+    given = REQUIRED.get(name, {}) | {"truncated_gumbel": {"epsilon": 2_000.0}, "custext": {"k": 3}}.get(
+        name, {}
+    )
+    found = certify(Privatizer(lexicon, MECHANISMS[name](**given).compile(lexicon)))
+    search, loss = search_of(MECHANISMS[name]), found.loss
+    assert loss is not None and found.verdict == search.best
+    assert [said for said in METHODS if said in search.said] == [
+        said for said in METHODS if METHODS[said] in loss.method
+    ]
+    assert (
+        ("by draws" in search.said)
+        == (loss.confidence is not None)
+        == ("at a stated confidence" in search.said)
+    )
+    assert ("noisy vector exactly" in search.said) == (found.vector is not None)
+    assert ("it confirms the claim or refutes it" in search.said) == (found.verdict == "confirmed")
+    assert ("`not refuted` is the best verdict" in search.said) == (found.verdict == "not refuted")
 
 
 def test_a_measured_figure_stands_in_a_record() -> None:
