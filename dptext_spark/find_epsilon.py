@@ -8,6 +8,7 @@ from typing import Any
 
 from dptext_spark.audit.calibrate import HIGH, LOW, calibrate, worst_and_typical
 from dptext_spark.audit.calibration import Calibration, Point
+from dptext_spark.audit.prior import Reals, of_drawn, zipf
 from dptext_spark.audit.requirement import Requirement
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import SettingsError
@@ -17,6 +18,9 @@ from dptext_spark.lexicon.shared_words import with_shared_words
 from dptext_spark.mechanisms.kernels import TableSampler
 from dptext_spark.mechanisms.kernels.line import LineSampler
 from dptext_spark.models import Progress, load_lexicons
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.reading import drawn_words
+from dptext_spark.text.words import WordTable
 
 QUICK = (TableSampler, LineSampler)  # compiled at another ε in well under a second
 QUICK_STEPS, SLOW_STEPS = 24, 12
@@ -94,6 +98,7 @@ def find_epsilon(
         high=high,
         steps=steps if steps is not None else QUICK_STEPS if quick else SLOW_STEPS,
         sample=lambda: worst_and_typical(lexicons[0].vectors, sample),
+        prior=_prior(config, lexicons[0]),
         progress=say,
     )
     if found.epsilon is None:
@@ -101,6 +106,12 @@ def find_epsilon(
     spec = config.spec()
     settings = {"mechanism": spec["mechanism"] | {"epsilon": found.epsilon}, "lexicon": spec["lexicon"]}
     return FoundEpsilon(found, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
+
+
+def _prior(config: ModelConfig, lexicon: Lexicon) -> Reals:
+    """Return how frequent the words are that the policy draws: float64[V]."""
+    table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
+    return of_drawn(zipf(len(lexicon)), drawn_words(Engine(table, config.policy)))
 
 
 def _none(found: Calibration, lexicon: Lexicon, low: float, high: float) -> str:

@@ -70,6 +70,7 @@ def adversary(
     few: int = FEW,
     draws: int = DRAWS,
     tries: int = TRIES,
+    confidence: float = CONFIDENCE,
     measured: bool = True,
 ) -> Adversary:
     """Return the best adversary that there is a way to.
@@ -80,6 +81,7 @@ def adversary(
         few: words that it considers at most, where there is no other way.
         draws: of each of them, where there is no law.
         tries: words drawn from the prior, where its success on one word is estimated.
+        confidence: that both bounds of it hold.
         measured: whether its success on one word is.
     """
     words, possible = len(prior), prior > 0
@@ -91,12 +93,12 @@ def adversary(
         how = "exact: every law of the lexicon was read"
         return Adversary(alone, partial(candidates, sampler, prior), possible, how)
     if has_columns(sampler):
-        alone = Measure(*bayes_by_tries(sampler, prior, tries, CONFIDENCE)) if measured else None
+        alone = Measure(*bayes_by_tries(sampler, prior, tries, confidence)) if measured else None
         how = f"estimated from {tries:,} words drawn from the prior; the guesses weigh every word of the lexicon"
         return Adversary(alone, partial(backward_candidates, sampler, prior), possible, how)
     if isinstance(sampler, NoiseSampler) and has_density(sampler):
         alone, ranking = (
-            bayes_between(sampler, prior, tries, CONFIDENCE) if measured else (None, learnt(sampler, prior))
+            bayes_between(sampler, prior, tries, confidence) if measured else (None, learnt(sampler, prior))
         )
         how = (
             f"between bounds, from {tries:,} words drawn from the prior: below, who ranks every word of the lexicon by its "
@@ -105,7 +107,7 @@ def adversary(
         return Adversary(alone, partial(from_columns, ranking.likelihood, prior), possible, how)
     considered = likeliest(prior, few)
     mass = float(prior[considered].sum())
-    alone = _bounded(sampler, prior, considered, draws, tries) if measured else None
+    alone = _bounded(sampler, prior, considered, draws, tries, confidence) if measured else None
     how = f"bounded: the adversary considers the {int(considered.sum()):,} likeliest words, {100 * mass:.1f} % of the prior"
     how += "" if sampler.law(0) is not None else f", each known by {draws:,} draws"
     how += "; upper bounds count all other words as found"
@@ -113,13 +115,15 @@ def adversary(
     return Adversary(alone, partial(candidates, sampler, kept, draws=draws), considered, how)
 
 
-def _bounded(sampler: Sampler, prior: Reals, considered: Flags, draws: int, tries: int) -> Measure:
+def _bounded(
+    sampler: Sampler, prior: Reals, considered: Flags, draws: int, tries: int, confidence: float
+) -> Measure:
     """Return the success of the better of two adversaries with bounds of the best possible one.
 
     One knows the considered words only, the other names the output itself. Each bound holds with half of what is spared.
     """
     mass = float(prior[considered].sum())
-    sure = (1.0 + CONFIDENCE) / 2.0
+    sure = (1.0 + confidence) / 2.0
     found = bayes_attack(sampler, len(prior), prior, considered, draws=draws, confidence=sure)
     words, numbers = drawn_from(prior, tries)
     same = int((words == sampler.sample(words, numbers)).sum())

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.audit.calibration import Calibration, Point
+from dptext_spark.audit.calibration import Calibration, Guessing, Point
 from dptext_spark.audit.deniability import CONFIDENCE, EVERY, Measured, measure
+from dptext_spark.audit.guessed import Guessed, Guesses, guessed
 from dptext_spark.audit.outcomes import DRAWS
+from dptext_spark.audit.prior import Reals, zipf
 from dptext_spark.audit.requirement import Requirement, figures_of
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
@@ -45,8 +47,10 @@ class _Search:
     confidence: float
     say: Progress
     seen: dict[float, Point] = field(default_factory=dict)
+    prior: Reals | None = None
     words: Ids | None = None
     drawn: int | None = None
+    guesses: Guesses | None = None
 
     def look(self, epsilon: float) -> Point:
         """Examine an ε, once."""
@@ -61,16 +65,22 @@ class _Search:
             sampler = self.compile_at(epsilon)
         except SettingsError as error:
             return Point(epsilon, refused=str(error))
-        if self.words is None:
-            lawless = sampler.law(0) is None
-            self.words = self.sample() if lawless else np.arange(self.total, dtype=np.int32)
         figures = figures_of(self.requirements)
-        found = measure(
-            sampler, self.words, self.total, figures, self.draws, self.confidence,
-            lambda done, whole: self.say(step, done / whole),
-        )  # fmt: skip
-        self.drawn = next((one.draws for one in found if not one.exact), None)
-        by_figure: dict[Any, Measured] = {one.figure: one for one in found}
+        by_figure: dict[Any, Measured | Guesses] = {}
+        if figures:
+            if self.words is None:
+                lawless = sampler.law(0) is None
+                self.words = self.sample() if lawless else np.arange(self.total, dtype=np.int32)
+            found = measure(
+                sampler, self.words, self.total, figures, self.draws, self.confidence,
+                lambda done, whole: self.say(step, done / whole),
+            )  # fmt: skip
+            self.drawn = next((one.draws for one in found if not one.exact), None)
+            by_figure |= {one.figure: one for one in found}
+        if any(isinstance(one.figure, Guessed) for one in self.requirements):
+            self.say(f"{step}: guessing", None)
+            prior = zipf(self.total) if self.prior is None else self.prior
+            self.guesses = by_figure[Guessed()] = guessed(sampler, prior, self.confidence)
         return Point(epsilon, tuple(one.judge(by_figure[one.figure]) for one in self.requirements))
 
 
@@ -85,6 +95,7 @@ def calibrate(
     sample: Callable[[], Ids],
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
+    prior: Reals | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
     """Search the largest ε that satisfies every requirement.
@@ -99,6 +110,7 @@ def calibrate(
         sample: returns int32[n], the words that are drawn from, where there is no law; see :func:`worst_and_typical`.
         draws: of each word, where there is no law.
         confidence: that all bounds at one ε hold, for each figure, where there is no law.
+        prior: float64[V], how frequent the words are that can be the input, for `bayes`; None for Zipf's law over all words.
         progress: is told each step.
 
     Raises:
@@ -113,6 +125,7 @@ def calibrate(
         draws,
         confidence,
         progress or (lambda step, share: None),
+        prior=prior,
     )
     grid = _grid(low, high, (steps + 1) // 2)
     for epsilon in grid:
@@ -125,19 +138,21 @@ def calibrate(
     if stretch and stretch[-1] != grid[-1] and all(_monotone(search)):
         _bisect(search, stretch[-1], steps - len(grid))
         stretch = _stretch(search.seen)
-    assert search.words is not None
+    looked_at = 0 if search.words is None else len(search.words)
+    guesses = search.guesses
     return Calibration(
         search.requirements,
         tuple(search.seen[epsilon] for epsilon in sorted(search.seen)),
         stretch[-1] if stretch else None,
         stretch[0] if stretch else None,
         _monotone(search),
-        len(search.words),
+        looked_at,
         EVERY if search.drawn is None else CHOSEN,
         total,
         search.drawn,
         None if search.drawn is None else confidence,
         bool(stretch) and stretch[-1] == grid[-1],
+        None if guesses is None else Guessing(len(guesses.words), guesses.how, guesses.exact, confidence),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dptext_spark.audit.requirement import Finding, Requirement
@@ -29,6 +29,23 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Guessing:
+    """How `bayes` was found.
+
+    Attributes:
+        words: that can be the input.
+        how: as a sentence without its end; empty where it is exact.
+        exact: whether it was read off laws.
+        confidence: of the bounds at one ε, where they are estimated.
+    """
+
+    words: int
+    how: str
+    exact: bool
+    confidence: float
+
+
+@dataclass(frozen=True)
 class Calibration:
     """What a search has found.
 
@@ -38,12 +55,13 @@ class Calibration:
         epsilon: the largest one from which down to `holds_from` all hold; None where none does.
         holds_from: the smallest ε of that stretch.
         monotone: for each requirement, whether its figure was seen to move one way only.
-        words: how many words were looked at.
+        words: how many words were looked at; 0 where `bayes` alone is asked for.
         chosen: which.
         total: V.
         draws: of each word; None where the figures are exact.
         confidence: of the bounds at one ε, where they are not.
         open_end: all hold up to the end of the range.
+        guessing: how `bayes` was found; None where it is not asked for.
     """
 
     requirements: tuple[Requirement, ...]
@@ -57,6 +75,7 @@ class Calibration:
     draws: int | None
     confidence: float | None
     open_end: bool
+    guessing: Guessing | None = None
 
     def at(self, epsilon: float) -> Point:
         """Return what was found at an ε that was looked at."""
@@ -82,12 +101,13 @@ class Calibration:
             "holds_from": self.holds_from,
             "open_end": self.open_end,
             "monotone": {str(one): flag for one, flag in zip(self.requirements, self.monotone, strict=True)},
-            "exact": self.draws is None,
+            "exact": self.draws is None and (self.guessing is None or self.guessing.exact),
             "draws": self.draws,
             "confidence": self.confidence,
             "words": self.words,
             "words_chosen": self.chosen,
             "words_in_lexicon": self.total,
+            "guessing": None if self.guessing is None else asdict(self.guessing),
             "curve": [
                 {
                     "epsilon": point.epsilon,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dptext_spark.audit.outcomes import DRAWS, blocks
-from dptext_spark.audit.spread import PERCENTILES, Spread, percentile
+from dptext_spark.audit.spread import PERCENTILES, Spread, percentile, statistic
 from dptext_spark.audit.unchanged import Unchanged
 from dptext_spark.audit.word_figures import Bounded, DistinctOutputs, SmallestSet, WordFigure
 from dptext_spark.errors import SettingsError
@@ -58,6 +58,11 @@ class Measured:
     def exact(self) -> bool:
         """Whether the values are read off laws."""
         return self.draws is None
+
+    def statistic(self, side: str, name: str) -> tuple[float, int | None]:
+        """Return (a statistic of `values`, `lower` or `upper`, the id of a word that has it; None for the mean)."""
+        value, place = statistic(getattr(self.of, side), name)
+        return value, None if place is None else int(self.words[place])
 
     def worst(self, count: int = WORST) -> list[dict[str, Any]]:
         """Return the worst words: id and value, the worst first, ties by id."""

@@ -1,4 +1,4 @@
-"""What is asked of a mechanism over a lexicon, as a user writes it: `N_w max <= 0.5`, `S_w[1000] p5 >= 20`."""
+"""What is asked of a mechanism over a lexicon, as a user writes it: `N_w max <= 0.5`, `bayes token <= 0.3`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dptext_spark.audit.deniability import Measured
-from dptext_spark.audit.spread import percentile
+from dptext_spark.audit.guessed import Guessed, Guesses
 from dptext_spark.audit.unchanged import Unchanged
 from dptext_spark.audit.word_figures import ETA, DistinctOutputs, SmallestSet, WordFigure
 from dptext_spark.errors import SettingsError
@@ -25,8 +23,9 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
 }
 VALID = (
-    "a figure (N_w, S_w, S_w(η) with η between 0 and 1, S_w[n] with n draws), a statistic over the words (max, min, mean, or "
-    "a percentile such as p99), one of <=, <, >=, > and a number, as in 'N_w max <= 0.5' or 'S_w[1000] p5 >= 20'"
+    "a figure (N_w, S_w, S_w(η) with η between 0 and 1, S_w[n] with n draws, bayes), a statistic over the words (max, min, mean, "
+    "or a percentile such as p99; of bayes also token and worst), one of <=, <, >=, > and a number, as in 'N_w max <= 0.5', "
+    "'S_w[1000] p5 >= 20' or 'bayes token <= 0.3'"
 )
 _FORM = re.compile(r"\s*(\S+)\s+(\S+?)\s*(<=|>=|<|>)\s*(\S+)\s*")
 _PERCENTILE = re.compile(r"p(\d{1,3}(?:\.\d+)?)")
@@ -46,10 +45,11 @@ def _distinct(given: str) -> WordFigure:
 
 
 # What a figure looks like, and what makes it from the part in parentheses or brackets.
-FIGURES: dict[str, Callable[[str], WordFigure]] = {
+FIGURES: dict[str, Callable[[str], WordFigure | Guessed]] = {
     r"N_w()": lambda _: Unchanged(),
     r"S_w(?:\(([0-9.eE+-]+)\))?": _smallest_set,
     r"S_w\[(\d+)\]": _distinct,
+    r"bayes()": lambda _: Guessed(),
 }
 
 
@@ -78,12 +78,12 @@ class Requirement:
 
     Attributes:
         figure: of each word.
-        statistic: `max`, `min`, `mean` or `pNN`.
+        statistic: `max`, `min`, `mean` or `pNN`; of `bayes` also `token` and `worst`.
         relation: one of `RELATIONS`.
         limit: what the statistic is compared with.
     """
 
-    figure: WordFigure
+    figure: WordFigure | Guessed
     statistic: str
     relation: str
     limit: float
@@ -100,7 +100,7 @@ class Requirement:
         if (
             found is None
             or figure is None
-            or not _is_statistic(found.group(2))
+            or not _is_statistic(figure, found.group(2))
             or not _is_number(found.group(4))
         ):
             raise SettingsError(f"{field}: {text!r} given; valid: {VALID}.")
@@ -120,12 +120,14 @@ class Requirement:
         """Whether it limits the statistic from above."""
         return self.relation.startswith("<")
 
-    def judge(self, measured: Measured) -> Finding:
-        """Compare what was measured with the limit; where it is an estimate, its bound on the cautious side."""
-        of = measured.of
-        value, _ = _statistic(of.values, self.statistic)
-        judged, place = _statistic(of.upper if self.caps else of.lower, self.statistic)
-        word = None if place is None else int(measured.words[place])
+    def judge(self, measured: Measured | Guesses) -> Finding:
+        """Compare what was measured with the limit; where it is an estimate, its bound on the cautious side.
+
+        Raises:
+            SettingsError: the statistic is not known of this mechanism.
+        """
+        value, _ = measured.statistic("values", self.statistic)
+        judged, word = measured.statistic("upper" if self.caps else "lower", self.statistic)
         return Finding(value, judged, RELATIONS[self.relation](judged, self.limit), word, measured.exact)
 
     def shortfall(self, finding: Finding) -> float:
@@ -147,11 +149,12 @@ class Requirement:
 
 
 def figures_of(requirements: Iterable[Requirement]) -> list[WordFigure]:
-    """Return the figures that requirements speak of, each once."""
-    return list(dict.fromkeys(requirement.figure for requirement in requirements))
+    """Return the figures of single laws that requirements speak of, each once."""
+    figures = dict.fromkeys(requirement.figure for requirement in requirements)
+    return [figure for figure in figures if not isinstance(figure, Guessed)]
 
 
-def _figure(text: str) -> WordFigure | None:
+def _figure(text: str) -> WordFigure | Guessed | None:
     for form, make in FIGURES.items():
         found = re.fullmatch(form, text)
         if found:
@@ -162,7 +165,9 @@ def _figure(text: str) -> WordFigure | None:
     return None
 
 
-def _is_statistic(text: str) -> bool:
+def _is_statistic(figure: WordFigure | Guessed, text: str) -> bool:
+    if isinstance(figure, Guessed) and text in figure.statistics:
+        return True
     rank = _PERCENTILE.fullmatch(text)
     return text in ("max", "min", "mean") or (rank is not None and float(rank.group(1)) <= 100)
 
@@ -172,12 +177,3 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
-
-
-def _statistic(values: np.ndarray, statistic: str) -> tuple[float, int | None]:
-    """Return (the statistic of float64[n], the place of a value that is it; None for a mean)."""
-    if statistic == "mean":
-        return float(values.mean()), None
-    rank = {"min": 0.0, "max": 100.0}.get(statistic)
-    value = percentile(np.sort(values), float(statistic[1:]) if rank is None else rank)
-    return value, int(np.flatnonzero(values == value)[0])

@@ -26,6 +26,20 @@ def percentile(ascending: Reals, rank: float) -> float:
     return float(ascending[max(place, 1) - 1])
 
 
+def statistic(values: Reals, name: str) -> tuple[float, int | None]:
+    """Return (a statistic of float64[n], the place of a value that is it; None for the mean).
+
+    Args:
+        values: float64[n], n >= 1.
+        name: `max`, `min`, `mean`, or a percentile as `p99`.
+    """
+    if name == "mean":
+        return float(values.mean()), None
+    rank = {"min": 0.0, "max": 100.0}.get(name)
+    value = percentile(np.sort(values), float(name[1:]) if rank is None else rank)
+    return value, int(np.flatnonzero(values == value)[0])
+
+
 @dataclass(frozen=True)
 class Spread:
     """A figure's distribution over words.

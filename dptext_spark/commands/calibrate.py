@@ -17,8 +17,8 @@ def calibrate(
             "--require",
             "-r",
             metavar="REQUIREMENT",
-            help="What must hold over the words of the lexicon, such as 'N_w max <= 0.5', 'S_w min >= 10' or "
-            "'S_w[1000] p5 >= 20'; may be repeated.",
+            help="What must hold over the words of the lexicon, such as 'N_w max <= 0.5', 'S_w min >= 10', 'S_w[1000] p5 >= 20' "
+            "or 'bayes token <= 0.3' (the share of replaced words that the best guess finds); may be repeated.",
         ),
     ],
     config: Config = None,

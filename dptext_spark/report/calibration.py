@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dptext_spark.audit.calibration import Calibration, Point
+from dptext_spark.audit.calibration import Calibration, Guessing, Point
 from dptext_spark.figures import digits_toward, exact
 from dptext_spark.find_epsilon import FoundEpsilon
 from dptext_spark.report.console import hanging
@@ -62,6 +62,10 @@ def _sentences(found: FoundEpsilon) -> list[str]:
                 f"{one.name} does not move one way only as ε grows: between the ε that were looked at it may fail, and no finer "
                 "search was made."
             )
+    if result.guessing is not None:
+        sentences.append(_guessing(result.guessing))
+    if not result.words:
+        return sentences
     of = (
         f"{result.words:,} of {result.total:,} words"
         if result.words < result.total
@@ -75,3 +79,19 @@ def _sentences(found: FoundEpsilon) -> list[str]:
             f"for all of them at a confidence of {result.confidence:g} at each ε. A word that was not looked at may do worse."
         )
     return sentences
+
+
+def _guessing(found: Guessing) -> str:
+    """Say over which words `bayes` is, and how sure."""
+    said = (
+        f"bayes: over the {found.words:,} words that the policy draws, as frequent as Zipf's law over the lexicon's order has "
+        "it; "
+    )
+    if found.exact:
+        return f"{said}exact."
+    said += f"{found.how}. Limits are compared with the bound on the cautious side"
+    return (
+        f"{said}."
+        if found.how.startswith("read")
+        else f"{said}, at a confidence of {found.confidence:g} at each ε."
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dptext_spark.figures import digits_up, exact, percent_down, percent_up
+from dptext_spark.figures import digits_up, exact, percent_down, percent_up, rounded_down
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, pairs
 from dptext_spark.report.charts import Bar, bars
 
@@ -31,22 +31,36 @@ def guarantee(facts: Facts) -> Section:
     if facts["worst_pair"]:
         blocks.append(Text(f"The pair of words that loses most: {' and '.join(facts['worst_pair'])}."))
     loss = found["loss"]
-    if loss and promised["kind"] != "approx_dp" and loss["value"] > 0:
-        drawn = [
-            Bar("promised: at most", promised["epsilon"], 1, said=exact(promised["epsilon"])),
-            Bar("found: the worst pair", loss["value"], 0, said=digits_up(loss["value"], 4)),
-        ]
-        blocks.append(
-            Chart(
-                "Promise and worst case",
-                "The loss that the guarantee allows, and the largest that was found in the law that is sampled.",
-                "The lower bar must not be longer than the upper one. How much shorter it is says how much of the promise "
-                "is never used.",
-                bars(drawn, key="loss", x="loss (natural logarithm)"),
-                Table(("", "loss"), tuple((bar.name, bar.said) for bar in drawn)),
-            )
-        )
+    if loss and promised["kind"] != "approx_dp":
+        blocks += _worst_case(promised, loss)
     return Section("guarantee", "Guarantee and certificate", tuple(blocks))
+
+
+def _worst_case(promised: Facts, loss: Facts) -> Iterator[Chart]:
+    """Draw the loss that is promised beside the one that was found: a bound, or what draws have shown at least."""
+    known = loss["value"] is not None
+    worst = loss["value"] if known else loss["attained"]
+    if not worst:
+        return
+    found = (
+        Bar("found: the worst pair", worst, 0, said=digits_up(worst, 4))
+        if known
+        else Bar("found: at least", worst, 0, said=rounded_down(worst, 4))
+    )
+    drawn = [Bar("promised: at most", promised["epsilon"], 1, said=exact(promised["epsilon"])), found]
+    yield Chart(
+        "Promise and worst case",
+        "The loss that the guarantee allows, and the largest that was found in the law that is sampled."
+        if known
+        else "The loss that the guarantee allows, and the largest that a search has shown: a lower bound.",
+        "The lower bar must not be longer than the upper one. How much shorter it is says how much of the promise "
+        "is never used."
+        if known
+        else "A lower bar that is longer than the upper one refutes the promise. A shorter one confirms nothing: pairs that were "
+        "not looked at, and what a search cannot see, may lose more.",
+        bars(drawn, key="loss", x="loss (natural logarithm)"),
+        Table(("", "loss"), tuple((bar.name, bar.said) for bar in drawn)),
+    )
 
 
 def _unexamined(facts: Facts) -> Text:

@@ -211,6 +211,25 @@ def test_calibrate_from_draws_says_so(words: str, capsys: pytest.CaptureFixture[
     assert re.search(r"0\.\d+ \(<= 0\.\d+\) found", out)
 
 
+def test_calibrate_bounds_what_an_attack_finds(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """For noise between bounds, of a token alone; for a law exactly. Of the 40 words be, do and he are stop words."""
+    noise = ("--set", words, "--set", "mechanism.name=calibrated", "--steps", 4, "--high", 50)
+    capsys.readouterr()
+    assert dptext("calibrate", *noise, "-r", "bayes token <= 0.5") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert (
+        "bayes: over the 37 words that the policy draws" in out
+        and "at a confidence of 0.99 at each ε." in out
+    )
+    assert re.search(r"0\.\d+ \(<= 0\.\d+\) found", out) and "Exact" not in out and "draws of each" not in out
+    assert dptext("calibrate", *noise, "-r", "bayes worst <= 0.5") == 2
+    assert "valid: 'bayes token'" in capsys.readouterr().err
+    law = ("--set", words, "--set", "mechanism.k=6", "--set", "policy.stop_word_list=[ba]", "--steps", 8)
+    assert dptext("calibrate", *law, "-r", "bayes token <= 0.5", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["exact"] and found["guessing"]["words"] == 39 and found["words"] == 0
+
+
 def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert dptext("calibrate", "--set", words, "--set", "mechanism.k=5", "-r", "N_w max <= 0.1") == 2
