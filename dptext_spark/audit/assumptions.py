@@ -8,12 +8,34 @@ from typing import Any
 
 def assumed(facts: Mapping[str, Any]) -> Iterator[str]:
     """Write what must be true for the guarantee to hold."""
+    if facts.get("key_kind") == "insecure":
+        yield (
+            "Nothing that makes it hold: the draws come from AES-256 under a key that is no secret, and whoever tries it can "
+            "test candidates word by word."
+        )
+    else:
+        yield (
+            "The draws come from AES-256 under a secret key, so the guarantee holds against whoever cannot break it, and only "
+            "while the key is secret: its holder can test candidates word by word."
+        )
+        yield _key(str(facts.get("key_kind")))
     yield (
-        "The draws come from AES-256 under a secret key, so the guarantee holds against whoever cannot "
-        "break it, and "
-        "only while the key is secret: its holder can test candidates word by word."
+        "The lexicon, its order, the stop-word list and all settings are public, and not made from the "
+        "private text. Whoever makes one of them from the text must count that as a release of its own."
     )
-    yield {
+    yield (
+        f"What is compared is {facts['guarantee']['unit']}: not a person, and not a whole record. The setting consistency "
+        "decides which it is."
+    )
+    yield from _identified(facts)
+    if facts["config"].get("record_key"):
+        yield f"A record is all rows with the same {facts['config']['record_key']!r}."
+    else:
+        yield "A record is a row. With record_key it is all rows with the same key."
+
+
+def _key(kind: str) -> str:
+    return {
         "os": (
             "The key is 32 bytes of the operating system, held in memory only, and gone when the run ends. With key.file it "
             "is a file's."
@@ -25,22 +47,18 @@ def assumed(facts: Mapping[str, Any]) -> Iterator[str]:
         "given": (
             "The key was given by the calling program: it is as secret as the text. Without it the run would make its own."
         ),
-        "insecure": "Nothing: the key is no secret.",
-    }.get(str(facts.get("key_kind")), "The kind of the key is not known.")
-    yield (
-        "The lexicon, its order, the stop-word list and all settings are public, and not made from the "
-        "private text. Whoever makes one of them from the text must count that as a release of its own."
-    )
-    yield (
-        f"What is compared is {facts['guarantee']['unit']}: not a person, and not a whole record. The setting consistency "
-        "decides which it is."
-    )
+    }.get(kind, "The kind of the key is not known.")
+
+
+def _identified(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Write what tells rows apart, and which of them share draws."""
     identity = str(facts.get("identity") or "not known before the run")
     if identity == "row_key":
-        yield (
-            f"A row is identified by {facts['config']['row_key']!r}, which is unique: no two rows share "
-            "draws."
-        )
+        shared = {
+            "record": "equal words share a draw within a record, which may have several rows",
+            "dataset": "equal words share a draw in all rows",
+        }.get(facts["consistency"], "no two rows share draws")
+        yield f"A row is identified by {facts['config']['row_key']!r}, which is unique: {shared}."
     elif identity == "file_row":
         yield (
             "A row is identified by its file and its place in it, so a retried task draws the same noise "
@@ -54,10 +72,6 @@ def assumed(facts: Mapping[str, Any]) -> Iterator[str]:
         )
     else:
         yield f"What identifies a row: {identity}."
-    if facts["config"].get("record_key"):
-        yield f"A record is all rows with the same {facts['config']['record_key']!r}."
-    else:
-        yield "A record is a row. With record_key it is all rows with the same key."
 
 
 def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:

@@ -149,10 +149,10 @@ def _composed(facts: Facts) -> Sentences:
         )
         return
     if guarantee["kind"] == "metric_dp":
+        counted = ", each distinct word of a record once" if level == "record" else ""
         yield (
-            "Between two records of equal length the bound is ε times the sum of the distances between "
-            "their words; "
-            "no single number stands for a record."
+            "Between two records of equal length and with the same released parts the bound is ε times the sum of the distances "
+            f"between their drawn words{counted}; no single number stands for a record."
         )
         return
     added = f"{exact(guarantee['epsilon'])}"

@@ -40,6 +40,7 @@ def released(facts: Mapping[str, Any]) -> Iterator[str]:
             "pattern."
         )
     yield from _clear_words(policy)
+    yield from _not_sensitive(facts)
     if level == "record":
         yield (
             "Which words of a record are equal, numbers included: equal words have equal replacements there. Nothing of it "
@@ -102,6 +103,19 @@ def _clear_words(policy: Mapping[str, Any]) -> Iterator[str]:
         yield (
             "A word is what stands between spaces (tokenizer: whitespace); punctuation joined to a word is "
             "part of it. With tokenizer: words it stands for itself."
+        )
+
+
+def _not_sensitive(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Write how many words SanText+ keeps."""
+    summary, mechanism = facts.get("mechanism_summary") or {}, facts["config"].get("mechanism") or {}
+    words, outputs = summary.get("words", 0), summary.get("outputs", 0)
+    kept = 1.0 - float(mechanism.get("p", 1.0))
+    if mechanism.get("name") == "santext" and outputs < words and kept > 0:
+        yield (
+            f"WORDS THAT ARE NOT SENSITIVE, {percent_up(kept)} of the time, as they stand: {words - outputs:,} of the {words:,} "
+            "words of the lexicon. An output that is not sensitive is the word itself. Less with a greater mechanism.p, none "
+            "with mechanism.sensitive: none."
         )
 
 

@@ -181,6 +181,30 @@ def test_words_without_a_neighbour_are_warned_of(share: float) -> None:
     assert ("ALONE ON THEIR OUTPUT SET" in under("Warnings", mechanism_summary=summary)) == (share == 1)
 
 
+def test_words_that_santext_plus_keeps_are_released() -> None:
+    summary = {"words": 1024, "outputs": 512}
+    for p, outputs, there in ((0.3, 512, True), (1.0, 512, False), (0.3, 1024, False)):
+        config = {**facts()["config"], "mechanism": {"name": "santext", "p": p}}
+        text = under(
+            "What is released in clear", config=config, mechanism_summary={**summary, "outputs": outputs}
+        )
+        assert ("NOT SENSITIVE, 70 % of the time, as they stand: 512 of the 1,024 words" in text) == there
+
+
+@pytest.mark.parametrize(
+    ("level", "shared"),
+    [("token", "no two rows share"), ("record", "within a record"), ("dataset", "in all rows")],
+)
+def test_it_says_which_rows_share_draws(level: str, shared: str) -> None:
+    text = under("What is assumed", consistency=level)
+    assert shared in text and ("no two rows" in text) == (level == "token")
+
+
+def test_an_insecure_key_is_not_called_secret() -> None:
+    text = under("What is assumed", key_kind="insecure")
+    assert "no secret" in text and "under a secret key" not in text and "as secret as" not in text
+
+
 def test_a_condition_on_the_text_is_warned_of() -> None:
     config = {**facts()["config"], "input": {"where": "Body LIKE '%x%'"}}
     assert "names a sanitized column" in under("Warnings", config=config)
@@ -261,7 +285,7 @@ def test_the_identity_is_assumed(identity: str | None, expected: str) -> None:
         ("os", "gone when the run ends"),
         ("file", "outlives the run: it is as secret as the text"),
         ("given", "given by the calling program"),
-        ("insecure", "the key is no secret"),
+        ("insecure", "under a key that is no secret"),
         (None, "The kind of the key is not known."),
     ],
 )
