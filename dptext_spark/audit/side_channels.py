@@ -55,7 +55,7 @@ class LinkedRecords:
     )
     knows: ClassVar[str] = (
         "The adversary holds the original records and asks which of them a released one is; it knows what the policy keeps, "
-        "not the key; `and every word` is the text without replacement."
+        "not the key; 'and every word' is the text without replacement."
     )
 
     bits: dict[str, float]

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 WIDTH, HEIGHT = 3.75, 2.7  # inches of 72 points: 270 points are 360 CSS pixels
+MOST_NAMES = 9  # of ranges along x
 BAR = 0.34  # inches of height that a bar takes
 # Lines and fills differ in form as well as in colour, and the colours in lightness.
 _LINES: tuple[dict[str, Any], ...] = (
@@ -147,7 +148,9 @@ def histogram(
             at = float(np.interp(value, edges, places))
             axes.axvline(at, color=look["color"], linestyle=look["linestyle"], label=name, linewidth=1.6)
         if even:
-            axes.set_xticks(places, [f"{edge:,g}" for edge in edges])
+            # Names of more than four digits run into each other where each stands.
+            step = 2 if len(edges) > MOST_NAMES else 1
+            axes.set_xticks(places[::step], [f"{edge:,g}" for edge in edges[::step]])
         axes.set_xlim(places[0], places[-1])
         axes.set_axisbelow(True)
         axes.grid(True, axis="y")

@@ -12,6 +12,7 @@ from dptext_spark.report.charts import Line, histogram, lines
 Facts = Mapping[str, Any]
 Figure = Mapping[str, Any]
 DECADE = 10.0
+WHOLE = 1_000.0  # from here on counts are written without decimals
 _RANKS = ("min", "p1", "p5", "p25", "p50", "p75", "p95", "p99", "max", "mean")
 
 
@@ -42,14 +43,14 @@ def deniability(facts: Facts) -> Section:
 _HISTOGRAMS = {
     "N_w": (
         "How often a word stays as it is",
-        "The words of the lexicon by N_w, the probability that a word comes out as itself.",
+        "{} by N_w, the probability that a word comes out as itself.",
         "Bars on the left are words that nearly always change; on the right, words that nearly never do. The worst word "
         "decides what can be promised, not the median one.",
         "N_w",
     ),
     "S_w": (
         "Among how many outputs a word hides",
-        "The words of the lexicon by S_w, the number of outputs that together have 95 % of the probability.",
+        "{} by S_w, the number of outputs that together have 95 % of the probability.",
         "Bars on the right are words that can become many others. A word with S_w = 1 has nowhere to hide.",
         "S_w (outputs)",
     ),
@@ -63,8 +64,16 @@ def _histogram(one: Figure) -> Chart:
         # Its bins double or so, up to the whole lexicon: those above the largest are left out.
         last = max((i for i, count in enumerate(counts) if count), default=0) + 2
         edges, counts = edges[1 : last + 1], counts[1:last]
-    worst = ("max", "worst word") if one["name"] == "N_w" else ("min", "worst word")
-    marks = [(one["p50"], "median word"), (one[worst[0]], worst[1])]
+    rank, side = ("max", "upper") if one["name"] == "N_w" else ("min", "lower")
+    worst = "worst word" if _whole(one) else "worst of these words"
+    marks = [(one["p50"], "median word"), (one[rank], worst)]
+    if side in one:
+        marks[1] = (one[side][rank], f"{worst}, by its bound")
+    if one["name"] == "S_w" and not one["exact"]:
+        read += f" Counted from draws it is too small: no word can show more outputs than its {one['draws']:,} draws."
+    shows = shows.format(
+        "The words of the lexicon" if _whole(one) else f"{one['words']:,} words of the lexicon"
+    )
     rows = tuple(
         (f"{low:g} to {high:g}", f"{count:,}")
         for low, high, count in zip(edges, edges[1:], counts, strict=False)
@@ -73,6 +82,10 @@ def _histogram(one: Figure) -> Chart:
     even = one["name"] == "S_w"
     svg = histogram(edges, counts, key=f"spread{one['name']}".lower(), x=x, y="words", marks=marks, even=even)
     return Chart(title, shows, read, svg, Table((one["name"], "words"), rows))
+
+
+def _whole(one: Figure) -> bool:
+    return bool(one["words"] == one["words_in_lexicon"])
 
 
 def _curves(grid: Sequence[Mapping[str, Any]], chosen: str, basis: str) -> Iterator[Chart]:
@@ -90,13 +103,17 @@ def _curves(grid: Sequence[Mapping[str, Any]], chosen: str, basis: str) -> Itera
     def table(drawn: Sequence[Line]) -> Table:
         rows = zip(epsilons, *(one.y for one in drawn), strict=True)
         return Table(
-            ("ε", *(one.name for one in drawn)), tuple(tuple(digits_up(v, 4) for v in row) for row in rows)
+            ("ε", *(one.name for one in drawn)), tuple(tuple(_number(v) for v in row) for row in rows)
         )
+
+    def worst_of(figure: str) -> str:
+        one = next(one for one in grid[0]["figures"] if one["name"] == figure)
+        return "worst word" if _whole(one) else f"worst of {one['words']:,} words"
 
     stays = [
         line("N_w", "p50", "median word"),
         line("N_w", "p95", "95 % of words"),
-        line("N_w", "max", "worst word"),
+        line("N_w", "max", worst_of("N_w")),
     ]
     yield Chart(
         "Staying as it is, by ε",
@@ -108,7 +125,7 @@ def _curves(grid: Sequence[Mapping[str, Any]], chosen: str, basis: str) -> Itera
     hides = [
         line("S_w", "p50", "median word"),
         line("S_w", "p5", "95 % of words, at least"),
-        line("S_w", "min", "worst word"),
+        line("S_w", "min", worst_of("S_w")),
     ]
     yield Chart(
         "Outputs to hide among, by ε",
@@ -132,8 +149,13 @@ def _percentiles(figures: Sequence[Figure]) -> Table:
         for side in ("", "lower", "upper")
         if not side or side in one
     ]
-    rows = tuple((rank, *(digits_up(one[rank], 4) for _, one in sides)) for rank in _RANKS)
-    return Table(("over the words", *(name for name, _ in sides)), rows)
+    rows = tuple((name, *(_number(one[rank]) for rank in _RANKS)) for name, one in sides)
+    return Table(("over the words", *_RANKS), rows)
+
+
+def _number(value: float) -> str:
+    """Return a figure of a word: counts whole, all others with four digits, rounded up."""
+    return f"{value:,.0f}" if value >= WHOLE else digits_up(value, 4)
 
 
 def _worst(found: Figure) -> Iterator[Block]:

@@ -10,7 +10,7 @@ from dptext_spark.report.blocks import Block, Chart, Listed, Table, pairs
 from dptext_spark.report.charts import Bar, bars
 
 Figure = Mapping[str, Any]
-_OWN = ("baselines", "settings", "also")  # groups that are no measured figures
+_OWN = ("baselines", "settings", "also", "axes")  # groups that are no measured figures
 _SAID = ("confidence", "draws", "exact")  # said in words
 _ESTIMATE = {"value", "lower", "upper"}
 _READ = (
@@ -41,7 +41,8 @@ def measured(one: Figure, key: str) -> Iterator[Block]:
             yield table
             continue
         read = one.get("read") or _READ[bool(baselines)]
-        svg = bars(drawn, key=f"{key}-{drawable}", x=name if name != "figures" else one.get("unit", "value"))
+        axis = one.get("axes", {}).get(name) or (name if name != "figures" else one.get("unit", "value"))
+        svg = bars(drawn, key=f"{key}-{drawable}", x=axis)
         yield Chart(heading, intro, f"{read} {sure(one)}", svg, table)
         drawable += 1
     if not drawable:

@@ -43,7 +43,7 @@ _OTHERS = "Results of attacks on the text itself can be added by --figures."
 _BOUNDED = "The black line holds the success of the best possible adversary with a confidence of {}."
 _RANKED = (
     "This mechanism has no law to read: the adversary ranks the words of the lexicon by their distance to the output, as it "
-    "learnt from draws of its own. A better one may find more than the black line holds"
+    "learnt from draws of its own."
 )
 
 
@@ -151,18 +151,26 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, 
         "points to each word alone",
     }
     if isinstance(sampler, NoiseSampler):
-        attack["how"] = f"{sure(attack)} {_RANKED}"
         if level == "token":
             above = seen_vectors(
                 sampler, Text(text.words, text.drawn, text.bounds, drawn, bigrams, level), prior
             )
-            attack["how"] += (
-                f", but no more than {percent_up(above)}: who sees the noisy vectors finds no more."
+            attack["how"] = (
+                f"Estimated. {_RANKED} The black line reaches from the lower end of its interval to what seeing the noisy "
+                f"vectors would give at most, each with a confidence of {exact(CONFIDENCE)}."
             )
             attack["also"]["found by who sees the noisy vectors, at most"] = percent_up(above)
+            attack["upper"] = max(attack["upper"], above)
         else:
-            attack["how"] += "; how much more is not known where draws are shared."
+            attack["how"] = (
+                f"{sure(attack)} {_RANKED} A better one may find more; how much more is not known where draws are shared."
+            )
+        attack["open"] = level != "token"
     linked = linked_records(tokens, text.case, restricted=False).as_dict()
+    linked["axes"] = {
+        "bits": "bits that tell records apart",
+        "unique": "share of records that look like no other",
+    }
     linked["read"] = (
         "A bar as long as the last one says that so much alone singles records out, whatever ε is."
     )

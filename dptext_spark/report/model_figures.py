@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.audit.deniability import STANDARD, Measured, deniability, over_epsilons
+from dptext_spark.audit.deniability import STANDARD, Measured, deniability
 from dptext_spark.audit.unchanged import Unchanged
-from dptext_spark.audit.word_figures import SmallestSet
+from dptext_spark.audit.word_figures import SmallestSet, WordFigure
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms.base import Ids
+from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.mechanisms.kernels.alias import TableSampler
 from dptext_spark.privatizer import Privatizer
 
@@ -77,9 +77,7 @@ def deniability_of(run: Mapping[str, Any], model: Model, say: Progress) -> Denia
     """Measure plausible deniability at the run's ε and around it."""
     sampler, total = model.privatizer.sampler, len(model.privatizer.vocabulary)
     words = _looked_at(model.privatizer)
-    found = deniability(
-        sampler, total, STANDARD, words=words, progress=lambda done, whole: say("deniability", done / whole)
-    )
+    found = _measured(sampler, words, total, STANDARD, lambda done, whole: say("deniability", done / whole))
     grid: list[dict[str, Any]] = []
     why = basis = ""
     if model.compile_at is None:
@@ -87,14 +85,14 @@ def deniability_of(run: Mapping[str, Any], model: Model, say: Progress) -> Denia
     else:
         epsilon = float(run["guarantee"]["epsilon"])
         at = [epsilon * times for times in TIMES] if epsilon else [0.0, 0.5, 1.0, 2.0, 4.0]
-        some = words if found[0].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
+        some = words if found[-1].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
         grid, refused = _over(model.compile_at, at, total, some, say)
         why = f"The mechanism refuses {', '.join(f'ε = {each:g}' for each in refused)}." if refused else ""
-        basis = "" if found[0].exact else _of_curves(found[0], len(some))
+        basis = "" if found[-1].exact else _of_curves(found[-1], len(some))
     figures = _plain(found)
     strings = model.privatizer.vocabulary.strings()
     named = {str(one["word"]): strings[one["word"]].as_py() for figure in figures for one in figure["worst"]}
-    return Deniability(figures, grid, _basis(found[0], len(words), total), named, why, basis)
+    return Deniability(figures, grid, _basis(found, total), named, why, basis)
 
 
 def _over(
@@ -104,15 +102,38 @@ def _over(
     grid: list[dict[str, Any]] = []
     refused: list[float] = []
     for epsilon in epsilons:
+        step = f"ε = {epsilon:g}"
+        say(f"{step}: compiling", None)
         try:
-            measured = over_epsilons(
-                compile_at, [epsilon], total, (Unchanged(), SmallestSet()), words=words, progress=say
-            )
+            sampler = compile_at(epsilon)
         except SettingsError:
             refused.append(epsilon)
             continue
-        grid.append({"epsilon": epsilon, "figures": _plain(measured[epsilon])})
+        say(step, None)
+        grid.append(
+            {
+                "epsilon": epsilon,
+                "figures": _plain(_measured(sampler, words, total, (Unchanged(), SmallestSet()))),
+            }
+        )
     return grid, refused
+
+
+def _measured(
+    sampler: Sampler,
+    words: Ids,
+    total: int,
+    figures: Sequence[WordFigure],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Measured]:
+    """Return figures of some words; of every word of the lexicon where a figure has a short cut, for the worst may be any."""
+    found: list[Measured] = []
+    for figure in figures:
+        if figure.shortcut(sampler, words[:1]) is not None:
+            found += deniability(sampler, total, [figure], words=np.arange(total, dtype=np.int32))
+    whole = [one.figure for one in found]
+    rest = [figure for figure in figures if figure not in whole]
+    return [*found, *deniability(sampler, total, rest, words=words, progress=progress)]
 
 
 def _of_curves(one: Measured, words: int) -> str:
@@ -131,7 +152,9 @@ def _looked_at(privatizer: Privatizer) -> Ids:
     return np.unique(np.linspace(0, total - 1, min(some, total)).astype(np.int32))
 
 
-def _basis(one: Measured, words: int, total: int) -> str:
+def _basis(found: Sequence[Measured], total: int) -> str:
+    one = found[-1]
+    words = len(one.words)
     if not one.exact:
         return (
             f"Estimated from {one.draws:,} draws of each of {words:,} words of {total:,}, evenly spaced; the bounds of all of "
@@ -139,7 +162,13 @@ def _basis(one: Measured, words: int, total: int) -> str:
         )
     if words == total:
         return f"Exact, over all {total:,} words of the lexicon."
-    return f"Exact for {words:,} words of {total:,}, evenly spaced; other words may be worse."
+    some = f"xact for {words:,} words of {total:,}, evenly spaced; other words may be worse."
+    every = [each.figure.name for each in found if len(each.words) == total]
+    return (
+        f"{' and '.join(every)}: exact, over all {total:,} words of the lexicon. The rest: e{some}"
+        if every
+        else f"E{some}"
+    )
 
 
 def _plain(measured: Sequence[Measured]) -> list[dict[str, Any]]:

@@ -61,6 +61,8 @@ def _promise(facts: Facts) -> Iterator[Tile]:
         if loss
         else "by the argument in the guarantee"
     )
+    if found["verdict"] == "not refuted":
+        said += "; such a search cannot confirm"
     yield Tile("Certificate", found["verdict"], said)
 
 
@@ -92,18 +94,16 @@ def _found(facts: Facts) -> Iterator[Tile]:
         chance = strongest.get("random")
         against = "" if chance is None else f"; {percent_up(chance)} by guessing"
         worst = strongest["upper"] if strongest.get("upper") is not None else strongest["success"]
-        yield Tile("Strongest attack finds", percent_up(worst), f"of the replaced words at most{against}")
+        most = "a better one may find more" if strongest.get("open") else "at most"
+        yield Tile("Strongest attack finds", percent_up(worst), f"of the replaced words, {most}{against}")
     stays = next((one for one in facts["deniability"]["figures"] if one["name"] == "N_w"), None)
     if stays is not None:
+        most, bounds = ("", stays) if stays["exact"] else (" at most", stays["upper"])
+        which = "worst" if stays["words"] == stays["words_in_lexicon"] else f"worst of {stays['words']:,}"
         yield Tile(
-            "A word stays as it is", percent_up(stays["p50"]),
-            f"of the draws, for the median word; {percent_up(_worst(stays))} for the worst",
+            "A word stays as it is", percent_up(bounds["p50"]),
+            f"of the draws{most}, for the median word; {percent_up(bounds['max'])} for the {which}",
         )  # fmt: skip
-
-
-def _worst(figure: Mapping[str, Any]) -> float:
-    """Return the greatest value of a figure, or its upper bound where it is estimated."""
-    return float((figure.get("upper") or figure)["max"])
 
 
 def _clear(facts: Facts) -> Iterator[Tile]:
@@ -116,7 +116,9 @@ def _clear(facts: Facts) -> Iterator[Tile]:
             ("NUMBERS", policy["numbers"] == "keep"),
             ("case", policy["case"] == "carry"),
             ("spacing", policy["gaps"] == "keep"),
-            ("length, punctuation", True),
+            ("length", True),
+            ("punctuation", True),
+            ("which words are equal", facts["run"]["config"]["consistency"] != "token"),
             ("other columns", facts["run"]["config"]["output"]["other_columns"] != "drop"),
         )
         if there

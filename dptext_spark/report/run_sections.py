@@ -10,6 +10,12 @@ from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Tex
 from dptext_spark.report.charts import Bar, bars
 
 Facts = Mapping[str, Any]
+_KINDS = {
+    "epsilon_dp": "ε-DP",
+    "epsilon_dp_within_group": "ε-DP between words of one output set",
+    "metric_dp": "metric DP: ε for each unit of distance",
+    "approx_dp": "(ε, δ)-DP",
+}
 _PARTS = (("drawn", "drawn"), ("stop_kept", "kept: stop words"), ("oov", "unknown"), ("numbers", "numbers"))
 
 
@@ -17,7 +23,7 @@ def guarantee(facts: Facts) -> Section:
     """Write what is promised of a word, and what the certificate found."""
     promised, found = facts["run"]["guarantee"], facts["certificate"]
     rows = [
-        ("kind", promised["kind"].replace("_", " ")),
+        ("kind", _KINDS.get(promised["kind"], promised["kind"])),
         ("ε", exact(promised["epsilon"])),
         ("δ", exact(promised["delta"])),
         ("distance", promised["metric"] or "none"),
@@ -42,6 +48,7 @@ def _worst_case(promised: Facts, loss: Facts) -> Iterator[Chart]:
     worst = loss["value"] if known else loss["attained"]
     if not worst:
         return
+    per = " for each unit of distance" if promised["kind"] == "metric_dp" else ""
     found = (
         Bar("found: the worst pair", worst, 0, said=digits_up(worst, 4))
         if known
@@ -58,7 +65,7 @@ def _worst_case(promised: Facts, loss: Facts) -> Iterator[Chart]:
         if known
         else "A lower bar that is longer than the upper one refutes the promise. A shorter one confirms nothing: pairs that were "
         "not looked at, and what a search cannot see, may lose more.",
-        bars(drawn, key="loss", x="loss (natural logarithm)"),
+        bars(drawn, key="loss", x=f"loss{per} (natural logarithm)"),
         Table(("", "loss"), tuple((bar.name, bar.said) for bar in drawn)),
     )
 

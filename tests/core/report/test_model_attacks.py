@@ -131,7 +131,8 @@ def test_noise_is_attacked_with_context(noisy: Privatizer, lexicon: Lexicon, lev
     (_, chain, _), _ = attacks_on(privatizer, _lines(lexicon), _say)
     assert chain["success"] > chain["unaided"] and chain["settings"]["level"] == level
     assert "ranks the words of the lexicon by their distance" in chain["how"]
-    assert ("sees the noisy vectors finds no more" in chain["how"]) == (level == "token")
+    assert ("what seeing the noisy vectors would give at most" in chain["how"]) == (level == "token")
+    assert chain["open"] == (level == "record") and chain["upper"] >= chain["success"]
 
 
 def test_a_text_is_cut_to_what_can_be_searched(
