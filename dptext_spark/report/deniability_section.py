@@ -13,7 +13,7 @@ Facts = Mapping[str, Any]
 Figure = Mapping[str, Any]
 DECADE = 10.0
 WHOLE = 1_000.0  # from here on counts are written without decimals
-_RANKS = ("min", "p1", "p5", "p25", "p50", "p75", "p95", "p99", "max", "mean")
+_RANKS = ("min", "p5", "p25", "p50", "p75", "p95", "max", "mean")  # as many as stand side by side on a page
 
 
 def deniability(facts: Facts) -> Section:
@@ -154,8 +154,8 @@ def _percentiles(figures: Sequence[Figure]) -> Table:
 
 
 def _number(value: float) -> str:
-    """Return a figure of a word: counts whole, all others with four digits, rounded up."""
-    return f"{value:,.0f}" if value >= WHOLE else digits_up(value, 4)
+    """Return a figure of a word: counts whole, all others with three digits, rounded up."""
+    return f"{value:,.0f}" if value >= WHOLE else digits_up(value, 3)
 
 
 def _worst(found: Figure) -> Iterator[Block]:
@@ -166,4 +166,9 @@ def _worst(found: Figure) -> Iterator[Block]:
             listed = ", ".join(f"{words[str(w['word'])]} ({digits_up(w['value'], 3)})" for w in one["worst"])
             said.append(f"{one['name']}: {listed}.")
     if said:
-        yield Listed("The worst words of the lexicon (public: no text was read for them)", tuple(said))
+        which = (
+            "The worst words of the lexicon"
+            if all(map(_whole, found["figures"]))
+            else "The worst of these words"
+        )
+        yield Listed(f"{which} (public: no text was read for them)", tuple(said))

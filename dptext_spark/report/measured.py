@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dptext_spark.figures import exact
@@ -35,7 +35,7 @@ def measured(one: Figure, key: str) -> Iterator[Block]:
         if not drawable:
             drawn += [_bar(said, value, 1) for said, value in baselines.items()]
         heading = title(one) if name == "figures" else f"{title(one)}: {name.replace('_', ' ')}"
-        table = Table(("", "value", "bounds"), tuple((bar.name, bar.said, _bounds(bar)) for bar in drawn))
+        table = _table(drawn)
         if min(bar.value for bar in drawn) < 0:
             yield Listed(heading, ())
             yield table
@@ -54,6 +54,13 @@ def measured(one: Figure, key: str) -> Iterator[Block]:
     ]
     if single:
         yield pairs(single)
+
+
+def _table(drawn: Sequence[Bar]) -> Table:
+    """Return bars as a table, with their bounds where one of them has any."""
+    columns = 3 if any(_bounds(bar) for bar in drawn) else 2
+    rows = tuple((bar.name, bar.said, _bounds(bar))[:columns] for bar in drawn)
+    return Table(("", "value", "bounds")[:columns], rows)
 
 
 def _is_figure(value: Any) -> bool:
