@@ -33,10 +33,12 @@ from dptext_spark.audit.tokens import Flags
 from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.mechanisms.kernels import TableSampler
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.kernels.selection import SelectionSampler
 
 SMALL = 2_000  # words of a lexicon whose laws are all read
 FEW = 500  # words that the adversary considers, where there is no other way
 DRAWS = 100  # of each of them, where there is no law
+QUICK_DRAWS = 200  # of every word of the lexicon, where draws are quick
 CONFIDENCE = 0.95
 
 
@@ -67,8 +69,8 @@ def adversary(
     sampler: Sampler,
     prior: Reals,
     *,
-    few: int = FEW,
-    draws: int = DRAWS,
+    few: int | None = None,
+    draws: int | None = None,
     tries: int = TRIES,
     confidence: float = CONFIDENCE,
     measured: bool = True,
@@ -78,13 +80,16 @@ def adversary(
     Args:
         sampler: of any mechanism.
         prior: float64[V], sums to 1.
-        few: words that it considers at most, where there is no other way.
-        draws: of each of them, where there is no law.
+        few: words that it considers at most, where there is no other way; None for `FEW`, or all where draws are quick.
+        draws: of each of them, where there is no law; None for `DRAWS`, or `QUICK_DRAWS` where they are quick.
         tries: words drawn from the prior, where its success on one word is estimated.
         confidence: that both bounds of it hold.
         measured: whether its success on one word is.
     """
     words, possible = len(prior), prior > 0
+    quick = isinstance(sampler, SelectionSampler)
+    few = few or (words if quick else FEW)
+    draws = draws or (QUICK_DRAWS if quick else DRAWS)
     if isinstance(sampler, TableSampler) or (sampler.law(0) is not None and words <= SMALL):
         alone = None
         if measured:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dptext_spark.audit.adversary import FEW, SMALL, adversary
+from dptext_spark.audit.adversary import SMALL, adversary
 from dptext_spark.audit.backward import TRIES, has_columns
 from dptext_spark.audit.bayes import (
     BACKWARDS,
@@ -30,10 +30,8 @@ from dptext_spark.audit.word_figures import Bounded
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.mechanisms.kernels import TableSampler
-from dptext_spark.mechanisms.kernels.selection import SelectionSampler
 
 TOKEN, WORST_WORDS = "token", "worst"
-DRAWS = 200  # of each word of the lexicon, where there is no law and draws are quick
 
 
 @dataclass(frozen=True)
@@ -110,8 +108,7 @@ def guessed(sampler: Sampler, prior: Reals, confidence: float, tries: int = TRIE
     if lawful:
         found = found_by_word(*guesses_backwards(sampler, prior), prior)
         return _read(words, found, prior, ROUNDING, BACKWARDS[:1].lower() + BACKWARDS[1:-1])
-    few = len(prior) if isinstance(sampler, SelectionSampler) else FEW
-    best_known = adversary(sampler, prior, few=few, draws=DRAWS, tries=tries, confidence=confidence)
+    best_known = adversary(sampler, prior, tries=tries, confidence=confidence)
     assert best_known.alone is not None
     return Guesses(words, None, best_known.alone, best_known.how)
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.audit.adversary import FEW, Adversary, adversary
-from dptext_spark.audit.bayes import Reals
+from dptext_spark.audit.adversary import FEW, QUICK_DRAWS, adversary
 from dptext_spark.audit.bigrams import Bigrams
 from dptext_spark.audit.context import context_attack
 from dptext_spark.audit.noisy_vectors import has_density
@@ -27,12 +26,11 @@ from dptext_spark.mechanisms.kernels.selection import SelectionSampler
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.reading import drawn_words
 
-DRAWS = 200  # of each word of the lexicon, where there is no law and draws are quick
 NOT_THE_BEST = {
     "noise": "attacks by an adversary who knows the law: this mechanism has none to read, and the one shown ranks the words of "
     "the lexicon by their distance to the output; a better one may find more",
     "draws": f"attacks by an adversary who knows the law: this mechanism has none to read, and the one shown knows each word by "
-    f"{DRAWS} draws of its own; a better one may find more",
+    f"{QUICK_DRAWS} draws of its own; a better one may find more",
     "few": "attacks by an adversary who names any word: this mechanism has no law to read, and the one shown considers the "
     f"{FEW} likeliest words; a better one may find more",
 }
@@ -61,7 +59,8 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[li
     bigrams = Bigrams.of(taught.words, taught.bounds, size)
     sampler, outputs = privatizer.sampler, attacked.outputs[attacked.drawn]
     learnt, public = (
-        _adversary(sampler, of_drawn(prior, drawn)) for prior in (bigrams.unigram[:size], zipf(size))
+        adversary(sampler, of_drawn(prior, drawn), measured=False)
+        for prior in (bigrams.unigram[:size], zipf(size))
     )
     context = context_attack(
         sampler, attacked, bigrams, drawn, level=level, plausible=learnt.plausible(outputs)
@@ -75,11 +74,6 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[li
         Figure("context_success", context.success, context.lower, context.upper),
         Figure("attacked_words", len(at)),
     ], _not_the_best(sampler)
-
-
-def _adversary(sampler: Sampler, prior: Reals) -> Adversary:
-    few = len(prior) if isinstance(sampler, SelectionSampler) else FEW
-    return adversary(sampler, prior, few=few, draws=DRAWS, measured=False)
 
 
 def _not_the_best(sampler: Sampler) -> str | None:

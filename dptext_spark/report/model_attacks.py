@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.audit.adversary import CONFIDENCE, FEW, SMALL, adversary
+from dptext_spark.audit.adversary import CONFIDENCE, SMALL, adversary
 from dptext_spark.audit.backward import has_columns
 from dptext_spark.audit.bayes import ZIPF, BayesAttack, bayes_attack
 from dptext_spark.audit.bigrams import Bigrams
@@ -25,7 +25,6 @@ from dptext_spark.figures import exact, percent_down, percent_up
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.kernels.alias import TableSampler
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
-from dptext_spark.mechanisms.kernels.selection import SelectionSampler
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.report.measured import sure
 from dptext_spark.text.reading import Reading, drawn_words, read
@@ -34,7 +33,6 @@ Progress = Callable[[str, float | None], None]
 MOST_ENTRIES = 2_000_000_000  # probabilities of a lexicon's laws that are looked at for a report
 MOST_LINES = 20_000  # of a public text that are looked at
 MOST_SEARCHES = 40_000  # replaced words of it, where each draw is a search of the lexicon
-DRAWS = 200  # of each word of the lexicon, where there is no law and draws are quick
 NAMED = 10  # words that are found most often
 _NO_TEXT = (
     "The contextual adversary needs a public text to learn from and to attack: --public-text names one."
@@ -103,8 +101,7 @@ def _of_every_word(attack: BayesAttack) -> dict[str, Any]:
 def _estimated(sampler: Sampler, drawn: Flags) -> dict[str, Any]:
     """Return the attack between bounds, and on the words of a sample that it finds most often."""
     prior = of_drawn(zipf(len(drawn)), drawn)
-    quick = isinstance(sampler, SelectionSampler)
-    best = adversary(sampler, prior, few=len(drawn) if quick else FEW, draws=DRAWS)
+    best = adversary(sampler, prior)
     worst = worst_words(sampler, best, drawn, CONFIDENCE)
     assert best.alone is not None
     trial, fresh = worst.draws
@@ -134,8 +131,7 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, 
     level, drawn = privatizer.consistency, drawn_words(engine)
     tokens = simulate(sampler, text.words, text.drawn, text.bounds, level)
     prior = of_drawn(bigrams.unigram[:total], drawn)
-    quick = isinstance(sampler, SelectionSampler)
-    best = adversary(sampler, prior, few=total if quick else FEW, draws=DRAWS, measured=False)
+    best = adversary(sampler, prior, measured=False)
     plausible = best.plausible(tokens.outputs[tokens.drawn])
     attack = context_attack(
         sampler, tokens, bigrams, drawn, level=level, restricted=False, plausible=plausible
