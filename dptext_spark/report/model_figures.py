@@ -19,7 +19,7 @@ from dptext_spark.privatizer import Privatizer
 Progress = Callable[[str, float | None], None]
 SAMPLED = 200  # words that are looked at where a law is as long as the lexicon
 DRAWN = 50  # where there is none, and each word takes a thousand draws
-CURVES = 20  # of those, at each ε of the curves
+CURVES = 10  # of those, at each ε of the curves
 TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the run's ε, for the curves
 
 

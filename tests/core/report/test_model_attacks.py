@@ -166,7 +166,7 @@ def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lex
     for one in (*found.figures, *(figure for at in found.by_epsilon for figure in at["figures"])):
         assert not one["exact"] and one["lower"]["max"] <= one["max"] <= one["upper"]["max"]
     assert [at["epsilon"] for at in found.by_epsilon] == [0.5, 1.0, 2.0, 4.0]
-    assert found.by_epsilon[0]["figures"][0]["words"] == 20 and "each of 20 words" in found.basis_of_curves
+    assert found.by_epsilon[0]["figures"][0]["words"] == 10 and "each of 10 words" in found.basis_of_curves
     assert found.why_missing == "The mechanism refuses ε = 8."
     assert "cannot be read here" in deniability_of(RUN, Model(noisy), _say).why_missing
 
