@@ -163,6 +163,7 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, 
             )
         attack["open"] = level != "token"
     linked = linked_records(tokens, text.case, restricted=False).as_dict()
+    linked["measures"] = f"{linked['measures']} Tried on the public text, not on the run's."
     linked["axes"] = {
         "bits": "bits that tell records apart",
         "unique": "share of records that look like no other",

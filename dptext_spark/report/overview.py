@@ -91,11 +91,11 @@ def _found(facts: Facts) -> Iterator[Tile]:
         default=None,
     )
     if strongest is not None:
-        chance = strongest.get("random")
-        against = "" if chance is None else f"; {percent_up(chance)} by guessing"
         worst = strongest["upper"] if strongest.get("upper") is not None else strongest["success"]
-        most = "a better one may find more" if strongest.get("open") else "at most"
-        yield Tile("Strongest attack finds", percent_up(worst), f"of the replaced words, {most}{against}")
+        most = ", a better one maybe more" if strongest.get("open") else " at most"
+        worst_words = max((_of_worst_words(one) for one in facts["attacks"]), default=0.0)
+        among = f"; {percent_up(worst_words)} for the worst 1 %" if worst_words else ""
+        yield Tile("Strongest attack finds", percent_up(worst), f"of words{most}{among}")
     stays = next((one for one in facts["deniability"]["figures"] if one["name"] == "N_w"), None)
     if stays is not None:
         most, bounds = ("", stays) if stays["exact"] else (" at most", stays["upper"])
@@ -104,6 +104,11 @@ def _found(facts: Facts) -> Iterator[Tile]:
             "A word stays as it is", percent_up(bounds["p50"]),
             f"of the draws{most}, for the median word; {percent_up(bounds['max'])} for the {which}",
         )  # fmt: skip
+
+
+def _of_worst_words(attack: Mapping[str, Any]) -> float:
+    """Return what an attack finds of the words that it finds most often, or its bound; 0 where that was not measured."""
+    return float(attack.get("worst_upper") or attack.get("worst") or 0.0)
 
 
 def _clear(facts: Facts) -> Iterator[Tile]:

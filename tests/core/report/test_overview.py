@@ -1,0 +1,69 @@
+"""The figures on the first screen: none says more than is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+
+from dptext_spark.report.gather import gathered
+from dptext_spark.report.overview import tiles
+from tests.core.report.accounts import row, small_model
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict[str, Any]:
+    model = small_model(words=60)
+    return gathered(row(model), model=model)
+
+
+def said(facts: dict[str, Any], name: str) -> str:
+    (tile,) = [tile for tile in tiles(facts) if tile.name == name]
+    return f"{tile.figure} {tile.said}"
+
+
+def test_of_a_law(facts: dict[str, Any]) -> None:
+    (attack,) = facts["attacks"]
+    found = said(facts, "Strongest attack finds")
+    assert "at most" in found and "for the worst 1 %" in found and attack["worst"] > attack["success"]
+    assert said(facts, "Certificate").startswith("confirmed") and "cannot" not in said(facts, "Certificate")
+    assert said(facts, "A word stays as it is").endswith("for the worst")
+
+
+def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts: dict[str, Any]) -> None:
+    certificate = {**facts["certificate"], "verdict": "not refuted"}
+    attack = {
+        **facts["attacks"][0],
+        "upper": 0.5,
+        "exact": False,
+        "open": True,
+        "worst": 0.6,
+        "worst_upper": 0.75,
+    }
+    stays = {
+        **facts["deniability"]["figures"][0],
+        "exact": False,
+        "words": 50,
+        "upper": {"p50": 0.25, "max": 0.875},
+    }
+    found = {
+        **facts, "certificate": certificate, "attacks": [attack],
+        "deniability": {**facts["deniability"], "figures": [stays]},
+    }  # fmt: skip
+    assert "such a search cannot confirm" in said(found, "Certificate")
+    assert said(found, "Strongest attack finds").startswith(
+        "50 % of words, a better one maybe more; 75 % for"
+    )
+    assert (
+        said(found, "A word stays as it is")
+        == "25 % of the draws at most, for the median word; 87.5 % for the worst of 50"
+    )
+
+
+def test_what_is_in_clear_counts_each_thing(facts: dict[str, Any]) -> None:
+    assert said(facts, "In clear") == "6 things stop words, case, spacing, length, punctuation, other columns"
+    run = facts["run"]
+    shared = {**facts, "run": {**run, "config": {**run["config"], "consistency": "record"}}}
+    assert "7 things" in said(shared, "In clear") and "which words are equal" in said(shared, "In clear")
