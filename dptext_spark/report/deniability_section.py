@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from dptext_spark.report.charts import Line, histogram, lines
 Facts = Mapping[str, Any]
 Figure = Mapping[str, Any]
 DECADE = 10.0
-WHOLE = 1_000.0  # from here on counts are written without decimals
+WHOLE = 100.0  # from here on counts are written without decimals
 _RANKS = ("min", "p5", "p25", "p50", "p75", "p95", "max", "mean")  # as many as stand side by side on a page
 
 
@@ -65,7 +66,7 @@ def _histogram(one: Figure) -> Chart:
         last = max((i for i, count in enumerate(counts) if count), default=0) + 2
         edges, counts = edges[1 : last + 1], counts[1:last]
     rank, side = ("max", "upper") if one["name"] == "N_w" else ("min", "lower")
-    worst = "worst word" if _whole(one) else "worst of these words"
+    worst = "worst word" if _whole(one) else "worst of these"
     marks = [(one["p50"], "median word"), (one[rank], worst)]
     if side in one:
         marks[1] = (one[side][rank], f"{worst}, by its bound")
@@ -155,7 +156,7 @@ def _percentiles(figures: Sequence[Figure]) -> Table:
 
 def _number(value: float) -> str:
     """Return a figure of a word: counts whole, all others with three digits, rounded up."""
-    return f"{value:,.0f}" if value >= WHOLE else digits_up(value, 3)
+    return f"{math.ceil(value):,}" if value >= WHOLE else digits_up(value, 3)
 
 
 def _worst(found: Figure) -> Iterator[Block]:
