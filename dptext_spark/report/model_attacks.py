@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.audit.adversary import CONFIDENCE, SMALL, adversary
+from dptext_spark.audit.adversary import CONFIDENCE, SMALL, Adversary, adversary
 from dptext_spark.audit.backward import has_columns
-from dptext_spark.audit.bayes import ZIPF, BayesAttack, bayes_attack
+from dptext_spark.audit.bayes import ZIPF, BayesAttack, Reals, bayes_attack
 from dptext_spark.audit.bigrams import Bigrams
 from dptext_spark.audit.context import context_attack
 from dptext_spark.audit.prior import of_drawn, zipf
@@ -43,6 +43,7 @@ _RANKED = (
     "This mechanism has no law to read: the adversary ranks the words of the lexicon by their distance to the output, as it "
     "learnt from draws of its own."
 )
+_CONSIDERS = "This mechanism has no law to read: the adversary considers the {} likeliest words, each known by draws of its own."
 
 
 def attacks_on(
@@ -146,22 +147,10 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, 
         "context adds": f"{100 * attack['gain']:.1f} ({100 * attack['gain_lower']:.1f} to {100 * attack['gain_upper']:.1f}) "
         "points to each word alone",
     }
-    if isinstance(sampler, NoiseSampler):
-        if level == "token":
-            above = seen_vectors(
-                sampler, Text(text.words, text.drawn, text.bounds, drawn, bigrams, level), prior
-            )
-            attack["how"] = (
-                f"Estimated. {_RANKED} The black line reaches from the lower end of its interval to what seeing the noisy "
-                f"vectors would give at most, each with a confidence of {exact(CONFIDENCE)}."
-            )
-            attack["also"]["found by who sees the noisy vectors, at most"] = percent_up(above)
-            attack["upper"] = max(attack["upper"], above)
-        else:
-            attack["how"] = (
-                f"{sure(attack)} {_RANKED} A better one may find more; how much more is not known where draws are shared."
-            )
-        attack["open"] = level != "token"
+    if sampler.law(0) is None:
+        attack |= _without_law(
+            attack, sampler, best, Text(text.words, text.drawn, text.bounds, drawn, bigrams, level), prior
+        )
     linked = linked_records(tokens, text.case, restricted=False).as_dict()
     linked["measures"] = f"{linked['measures']} Tried on the public text, not on the run's."
     linked["axes"] = {
@@ -172,6 +161,25 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, 
         "A bar as long as the last one says that so much alone singles records out, whatever ε is."
     )
     return [attack, linked]
+
+
+def _without_law(
+    attack: dict[str, Any], sampler: Sampler, best: Adversary, text: Text, prior: Reals
+) -> dict[str, Any]:
+    """Say by whom a text was attacked, and what a better adversary may find: new values of some of the result's fields."""
+    above = seen_vectors(
+        sampler, text, prior
+    )  # 0 where it is not noise on vectors, or its density is not known
+    whom = _RANKED if above else _CONSIDERS.format(f"{int(best.considered.sum()):,}")
+    if not 0 < above < 1:
+        how = f"{sure(attack)} {whom} A better one may find more; how much more is not known."
+        return {"how": how, "open": True}
+    how = (
+        f"Estimated. {whom} The black line reaches from the lower end of its interval to what seeing the noisy vectors would "
+        f"give at most, each with a confidence of {exact(CONFIDENCE)}."
+    )
+    also = {**attack["also"], "found by who sees the noisy vectors, at most": percent_up(above)}
+    return {"how": how, "open": False, "upper": max(attack["upper"], above), "also": also}
 
 
 def _short_enough(sampler: Sampler, text: Reading) -> Reading:

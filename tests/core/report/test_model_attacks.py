@@ -101,6 +101,10 @@ def test_draws_that_are_quick_cover_the_whole_lexicon(lexicon: Lexicon) -> None:
     (found,), _ = attacks_on(Privatizer(lexicon, sampler, Policy(stop_words="draw")), [], _say)
     truth = bayes_attack(sampler, WORDS, draws=4_000, confidence=1 - 1e-6)
     assert f"the {WORDS} likeliest words, 100.0 % of the prior, each known by 200 draws" in found["how"]
+    (_, chain, _), _ = attacks_on(
+        Privatizer(lexicon, sampler, Policy(stop_words="draw")), _lines(lexicon), _say
+    )
+    assert chain["open"] and f"considers the {WORDS} likeliest words" in chain["how"]
     assert found["lower"] <= truth.upper and truth.lower <= found["upper"] < 1.0
 
 
