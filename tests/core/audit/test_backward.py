@@ -71,6 +71,25 @@ def test_single_probabilities_are_the_laws(samplers: dict[str, Sampler], name: s
     np.testing.assert_allclose(found, laws(samplers[name]), rtol=1e-9, atol=1e-15)
 
 
+def test_laws_with_a_tail_are_the_formula_too() -> None:
+    """700 outputs do not fit an alias row of 512: the rest of each law is proposed and accepted."""
+    words = 1_400
+    vectors = np.random.default_rng(5).normal(size=(words, 6)).astype(np.float32)
+    names = [f"w{chr(97 + i // 676)}{chr(97 + i // 26 % 26)}{chr(97 + i % 26)}" for i in range(words)]
+    sampler = SanText(epsilon=1.0, sensitive=0.5, p=0.3).compile(Lexicon(Vocabulary.of(names), vectors))
+    every = np.arange(words, dtype=np.int32)
+    for word in (0, 699, 700, 1_399):  # kept or not
+        law = sampler.law(word)
+        assert law is not None
+        whole = np.zeros(words)
+        whole[law.ids] = law.probability
+        np.testing.assert_allclose(
+            probability(sampler, np.full(words, word, np.int32), every), whole, rtol=1e-9, atol=1e-15
+        )
+        some = np.array([word, 5, 800, 1_200], np.int32)
+        np.testing.assert_allclose(columns(sampler, some)[:, word], whole[some], rtol=2e-4, atol=1e-12)
+
+
 def test_every_end_of_a_list_is_right(samplers: dict[str, Sampler]) -> None:
     for name in ("geometric", "tem on lists"):
         every = columns(samplers[name], np.arange(V, dtype=np.int32))
