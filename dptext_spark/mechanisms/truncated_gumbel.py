@@ -17,15 +17,17 @@ uniform noise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.base import Ids, Mechanism
 from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.extent import largest_distance
 from dptext_spark.mechanisms.kernels.selection import SelectionSampler, poisson_weights
@@ -35,6 +37,48 @@ from dptext_spark.mechanisms.places import nearest_other, neighbours_by_place
 from dptext_spark.mechanisms.rank_loss import worst_pair
 
 Unsafe = Literal["refuse", "published"]
+
+
+class _Ranked(NamedTuple):
+    """What a lexicon gives, whatever ε is.
+
+    Attributes:
+        words: V.
+        equal: how many words have the vector of another one.
+        rate: ln V.
+        weights: of 1, 2, ... words taking part.
+        near: int32[V, K], the nearest words of each word.
+        distance: float64[V, K], their distances.
+        smallest: Δmin.
+        largest: Δmax.
+        pair: the pair that refutes most.
+    """
+
+    words: int
+    equal: int
+    rate: float
+    weights: list[int]
+    near: Ids
+    distance: npt.NDArray[np.float64]
+    smallest: float
+    largest: float
+    pair: dict[str, Any]
+
+    @classmethod
+    def of(cls, lexicon: Lexicon) -> _Ranked:
+        words, vectors = len(lexicon), np.ascontiguousarray(lexicon.vectors)
+        rate = logarithm(float(words))
+        weights = poisson_weights(rate, words)
+        near, distance, place = neighbours_by_place(vectors, len(weights))
+        places = np.flatnonzero(place == np.arange(words)).astype(np.int32)
+        if len(places) == 1:
+            raise SettingsError(
+                "mechanism.name: truncated_gumbel needs two different vectors, but every word of the lexicon has the same."
+            )
+        other, gap = nearest_other(vectors, near, distance, places)
+        pair = worst_pair(vectors, places, other, gap, rate)
+        extent = float(gap.min()), largest_distance(vectors)
+        return cls(words, words - len(places), rate, weights, near, distance, *extent, pair)
 
 
 @dataclass(frozen=True)
@@ -69,17 +113,20 @@ class TruncatedGumbel(Mechanism):
         Raises:
             SettingsError: ε is not above the floor of this lexicon; every word has the same vector.
         """
-        words, vectors = len(lexicon), np.ascontiguousarray(lexicon.vectors)
-        rate = logarithm(float(words))
-        weights = poisson_weights(rate, words)
-        near, distance, place = neighbours_by_place(vectors, len(weights))
-        places = np.flatnonzero(place == np.arange(words)).astype(np.int32)
-        if len(places) == 1:
-            raise SettingsError(
-                "mechanism.name: truncated_gumbel needs two different vectors, but every word of the lexicon has the same."
-            )
-        other, gap = nearest_other(vectors, near, distance, places)
-        smallest, largest = float(gap.min()), largest_distance(vectors)
+        return self._sampler(_Ranked.of(lexicon))
+
+    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], SelectionSampler]:
+        """Return what compiles it at another ε; the ranks and distances are found once.
+
+        Raises:
+            SettingsError: every word has the same vector; from what is returned, ε is not above the floor of this lexicon.
+        """
+        ranked = _Ranked.of(lexicons[0])
+        return lambda epsilon: self._at(epsilon)._sampler(ranked)
+
+    def _sampler(self, ranked: _Ranked) -> SelectionSampler:
+        words, rate, weights = ranked.words, ranked.rate, ranked.weights
+        smallest, largest, pair = ranked.smallest, ranked.largest, ranked.pair
         floor = (5.0 + 2.0 * rate) / smallest
         a = (self.epsilon - 2.0 * (1.0 + rate) / smallest) / 3.0
         admissible = self.epsilon > floor and a * smallest > 1.0
@@ -90,10 +137,9 @@ class TruncatedGumbel(Mechanism):
                 "`unsafe: published` draws without one."
             )
         end = gumbel_interval(a, smallest, largest) / 2.0
-        pair = worst_pair(vectors, places, other, gap, rate)
         summary = {
             "words": words,
-            "equal_vectors": words - len(places),
+            "equal_vectors": ranked.equal,
             "candidates": len(weights),
             "smallest_distance": smallest,
             "largest_distance": largest,
@@ -105,7 +151,7 @@ class TruncatedGumbel(Mechanism):
         noise = np.array([largest, end])
         cumulative = np.cumsum(np.array(weights, np.uint64), dtype=np.uint64)
         return SelectionSampler(
-            near, distance, cumulative, noise, self._guarantee(pair, admissible, floor), summary
+            ranked.near, ranked.distance, cumulative, noise, self._guarantee(pair, admissible, floor), summary
         )
 
     def _guarantee(self, pair: dict[str, Any], admissible: bool, floor: float) -> Guarantee:
