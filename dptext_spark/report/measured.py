@@ -8,6 +8,7 @@ from typing import Any
 from dptext_spark.figures import exact
 from dptext_spark.report.blocks import Block, Chart, Listed, Table, pairs
 from dptext_spark.report.charts import Bar, bars
+from dptext_spark.report.named_results import arranged
 
 Figure = Mapping[str, Any]
 _OWN = ("baselines", "settings", "also")  # groups that are no measured figures
@@ -26,6 +27,7 @@ def measured(one: Figure, key: str) -> Iterator[Block]:
         one: the result. A figure is a number, or an estimate: `value`, `lower`, `upper`; a group is named figures.
         key: that the ids of its charts begin with.
     """
+    one = arranged(one)
     intro = " ".join(sentence(one[part]) for part in ("measures", "knows") if one.get(part))
     groups = {name: value for name, value in one.items() if name not in _OWN and _is_group(value)}
     baselines = one.get("baselines") or {}

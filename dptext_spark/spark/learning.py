@@ -24,17 +24,20 @@ from dptext_spark.audit.learning import require_two
 from dptext_spark.errors import DataError, SettingsError
 
 # The words of `audit.learning`, as Java writes the pattern.
-WORDS = r"[\p{L}\p{M}\p{N}]+(?:['\u2019][\p{L}\p{M}\p{N}]+)*|[!?]"
-ROUNDS = 200
+WORDS = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*|[!?]"
+# A round is a pass over the rows; from here on guesses hardly change.
+ROUNDS, TOLERANCE = 100, 1e-5
+MOST_CELLS = 1 << 18
+WEIGHTS = 1 << 21  # of all classes; the driver holds some twenty times as many numbers while it fits
 TEXT, LABEL, FEATURES = "_text", "_place", "_features"
 
 
 @dataclass(frozen=True, eq=False)
 class TextColumn:
-    """A column of a frame. Columns of one frame that is not shuffled in between give their rows in one order.
+    """A column of a frame.
 
     Attributes:
-        frame: the rows.
+        frame: the rows, in an order that repeats: as they lie in files, or sorted by a unique key (a join gives none).
         column: of text, or of labels.
     """
 
@@ -52,7 +55,7 @@ class SparkTextClassifier:
         label: what the labels are called in messages.
     """
 
-    features: int = 1 << 18
+    features: int = MOST_CELLS
     strength: float = 5.0
     label: str = "label"
 
@@ -107,6 +110,7 @@ class SparkTextClassifier:
                 labelCol=LABEL,
                 regParam=1.0 / (self.strength * rows),
                 maxIter=ROUNDS,
+                tol=TOLERANCE,
                 standardization=False,
             ),
         ]
@@ -147,6 +151,11 @@ class SparkTextModel:
     def _answers(self, texts: TextColumn) -> DataFrame:
         assert self.model is not None
         return self.model.transform(texts.frame.select(_text(texts.column)))
+
+
+def cells_for(classes: int) -> int:
+    """Return into how many cells words are hashed, so that the weights of all classes fit a driver: a power of two."""
+    return min(MOST_CELLS, 1 << (WEIGHTS // classes).bit_length() - 1)
 
 
 def _text(column: str) -> Any:
