@@ -65,7 +65,8 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> Findings
     also = {"replaced words attacked": f"{len(at):,}", "records": f"{attacked.records:,}"}
     in_context = {
         **context.as_dict(),
-        "measures": f"{context.measures} {_HERE} Which words follow each other was learnt from the rest of the sample.",
+        "measures": f"{context.measures} {_HERE} How frequent words are, and which follow each other, was learnt "
+        "from the rest of the sample.",
         "also": {**also, "words learnt from": f"{bigrams.tokens:,}"},
     }
     return Findings(

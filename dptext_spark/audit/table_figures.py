@@ -162,7 +162,8 @@ def kept_words(figures: list[Figure]) -> dict[str, Any]:
     return {
         "name": "kept words",
         "measures": "The share of words that are in the table as they were in its source, of all rows.",
-        "shares": {name: share for name, share in shares.items() if share is not None},
+        "unit": "share of the words",
+        "figures": {name: share for name, share in shares.items() if share is not None},
         "words": value["words"],
         "exact": True,
         "restricted": True,

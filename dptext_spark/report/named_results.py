@@ -42,13 +42,14 @@ def _downstream(one: dict[str, Any]) -> Result:
 def _attribute(one: dict[str, Any]) -> Result:
     readers = {said: one.pop(name) for name, said in _READERS.items()}
     attacks = list(readers)[:2]
-    learnt, chosen_by, tried = one.pop("rows")
+    (learnt, chosen_by, tried), random = one.pop("rows"), one.pop("random")
     compared = {said: found["accuracy"] for said, found in readers.items() if said not in attacks}
     return {
         **one,
         "accuracy": {said: readers[said]["accuracy"] for said in attacks},
-        "baselines": {**compared, "one of the classes at random": one.pop("random")},
+        "baselines": {**compared, "one of the classes at random": random},
         "F1, mean of the classes": {said: found["f1"] for said, found in readers.items()},
+        "says": {"F1, mean of the classes": "F1 counts rare classes as much as frequent ones."},
         "rows learnt from": learnt,
         "rows to choose a classifier by": chosen_by,
         "rows tried on": tried,
@@ -56,16 +57,17 @@ def _attribute(one: dict[str, Any]) -> Result:
 
 
 def _membership(one: dict[str, Any]) -> Result:
-    private, plain = one.pop("private"), one.pop("unprotected")
+    private, plain, random = one.pop("private"), one.pop("unprotected"), one.pop("random")
     shown = ("accuracy", "precision", "recall")
     return {
         **one,
         "AUC": {"a classifier that learnt from privatized text": private["auc"]},
         "baselines": {
-            "guessing": one.pop("random"),
+            "guessing": random,
             "a classifier that learnt from original text": plain["auc"],
         },
-        "calling users members": {
+        "says": {"who is called a member": "What the adversary's answers of yes and no are worth."},
+        "who is called a member": {
             f"{name}, {said}": figures[name]
             for said, figures in (("privatized text", private), ("original text", plain))
             for name in shown
@@ -83,14 +85,18 @@ def _overlap(one: dict[str, Any]) -> Result:
 
 def _likeness(one: dict[str, Any]) -> Result:
     percentiles, mean = one.pop("percentiles"), one.pop("mean")
+    others, unprotected = one.pop("others"), one.pop("unprotected")
     return {
         **one,
         "cosine": {"a record and its replacement": mean},
         "baselines": {
-            "a record and another's replacement": one.pop("others"),
-            "a record and itself": one.pop("unprotected"),
+            "a record and another's replacement": others,
+            "a record and itself": unprotected,
         },
         "percentiles of the records": percentiles,
+        "says": {
+            "percentiles of the records": "So many percent of the records are no more like their replacement than this."
+        },
     }
 
 

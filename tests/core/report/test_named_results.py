@@ -9,7 +9,8 @@ import pytest
 from dptext_spark.audit.attribute import attribute_attack
 from dptext_spark.audit.learning import TextClassifier
 from dptext_spark.audit.membership import membership_attack
-from dptext_spark.audit.text_metrics import text_overlap
+from dptext_spark.audit.scoring import Estimate
+from dptext_spark.audit.text_metrics import VectorLikeness, text_overlap
 from dptext_spark.audit.utility import Both, downstream_accuracy
 from dptext_spark.report.named_results import arranged
 from tests.core.audit.labelled_texts import labelled, replaced
@@ -26,7 +27,11 @@ def results() -> dict[str, dict[str, Any]]:
         attribute_attack(both, moods),
         membership_attack(TextClassifier(), both, moods),
         text_overlap(both.plain[:9], both.private[:9]),
-    )
+        VectorLikeness(
+            Estimate(0.5, 0.4, 0.6), {"p5": 0.1, "p95": 0.8}, others=0.3, unprotected=1.0, records=9, left_out=2, exact=False,
+            confidence=0.95, resamples=1_000, restricted=True,
+        ),
+    )  # fmt: skip
     return {one.name: one.as_dict() for one in found}
 
 
@@ -46,6 +51,7 @@ def numbers(value: Any) -> list[float]:
         ("attribute attack", "accuracy", "reads original text"),
         ("membership attack", "AUC", "guessing"),
         ("text overlap", "ROUGE, F1", "ROUGE-1, with another record's"),
+        ("vector likeness", "cosine", "a record and another's replacement"),
     ],
 )
 def test_no_number_is_lost(results: dict[str, dict[str, Any]], name: str, group: str, baseline: str) -> None:
@@ -55,8 +61,9 @@ def test_no_number_is_lost(results: dict[str, dict[str, Any]], name: str, group:
     assert given == before
     assert baseline in shown["baselines"] and shown[group]
     lost = set(numbers({key: part for key, part in given.items() if key != "settings"})) - set(numbers(shown))
-    # Of the membership attack nothing but the interval of making them; how often rows were drawn anew is not shown.
     assert lost <= {float(given["resamples"])}
+    # Nor is one shown twice: what stands in a group or among the baselines is gone from where it was.
+    assert not {"random", "unprotected", "other_bleu", "majority"} & shown.keys()
 
 
 def test_the_first_group_is_the_one_with_baselines(results: dict[str, dict[str, Any]]) -> None:
@@ -64,7 +71,7 @@ def test_the_first_group_is_the_one_with_baselines(results: dict[str, dict[str, 
     groups = [
         name
         for name, part in shown.items()
-        if isinstance(part, dict) and name not in ("baselines", "settings")
+        if isinstance(part, dict) and name not in ("baselines", "says", "settings")
     ]
     assert groups == ["accuracy", "F1, mean of the classes"]
     assert (shown["rows learnt from"], shown["rows tried on"]) == (80, 10)
