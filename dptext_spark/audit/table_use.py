@@ -115,7 +115,7 @@ def likeness(engine: Engine, vectors: npt.NDArray[np.float32] | None, texts: Bot
 
 def _meaning(vectors: npt.NDArray[np.float32] | None, plain: Reading, private: Reading) -> Findings:
     if vectors is None:
-        return Findings(left_out=["cosine: the settings do not name the lexicon of the artifact"])
+        return Findings(left_out=["cosine: the settings do not lead to the vectors of the model's words"])
     try:
         found = vector_likeness(vectors, plain, private)
     except DataError as error:

@@ -164,8 +164,11 @@ def _labels_at_scale(rows: DataFrame, column: str, classes: int) -> Findings:
 
 
 def _vectors(plan: AuditPlan, privatizer: Privatizer) -> Any:
-    """Return the vectors of the model's words, float32[V, d]; None where the settings give other words than the artifact's."""
-    lexicon = load_lexicon(plan.model)
+    """Return the vectors of the model's words, float32[V, d]; None where the settings' lexicon is gone, or has other words."""
+    try:
+        lexicon = load_lexicon(plan.model)
+    except DataError:  # the artifact alone may have come here
+        return None
     same = lexicon.vocabulary.strings().equals(privatizer.vocabulary.strings())
     return lexicon.vectors if same else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,13 +10,15 @@ import pytest
 
 from dptext_spark.audit.learning import TextClassifier
 from dptext_spark.audit.utility import Both, downstream_accuracy
-from dptext_spark.errors import DataError
+from dptext_spark.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
+
+from dptext_spark.spark.learning import SparkTextClassifier, SparkTextModel, TextColumn, cells_for
 
 
 def rows(count: int, seed: int) -> list[tuple[str, str, str]]:
@@ -32,10 +35,24 @@ def rows(count: int, seed: int) -> list[tuple[str, str, str]]:
     return out
 
 
-def test_both_classifiers_tell_the_same(spark: SparkSession) -> None:
-    from dptext_spark.spark.learning import SparkTextClassifier, TextColumn
+@dataclass(frozen=True)
+class Remembering:
+    """A classifier, and the models that it made."""
 
-    train, test = rows(600, 1), rows(300, 2)
+    kind: SparkTextClassifier
+    models: list[SparkTextModel] = field(default_factory=list)
+
+    @property
+    def summary(self) -> str:
+        return self.kind.summary
+
+    def fit(self, texts: TextColumn, labels: TextColumn) -> SparkTextModel:
+        self.models.append(self.kind.fit(texts, labels))
+        return self.models[-1]
+
+
+def test_both_classifiers_tell_the_same(spark: SparkSession) -> None:
+    train, test = rows(400, 1), rows(300, 2)
     local = downstream_accuracy(
         TextClassifier(),
         Both([r[0] for r in train], [r[1] for r in train]),
@@ -50,15 +67,18 @@ def test_both_classifiers_tell_the_same(spark: SparkSession) -> None:
         (Both(TextColumn(frame, "plain"), TextColumn(frame, "private")), TextColumn(frame, "label"))
         for frame in frames
     ]
-    found = downstream_accuracy(SparkTextClassifier(features=1 << 12), *of[0], *of[1])
-    assert (found.classes, found.train_rows, found.test_rows) == (3, 600, 300)
-    assert found.majority == local.majority
+    classifier = Remembering(SparkTextClassifier(features=1 << 10))
+    found = downstream_accuracy(classifier, *of[0], *of[1])
+    assert (found.classes, found.train_rows, found.test_rows) == (3, 400, 300)
+    assert list(found.accuracy) == list(local.accuracy) and found.majority == local.majority
+    assert "Spark ML" in found.settings["classifier"]
     # Two fits of one kind of model, on 300 rows: 15 rows apart at most. What says nothing is guessed at by either.
     assert found.accuracy["plain/plain"].value == pytest.approx(local.accuracy["plain/plain"].value, abs=0.05)
     assert found.accuracy["plain/plain"].value > 0.8
-    assert all(one.value < 0.75 for name, one in found.accuracy.items() if name != "plain/plain")
+    for told in (found, local):
+        assert all(one.value < 0.75 for name, one in told.accuracy.items() if name != "plain/plain")
 
-    model = SparkTextClassifier(features=1 << 12).fit(*(TextColumn(frames[0], c) for c in ("plain", "label")))
+    model = classifier.models[0]
     scores = model.scores(TextColumn(frames[1], "plain"))
     assert model.classes == ("blue", "green", "red") and model.majority == 2
     assert scores.shape == (300, 3) and np.allclose(scores.sum(axis=1), 1.0)
@@ -69,8 +89,6 @@ def test_both_classifiers_tell_the_same(spark: SparkSession) -> None:
 
 
 def test_labels_that_teach_nothing(spark: SparkSession) -> None:
-    from dptext_spark.spark.learning import SparkTextClassifier, TextColumn
-
     for labels, message in (
         (["secret", "secret"], "mood: 1 class in 2 rows"),
         (["secret", None], "mood: 1 of 2 labels are missing"),
@@ -79,3 +97,27 @@ def test_labels_that_teach_nothing(spark: SparkSession) -> None:
         with pytest.raises(DataError, match=message) as error:
             SparkTextClassifier(label="mood").fit(TextColumn(frame, "text"), TextColumn(frame, "label"))
         assert "secret" not in str(error.value)
+
+
+def test_labels_of_another_frame(spark: SparkSession) -> None:
+    frames = [spark.createDataFrame([("a b", "x")], "text string, label string") for _ in range(2)]
+    with pytest.raises(
+        DataError, match="mood: of another frame than the texts; valid: a column of the same one"
+    ):
+        SparkTextClassifier(label="mood").fit(TextColumn(frames[0], "text"), TextColumn(frames[1], "label"))
+
+
+def test_weights_of_many_classes_fit_a_driver() -> None:
+    assert [cells_for(classes) for classes in (2, 8, 9, 100)] == [1 << 18, 1 << 18, 1 << 17, 1 << 14]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"features": 1}, "classifier.features: 1 given; valid: 2 or more"),
+        ({"strength": 0}, "classifier.strength: 0 given; valid: above 0"),
+    ],
+)
+def test_settings_are_checked(change: dict, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        SparkTextClassifier(**change)

@@ -109,7 +109,7 @@ class TestLikeness:
         self, engine: Engine, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         found = likeness(engine, None, Both(["qqzx", ""], ["qqzx", ""]))
-        assert found.left_out[0].startswith("cosine: the settings do not name the lexicon")
+        assert found.left_out[0].startswith("cosine: the settings do not lead to the vectors")
         found = likeness(engine, lexicon.vectors, Both(["qqzx"], ["qqzx"]))
         assert found.left_out[0].startswith("cosine: records: none of them holds a word")
         monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)

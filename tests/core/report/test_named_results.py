@@ -12,6 +12,8 @@ from dptext_spark.audit.membership import membership_attack
 from dptext_spark.audit.scoring import Estimate
 from dptext_spark.audit.text_metrics import VectorLikeness, text_overlap
 from dptext_spark.audit.utility import Both, downstream_accuracy
+from dptext_spark.report.blocks import Chart
+from dptext_spark.report.measured import measured
 from dptext_spark.report.named_results import arranged
 from tests.core.audit.labelled_texts import labelled, replaced
 
@@ -80,3 +82,14 @@ def test_the_first_group_is_the_one_with_baselines(results: dict[str, dict[str, 
 def test_another_shape_stays_as_it_is() -> None:
     for one in ({"name": "attribute attack", "success": 0.5}, {"name": "anything", "figures": {"a": 1.0}}):
         assert arranged(one) is one
+
+
+def test_each_chart_says_what_it_shows_once_and_how_sure_it_is(results: dict[str, dict[str, Any]]) -> None:
+    pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+    first, second = (
+        block for block in measured(results["vector likeness"], "likeness") if isinstance(block, Chart)
+    )
+    assert "as the cosine of the mean vectors" in first.shows and "hatched ones" in first.read
+    assert "with a confidence of 0.95" in first.read
+    assert second.shows.startswith("So many percent of the records")
+    assert second.read == "Each bar is a figure of its own. Estimated; no bounds were computed."
