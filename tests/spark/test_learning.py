@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
 
+from dptext_spark.spark import learning
 from dptext_spark.spark.learning import SparkTextClassifier, SparkTextModel, TextColumn, cells_for
 
 
@@ -51,7 +52,8 @@ class Remembering:
         return self.models[-1]
 
 
-def test_both_classifiers_tell_the_same(spark: SparkSession) -> None:
+def test_both_classifiers_tell_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "ROUNDS", 20)  # each takes a job of Spark; guesses hardly change any more
     train, test = rows(400, 1), rows(300, 2)
     local = downstream_accuracy(
         TextClassifier(),
