@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from dptext_spark.audit.bayes import BayesAttack
 from dptext_spark.audit.bigrams import Bigrams
 from dptext_spark.audit.candidates import candidates
 from dptext_spark.audit.context import context_attack
 from dptext_spark.audit.prior import of_drawn, zipf
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.audit.simulated import Level
-from dptext_spark.audit.table_figures import Figure
+from dptext_spark.audit.table_figures import Figure, Findings
 from dptext_spark.audit.tokens import Tokens
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.reading import drawn_words
@@ -24,10 +25,13 @@ from dptext_spark.text.reading import drawn_words
 NO_LAW = (
     "attacks: the mechanism has no law that could be read backwards for a whole lexicon in reasonable time"
 )
+# What the attack on each word alone has in common with the contextual one, which was made on the same words.
+_SAME = ("random", "most_frequent", "unchanged", "unprotected", "confidence")
+_HERE = "Tried on a sample of the table itself."
 TOO_FEW = "attacks: the sample holds fewer than two records, or no word that was drawn, in the half that is attacked"
 
 
-def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[list[Figure], str | None]:
+def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> Findings:
     """Attack a sample.
 
     Args:
@@ -36,17 +40,17 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[li
         level: at which draws are shared.
 
     Returns:
-        (the figures, why there are none).
+        The figures and both attacks, or why there are none.
     """
     if privatizer.sampler.law(0) is None:
-        return [], NO_LAW
+        return Findings(left_out=[NO_LAW])
     names = np.array(sample["record"].tolist(), dtype=object)
     records = {name: number for number, name in enumerate(sorted(set(names)))}
     number = np.array([records[name] for name in names], np.int64)
     # Records come sorted by their keyed hash, so that every second one is a random half.
     taught, attacked = (_tokens(sample, number, half) for half in (0, 1))
     if not attacked.drawn.any():
-        return [], TOO_FEW
+        return Findings(left_out=[TOO_FEW])
     size, drawn = len(privatizer.vocabulary), drawn_words(privatizer.engine)
     bigrams = Bigrams.of(taught.words, taught.bounds, size)
     context = context_attack(privatizer.sampler, attacked, bigrams, drawn, level=level)
@@ -57,11 +61,33 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[li
     at = np.flatnonzero(attacked.drawn)
     hit[at] = plausible.best[plausible.slot[attacked.outputs[at]]] == attacked.words[at]
     lower, upper = rate_interval(attacked.by_record(hit), attacked.by_record(attacked.drawn))
-    return [
-        Figure("bayes_success", float(hit[at].mean()), lower, upper),
-        Figure("context_success", context.success, context.lower, context.upper),
-        Figure("attacked_words", len(at)),
-    ], None
+    alone = Figure("bayes_success", float(hit[at].mean()), lower, upper)
+    also = {"replaced words attacked": f"{len(at):,}", "records": f"{attacked.records:,}"}
+    in_context = {
+        **context.as_dict(),
+        "measures": f"{context.measures} {_HERE} How frequent words are, and which follow each other, was learnt "
+        "from the rest of the sample.",
+        "also": {**also, "words learnt from": f"{bigrams.tokens:,}"},
+    }
+    return Findings(
+        [
+            alone,
+            Figure("context_success", context.success, context.lower, context.upper),
+            Figure("attacked_words", len(at)),
+        ],
+        [_alone(alone, {name: in_context[name] for name in _SAME}, also), in_context],
+    )
+
+
+def _alone(found: Figure, same: dict[str, Any], also: dict[str, str]) -> dict[str, Any]:
+    """Return the attack on each word alone, as a report shows it."""
+    return {
+        "name": "each word alone",
+        "measures": f"{BayesAttack.measures} {_HERE}",
+        "knows": BayesAttack.knows,
+        "success": found.value, "lower": found.lower, "upper": found.upper,
+        "exact": False, "restricted": True, "also": also, **same,
+    }  # fmt: skip
 
 
 def _tokens(sample: Any, number: np.ndarray, half: int) -> Tokens:
