@@ -36,8 +36,8 @@ help:  ## list these targets
 demo: $(VENV)/.runnable  ## sanitize a sample table of support tickets on local Spark, and show what came out
 	@$(VENV)/bin/dptext demo
 
-test: $(VENV)/.installed  ## run every test
-	@$(VENV)/bin/python -m pytest
+test: $(VENV)/.installed  ## run every test, two files at a time
+	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.installed  ## check style and types
 	@$(VENV)/bin/python -m ruff check .

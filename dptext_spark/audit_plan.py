@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dptext_spark.audit.limit import Limit
-from dptext_spark.audit.table_figures import ATTACKS, MEANING
+from dptext_spark.audit.table_figures import ATTACKS, ATTRIBUTE, LABEL, LIKENESS, MEANING
 from dptext_spark.config import ModelConfig, RunConfig, load_model
 from dptext_spark.errors import SettingsError
 from dptext_spark.settings.locations import TABLE, holds_credentials, inside, same_path, same_table
 
-SAMPLE = 2_000
+SAMPLE, LABEL_ROWS = 2_000, 10_000
 NO_SETTINGS = (
     "attacks, and which words the policy draws: without --config nothing is known of how the table was made; all words of the "
     "packaged lexicon count as words to draw"
@@ -41,7 +41,11 @@ class AuditPlan:
         record_key: of the source; None where each row is a record.
         model: the settings of the model; those of the packaged lexicon where none were given.
         given: whether settings were given.
-        sample: how many rows, about, consistency and attacks look at.
+        label: a column of the source that a classifier learns to predict; None leaves it out.
+        attribute: a column of the source that an adversary guesses from the text; None leaves it out.
+        likeness: whether the texts of both tables are compared; with a label they are.
+        label_rows: how many rows, about, classifiers look at.
+        sample: how many rows, about, consistency, likeness and attacks look at.
         partial: whether rows that only one of the tables has are allowed.
         limits: what is required of the figures.
         metrics: the folder of the table of metrics.
@@ -54,6 +58,10 @@ class AuditPlan:
     record_key: str | None
     model: ModelConfig
     given: bool
+    label: str | None
+    attribute: str | None
+    likeness: bool
+    label_rows: int
     sample: int
     partial: bool
     limits: tuple[Limit, ...]
@@ -74,6 +82,24 @@ class AuditPlan:
         """What is not measured, and why."""
         return () if self.given else (NO_SETTINGS,)
 
+    @property
+    def values(self) -> dict[str, str]:
+        """The columns of classes, by the option that names them."""
+        named = {"label": self.label, "attribute": self.attribute}
+        return {option: column for option, column in named.items() if column is not None}
+
+    @property
+    def of_source(self) -> dict[str, str | None]:
+        """The columns that only the source needs to have, by the option that names them."""
+        return {"record_key": self.record_key, **self.values}
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The names of the figures that this audit has."""
+        asked = {ATTACKS: self.given, LABEL: self.label, ATTRIBUTE: self.attribute, LIKENESS: self.likeness}
+        without = {name for names, wanted in asked.items() if not wanted for name in names}
+        return tuple(name for name in MEANING if name not in without)
+
     @staticmethod
     def target(place: str) -> Place:
         """Return a table as a path or a catalog name: names have no slash, and are no folder here."""
@@ -91,6 +117,10 @@ class AuditPlan:
         record_key: str | None = None,
         config: Path | None = None,
         overrides: Sequence[str] = (),
+        label: str | None = None,
+        attribute: str | None = None,
+        likeness: bool = False,
+        label_rows: int = LABEL_ROWS,
         require: Sequence[str] = (),
         sample: int = SAMPLE,
         partial: bool = False,
@@ -99,7 +129,8 @@ class AuditPlan:
         """Settle what is compared; what is not given is taken from the settings.
 
         Raises:
-            SettingsError: no columns, no row_key, a requirement that is none, or no place for the metrics.
+            SettingsError: no columns, no row_key, a label that is a text or a key, a requirement that is none, or no place for
+                the metrics.
         """
         model = load_model(config, overrides) if config else None
         run = model if isinstance(model, RunConfig) else None
@@ -115,24 +146,25 @@ class AuditPlan:
         for name, key in keys.items():
             if key in columns:
                 raise SettingsError(f"{name}: {key!r} is a text column; valid: another column.")
+        _require_classes(label, attribute, columns, keys)
         plain = model or ModelConfig.of({"policy": {"stop_words": "draw"}})
         level = plain.consistency if model else "token"
-        valid = [name for name in MEANING if model or name not in ATTACKS]
-        limits = [Limit.parse(text, valid) for text in require]
-        if level != "token":  # what the settings promise is required without being asked
-            limits.append(Limit(f"{level}_broken_groups", "<=", 0.0))
         metrics = _metrics(table, out, run)
         _require_apart(table, source, metrics)
-        if sample < 1:
-            raise SettingsError(f"sample: {sample} given; valid: 1 or more.")
-        return cls(
-            table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, sample, partial,
-            tuple(limits), metrics,
+        for name, number in (("sample", sample), ("label_rows", label_rows)):
+            if number < 1:
+                raise SettingsError(f"{name}: {number} given; valid: 1 or more.")
+        made = cls(
+            table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, label, attribute,
+            likeness or label is not None, label_rows, sample, partial, (), metrics,
         )  # fmt: skip
+        limits = [Limit.parse(text, made.figures) for text in require]
+        if level != "token":  # what the settings promise is required without being asked
+            limits.append(Limit(f"{level}_broken_groups", "<=", 0.0))
+        return replace(made, limits=tuple(limits))
 
     def as_dict(self) -> dict[str, Any]:
         """Return what a dry run shows, JSON-able."""
-        names = [name for name in MEANING if self.attacked or name not in ATTACKS]
         return {
             "table": self.table,
             "source": self.source,
@@ -141,9 +173,12 @@ class AuditPlan:
             "record_key": self.record_key,
             "mechanism": self.model.as_dict()["mechanism"] if self.given else None,
             "consistency": self.level if self.given else None,
+            "label": self.label,
+            "attribute": self.attribute,
+            "label_rows": self.label_rows if self.values else None,
             "sample": self.sample,
             "partial": self.partial,
-            "figures": {name: MEANING[name] for name in names},
+            "figures": {name: MEANING[name] for name in self.figures},
             "requirements": [str(limit) for limit in self.limits],
             "metrics": self.metrics,
             "left_out": list(self.left_out),
@@ -168,6 +203,22 @@ def _writes(run: RunConfig, place: Place) -> bool:
     if place.path:
         return run.output.path is not None and same_path(run.output.path, place.path)
     return run.output.table is not None and same_table(run.output.table, place.name)
+
+
+def _require_classes(
+    label: str | None, attribute: str | None, columns: Sequence[str], keys: Mapping[str, str | None]
+) -> None:
+    """Refuse labels that are the text or identify it."""
+    for option, column in (("label", label), ("attribute", attribute)):
+        if column is not None and column in columns:
+            raise SettingsError(
+                f"{option}: {column!r} is a text column; valid: another column of the source."
+            )
+        for name, key in keys.items():
+            if column is not None and column == key:
+                raise SettingsError(
+                    f"{option}: {column!r} is the {name}; valid: another column of the source."
+                )
 
 
 def _require_apart(table: str, source: str, metrics: str) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from dptext_spark.audit.adversary import FEW, QUICK_DRAWS, adversary
+from dptext_spark.audit.bayes import BayesAttack
 from dptext_spark.audit.bigrams import Bigrams
 from dptext_spark.audit.context import context_attack
 from dptext_spark.audit.noisy_vectors import has_density
 from dptext_spark.audit.prior import of_drawn, zipf
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.audit.simulated import Level
-from dptext_spark.audit.table_figures import Figure
+from dptext_spark.audit.table_figures import Figure, Findings
 from dptext_spark.audit.tokens import Tokens
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
@@ -34,10 +35,13 @@ NOT_THE_BEST = {
     "few": "attacks by an adversary who names any word: this mechanism has no law to read, and the one shown considers the "
     f"{FEW} likeliest words; a better one may find more",
 }
+# What the attack on each word alone has in common with the contextual one, which was made on the same words.
+_SAME = ("random", "most_frequent", "unchanged", "unprotected", "confidence")
+_HERE = "Tried on a sample of the table itself."
 TOO_FEW = "attacks: the sample holds fewer than two records, or no word that was drawn, in the half that is attacked"
 
 
-def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[list[Figure], str | None]:
+def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> Findings:
     """Attack a sample.
 
     Args:
@@ -46,7 +50,7 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[li
         level: at which draws are shared.
 
     Returns:
-        (the figures, what is left out and why).
+        The figures and both attacks, and what is left out; or why there are none.
     """
     names = np.array(sample["record"].tolist(), dtype=object)
     records = {name: number for number, name in enumerate(sorted(set(names)))}
@@ -54,7 +58,7 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[li
     # Records come sorted by their keyed hash, so that every second one is a random half.
     taught, attacked = (_tokens(sample, number, half) for half in (0, 1))
     if not attacked.drawn.any():
-        return [], TOO_FEW
+        return Findings(left_out=[TOO_FEW])
     size, drawn = len(privatizer.vocabulary), drawn_words(privatizer.engine)
     bigrams = Bigrams.of(taught.words, taught.bounds, size)
     sampler, outputs = privatizer.sampler, attacked.outputs[attacked.drawn]
@@ -69,20 +73,49 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> tuple[li
     at = np.flatnonzero(attacked.drawn)
     hit[at] = public.guesses(outputs) == attacked.words[at]
     lower, upper = rate_interval(attacked.by_record(hit), attacked.by_record(attacked.drawn))
-    return [
-        Figure("bayes_success", float(hit[at].mean()), lower, upper),
-        Figure("context_success", context.success, context.lower, context.upper),
-        Figure("attacked_words", len(at)),
-    ], _not_the_best(sampler)
+    alone = Figure("bayes_success", float(hit[at].mean()), lower, upper)
+    also = {"replaced words attacked": f"{len(at):,}", "records": f"{attacked.records:,}"}
+    in_context = {
+        **context.as_dict(),
+        "measures": f"{context.measures} {_HERE} How frequent words are, and which follow each other, was learnt "
+        "from the rest of the sample.",
+        "also": {**also, "words learnt from": f"{bigrams.tokens:,}"},
+    }
+    missing = _not_the_best(sampler)
+    how = "Estimated; the black line is the interval of this adversary. Left out: "
+    limited = {"open": True, "how": f"{how}{missing[0]}."} if missing else {}
+    return Findings(
+        [
+            alone,
+            Figure("context_success", context.success, context.lower, context.upper),
+            Figure("attacked_words", len(at)),
+        ],
+        [
+            {**_alone(alone, {name: in_context[name] for name in _SAME}, also), **limited},
+            {**in_context, **limited},
+        ],
+        missing,
+    )
 
 
-def _not_the_best(sampler: Sampler) -> str | None:
+def _alone(found: Figure, same: dict[str, Any], also: dict[str, str]) -> dict[str, Any]:
+    """Return the attack on each word alone, as a report shows it."""
+    return {
+        "name": "each word alone",
+        "measures": f"{BayesAttack.measures} {_HERE}",
+        "knows": BayesAttack.knows,
+        "success": found.value, "lower": found.lower, "upper": found.upper,
+        "exact": False, "restricted": True, "also": also, **same,
+    }  # fmt: skip
+
+
+def _not_the_best(sampler: Sampler) -> list[str]:
     """Say who is not among the adversaries, where there is no law."""
     if sampler.law(0) is not None:
-        return None
+        return []
     if isinstance(sampler, SelectionSampler):
-        return NOT_THE_BEST["draws"]
-    return NOT_THE_BEST["noise" if isinstance(sampler, NoiseSampler) and has_density(sampler) else "few"]
+        return [NOT_THE_BEST["draws"]]
+    return [NOT_THE_BEST["noise" if isinstance(sampler, NoiseSampler) and has_density(sampler) else "few"]]
 
 
 def _tokens(sample: Any, number: np.ndarray, half: int) -> Tokens:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 COUNTS = (
@@ -33,8 +33,31 @@ MEANING = {
     "bayes_success": "share of the drawn words that are guessed from their replacements alone, by a public prior",
     "context_success": "share of the drawn words that are guessed from their replacements and the words around them",
     "attacked_words": "drawn words of the sample that the contextual adversary guesses; the other records taught it",
+    "cosine": "likeness of meaning: mean cosine of the mean word vectors of a row's texts in both tables, -1 to 1",
+    "rouge_1": "overlap in words of a row's texts in both tables, mean F1 of ROUGE-1, 0 to 1",
+    "rouge_2": "the same in pairs of words",
+    "rouge_l": "the same in the longest common sequence of words",
+    "bleu": "overlap of the whole sample, 0 to 100",
+    "accuracy_plain_plain": "share of rows whose label a classifier predicts that learnt from and reads the source's text",
+    "accuracy_plain_private": "that learnt from the source's text and reads the table's",
+    "accuracy_private_plain": "that learnt from the table's text and reads the source's",
+    "accuracy_private_private": "that learnt from and reads the table's text",
+    "accuracy_majority": "of always predicting the commonest label",
+    "label_rows": "rows with a label that the classifiers learnt from or were tried on",
+    "label_missing": "rows of that sample without a label; they were left out",
+    "membership_auc": "how well a record's part in the training of such a classifier is told from its answers; 0.5 by guessing",
+    "membership_unprotected": "the same for a classifier that learnt from the source's text",
+    "attribute_success": "share of records whose attribute is read in the table's text by who learnt from the source's",
+    "attribute_adaptive": "the same by who learnt from the table's text",
+    "attribute_unprotected": "the same in the source's text",
+    "attribute_majority": "of always guessing the commonest attribute",
+    "attribute_rows": "rows with an attribute that this was learnt from or tried on",
+    "attribute_missing": "rows of that sample without an attribute; they were left out",
 }
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
+LIKENESS = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu")))
+LABEL = tuple(name for name in MEANING if name.startswith(("accuracy_", "label_", "membership_")))
+ATTRIBUTE = tuple(name for name in MEANING if name.startswith("attribute_"))
 
 
 @dataclass(frozen=True)
@@ -57,6 +80,29 @@ class Figure:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields and what the figure means, JSON-able."""
         return {**asdict(self), "meaning": MEANING[self.name]}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a part of an audit found.
+
+    Attributes:
+        figures: of the whole table.
+        results: the same in full, as a report shows them.
+        left_out: what was not measured, and why.
+    """
+
+    figures: list[Figure] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def __add__(self, other: Findings) -> Findings:
+        """Put two parts together."""
+        return Findings(
+            [*self.figures, *other.figures],
+            [*self.results, *other.results],
+            [*self.left_out, *other.left_out],
+        )
 
 
 def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[Figure]:
@@ -98,6 +144,30 @@ def row_figures(rows: int, in_table: int, in_source: int, unchanged: int, with_w
         Figure("unchanged_rows", unchanged),
         Figure("unchanged_rows_share", _share(unchanged, with_words)),
     ]
+
+
+def kept_words(figures: list[Figure]) -> dict[str, Any]:
+    """Return what of the text is as it was, as a report shows it.
+
+    Args:
+        figures: of the whole table, as :func:`text_figures` returns them.
+    """
+    value = {figure.name: figure.value for figure in figures if figure.column is None}
+    shares = {
+        "the lexicon's words (kept stop words aside)": value["original_share"],
+        "all words": value["original_share_all"],
+        "words that the lexicon lacks": value["oov_kept_share"],
+        "numbers": value["numbers_kept_share"],
+    }
+    return {
+        "name": "kept words",
+        "measures": "The share of words that are in the table as they were in its source, of all rows.",
+        "unit": "share of the words",
+        "figures": {name: share for name, share in shares.items() if share is not None},
+        "words": value["words"],
+        "exact": True,
+        "restricted": True,
+    }
 
 
 def _share(part: int, whole: int) -> float | None:

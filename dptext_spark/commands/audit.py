@@ -29,6 +29,21 @@ def audit(
         Path | None, typer.Option("--config", "-c", help="How it was made; without, attacks are left out.")
     ] = None,
     overrides: Override = None,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The source's column that a classifier should still predict."),
+    ] = None,
+    attribute: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The source's column that nobody should read in the text."),
+    ] = None,
+    likeness: Annotated[
+        bool,
+        typer.Option("--likeness", help="Compare both texts: ROUGE, BLEU, cosine; --label does so, too."),
+    ] = False,
+    label_rows: Annotated[
+        int, typer.Option(min=1, help="Rows, about, to learn from; of more than 10,000 by Spark ML.")
+    ] = 10_000,
     require: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,7 +53,9 @@ def audit(
             help="Such as 'original_share <= 0.6'; may be repeated. Broken: exit code 7.",
         ),
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="Rows, about, for consistency and attacks.")] = 2_000,
+    sample: Annotated[
+        int, typer.Option(min=1, help="Rows, about, for consistency, likeness and attacks.")
+    ] = 2_000,
     partial: Annotated[
         bool, typer.Option("--partial", help="Allow rows that only one of the tables has.")
     ] = False,
@@ -50,13 +67,14 @@ def audit(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Audit a written table against its source on Spark: what it keeps, whether it is consistent, how well it is attacked."""
+    """Audit a written table against its source on Spark: what it keeps, how well it is attacked, what it is still good for."""
     from dptext_spark.audit_plan import AuditPlan
     from dptext_spark.report.table_audit import audit_plan_text, table_audit_text
 
     plan = AuditPlan.of(
         table, against, columns=columns or (), row_key=row_key, record_key=record_key, config=config,
-        overrides=overrides or (), require=require or (), sample=sample, partial=partial, out=out,
+        overrides=overrides or (), label=label, attribute=attribute, likeness=likeness, label_rows=label_rows,
+        require=require or (), sample=sample, partial=partial, out=out,
     )  # fmt: skip
     if dry_run:
         planned = plan.as_dict()

@@ -37,7 +37,7 @@ def report(
         int, typer.Option(min=1, help="Words of a record up to which the ε of --publish holds.")
     ] = 200,
     figures: Annotated[
-        list[Path] | None, typer.Option(help="A JSON file with results of audits, to be shown too.")
+        list[Path] | None, typer.Option(help="The JSON of dptext audit, or of other audits, to be shown too.")
     ] = None,
     public_text: Annotated[
         Path | None, typer.Option(help="A public text, a record a line, for the contextual adversary.")

@@ -29,8 +29,8 @@ def attacks(facts: Facts) -> Section:
     if not found:
         return Section("attacks", "Attacks", (Text(facts["attacks_missing"], quiet=True),))
     intro = Text(
-        "An attack sees the output and guesses the word that stood there. Its success is compared with guessing without "
-        "the output, and with text that nobody protected."
+        "An attack sees the output and guesses the word that stood there, or something of who wrote it. Its success is "
+        "compared with guessing without the output, and with text that nobody protected."
     )
     blocks: list[Block] = [intro]
     for place, one in enumerate(found):

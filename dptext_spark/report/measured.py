@@ -8,6 +8,7 @@ from typing import Any
 from dptext_spark.figures import exact
 from dptext_spark.report.blocks import Block, Chart, Listed, Table, pairs
 from dptext_spark.report.charts import Bar, bars
+from dptext_spark.report.named_results import arranged
 
 Figure = Mapping[str, Any]
 _OWN = ("baselines", "settings", "also", "axes")  # groups that are no measured figures
@@ -23,9 +24,11 @@ def measured(one: Figure, key: str) -> Iterator[Block]:
     """Draw every group of figures of a result, and list its single ones.
 
     Args:
-        one: the result. A figure is a number, or an estimate: `value`, `lower`, `upper`; a group is named figures.
+        one: the result. A figure is a number, or an estimate: `value`, `lower`, `upper`; a group is named figures; `says` holds
+            a sentence for groups after the first.
         key: that the ids of its charts begin with.
     """
+    one = arranged(one)
     intro = " ".join(sentence(one[part]) for part in ("measures", "knows") if one.get(part))
     groups = {name: value for name, value in one.items() if name not in _OWN and _is_group(value)}
     baselines = one.get("baselines") or {}
@@ -40,10 +43,13 @@ def measured(one: Figure, key: str) -> Iterator[Block]:
             yield Listed(heading, ())
             yield table
             continue
-        read = one.get("read") or _READ[bool(baselines)]
+        shows = one.get("says", {}).get(name, f"More of the same: {name}.") if drawable else intro
+        read = one.get("read") or _READ[bool(baselines) and not drawable]
+        bounded = any(bar.low is not None for bar in drawn)
+        certain = sure(one if bounded else {**one, "confidence": None})
         axis = one.get("axes", {}).get(name) or (name if name != "figures" else one.get("unit", "value"))
         svg = bars(drawn, key=f"{key}-{drawable}", x=axis)
-        yield Chart(heading, intro, f"{read} {sure(one)}", svg, table)
+        yield Chart(heading, shows, f"{read} {certain}", svg, table)
         drawable += 1
     if not drawable:
         yield Listed(title(one), (f"{intro} {sure(one)}",))

@@ -14,7 +14,9 @@ SAID = {"name": str, "measures": str, "restricted": bool, "exact": bool}
 
 
 def read_results(files: Iterable[Path]) -> list[dict[str, Any]]:
-    """Read results: what audits return as dictionaries, one or a list of them in a file.
+    """Read results: what audits return as dictionaries, one or a list of them in a file, or what `dptext audit --json` prints.
+
+    Results of the last kind carry `audit`, the id of the audited run, and `table`.
 
     Raises:
         DataError: a file cannot be read, or holds something else.
@@ -27,6 +29,13 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"figures: {str(file)!r} cannot be read as JSON ({type(error).__name__}).") from None
+    audit: dict[str, Any] = {}
+    if isinstance(found, Mapping) and "audit_id" in found:
+        if not isinstance(found.get("results"), list):
+            raise DataError(
+                f"figures: {str(file)!r} is an audit without results; valid: what dptext audit --json prints now."
+            )
+        audit, found = {"audit": found["audit_id"], "table": found.get("table")}, found["results"]
     for one in found if isinstance(found, list) else [found]:
         lacks = [
             name
@@ -37,7 +46,21 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
             raise DataError(
                 f"figures: a result in {str(file)!r} lacks {', '.join(lacks)}; valid: what an audit returns as JSON."
             )
-        yield dict(one)
+        yield {**one, **audit}
+
+
+def require_run(results: Iterable[Mapping[str, Any]], run_id: str) -> None:
+    """Refuse audits of tables that another run wrote.
+
+    Raises:
+        DataError: naming that run, or the table where none is known.
+    """
+    for one in results:
+        if one.get("audit", run_id) != run_id:
+            raise DataError(
+                f"figures: {one['audit']!r} is the audit of {one['table']!r}, and not of a table that run {run_id} wrote; valid: "
+                "an audit of the run's own table."
+            )
 
 
 def is_attack(result: Mapping[str, Any]) -> bool:

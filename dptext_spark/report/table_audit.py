@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dptext_spark.figures import percent_up
+from dptext_spark.audit.table_figures import ATTRIBUTE, LABEL
+from dptext_spark.figures import percent_down, percent_up
 from dptext_spark.report.console import WIDTH, hanging
+
+_SCORES = ("cosine", "rouge_", "bleu", "membership_")
+_SHARES = {name for name in (*LABEL, *ATTRIBUTE) if not name.endswith(("_rows", "_missing"))}
 
 
 def audit_plan_text(plan: Mapping[str, Any], columns: int = WIDTH) -> str:
@@ -24,7 +28,15 @@ def audit_plan_text(plan: Mapping[str, Any], columns: int = WIDTH) -> str:
         ("against", plan["source"]),
         ("compared", f"{', '.join(plan['columns'])}; rows joined by {key}{record}"),
         ("made with", model),
-        ("sampled", f"about {plan['sample']:,} rows, for consistency and attacks"),
+        ("sampled", f"about {plan['sample']:,} rows, for consistency, likeness and attacks"),
+        *(
+            (
+                name,
+                f"{plan[name]}, learnt from and tried on about {plan['label_rows']:,} rows; NULL is left out",
+            )
+            for name in ("label", "attribute")
+            if plan[name]
+        ),
         ("figures", ", ".join(plan["figures"])),
         *(("required", requirement) for requirement in plan["requirements"]),
         *(("left out", reason) for reason in plan["left_out"]),
@@ -48,7 +60,7 @@ def table_audit_text(found: Mapping[str, Any], columns: int = WIDTH) -> str:
         if figure["column"] != column:
             column = figure["column"]
             lines.append(f"column {column}")
-        head = f"  {figure['name']:<22} {_shown(figure):>24}"
+        head = f"  {figure['name']:<24} {_shown(figure):>24}"
         lines.append(hanging(f"{head}  ", figure["meaning"], columns) if column is None else head)
     lines += [
         hanging("  required  ", f"{one['requirement']}: {'holds' if one['holds'] else 'BROKEN'}", columns)
@@ -61,11 +73,16 @@ def table_audit_text(found: Mapping[str, Any], columns: int = WIDTH) -> str:
 
 
 def _shown(figure: Mapping[str, Any]) -> str:
-    value = figure["value"]
+    name, value = figure["name"], figure["value"]
     if value is None:
         return "none"
-    if not figure["name"].endswith(("share", "success")):
+    if name.startswith(_SCORES):
+        between = "" if figure["lower"] is None else f" ({figure['lower']:.3f} to {figure['upper']:.3f})"
+        return f"{value:.3f}{between}"
+    if not name.endswith(("share", "success")) and name not in _SHARES:
         return f"{value:,.0f}"
+    # No risk is printed as less than it is, and nothing good as more.
+    said = percent_down(value) if name.startswith("accuracy") else percent_up(value)
     if figure["lower"] is None:
-        return percent_up(value)
-    return f"{percent_up(value)} ({100 * figure['lower']:.3g} to {100 * figure['upper']:.3g})"
+        return said
+    return f"{said} ({100 * figure['lower']:.3g} to {100 * figure['upper']:.3g})"

@@ -19,7 +19,7 @@ from dptext_spark.report.gather import gathered
 from dptext_spark.report.html import page
 from dptext_spark.report.model_figures import Model
 from dptext_spark.report.published import MOST_WORDS, PUBLISHABLE, Published, publish, wanted
-from dptext_spark.report.results import read_results
+from dptext_spark.report.results import read_results, require_run
 from dptext_spark.spark import runs
 from dptext_spark.spark.checks import place_of
 from dptext_spark.spark.examples import pairs
@@ -111,7 +111,7 @@ def report(
 
     Raises:
         SettingsError: no such run, or what is asked for needs a setting that is not there.
-        DataError: the tables are not those of an account, or hold no such metric.
+        DataError: the tables are not those of an account, or hold no such metric, or an audit is of another run.
     """
     say, asked = progress or (lambda step, share: None), asked or Wanted()
     require_extra("audit", "jinja2", "matplotlib")
@@ -121,6 +121,7 @@ def report(
     with silenced():
         try:
             row = _found(session, account, run_id)
+            require_run(results, row["run_id"])
             examples = list(pairs(session, account.config, row)) if asked.examples else []
             metrics = None
             if asked.internal or noisy:

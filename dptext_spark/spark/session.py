@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import pwd
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,12 +140,20 @@ def _local(
     builder = configure_spark_with_delta_pip(builder, extra_packages=packages)
 
     _log.info("Starting Spark on %s with Java %d from %s.", master, java.version, java.source)
-    with held_stderr() as printed:
+    with _one_at_a_time(), held_stderr() as printed:
         try:
             session: SparkSession = builder.getOrCreate()
         except Exception as error:
             raise RunError(_did_not_start(error, printed())) from None
     return session
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Let one session of this user start at a time: what fetches the JARs does not expect company in its cache."""
+    with (user_cache() / "spark-start.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def local_settings(master: str) -> dict[str, str]:

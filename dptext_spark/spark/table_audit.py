@@ -17,7 +17,15 @@ from pyspark.sql import functions as F
 
 from dptext_spark.audit.limit import Limit
 from dptext_spark.audit.table_attack import attack_sample
-from dptext_spark.audit.table_figures import COUNTS, MEANING, Figure, row_figures, text_figures
+from dptext_spark.audit.table_figures import (
+    COUNTS,
+    MEANING,
+    Figure,
+    Findings,
+    kept_words,
+    row_figures,
+    text_figures,
+)
 from dptext_spark.audit_plan import AuditPlan
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, DPTextError
@@ -29,6 +37,7 @@ from dptext_spark.spark.pair_tables import LEVELS, SCHEMAS, WHOLE, PairTables
 from dptext_spark.spark.progress import watched
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.ship import ship
+from dptext_spark.spark.table_use import check_classes, use_of
 from dptext_spark.spark.tables import check_key
 from dptext_spark.spark.two_tables import opened, require_matching, require_the_model, sides
 
@@ -48,6 +57,7 @@ class TableAudit:
         source: that it was compared with; and the `source_version`.
         metrics: the table of metrics.
         figures: of the whole table, then of each column.
+        results: what the figures are of, in full, as `dptext report --figures` shows it.
         limits: what was required, with whether it holds.
         left_out: what was not measured, and why.
         seconds: wall time.
@@ -61,6 +71,7 @@ class TableAudit:
     source_version: str
     metrics: str
     figures: tuple[Figure, ...]
+    results: tuple[dict[str, Any], ...]
     limits: tuple[Limit, ...]
     left_out: tuple[str, ...]
     seconds: float
@@ -86,6 +97,7 @@ class TableAudit:
         return {
             **{name: getattr(self, name) for name in same},
             "figures": [figure.as_dict() for figure in self.figures],
+            "results": list(self.results),
             "requirements": [limit.as_dict(self.figures) for limit in self.limits],
             "left_out": list(self.left_out),
         }
@@ -124,6 +136,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Callable[[str], None]) -> 
     say("preparing the model")
     privatizer, folder = prepare(plan.model, lambda step, share: say(step))
     require_the_model(plan, privatizer, tables)
+    classes = check_classes(plan, tables.source, say)
     say("checking that row_key is unique in both (a pass over each key)")
     in_table = _rows_of(plan, "table", tables.table)
     in_source = _rows_of(plan, "against", tables.source)
@@ -158,23 +171,23 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Callable[[str], None]) -> 
     share = min(1.0, plan.sample / rows)
     say(f"looking at a sample of about {100 * share:.3g} % of the records")
     sampled = left.where(scope_sampler(key, share)(F.col("scope"))).join(right, "row_key")
-    figures += _consistency(paired("groups", sampled))
-    left_out = list(plan.left_out)
+    found = Findings(
+        [*figures, *_consistency(paired("groups", sampled))], [kept_words(figures)], list(plan.left_out)
+    )
     if plan.attacked:
         say("attacking the sample")
-        collected = paired("tokens", sampled).toPandas()
-        found, reason = attack_sample(privatizer, collected, plan.level)
-        figures += found
-        left_out += [reason] if reason else []
-    figures += [
+        found += attack_sample(privatizer, paired("tokens", sampled).toPandas(), plan.level)
+    if plan.likeness or plan.values:
+        found += use_of(plan, privatizer, (left, right), rows, key, classes, say)
+    figures = found.figures + [
         figure for i, name in enumerate(plan.columns) for figure in text_figures(counts[i], column=name)
     ]
     audit_id = tables.made_by[0] if tables.made_by else _new_id()
     say("writing the metrics")
     runs.put_metrics(spark, plan.metrics, audit_id, _rows(figures), prefix=PREFIX)
     return TableAudit(
-        audit_id, plan.table, tables.version, plan.source, tables.source_version, plan.metrics, tuple(figures), plan.limits,
-        tuple(left_out), round(time.time() - began, 3),
+        audit_id, plan.table, tables.version, plan.source, tables.source_version, plan.metrics, tuple(figures),
+        tuple(found.results), plan.limits, tuple(found.left_out), round(time.time() - began, 3),
     )  # fmt: skip
 
 

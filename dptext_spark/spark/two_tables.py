@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import types as T
 
 from dptext_spark.audit_plan import AuditPlan
 from dptext_spark.errors import DataError, SettingsError
@@ -24,6 +25,9 @@ from dptext_spark.spark.tables import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+F: Any = functions  # its stubs leave out what Spark adds at run time
+_CLASSES = (T.StringType, T.BooleanType, T.NumericType, T.DateType)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +56,8 @@ def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
         except DataError as error:
             raise DataError(f"{field}: {str(error).removeprefix('input: ')}") from None
         keys = [("row_key", plan.row_key)]
-        keys += [("record_key", plan.record_key)] if plan.record_key and field == "against" else []
+        if field == "against":
+            keys += [(name, key) for name, key in plan.of_source.items() if key is not None]
         for name, key in keys:
             if key not in df.columns:
                 raise DataError(
@@ -79,7 +84,7 @@ def require_the_model(plan: AuditPlan, privatizer: Privatizer, tables: TwoTables
 
 
 def sides(plan: AuditPlan, tables: TwoTables) -> tuple[DataFrame, DataFrame]:
-    """Return (scope, row_key, s0, s1, ...) of the source and (row_key, o0, o1, ...) of the table."""
+    """Return (scope, row_key, s0, ..., label, attribute) of the source and (row_key, o0, ...) of the table."""
     keys = [key_column(frame, plan.row_key, "row_key") for frame in (tables.source, tables.table)]
     kinds = [
         frame.select(column.alias("k")).schema["k"].dataType.simpleString()
@@ -94,12 +99,30 @@ def sides(plan: AuditPlan, tables: TwoTables) -> tuple[DataFrame, DataFrame]:
         scope.alias("scope"),
         keys[0].alias("row_key"),
         *[quoted(c).cast("string").alias(f"s{i}") for i, c in enumerate(plan.columns)],
+        *[value_of(tables.source, name, field) for field, name in plan.values.items()],
     )
     table = tables.table.select(
         keys[1].alias("row_key"),
         *[quoted(c).cast("string").alias(f"o{i}") for i, c in enumerate(plan.columns)],
     )
     return source, table
+
+
+def value_of(source: DataFrame, name: str, field: str) -> Column:
+    """Return a column of labels or of an attribute as text, under the name of its field; what is not a number is missing.
+
+    Raises:
+        DataError: a type whose values are no classes.
+    """
+    kind = source.schema[name].dataType
+    if not isinstance(kind, _CLASSES):
+        raise DataError(
+            f"{field}: column {name!r} is of type {kind.simpleString()}; valid: a column of text, numbers, booleans or dates."
+        )
+    value = quoted(name)
+    if isinstance(kind, T.FloatType | T.DoubleType):
+        value = F.when(~F.isnan(value), value)
+    return value.cast("string").alias(field)
 
 
 def require_matching(plan: AuditPlan, rows: int, in_table: int, in_source: int) -> None:

@@ -52,6 +52,25 @@ def test_without_settings_the_text_figures_only() -> None:
         plan(require=["bayes_success <= 0.5"])
 
 
+def test_labels_and_attributes_bring_figures_of_their_own() -> None:
+    bare = set(plan().figures)
+    assert not bare & {"cosine", "accuracy_majority", "attribute_success", "bayes_success"}
+    assert set(plan(likeness=True).figures) - bare == {"cosine", "rouge_1", "rouge_2", "rouge_l", "bleu"}
+    labelled = plan(label="mood", require=["accuracy_private_private >= 0.7"])
+    assert labelled.likeness and {"rouge_1", "membership_auc", "label_missing"} <= set(labelled.figures)
+    assert [str(limit) for limit in labelled.limits] == ["accuracy_private_private >= 0.7"]
+    found = plan(label="mood", attribute="city", label_rows=50)
+    assert found.of_source == {"record_key": None, "label": "mood", "attribute": "city"}
+    assert set(found.figures) - set(labelled.figures) >= {"attribute_success", "attribute_adaptive"}
+    shown = found.as_dict()
+    assert (shown["label"], shown["attribute"], shown["label_rows"]) == ("mood", "city", 50)
+    assert plan().as_dict()["label_rows"] is None
+    with pytest.raises(
+        SettingsError, match="'accuracy_private_private' is no figure of this audit; valid: rows"
+    ):
+        plan(attribute="city", require=["accuracy_private_private >= 0.7"])
+
+
 @pytest.mark.parametrize(
     ("place", "path", "name"),
     [
@@ -82,6 +101,10 @@ def test_a_folder_here_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ({"out": "/data/in"}, "out: '/data/in/metrics' lies in against"),
         ({"source": "s3://user:pass@bucket/in"}, "against: holds a password"),
         ({"sample": 0}, "sample: 0 given; valid: 1 or more"),
+        ({"label": "mood", "label_rows": 0}, "label_rows: 0 given; valid: 1 or more"),
+        ({"label": "body"}, "label: 'body' is a text column; valid: another column of the source"),
+        ({"attribute": "id"}, "attribute: 'id' is the row_key; valid: another column of the source"),
+        ({"attribute": "who", "record_key": "who"}, "attribute: 'who' is the record_key"),
         ({"require": ["original_share"]}, "require: 'original_share' given"),
     ],
 )

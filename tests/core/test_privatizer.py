@@ -92,7 +92,18 @@ class TestTokenLevel:
             {"consistency": "record"},
             {"consistency": "dataset"},
         ],
-        ids=str,
+        ids=[
+            "key",
+            "run_id",
+            "column",
+            "number_ids",
+            "string_ids",
+            "step",
+            "policy",
+            "stop_words",
+            "record",
+            "dataset",
+        ],
     )
     def test_whatever_differs_the_numbers_do(self, other: dict[str, Any]) -> None:
         texts = ["cat dog ox", "zebra a i"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -192,3 +193,15 @@ def test_settings_for_a_cluster_do_not_bind_to_loopback() -> None:
     assert local_settings("local[2]")["spark.driver.host"] == "127.0.0.1"
     memory = local_settings("local[2]")["spark.driver.memory"]
     assert 1024 <= int(memory.removesuffix("m")) <= 8192
+
+
+def test_one_session_starts_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
+    with (
+        module._one_at_a_time(),
+        (tmp_path / "spark-start.lock").open("w") as file,
+        pytest.raises(BlockingIOError),
+    ):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (tmp_path / "spark-start.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

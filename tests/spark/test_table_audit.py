@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from dptext_spark.audit.table_figures import ATTRIBUTE, LABEL, LIKENESS
 from dptext_spark.audit_plan import AuditPlan
 from dptext_spark.cli import main
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.spark import learning, reporting, table_use
 from dptext_spark.spark.job import run
 from dptext_spark.spark.table_audit import TableAudit, audit_table
+from dptext_spark.spark.two_tables import value_of
 
-ROWS, MARKER = 60, "zanzibarsecret"
+ROWS, MARKER, MOODS = 60, "zanzibarsecret", ("sadsecret", "happysecret")
 WORDS = ("dog", "house", "money", "bank", "letter", "phone", "river", "doctor", "garden", "music")
 SETTINGS = """
 input: {{path: {source}}}
@@ -40,14 +43,16 @@ def figures(found: TableAudit, column: str | None = None) -> dict[str, float | N
 def ours(session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A table that a run wrote at record level, its source and its settings; tests write elsewhere."""
     folder = tmp_path_factory.mktemp("ours")
-    rows = []
+    rows: list[tuple] = []
     for i in range(ROWS):
         some = [WORDS[(i // 3 + j) % len(WORDS)] for j in range(5)]
         body = f"The {some[0]}, {some[1].title()} and {some[2]} {MARKER}-{some[0]} {i + 10}"
-        rows.append(
-            (i, f"customer{i // 3}", body, None if i % 7 == 0 else f"{some[3]} {some[4]}\n{some[0]}!")
-        )
-    frame = session.createDataFrame(rows, "id long, customer string, body string, note string")
+        note = None if i % 7 == 0 else f"{some[3]} {some[4]}\n{some[0]}!"
+        # Words tell the mood of a record; one row in ten has none.
+        mood = None if i % 10 == 0 else MOODS[i // 3 % len(WORDS) < 5]
+        rows.append((i, f"customer{i // 3}", body, note, mood, i // 3 % 2 == 0, MOODS[0]))
+    kinds = "id long, customer string, body string, note string, mood string, member boolean, same string"
+    frame = session.createDataFrame(rows, kinds)
     places = {name: str(folder / name) for name in ("source", "target")}
     frame.repartition(2, "id").write.format("delta").save(places["source"])
     settings = folder / "settings.yaml"
@@ -158,6 +163,113 @@ class TestOurOwnTable:
         assert err.splitlines()[-1] == (
             f"dptext: requirement broken: record_broken_groups <= 0. Do not publish {broken}."
         )
+
+
+class TestWhatTheTextIsStillGoodFor:
+    @pytest.fixture(autouse=True)
+    def with_the_extra(self) -> None:
+        for name in ("sklearn", "rouge_score", "sacrebleu", "jinja2", "matplotlib"):
+            pytest.importorskip(name, reason="the extra [audit] is not installed")
+
+    def test_from_the_audit_to_the_report(self, session, ours, tmp_path: Path, capsys, monkeypatch) -> None:
+        given = ["audit", ours["target"], "--against", ours["source"], "--config", ours["settings"], "--json"]
+        asked = ["--label", "mood", "--attribute", "member", "--require", "accuracy_private_private >= 0.05"]
+        assert main([*given, *asked, "--require", "accuracy_plain_plain >= 1.01"]) == 7
+        out, err = capsys.readouterr()
+        audit = json.loads(out)
+        assert [one["holds"] for one in audit["requirements"]] == [True, False, True] and audit[
+            "left_out"
+        ] == []
+        found = {one["name"]: one for one in audit["figures"] if one["column"] is None}
+        assert {*LIKENESS, *LABEL, *ATTRIBUTE} <= set(found)
+        assert found["label_missing"]["value"] == 6 and found["attribute_missing"]["value"] == 0
+        for name in ("accuracy_private_private", "attribute_adaptive", "membership_auc", "cosine", "rouge_l"):
+            assert 0.0 <= found[name]["lower"] <= found[name]["value"] <= found[name]["upper"] <= 1.0
+        assert found["rouge_1"]["value"] < 1.0 and 0.0 < found["bleu"]["value"] < 100.0
+        rows = session.read.format("delta").load(f"{ours['target']}_audit/restricted/metrics").collect()
+        kept = {row["metric"]: row["value"] for row in rows if row["column"] is None}
+        for name in ("accuracy_private_private", "attribute_adaptive", "bleu"):
+            assert kept[f"audit_{name}"] == found[name]["value"]
+        assert "learning the labels" in err and "attacking the attribute" in err
+
+        file, page = tmp_path / "audit.json", tmp_path / "page.html"
+        file.write_text(out)
+        monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
+        report = [
+            "report",
+            ours["run"],
+            "--config",
+            ours["settings"],
+            "--figures",
+            str(file),
+            "--out",
+            str(page),
+        ]
+        assert main(report) == 0
+        assert "were left out (--internal shows them): 8." in page.read_text(encoding="utf-8")
+        assert main([*report, "--internal"]) == 0
+        text = page.read_text(encoding="utf-8")
+        for said in (
+            "Kept words", "Each word alone", "Contextual adversary", "Vector likeness", "Text overlap", "Downstream accuracy",
+            "Membership attack", "Attribute attack", "learnt from and reads privatized text",
+        ):  # fmt: skip
+            assert said in text, said
+        said = out + err + text + str(capsys.readouterr()) + "\n".join(map(str, rows))
+        for secret in (MARKER, *MOODS):
+            assert secret not in said
+        file.write_text(json.dumps({**audit, "audit_id": "another"}))
+        assert main([*report, "--internal"]) == 3
+        assert f"and not of a table that run {ours['run']} wrote" in capsys.readouterr().err
+
+    def test_more_rows_than_the_driver_takes_are_learnt_by_spark(self, session, ours, monkeypatch) -> None:
+        monkeypatch.setattr(table_use, "LOCAL", 30)
+        monkeypatch.setattr(learning, "ROUNDS", 5)
+        plan = AuditPlan.of(
+            ours["target"], ours["source"], columns=["body"], row_key="id", record_key="customer", label="mood",
+            out=f"{ours['target']}_elsewhere",
+        )  # fmt: skip
+        said: list[str] = []
+        found = audit_table(plan, session, said.append)
+        figures = {figure.name: figure for figure in found.figures if figure.column is None}
+        assert "learning the labels of about 60 rows by Spark ML" in said
+        (result,) = [one for one in found.results if one["name"] == "downstream accuracy"]
+        assert "Spark ML" in result["settings"]["classifier"] and figures["label_missing"].value == 6
+        # A record is tried by one of its three rows, or learnt from by all that have a label.
+        tried, taught = result["test_rows"], result["train_rows"]
+        assert figures["label_rows"].value == tried + taught
+        assert 0 < tried < 20 and ROWS - 6 - 3 * tried <= taught <= ROWS - 6 - 2 * tried
+        assert figures["accuracy_plain_plain"].value > figures["accuracy_majority"].value
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            (
+                {"label": "same"},
+                f"label: column 'same' has one class in {ROWS} rows; valid: a column with 2 to 100",
+            ),
+            (
+                {"label": "humour"},
+                "label: 'humour' is not in .*; columns there: id, customer, body, note, mood",
+            ),
+            ({"attribute": "town"}, "attribute: 'town' is not in "),
+        ],
+    )
+    def test_columns_that_teach_nothing(self, session, ours, change: dict, said: str) -> None:
+        wrong = AuditPlan.of(ours["target"], ours["source"], columns=["body"], row_key="id", **change)
+        with pytest.raises(DataError, match=said) as caught:
+            audit_table(wrong, session)
+        assert MOODS[0] not in str(caught.value)
+
+    def test_values_that_are_classes(self, spark) -> None:
+        frame = spark.sql(
+            "SELECT * FROM VALUES (1.5D, true, array('a')), (double('NaN'), NULL, NULL) AS t(score, flag, tags)"
+        )
+        rows = frame.select(value_of(frame, "score", "label"), value_of(frame, "flag", "attribute")).collect()
+        assert [tuple(row) for row in rows] == [("1.5", "true"), (None, None)]
+        with pytest.raises(
+            DataError, match="label: column 'tags' is of type array<string>; valid: a column of text"
+        ):
+            value_of(frame, "tags", "label")
 
 
 class TestAForeignTable:

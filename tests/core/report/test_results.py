@@ -11,7 +11,7 @@ import pytest
 from dptext_spark.errors import DataError
 from dptext_spark.report.gather import gathered
 from dptext_spark.report.model_figures import Model
-from dptext_spark.report.results import read_results
+from dptext_spark.report.results import read_results, require_run
 from tests.core.report.accounts import METRICS, row, small_model
 
 ATTACK: dict[str, Any] = {
@@ -44,10 +44,28 @@ def test_files_hold_one_result_or_several(tmp_path: Path) -> None:
     assert read_results([tmp_path / "one.json", tmp_path / "two.json"]) == [ATTACK, UTILITY, COUNTED]
 
 
+def test_an_audit_of_a_table_is_results_of_its_run(tmp_path: Path) -> None:
+    audit = {
+        "audit_id": "r1",
+        "table": "/data/out",
+        "figures": [{"name": "rows"}],
+        "results": [ATTACK, COUNTED],
+    }
+    (tmp_path / "audit.json").write_text(json.dumps(audit))
+    found = read_results([tmp_path / "audit.json"])
+    assert found == [{**one, "audit": "r1", "table": "/data/out"} for one in (ATTACK, COUNTED)]
+    require_run([*found, UTILITY], "r1")
+    with pytest.raises(
+        DataError, match="figures: 'r1' is the audit of '/data/out', and not of a table that run r2 wrote"
+    ):
+        require_run([UTILITY, *found], "r2")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("{", "cannot be read as JSON"),
+        ('{"audit_id": "r1", "figures": []}', "is an audit without results"),
         ("[1]", "lacks name, measures, restricted, exact"),
         (json.dumps({**UTILITY, "restricted": "no"}), "lacks restricted"),
     ],
@@ -83,8 +101,9 @@ def test_restricted_results_are_shown_to_insiders_only(model: Model) -> None:
         "0.75 to 0.875",
         "-0.0625",
         "-0.125 to 0",
-        "0.5 (0.4375 to 0.5625)",
-        "Downstream accuracy: gain",
+        "0.4375 to 0.5625",
+        "Downstream accuracy: accuracy lost (below 0) or gained",
+        "always the commonest label",
     ):
         assert said in shared
     assert "seed" not in shared

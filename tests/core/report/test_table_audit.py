@@ -18,7 +18,9 @@ FOUND = {
         figure.as_dict()
         for figure in (
             Figure("rows", 12_345), Figure("original_share", 0.12341), Figure("bayes_success", 0.5, 0.45, 0.55),
-            Figure("oov_kept_share", None), Figure("words", 7, column="a"), Figure("words", 9, column="b"),
+            Figure("oov_kept_share", None), Figure("accuracy_private_private", 0.71239, 0.7, 0.75), Figure("label_rows", 1_200),
+            Figure("attribute_adaptive", 0.30001, 0.2, 0.4), Figure("cosine", 0.9126, 0.9, 0.92), Figure("bleu", 31.25),
+            Figure("words", 7, column="a"), Figure("words", 9, column="b"),
         )
     ],
     "requirements": [{"requirement": "rows >= 1", "holds": True}, {"requirement": "rows <= 1", "holds": False}],
@@ -34,6 +36,11 @@ def test_figures_intervals_requirements_and_what_is_left_out() -> None:
         "original_share 12.4 % ",
         "bayes_success 50 % (45 to 55) ",
         "oov_kept_share none ",
+        "accuracy_private_private 71.2 % (70 to 75) ",
+        "label_rows 1,200 ",
+        "attribute_adaptive 30.1 % (20 to 40) ",
+        "cosine 0.913 (0.900 to 0.920) ",
+        "bleu 31.250 ",
     ):
         assert [line for line in lines if line.startswith(said)], said
     assert lines[lines.index("column b") + 1] == "words 9"
@@ -66,6 +73,10 @@ def test_a_dry_run_needs_no_spark(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "custext, ε = 3, consistency dataset" in said and "rows joined by id" in said
     assert "required context_success <= 0.5 required dataset_broken_groups <= 0" in said
     assert "metrics to /none/out_audit/restricted/metrics (restricted) Nothing was read." in said
+    assert main([*given, "--label", "mood", "--attribute", "city"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "label mood, learnt from and tried on about 10,000 rows; NULL is left out attribute city" in said
+    assert "accuracy_private_private" in said and "attribute_adaptive" in said
     assert main([*given, "--json"]) == 0
     planned = json.loads(capsys.readouterr().out)
     assert planned["mechanism"] is None and planned["columns"] == ["body"] and len(planned["left_out"]) == 1
