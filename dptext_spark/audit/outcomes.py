@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
+from dptext_spark.audit.threads import sampled
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
@@ -226,7 +227,7 @@ def _drawn(sampler: Sampler, words: Ids, draws: int, subkey: bytes) -> Outcomes:
         numbers = np.zeros((len(some), draws, 2), np.uint64)
         numbers[:, :, 0] = np.arange(draws)
         numbers[:, :, 1] = some[:, None]
-        drawn = sampler.sample(np.repeat(some, draws), Draws(subkey, numbers.reshape(-1, 2)))
+        drawn = sampled(sampler, np.repeat(some, draws), Draws(subkey, numbers.reshape(-1, 2)))
         for row in drawn.reshape(len(some), draws):
             seen, counts = np.unique(row, return_counts=True)
             ids.append(seen.astype(np.int32))

@@ -34,6 +34,7 @@ from dptext_spark.audit.points import Measure
 from dptext_spark.audit.prior import of_drawn
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.audit.simulated import Level, simulate
+from dptext_spark.audit.threads import sampled
 from dptext_spark.audit.tokens import Flags, Ids, Tokens
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.kernels import TableSampler
@@ -98,8 +99,8 @@ def risks(
     prior = of_drawn(text.public.unigram[:words], text.drawable)
     tokens = text.replaced(sampler)
     outputs = tokens.outputs[tokens.drawn]
-    lawful, more_found, above = sampler.law(0) is not None, 0.0, 0.0
-    if isinstance(sampler, TableSampler) or (lawful and words <= SMALL):
+    more_found, above = 0.0, 0.0
+    if isinstance(sampler, TableSampler) or (words <= SMALL and sampler.law(0) is not None):
         found = bayes_attack(sampler, words, prior)
         alone = Measure(found.success, found.lower, found.upper, exact=True)
         plausible = candidates(sampler, prior, outputs)
@@ -122,7 +123,7 @@ def risks(
         plausible = candidates(sampler, np.where(considered, prior, 0.0), outputs, draws=draws)
         more_found = float((~considered[tokens.words[tokens.drawn]]).mean())
         how = f"bounded: the adversary considers the {int(considered.sum()):,} likeliest words, {100 * mass:.1f} % of the prior"
-        how += "" if lawful else f", each known by {draws:,} draws"
+        how += "" if sampler.law(0) is not None else f", each known by {draws:,} draws"
         how += "; upper bounds count all other words as found"
     context = context_attack(
         sampler,
@@ -146,6 +147,15 @@ def risks(
         BAYES: alone,
         CONTEXT: Measure(context.success, context.lower, highest),
     }, more
+
+
+def words_of(text: Text, tries: int = TRIES) -> Ids | None:
+    """Return the words that :func:`risks` draws, ascending; None where it also reads the laws of all."""
+    words = text.public.words
+    if words <= SMALL:
+        return None
+    prior = of_drawn(text.public.unigram[:words], text.drawable)
+    return np.unique(np.append(text.words[text.drawn], drawn_from(prior, tries)[0]))
 
 
 def _of_vectors(sampler: NoiseSampler, text: Text, prior: Reals) -> float:
@@ -173,7 +183,7 @@ def _bounded(
     sure = (1.0 + CONFIDENCE) / 2.0
     found = bayes_attack(sampler, len(prior), prior, considered, draws=draws, confidence=sure)
     words, numbers = drawn_from(prior, tries)
-    same = int((words == sampler.sample(words, numbers)).sum())
+    same = int((words == sampled(sampler, words, numbers)).sum())
     low = float(interval([same], tries, sure)[0][0])
     value = max(mass * found.success, same / tries)
     upper = max(value, min(1.0, mass * found.upper + 1.0 - mass))  # a sum of rounded numbers can end below 1
