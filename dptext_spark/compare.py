@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from dptext_spark.asked import Asked
 from dptext_spark.audit.bigrams import Bigrams
 from dptext_spark.audit.frontier import LEAST_POINTS, Frontier, frontier
 from dptext_spark.audit.points import Measure, Point
-from dptext_spark.audit.risks import BAYES, CONTEXT, Text, risks
+from dptext_spark.audit.risks import BAYES, CONTEXT, Text, risks, words_of
+from dptext_spark.audit.tokens import Ids
 from dptext_spark.audit.usefulness import ACCURACY, COSINE, KEPT, downstream, utilities
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import DataError, SettingsError, require_extra
@@ -29,6 +31,7 @@ from dptext_spark.measured_points import KeptPoints, digest
 from dptext_spark.mechanisms import Mechanism, Sampler
 from dptext_spark.models import Progress, load_lexicons
 from dptext_spark.privatizer import ENGINE_VERSION
+from dptext_spark.sampler_grid import SamplerGrid
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.reading import Reading, drawn_words, read
 from dptext_spark.text.records import Records
@@ -102,31 +105,32 @@ def compare(
         )
     if private.labels is not None:
         require_extra("audit", "sklearn")
+    refused = _refused(asked)
+    _require_enough(asked, refused)
     lexicons = with_shared_words(load_lexicons(config, say))
     bench = _Bench.of(config, asked, lexicons, public, private)
     kept = KeptPoints(folder)
     points: list[Point] = []
-    refused: list[tuple[str, float, str]] = []
-    total, done = sum(map(len, asked.epsilons.values())), 0
-    for name, mechanism in asked.curves.items():
-        compiled: list[Callable[[float], Sampler]] = []
-        for epsilon in asked.epsilons[name]:
-            done += 1
-            step = f"{name}, ε = {epsilon:g} ({done} of {total})"
-            key = bench.key(name, mechanism, epsilon)
-            point = kept.get(key)
-            if point is None:
-                try:
-                    say(f"{step}: compiling", None)
-                    compiled = compiled or [mechanism.over_epsilons(*bench.fitting(mechanism))]
-                    sampler = compiled[0](epsilon)
-                except SettingsError as error:
-                    refused.append((name, epsilon, str(error)))
-                    continue
-                point = bench.measured(name, epsilon, sampler, partial(_say, say, step))
-                kept.put(key, point)
-            points.append(point)
-        _require_enough(name, points, refused)
+    no = {(name, epsilon) for name, epsilon, _ in refused}
+    every = ((name, epsilon) for name in asked.curves for epsilon in asked.epsilons[name])
+    wanted = [one for one in every if one not in no]
+    keys = {one: bench.key(one[0], asked.curves[one[0]], one[1]) for one in wanted}
+    missing = [one for one in wanted if kept.get(keys[one]) is None]
+    grid = SamplerGrid(lexicons, asked.curves, missing, bench.drawn())
+    for done, (name, epsilon) in enumerate(wanted, start=1):
+        step = f"{name}, ε = {epsilon:g} ({done} of {len(wanted)})"
+        point = kept.get(keys[name, epsilon])
+        if point is None:
+            try:
+                say(f"{step}: compiling", None)
+                sampler = grid.sampler(name, epsilon)
+            except SettingsError as error:
+                refused.append((name, epsilon, str(error)))
+                _require_enough(asked, refused)
+                continue
+            point = bench.measured(name, epsilon, sampler, partial(_say, say, step))
+            kept.put(keys[name, epsilon], point)
+        points.append(point)
     names = [KEPT, COSINE, *([ACCURACY] if private.labels is not None else [])]
     frontiers = tuple(
         frontier(points, risk, utility, asked.levels) for risk in (BAYES, CONTEXT) for utility in names
@@ -200,9 +204,10 @@ class _Bench:
             "attacked": len(self.attacked.bounds) - 1,
         }
 
-    def fitting(self, mechanism: Mechanism) -> tuple[Lexicon, ...]:
-        """Return the lexicons that a mechanism is compiled for: all of them, or the first where it takes one."""
-        return self.lexicons if len(self.lexicons) in mechanism.embeddings() else self.lexicons[:1]
+    def drawn(self) -> Ids | None:
+        """Return the words that points draw, ascending; None where they also need the laws of others."""
+        found = words_of(self.attacked)
+        return None if found is None else np.union1d(found, self.whole.words[self.whole.drawn])
 
     def measured(self, name: str, epsilon: float, sampler: Sampler, say: Callable[[str], None]) -> Point:
         """Measure a point."""
@@ -224,10 +229,24 @@ class _Bench:
         return found
 
 
-def _require_enough(name: str, points: Sequence[Point], refused: Sequence[tuple[str, float, str]]) -> None:
-    if sum(one.mechanism == name for one in points) < LEAST_POINTS:
-        why = next(reason for curve, _, reason in refused if curve == name)
-        raise SettingsError(f"epsilons: {name} accepts fewer than {LEAST_POINTS} of them. {why}")
+def _refused(asked: Asked) -> list[tuple[str, float, str]]:
+    """Return the (curve, ε, why) that are no parameters of their mechanism, before anything is compiled."""
+    refused = []
+    for name, mechanism in asked.curves.items():
+        for epsilon in asked.epsilons[name]:
+            try:
+                replace(mechanism, epsilon=epsilon)  # type: ignore[type-var]
+            except SettingsError as error:
+                refused.append((name, epsilon, str(error)))
+    return refused
+
+
+def _require_enough(asked: Asked, refused: Sequence[tuple[str, float, str]]) -> None:
+    """Refuse a curve of which too few ε are left."""
+    for name, grid in asked.epsilons.items():
+        reasons = [why for curve, _, why in refused if curve == name]
+        if len(grid) - len(reasons) < LEAST_POINTS:
+            raise SettingsError(f"epsilons: {name} accepts fewer than {LEAST_POINTS} of them. {reasons[0]}")
 
 
 def _say(say: Progress, step: str, what: str) -> None:

@@ -189,7 +189,7 @@ def read_rows(
 def _whole(sampler: WholeSampler, words: Ids) -> Outcomes:
     """Return laws over a lexicon: as :meth:`WholeSampler.law`, but the distances of some words are taken together."""
     total = len(sampler.level)
-    row, ids, weight = read_rows(sampler.cells[words])
+    row, ids, weight = read_rows(sampler.cells[sampler.rows_of(words)])
     every, entered = np.zeros((len(words), total), np.uint64), np.zeros(len(words))
     of_tail = ids == total
     entered[row[of_tail]] = weight[of_tail]

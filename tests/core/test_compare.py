@@ -193,6 +193,38 @@ def test_other_wrong_input(config: ModelConfig, places: Path) -> None:
         compare(config, asked, texts[1], texts[1])
 
 
+def test_too_few_epsilons_are_told_before_anything_is_compiled(
+    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    asked = Asked.of(config, "custext,tem", ["custext=1,2", "tem=0,1"], **SIZES)
+    monkeypatch.setattr("dptext_spark.compare.load_lexicons", None)
+    with pytest.raises(SettingsError, match="epsilons: tem accepts fewer than 2 of them"):
+        compare(config, asked, *texts)
+
+
+def test_an_epsilon_that_is_refused_leaves_the_others(config: ModelConfig, places: Path) -> None:
+    texts = [read_records(places / name, name) for name in ("public", "private")]
+    asked = Asked.of(config, "custext,tem", ["0,1,2"], **SIZES)
+    found = compare(config, asked, *texts)
+    assert [(one.mechanism, one.epsilon) for one in found.points] == [
+        ("custext", 0.0), ("custext", 1.0), ("custext", 2.0), ("tem", 1.0), ("tem", 2.0),
+    ]  # fmt: skip
+    assert [one[:2] for one in found.refused] == [("tem", 0.0)]
+
+
+def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
+    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    asked = Asked.of(config, "santext,tem", ["0.5,2"], **SIZES)
+    monkeypatch.setattr("dptext_spark.audit.risks.SMALL", 10)
+    together = compare(config, asked, *texts)
+    monkeypatch.setattr("dptext_spark.compare.words_of", lambda text: None)
+    assert together.points == compare(config, asked, *texts).points
+    assert "drawn from the prior" in together.points[0].more["how"]
+
+
 def test_settings_of_the_file_are_those_of_the_mechanism_that_it_names(config: ModelConfig) -> None:
     curves: dict[str, Any] = Asked.of(
         config, "custext,custext:k=4,custext:mapping=aggressive,tem", ["1,2"]
