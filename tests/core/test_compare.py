@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from dptext_spark.asked import Asked
@@ -24,7 +25,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.measured_points import FILE
-from dptext_spark.text.records import read_records
+from dptext_spark.text.records import Records, read_records
 
 pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
 
@@ -158,7 +159,11 @@ def test_the_table_says_what_is_best(places: Path, capsys: pytest.CaptureFixture
         ("custext,custext", ["1,2"], "mechanisms: 'custext' is named twice"),
         ("custext:kk=2", ["1,2"], "mechanism.kk: no such setting"),
         ("custext:epsilon=2", ["1,2"], "mechanisms: 'custext:epsilon=2' sets ε"),
-        ("custext", [""], "epsilons: [] given; valid: one or more finite numbers"),
+        ("custext", [""], "epsilons: [] given; valid: 2 or more, each above the last"),
+        ("custext", ["1,2", "3,4"], "epsilons: given twice for all; valid: once."),
+        ("custext", ["custext=1,2", "custext=3,4"], "epsilons: given twice for custext; valid: once."),
+        ("custext", ["-1,2"], "epsilons: [-1.0, 2.0] given; valid: one or more finite numbers of 0 or more"),
+        ("", ["1,2"], "mechanisms: '' is not known; valid: custext,"),
         ("custext", [], "epsilons: none given for custext; valid: 2 or more"),
         (
             "custext",
@@ -220,7 +225,7 @@ def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
     asked = Asked.of(config, "santext,tem", ["0.5,2"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.risks.SMALL", 10)
     together = compare(config, asked, *texts)
-    monkeypatch.setattr("dptext_spark.compare.words_of", lambda text: None)
+    monkeypatch.setattr("dptext_spark.compared_texts.words_of", lambda text: None)
     assert together.points == compare(config, asked, *texts).points
     assert "drawn from the prior" in together.points[0].more["how"]
 
@@ -233,15 +238,36 @@ def test_settings_of_the_file_are_those_of_the_mechanism_that_it_names(config: M
     assert curves["custext:mapping=aggressive"].mapping == "aggressive"
 
 
-def test_one_class_of_labels(config: ModelConfig, places: Path, tmp_path: Path) -> None:
-    text = (places / "private").read_text(encoding="utf-8").replace("\tyes", "\tno")
-    (tmp_path / "one").write_text(text, encoding="utf-8")
+def test_one_class_of_labels(
+    config: ModelConfig, places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dptext_spark.compare.load_lexicons", None)  # it is told before anything else
+    lines = (places / "private").read_text(encoding="utf-8").replace("\tyes", "\tno").splitlines()
     asked = Asked.of(config, "custext", ["1,2"], **SIZES)
-    with pytest.raises(DataError, match="labels: 1 class in "):
-        compare(
-            config, asked, read_records(places / "public", "public", "last"),
-            read_records(tmp_path / "one", "private", "last"),
-        )  # fmt: skip
+    public = read_records(places / "public", "public", "last")
+    # Another label that is only tested does not help.
+    for number, (text, said) in enumerate(
+        (
+            (lines, "labels: 1 class in 90 rows; valid: two classes or more"),
+            ([*lines[:3], lines[3].replace("\tno", "\tyes"), *lines[4:]], "labels: 1 class in 90 rows"),
+            (lines[:3], "private: 3 records with labels; valid: 4 or more, for every 4th is tested."),
+        )
+    ):
+        (tmp_path / f"{number}").write_text("\n".join(text), encoding="utf-8")
+        with pytest.raises(DataError) as caught:
+            compare(config, asked, public, read_records(tmp_path / f"{number}", "private", "last"))
+        assert said in str(caught.value)
+
+
+def test_texts_without_words(config: ModelConfig, places: Path) -> None:
+    asked = Asked.of(config, "custext", ["1,2"], **SIZES)
+    text = read_records(places / "public", "public")
+    for empty in (["", " "], ["zzzz, 12", "!"]):
+        nothing = Records(pa.array(empty), None)
+        with pytest.raises(DataError, match="public: it holds no word of the lexicon; valid: a text in"):
+            compare(config, asked, nothing, text)
+        with pytest.raises(DataError, match="private: no word of it would be drawn; valid: a text in"):
+            compare(config, asked, text, nothing)
 
 
 def test_the_command_line_has_the_defaults_of_the_code() -> None:
