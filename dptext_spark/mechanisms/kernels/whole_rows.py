@@ -22,6 +22,7 @@ from dptext_spark.mechanisms.kernels.alias import alias_rows
 from dptext_spark.mechanisms.kernels.decay import EVERY, acceptance, decay, summed
 from dptext_spark.mechanisms.kernels.whole_sums import WORDS, measure, sums
 
+TURN = 4  # words that the laws take in turn
 BINS = 2048  # of the search for the nearest outputs
 REJECTED = (
     1.0 / 32.0
@@ -76,12 +77,13 @@ def compile_rows(
     words = len(vectors)
     everything = np.arange(words, dtype=np.int32)
     rows = everything if chosen is None else chosen
+    logs, least = np.empty((len(laws), words)), np.empty((len(laws), words))
     made = [
         Rows(
             np.empty((len(rows), slots, 2), np.uint64), np.zeros(words), np.zeros(words, np.uint64),
-            np.zeros(words, np.int32), np.zeros(words, np.int32), np.empty(words), np.empty(words),
+            np.zeros(words, np.int32), np.zeros(words, np.int32), logs[k], least[k],
         )
-        for _ in laws
+        for k in range(len(laws))
     ]  # fmt: skip
     flat = np.ascontiguousarray(vectors).reshape(-1)
     others = flat if len(outputs) == words else np.ascontiguousarray(vectors[outputs]).reshape(-1)
@@ -96,22 +98,29 @@ def compile_rows(
         measure(flat, others, vectors.shape[1], some, away)
         own = np.flatnonzero(place[some] >= 0)
         away[own, place[some[own]]] = -1.0  # before its duplicates
-        _order(away, near)
-        for (step, radius), one in zip(laws, made, strict=True):
-            ids, weight = np.zeros((len(some), slots), np.int32), np.zeros((len(some), slots), np.uint64)
-            _fill(away, near, outputs, keep, some, step, radius, ids, weight, one)
-            one.cells[first : first + WORDS] = alias_rows(ids, weight, slots.bit_length() - 1)
+        best = np.empty(len(some), np.int64)
+        _order(away, near, best)
+        ids, weight = np.zeros((len(some), slots), np.int32), np.zeros((len(some), slots), np.uint64)
+        # The distances of a few words stay in the cache while one law after the other reads them.
+        for start in range(0, len(some), TURN):
+            turn = slice(start, start + TURN)
+            begin = first + start
+            for (step, radius), one in zip(laws, made, strict=True):
+                ids[turn], weight[turn] = 0, 0
+                _fill(
+                    away[turn], near[turn], best[turn], outputs, keep, some[turn], step, radius, ids[turn], weight[turn], one
+                )  # fmt: skip
+                one.cells[begin : begin + TURN] = alias_rows(ids[turn], weight[turn], slots.bit_length() - 1)
 
     left = np.delete(everything, rows)
+    steps, radii = (np.array(one, np.float64) for one in zip(*laws, strict=True))
 
     def add(first: int) -> None:
         some = left[first : first + WORDS]
         away = np.empty((len(some), len(outputs)))
         measure(flat, others, vectors.shape[1], some, away)
-        for (step, radius), one in zip(laws, made, strict=True):
-            sums(away, some, step, radius, one.log_normaliser, one.least)
-        for one in made:
-            one.least[some] *= 1.0 - keep[some]
+        sums(away, some, steps, radii, logs, least)
+        least[:, some] *= 1.0 - keep[some]
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         for work, some in ((fill, rows), (add, left)):
@@ -121,30 +130,40 @@ def compile_rows(
 
 
 @compiled
-def _order(away: Any, near: Any) -> None:
-    """Fill near int64[w, head] with the nearest outputs of some words, in no order."""
-    n = away.shape[1]
+def _order(away: Any, near: Any, best: Any) -> None:
+    """Find the nearest outputs of some words, and take the roots of their squared distances.
+
+    Args:
+        away: float64[w, n], squared distances, -1 for the word itself; distances afterwards.
+        near: int64[w, head], filled in no order.
+        best: int64[w], filled with the place of the nearest of all in `near`.
+    """
+    n, head = away.shape[1], near.shape[1]
     spare, counts = np.empty(n, np.int64), np.empty(BINS, np.int64)
     for row in range(away.shape[0]):
         nearest(away[row], near[row], spare, counts)
+        best[row] = 0
+        for i in range(head):
+            if away[row, near[row, i]] < away[row, near[row, best[row]]]:
+                best[row] = i
+        for j in range(n):
+            away[row, j] = math.sqrt(max(away[row, j], 0.0))
 
 
 @compiled
 def _fill(
-    away: Any, near: Any, outputs: Any, keep: Any, some: Any, step: float, radius: float, ids: Any, weight: Any, made: Rows
+    away: Any, near: Any, nearest_of: Any, outputs: Any, keep: Any, some: Any, step: float, radius: float, ids: Any,
+    weight: Any, made: Rows,
 ) -> None:  # fmt: skip
     """Compile some words: their outcomes with integer weights, and what else there is a word."""
     n, head, words = away.shape[1], near.shape[1], made.level.shape[0]
     excess, values = np.empty(head), np.empty(n)
     for row in range(some.shape[0]):
         w = some[row]
-        best = 0
-        for i in range(head):
-            if away[row, near[row, i]] < away[row, near[row, best]]:
-                best = i
+        best = nearest_of[row]
         far, bound = 0.0, 0.0
         for j in range(n):
-            values[j] = min(math.sqrt(max(away[row, j], 0.0)), radius)
+            values[j] = min(away[row, j], radius)
             far = max(far, values[j])
         for i in range(head):
             bound = max(bound, values[near[row, i]])

@@ -31,28 +31,33 @@ def measure(flat: Any, others: Any, size: Int, some: Any, away: Any) -> None:
 
 
 @compiled
-def sums(away: Any, some: Any, step: float, radius: float, logs: Any, least: Any) -> None:
-    """Fill in ln Z of some words int32[w], and the smallest probability of an output.
+def sums(away: Any, some: Any, steps: Any, radii: Any, logs: Any, least: Any) -> None:
+    """Fill in ln Z of some words under some laws, and the smallest probability of an output.
+
+    A word's distances stay in the cache while one law after the other reads them.
 
     Args:
-        away: float64[w, n], squared distances.
+        away: float64[w, n], squared distances; distances afterwards.
         some: int32[w], ids.
-        step: ε/2.
-        radius: γ, at most 43/step.
-        logs: float64[V].
-        least: float64[V].
+        steps: float64[k], ε/2.
+        radii: float64[k], γ, at most 43/step.
+        logs: float64[k, V].
+        least: float64[k, V].
     """
     n = away.shape[1]
     values = np.empty(n)
     for i in range(some.shape[0]):
-        far = 0.0
+        longest = 0.0
         for j in range(n):
-            gap = min(math.sqrt(away[i, j]), radius)
-            far = max(far, gap)
-            values[j] = decay(step * gap)
-        everything = summed(values)
-        logs[some[i]] = logarithm(everything)
-        least[some[i]] = decay(step * far) / everything
+            away[i, j] = math.sqrt(away[i, j])
+            longest = max(longest, away[i, j])
+        for k in range(steps.shape[0]):
+            step, radius = steps[k], radii[k]
+            for j in range(n):
+                values[j] = decay(step * min(away[i, j], radius))
+            everything = summed(values)
+            logs[k, some[i]] = logarithm(everything)
+            least[k, some[i]] = decay(step * min(longest, radius)) / everything
 
 
 def log_normalisers(
@@ -67,7 +72,8 @@ def log_normalisers(
         radius: γ, at most 43/step.
     """
     words, size = vectors.shape
-    logs, least = np.empty(words), np.empty(words)
+    logs, least = np.empty((1, words)), np.empty((1, words))
+    steps, radii = np.array([step]), np.array([radius])
     flat = np.ascontiguousarray(vectors).reshape(-1)
     others = flat if len(outputs) == words else np.ascontiguousarray(vectors[outputs]).reshape(-1)
     everything = np.arange(words, dtype=np.int32)
@@ -76,9 +82,9 @@ def log_normalisers(
         some = everything[first : first + WORDS]
         away = np.empty((len(some), len(outputs)))
         measure(flat, others, size, some, away)
-        sums(away, some, step, radius, logs, least)
+        sums(away, some, steps, radii, logs, least)
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         for _ in threads.map(add, range(0, words, WORDS)):
             pass
-    return logs
+    return np.asarray(logs[0], np.float64)
