@@ -110,7 +110,7 @@ def compare(
         point = kept.get(keys[name, epsilon])
         if point is None:
             try:
-                say(f"{step}: compiling", None)
+                say(f"{step}: {grid.told(name, epsilon)}", None)
                 sampler = grid.sampler(name, epsilon)
             except SettingsError as error:
                 refused.append((name, epsilon, str(error)))

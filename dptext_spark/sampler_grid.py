@@ -47,6 +47,12 @@ class SamplerGrid:
             if law is not None:
                 self._together[name, epsilon] = law
 
+    def told(self, name: str, epsilon: float) -> str:
+        """Say what the next :meth:`sampler` does, for progress: laws that are compiled together take a while once."""
+        if (name, epsilon) in self._together and len(self._together) > 1:
+            return f"compiling {len(self._together)} laws together"
+        return "compiling"
+
     def sampler(self, name: str, epsilon: float) -> Sampler:
         """Return the sampler of a curve at an ε.
 

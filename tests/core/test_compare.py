@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import random
 import re
 import stat
@@ -224,10 +225,31 @@ def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     asked = Asked.of(config, "santext,tem", ["0.5,2"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.risks.SMALL", 10)
-    together = compare(config, asked, *texts)
+    steps: list[str] = []
+    together = compare(config, asked, *texts, progress=lambda step, share: steps.append(step))
+    assert [step for step in steps if "compiling" in step] == [
+        "santext, ε = 0.5 (1 of 4): compiling 4 laws together",
+        "santext, ε = 2 (2 of 4): compiling",
+        "tem, ε = 0.5 (3 of 4): compiling",
+        "tem, ε = 2 (4 of 4): compiling",
+    ]
     monkeypatch.setattr("dptext_spark.compared_texts.words_of", lambda text: None)
     assert together.points == compare(config, asked, *texts).points
     assert "drawn from the prior" in together.points[0].more["how"]
+
+
+def test_processors_make_no_difference(
+    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    asked = Asked.of(config, "diffractor,calibrated,tem", ["2,8"], **SIZES)
+    monkeypatch.setattr("dptext_spark.audit.risks.SMALL", 10)
+    monkeypatch.setattr("dptext_spark.audit.threads.DRAWN", 100)
+    found = []
+    for processors in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda number=processors: number)
+        found.append(compare(config, asked, *texts).points)
+    assert found[0] == found[1]
 
 
 def test_settings_of_the_file_are_those_of_the_mechanism_that_it_names(config: ModelConfig) -> None:
