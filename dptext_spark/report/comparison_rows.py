@@ -150,7 +150,7 @@ def _alike(points: Sequence[Point]) -> list[str]:
     for name, figures in of_curve.items():
         groups.setdefault(repr(figures), []).append(name)
     return [
-        f"{' and '.join(names)} have the same figures at every ε: their laws are the same on these words."
+        f"{' and '.join(names)} have the same figures at every ε."
         for names in groups.values()
         if len(names) > 1
     ]

@@ -105,7 +105,7 @@ def test_ties_are_said() -> None:
     said = comparison_text(alike, 100)
     assert "undecided: two, one" in said and "the same figures" not in said
     one, two = (points(name, (1, 0.1, 0.1), (2, 0.9, 0.9)) for name in ("one", "two"))
-    assert "one and two have the same figures at every ε" in comparison_text(comparison(*one, *two), 100)
+    assert "one and two have the same figures at every ε." in comparison_text(comparison(*one, *two), 100)
 
 
 def test_a_narrow_terminal_gets_what_is_best_and_no_line_that_is_too_long() -> None:
