@@ -102,16 +102,20 @@ def _mechanism(text: str, base: Mechanism) -> Mechanism:
 
 def _grids(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
     """Yield (curve or nothing for all, its ε)."""
+    seen: set[str] = set()
     for text in texts:
         name, equals, numbers = text.rpartition("=")
         if equals:
             require_choice("epsilons", name.strip(), names)
-        grid = check_epsilons("epsilons", _numbers("epsilons", numbers))
+        if name.strip() in seen:
+            raise SettingsError(f"epsilons: given twice for {name.strip() or 'all'}; valid: once.")
+        seen.add(name.strip())
+        grid = _numbers("epsilons", numbers)
         if len(grid) < LEAST_POINTS:
             raise SettingsError(
                 f"epsilons: {grid} given; valid: {LEAST_POINTS} or more, each above the last."
             )
-        yield name.strip(), grid
+        yield name.strip(), check_epsilons("epsilons", grid)
 
 
 def _numbers(field: str, text: str) -> list[float]:

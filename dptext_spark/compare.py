@@ -6,36 +6,25 @@ mechanism at each ε and attacked. Its draws are made with public numbers and ar
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from dptext_spark.asked import Asked
-from dptext_spark.audit.bigrams import Bigrams
 from dptext_spark.audit.frontier import LEAST_POINTS, Frontier, frontier
 from dptext_spark.audit.points import Measure, Point
-from dptext_spark.audit.risks import BAYES, CONTEXT, Text, risks
-from dptext_spark.audit.usefulness import ACCURACY, COSINE, KEPT, downstream, utilities
+from dptext_spark.audit.risks import BAYES, CONTEXT
+from dptext_spark.audit.usefulness import ACCURACY, COSINE, KEPT
+from dptext_spark.compared_texts import ComparedTexts, check_labels
 from dptext_spark.config import ModelConfig
-from dptext_spark.errors import DataError, SettingsError, require_extra
-from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.lexicon.shared_words import with_shared_words
-from dptext_spark.measured_points import KeptPoints, digest
-from dptext_spark.mechanisms import Mechanism, Sampler
+from dptext_spark.measured_points import KeptPoints
 from dptext_spark.models import Progress, load_lexicons
-from dptext_spark.privatizer import ENGINE_VERSION
-from dptext_spark.text.engine import Engine
-from dptext_spark.text.reading import Reading, drawn_words, read
+from dptext_spark.sampler_grid import SamplerGrid
 from dptext_spark.text.records import Records
-from dptext_spark.text.words import WordTable
-from dptext_spark.version import __version__
-
-POINTS = 2  # raised when the same settings give other figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +78,8 @@ def compare(
 
     Raises:
         SettingsError: a mechanism with fewer than two ε that it accepts; labels, but no scikit-learn.
-        DataError: the lexicon is missing or damaged; no word of the private text would be drawn; one class of labels.
+        DataError: the lexicon is missing or damaged; the public text holds no word of it; no word of the private text would be
+            drawn; one class of labels.
     """
     say = progress or (lambda step, share: None)
     if config.run.artifact is not None:
@@ -102,140 +92,59 @@ def compare(
         )
     if private.labels is not None:
         require_extra("audit", "sklearn")
+        check_labels(private, asked.records)
+    refused = _refused(asked)
+    _require_enough(asked, refused)
     lexicons = with_shared_words(load_lexicons(config, say))
-    bench = _Bench.of(config, asked, lexicons, public, private)
+    texts = ComparedTexts.of(config, asked, lexicons, public, private)
     kept = KeptPoints(folder)
     points: list[Point] = []
-    refused: list[tuple[str, float, str]] = []
-    total, done = sum(map(len, asked.epsilons.values())), 0
-    for name, mechanism in asked.curves.items():
-        compiled: list[Callable[[float], Sampler]] = []
-        for epsilon in asked.epsilons[name]:
-            done += 1
-            step = f"{name}, ε = {epsilon:g} ({done} of {total})"
-            key = bench.key(name, mechanism, epsilon)
-            point = kept.get(key)
-            if point is None:
-                try:
-                    say(f"{step}: compiling", None)
-                    compiled = compiled or [mechanism.over_epsilons(*bench.fitting(mechanism))]
-                    sampler = compiled[0](epsilon)
-                except SettingsError as error:
-                    refused.append((name, epsilon, str(error)))
-                    continue
-                point = bench.measured(name, epsilon, sampler, partial(_say, say, step))
-                kept.put(key, point)
-            points.append(point)
-        _require_enough(name, points, refused)
+    no = {(name, epsilon) for name, epsilon, _ in refused}
+    every = ((name, epsilon) for name in asked.curves for epsilon in asked.epsilons[name])
+    wanted = [one for one in every if one not in no]
+    keys = {one: texts.key(one[0], asked.curves[one[0]], one[1]) for one in wanted}
+    missing = [one for one in wanted if kept.get(keys[one]) is None]
+    grid = SamplerGrid(lexicons, asked.curves, missing, texts.drawn())
+    for done, (name, epsilon) in enumerate(wanted, start=1):
+        step = f"{name}, ε = {epsilon:g} ({done} of {len(wanted)})"
+        point = kept.get(keys[name, epsilon])
+        if point is None:
+            try:
+                say(f"{step}: {grid.told(name, epsilon)}", None)
+                sampler = grid.sampler(name, epsilon)
+            except SettingsError as error:
+                refused.append((name, epsilon, str(error)))
+                _require_enough(asked, refused)
+                continue
+            point = texts.measured(name, epsilon, sampler, partial(_say, say, step))
+            kept.put(keys[name, epsilon], point)
+        points.append(point)
     names = [KEPT, COSINE, *([ACCURACY] if private.labels is not None else [])]
     frontiers = tuple(
         frontier(points, risk, utility, asked.levels) for risk in (BAYES, CONTEXT) for utility in names
     )
-    return Comparison(frontiers, tuple(points), tuple(refused), bench.unprotected(), bench.settings())
+    return Comparison(frontiers, tuple(points), tuple(refused), texts.unprotected(), texts.settings())
 
 
-@dataclass(frozen=True, eq=False)
-class _Bench:
-    """Both texts as words of a lexicon, and what every point depends on."""
-
-    config: ModelConfig
-    asked: Asked
-    lexicons: tuple[Lexicon, ...]
-    whole: Text
-    attacked: Text
-    labels: tuple[str, ...] | None
-    digests: dict[str, str]
-
-    @classmethod
-    def of(
-        cls,
-        config: ModelConfig,
-        asked: Asked,
-        lexicons: tuple[Lexicon, ...],
-        public: Records,
-        private: Records,
-    ) -> _Bench:
-        lexicon = lexicons[0]
-        engine = Engine(WordTable.build(lexicon.vocabulary, config.policy.stop_list()), config.policy)
-        known = read(engine, public.texts)
-        bigrams = Bigrams.of(known.words, known.bounds, len(lexicon))
-        drawable = drawn_words(engine)
-
-        def text(reading: Reading) -> Text:
-            return Text(reading.words, reading.drawn, reading.bounds, drawable, bigrams, config.consistency)
-
-        chosen = private.spaced(asked.records)
-        whole, attacked = (read(engine, one.texts) for one in (chosen, chosen.spaced(asked.attacked)))
-        if not attacked.drawn.any():
-            raise DataError("private: no word of it would be drawn; valid: a text in the lexicon's language.")
-        digests = {
-            "public": _digest(public.texts),
-            "private": _digest(private.texts),
-            "labels": "none" if private.labels is None else digest(list(private.labels)),
-        }
-        return cls(config, asked, lexicons, text(whole), text(attacked), chosen.labels, digests)
-
-    def key(self, name: str, mechanism: Mechanism, epsilon: float) -> str:
-        """Return the digest of everything that a point depends on."""
-        values = asdict(mechanism) | {"name": mechanism.name, "epsilon": epsilon}  # type: ignore[call-overload]
-        values = {field: list(one) if isinstance(one, tuple) else one for field, one in values.items()}
-        return digest({"curve": name, "mechanism": values, **self.settings(), **self.digests})
-
-    def settings(self) -> dict[str, Any]:
-        """Return what all points are made with, JSON-able; nothing of the texts."""
-        spec = self.config.spec()
-        asked = self.asked
-        return {
-            "version": __version__,
-            "engine": ENGINE_VERSION,
-            "points": POINTS,
-            "lexicon_fingerprints": [lexicon.fingerprint for lexicon in self.lexicons],
-            "words": len(self.lexicons[0]),
-            "policy": spec["policy"],
-            "stop_words": digest(list(self.config.policy.stop_list())),
-            "consistency": self.config.consistency,
-            "few": asked.few,
-            "draws": asked.draws,
-            "records": len(self.whole.bounds) - 1,
-            "attacked": len(self.attacked.bounds) - 1,
-        }
-
-    def fitting(self, mechanism: Mechanism) -> tuple[Lexicon, ...]:
-        """Return the lexicons that a mechanism is compiled for: all of them, or the first where it takes one."""
-        return self.lexicons if len(self.lexicons) in mechanism.embeddings() else self.lexicons[:1]
-
-    def measured(self, name: str, epsilon: float, sampler: Sampler, say: Callable[[str], None]) -> Point:
-        """Measure a point."""
-        say("attacking")
-        found, more = risks(sampler, self.attacked, few=self.asked.few, draws=self.asked.draws)
-        say("measuring what is left")
-        lexicon = self.lexicons[0]
-        useful = utilities(
-            self.whole.replaced(sampler), lexicon.vectors, lexicon.vocabulary.strings(), self.labels
-        )
-        return Point(name, epsilon, found, useful, more)
-
-    def unprotected(self) -> dict[str, Measure]:
-        """Return the utilities of the text as it is."""
-        found = {KEPT: Measure(1.0, 1.0, 1.0, exact=True), COSINE: Measure(1.0, 1.0, 1.0, exact=True)}
-        if self.labels is not None:
-            strings = self.lexicons[0].vocabulary.strings()
-            found[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)
-        return found
+def _refused(asked: Asked) -> list[tuple[str, float, str]]:
+    """Return the (curve, ε, why) that are no parameters of their mechanism, before anything is compiled."""
+    refused = []
+    for name, mechanism in asked.curves.items():
+        for epsilon in asked.epsilons[name]:
+            try:
+                replace(mechanism, epsilon=epsilon)  # type: ignore[type-var]
+            except SettingsError as error:
+                refused.append((name, epsilon, str(error)))
+    return refused
 
 
-def _require_enough(name: str, points: Sequence[Point], refused: Sequence[tuple[str, float, str]]) -> None:
-    if sum(one.mechanism == name for one in points) < LEAST_POINTS:
-        why = next(reason for curve, _, reason in refused if curve == name)
-        raise SettingsError(f"epsilons: {name} accepts fewer than {LEAST_POINTS} of them. {why}")
+def _require_enough(asked: Asked, refused: Sequence[tuple[str, float, str]]) -> None:
+    """Refuse a curve of which too few ε are left."""
+    for name, grid in asked.epsilons.items():
+        reasons = [why for curve, _, why in refused if curve == name]
+        if len(grid) - len(reasons) < LEAST_POINTS:
+            raise SettingsError(f"epsilons: {name} accepts fewer than {LEAST_POINTS} of them. {reasons[0]}")
 
 
 def _say(say: Progress, step: str, what: str) -> None:
     say(f"{step}: {what}", None)
-
-
-def _digest(texts: pa.StringArray) -> str:
-    found = hashlib.sha256()
-    for text in texts.to_pylist():
-        found.update(len(text.encode()).to_bytes(8, "little") + text.encode())
-    return found.hexdigest()

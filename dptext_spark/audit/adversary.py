@@ -29,6 +29,7 @@ from dptext_spark.audit.candidates import Candidates, candidates
 from dptext_spark.audit.noisy_vectors import bayes_between, has_density, learnt
 from dptext_spark.audit.outcomes import interval
 from dptext_spark.audit.points import Measure
+from dptext_spark.audit.threads import sampled
 from dptext_spark.audit.tokens import Flags
 from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.mechanisms.kernels import TableSampler
@@ -131,7 +132,7 @@ def _bounded(
     sure = (1.0 + confidence) / 2.0
     found = bayes_attack(sampler, len(prior), prior, considered, draws=draws, confidence=sure)
     words, numbers = drawn_from(prior, tries)
-    same = int((words == sampler.sample(words, numbers)).sum())
+    same = int((words == sampled(sampler, words, numbers)).sum())
     low = float(interval([same], tries, sure)[0][0])
     value = max(mass * found.success, same / tries)
     upper = max(value, min(1.0, mass * found.upper + 1.0 - mass))  # a sum of rounded numbers can end below 1

@@ -9,17 +9,17 @@ does not feel. What is guessed with them is measured on draws of the law itself.
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.audit.candidates import MOST, Candidates
 from dptext_spark.audit.outcomes import interval, read_rows
+from dptext_spark.audit.threads import in_threads, products, sampled
+from dptext_spark.compiled import compiled
 from dptext_spark.draws import Draws
 from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
 from dptext_spark.mechanisms.kernels import WholeSampler
@@ -30,7 +30,6 @@ AT_ONCE = 256  # outputs whose columns are held at once, by each thread
 SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private is drawn here
 Singles = npt.NDArray[np.float32]
 Reals = npt.NDArray[np.float64]
-Found = TypeVar("Found")
 
 
 def has_columns(sampler: Sampler) -> bool:
@@ -56,24 +55,28 @@ def columns_of(sampler: Sampler) -> Callable[[Ids], Singles]:
 def _whole(sampler: WholeSampler, squares: Singles, kept: Singles | None, outputs: Ids) -> Singles:
     vectors = sampler.vectors
     step, cut = float(sampler.figures[0]), float(sampler.figures[1])
-    found = vectors[outputs] @ vectors.T
-    found *= -2.0
-    found += squares
-    found += squares[outputs][:, None]
-    np.maximum(found, 0.0, out=found)
-    found[np.arange(len(outputs)), outputs] = 0.0
-    np.sqrt(found, out=found)
-    np.minimum(found, np.float32(min(cut, 3e38)), out=found)
-    found *= -step
-    found -= sampler.log_normaliser.astype(np.float32)
-    np.exp(found, out=found)
+    logs = sampler.log_normaliser.astype(np.float32)
+    mine = squares[outputs][:, None]
+    out = np.empty((len(outputs), len(vectors)), np.float32)
+    for part, found in products(vectors[outputs], vectors):
+        found *= -2.0
+        found += squares[part]
+        found += mine
+        np.maximum(found, 0.0, out=found)
+        own = np.flatnonzero((outputs >= part.start) & (outputs < part.stop))
+        found[own, outputs[own] - part.start] = 0.0
+        np.sqrt(found, out=found)
+        np.minimum(found, np.float32(min(cut, 3e38)), out=found)
+        found *= -step
+        found -= logs[part]
+        np.exp(found, out=out[:, part])
     if kept is not None:
         # A word that is no output comes out of itself alone, where it is kept.
-        found *= 1.0 - kept
+        out *= 1.0 - kept
         alone = np.flatnonzero(~np.isin(outputs, sampler.outputs))
-        found[alone] = 0.0
-        found[alone, outputs[alone]] = kept[outputs[alone]]
-    return np.asarray(found, np.float32)
+        out[alone] = 0.0
+        out[alone, outputs[alone]] = kept[outputs[alone]]
+    return out
 
 
 def kept_shares(sampler: WholeSampler) -> Reals:
@@ -112,19 +115,34 @@ def probability(sampler: Sampler, words: Ids, outputs: Ids) -> Reals:
     return found
 
 
-def _line(sampler: LineSampler, outputs: Ids) -> Singles:
-    """Average over the lists; a number of the table that passes an end of the list belongs to that end."""
-    lists, words = sampler.order.shape
-    edges, start, end = sampler.edges, sampler.start, sampler.start + sampler.width
-    every = sampler.width.astype(np.float64) * lists
-    found = np.zeros((len(outputs), words), np.float32)
+@compiled
+def _of_lists(
+    place: Any, edges: Any, start: Any, width: Any, outputs: Any, every: Any, low: Any, found: Any
+) -> None:
+    """Add P(u|w) of the outputs u over all words w to found float32[n, V]; every float64[V] and low int64[V] are for work."""
+    words, lists = place.shape
     for chosen in range(lists):
-        i = sampler.place[:, chosen].astype(np.int64)
-        whole = every[i]
-        for row, j in enumerate(sampler.place[outputs, chosen].tolist()):
-            low = start[i] if j == 0 else edges[words - 1 - i + j]
-            high = end[i] if j == words - 1 else edges[words - i + j]
-            found[row] += (high - low) / whole
+        for w in range(words):
+            i = np.int64(place[w, chosen])
+            every[w], low[w] = np.float64(width[i]) * lists, words - 1 - i
+        for row in range(outputs.shape[0]):
+            j = np.int64(place[outputs[row], chosen])
+            for w in range(words):
+                i = place[w, chosen]
+                # A number of the table that passes an end of the list belongs to that end.
+                begin = start[i] if j == 0 else edges[low[w] + j]
+                end = start[i] + width[i] if j == words - 1 else edges[low[w] + j + 1]
+                found[row, w] += np.float64(end - begin) / every[w]
+
+
+def _line(sampler: LineSampler, outputs: Ids) -> Singles:
+    """Average over the lists."""
+    words = len(sampler.place)
+    found = np.zeros((len(outputs), words), np.float32)
+    _of_lists(
+        sampler.place, sampler.edges, sampler.start, sampler.width, outputs, np.empty(words), np.empty(words, np.int64),
+        found,
+    )  # fmt: skip
     return found
 
 
@@ -140,6 +158,40 @@ def backward_candidates(sampler: Sampler, prior: Reals, outputs: Ids, most: int 
     return from_columns(columns_of(sampler), prior, outputs, most)
 
 
+@compiled
+def _best(
+    probability: Any, prior: Any, kept: Any, shares: Any, scores: Any, possible: Any, total: Any
+) -> None:
+    """Keep the words of largest P(w)·P(u|w) of each row, the largest first, ties to the lower id.
+
+    Args:
+        probability: float32[n, V].
+        prior: float32[V].
+        kept: int32[n, m], filled.
+        shares: float32[n, m], P(u|w) of those.
+        scores: float32[n, m], all 0; filled with the products.
+        possible: int64[n], how many words have a product above 0.
+        total: float64[n], their sum.
+    """
+    last = kept.shape[1] - 1
+    for row in range(probability.shape[0]):
+        bar = np.float32(0.0)
+        many, sums = 0, 0.0
+        for w in range(probability.shape[1]):
+            score = probability[row, w] * prior[w]
+            sums += np.float64(score)
+            many += score > 0.0
+            if score > bar:
+                at = last
+                while at > 0 and scores[row, at - 1] < score:
+                    scores[row, at] = scores[row, at - 1]
+                    kept[row, at], shares[row, at] = kept[row, at - 1], shares[row, at - 1]
+                    at -= 1
+                scores[row, at], kept[row, at], shares[row, at] = score, w, probability[row, w]
+                bar = scores[row, last]
+        possible[row], total[row] = many, sums
+
+
 def from_columns(
     column_of: Callable[[Ids], Singles], prior: Reals, observed: Ids, most: int = MOST
 ) -> Candidates:
@@ -152,32 +204,26 @@ def from_columns(
         most: candidates of each.
     """
     wanted = np.unique(np.asarray(observed, np.int32))
-    words = np.flatnonzero(prior)
-    most_here = min(most, len(words))
-    weight = prior[words].astype(np.float32)
+    weight = prior.astype(np.float32)
+    n = len(wanted)
+    kept = np.zeros((n, most), np.int32)
+    shares, scores = np.zeros((n, most), np.float32), np.zeros((n, most), np.float32)
+    possible, total = np.zeros(n, np.int64), np.zeros(n)
 
-    def some(part: Ids) -> tuple[Ids, Reals, npt.NDArray[np.int64], Reals]:
-        probability = column_of(part)[:, words]
-        score = probability * weight
-        top = np.argpartition(score, len(words) - most_here, axis=1)[:, len(words) - most_here :]
-        scores = np.take_along_axis(score, top, 1)
-        order = np.lexsort((words[top], -scores), axis=1)
-        top = np.take_along_axis(top, order, 1)
-        shares = np.take_along_axis(probability, top, 1).astype(np.float64)
-        total = score.sum(axis=1, dtype=np.float64)
-        covered = np.divide(
-            scores.sum(axis=1, dtype=np.float64), total, out=np.ones(len(part)), where=total > 0
-        )
-        return words[top].astype(np.int32), shares, np.count_nonzero(score, axis=1), covered
+    def some(rows: Ids) -> None:
+        part = slice(int(rows[0]), int(rows[-1]) + 1)
+        _best(
+            column_of(wanted[part]), weight, kept[part], shares[part], scores[part], possible[part], total[part]
+        )  # fmt: skip
 
-    parts = [*in_threads(some, wanted)]
-    kept, shares, possible, covered = (np.concatenate(one) for one in zip(*parts, strict=True))
+    in_threads(some, np.arange(n, dtype=np.int32), AT_ONCE)
+    covered = np.divide(scores.sum(axis=1, dtype=np.float64), total, out=np.ones(n), where=total > 0)
     slot = np.full(max(len(prior), int(wanted[-1]) + 1), -1, np.int32)
-    slot[wanted] = np.arange(len(wanted), dtype=np.int32)
-    filled = shares > 0
+    slot[wanted] = np.arange(n, dtype=np.int32)
+    filled = scores > 0
     starts = np.append(0, np.cumsum(filled.sum(axis=1))).astype(np.int64)
     return Candidates(
-        slot, starts, kept[filled], shares[filled], possible.astype(np.int64), np.minimum(covered, 1.0), most, None
+        slot, starts, kept[filled], shares[filled].astype(np.float64), possible, np.minimum(covered, 1.0), most, None
     )  # fmt: skip
 
 
@@ -196,7 +242,7 @@ def bayes_by_tries(
         confidence: that both bounds hold.
     """
     words, draws = drawn_from(prior, tries)
-    outputs, where = np.unique(sampler.sample(words, draws), return_inverse=True)
+    outputs, where = np.unique(sampled(sampler, words, draws), return_inverse=True)
     guess = likeliest_inputs(columns_of(sampler), prior, outputs.astype(np.int32))
     hits = int((guess[where.reshape(-1)] == words).sum())
     low, high = interval([hits], tries, confidence)
@@ -216,7 +262,7 @@ def likeliest_inputs(column_of: Callable[[Ids], Singles], prior: Reals, observed
     def guesses(part: Ids) -> Ids:
         return np.asarray((column_of(part) * weight).argmax(axis=1), np.int32)
 
-    return np.concatenate([*in_threads(guesses, observed)])
+    return np.concatenate(in_threads(guesses, observed, AT_ONCE))
 
 
 def drawn_from(prior: Reals, tries: int) -> tuple[Ids, Draws]:
@@ -225,9 +271,3 @@ def drawn_from(prior: Reals, tries: int) -> tuple[Ids, Draws]:
     words = random.choice(len(prior), tries, p=prior).astype(np.int32)
     numbers = np.stack([np.arange(tries, dtype=np.uint64), np.zeros(tries, np.uint64)], axis=1)
     return words, Draws(SUBKEY, numbers)
-
-
-def in_threads(work: Callable[[Ids], Found], outputs: Ids) -> Iterator[Found]:
-    """Do the work for parts of the outputs, in order."""
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        yield from threads.map(work, [outputs[i : i + AT_ONCE] for i in range(0, len(outputs), AT_ONCE)])

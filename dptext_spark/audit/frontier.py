@@ -23,7 +23,7 @@ from dptext_spark.mechanisms.parameters import is_number
 LEAST_POINTS = 2
 LEVELS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 NOT_REACHED = "not reached"
-NOT_DISTINGUISHABLE = "not distinguishable"
+UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Best:
         if not self.reached:
             return NOT_REACHED
         if len(self.best) > 1:
-            return f"{NOT_DISTINGUISHABLE}: {', '.join(self.best)}"
+            return f"{UNDECIDED}: {', '.join(self.best)}"
         return self.best[0] if len(self.reached) > 1 else f"{self.best[0]} (no other reaches it)"
 
     def as_dict(self) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def classes_of(labels: Sequence[Any], label: str) -> tuple[tuple[Any, ...], list
 def require_two(classes: int, label: str, rows: int) -> None:
     """Raise :class:`DataError` unless there are two classes or more to tell apart."""
     if classes < 2:
-        raise DataError(f"{label}: {classes} class in {rows} rows; a classifier needs at least two.")
+        raise DataError(f"{label}: {classes} class in {rows} rows; valid: two classes or more.")
 
 
 def _filled(texts: Sequence[str | None]) -> list[str]:

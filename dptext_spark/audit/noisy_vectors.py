@@ -11,15 +11,18 @@ and Pearson (1934). Snapping is close to the best guess itself, so that the two 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from dptext_spark.audit.backward import SUBKEY, Singles, drawn_from, from_columns, in_threads
+from dptext_spark.audit.backward import AT_ONCE, SUBKEY, Singles, drawn_from, from_columns
 from dptext_spark.audit.candidates import MOST, Candidates
 from dptext_spark.audit.outcomes import interval
 from dptext_spark.audit.points import Measure
+from dptext_spark.audit.threads import in_threads, products, sampled
+from dptext_spark.compiled import compiled
 from dptext_spark.draws import Draws
 from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
@@ -67,23 +70,25 @@ def bayes_between(
     """
     sure = (1.0 + confidence) / 2.0
     words, draws = drawn_from(prior, tries)
-    outputs = sampler.sample(words, draws)
+    outputs = sampled(sampler, words, draws)
     split = min(LEARNT, tries // 2)
     ranking = _learnt(sampler, prior, words[:split], outputs[:split])
     weight = prior.astype(np.float32)
     distinct, where = np.unique(outputs[split:], return_inverse=True)
-    named = [*in_threads(lambda part: (ranking.likelihood(part) * weight).argmax(axis=1), distinct)]
+    named = in_threads(
+        lambda part: (ranking.likelihood(part) * weight).argmax(axis=1), distinct.astype(np.int32), AT_ONCE
+    )
     hits = int((np.concatenate(named)[where.reshape(-1)] == words[split:]).sum())
     below = interval([hits], tries - split, sure)[0]
     seen = tries if sampler.noise in ("radial", "gaussian") else min(SLOW, tries)
     noisy = sampler.noisy(words[:seen], draws)
     likely = np.log(np.maximum(prior, 1e-300)).astype(np.float32)
     place = _Place.of(sampler)
-    guess = [
-        *in_threads(
-            lambda part: (place.density(noisy[part]) + likely).argmax(axis=1), np.arange(seen, dtype=np.int32)
-        )
-    ]
+    guess = in_threads(
+        lambda part: (place.density(noisy[part]) + likely).argmax(axis=1),
+        np.arange(seen, dtype=np.int32),
+        AT_ONCE,
+    )
     above = interval([int((np.concatenate(guess) == words[:seen]).sum())], seen, sure)[1]
     value = hits / (tries - split)
     return Measure(value, min(value, float(below[0])), max(value, float(above[0]))), ranking
@@ -136,16 +141,25 @@ class _Place:
         if noise not in ("radial", "gaussian"):
             return self._by_coordinates(noisy, scale)
         at = noisy if self.back is None else noisy @ self.back
-        # |z - c|² - |z|², so that far vectors lose no digits.
-        gap = -2.0 * (at.astype(np.float32) @ self.centers.T)
-        gap += np.einsum("ij,ij->i", self.centers, self.centers)
-        if noise == "gaussian":
-            return np.asarray(gap * np.float32(-0.5 / scale**2), np.float32)
+        narrow = at.astype(np.float32)
+        squares = np.einsum("ij,ij->i", self.centers, self.centers)
+        out = np.empty((len(at), len(self.centers)), np.float32)
         square = (at * at).sum(axis=1)[:, None].astype(np.float32)
         length = np.sqrt(square)
-        return np.asarray(
-            -np.float32(scale) * gap / (length + np.sqrt(np.maximum(square + gap, 0.0))), np.float32
-        )
+        for part, gap in products(narrow, self.centers):
+            # |z - c|² - |z|², so that far vectors lose no digits.
+            gap *= -2.0
+            gap += squares[part]
+            if noise == "gaussian":
+                np.multiply(gap, np.float32(-0.5 / scale**2), out=out[:, part])
+                continue
+            sums = square + gap
+            np.maximum(sums, 0.0, out=sums)
+            np.sqrt(sums, out=sums)
+            sums += length
+            gap *= -np.float32(scale)
+            np.divide(gap, sums, out=out[:, part])
+        return out
 
     def _by_coordinates(self, noisy: Reals, scale: float) -> Singles:
         centers = self.sampler.centers.astype(np.float64)
@@ -154,6 +168,20 @@ class _Place:
             end = float(self.sampler.parameters[1]) * (1.0 + ROOM) + ROOM
             found[cdist(noisy, centers, "chebyshev") > end] = -np.inf
         return np.asarray(found - found.max(axis=1, keepdims=True), np.float32)
+
+
+@compiled
+def _name(distances: Any, likely: Any, squared: Any, taus: Any, named: Any) -> None:
+    """Fill named int64[n, g] with the words of largest ln P(w) - τ·d^p, ties to the lower id, for each τ and p."""
+    best = np.empty(taus.shape[0], np.float32)
+    for row in range(distances.shape[0]):
+        best[:] = -np.inf
+        for w in range(distances.shape[1]):
+            gap = distances[row, w]
+            for g in range(taus.shape[0]):
+                value = likely[w] - taus[g] * (gap * gap if squared[g] else gap)
+                if value > best[g]:
+                    best[g], named[row, g] = value, w
 
 
 def _learnt(sampler: NoiseSampler, prior: Reals, words: Ids, outputs: Ids) -> Ranking:
@@ -170,17 +198,28 @@ def _learnt(sampler: NoiseSampler, prior: Reals, words: Ids, outputs: Ids) -> Ra
     typical = float(np.median(np.partition(near, 1, axis=1)[:, 1])) or 1.0
     grid = [(power, strength / typical**power) for power in (1, 2) for strength in STRENGTHS]
 
-    def hits(part: Ids) -> npt.NDArray[np.int64]:
-        found = _distances(targets[part], place.centers)
-        named = [(likely - np.float32(tau) * found**power).argmax(axis=1) for power, tau in grid]
-        return np.array(named, np.int64).T
+    squared, taus = (
+        np.array([power == 2 for power, _ in grid]),
+        np.array([tau for _, tau in grid], np.float32),
+    )
 
-    named = np.concatenate([*in_threads(hits, distinct.astype(np.int32))])[where.reshape(-1)]
+    def hits(part: Ids) -> npt.NDArray[np.int64]:
+        named = np.empty((len(part), len(grid)), np.int64)
+        _name(_distances(targets[part], place.centers), likely, squared, taus, named)
+        return named
+
+    named = np.concatenate(in_threads(hits, distinct.astype(np.int32), AT_ONCE))[where.reshape(-1)]
     power, strength = grid[int((named == words[:, None]).sum(axis=0).argmax())]
     return Ranking(place.centers, targets, power, strength)
 
 
 def _distances(some: Singles, centers: Singles) -> Singles:
     """Return Euclidean distances, float32[n, V]."""
-    squares = np.einsum("ij,ij->i", centers, centers) + np.einsum("ij,ij->i", some, some)[:, None]
-    return np.asarray(np.sqrt(np.maximum(squares - 2.0 * (some @ centers.T), 0.0)), np.float32)
+    out = np.empty((len(some), len(centers)), np.float32)
+    squares, mine = np.einsum("ij,ij->i", centers, centers), np.einsum("ij,ij->i", some, some)[:, None]
+    for part, found in products(some, centers):
+        found *= -2.0
+        found += squares[part] + mine
+        np.maximum(found, 0.0, out=found)
+        np.sqrt(found, out=out[:, part])
+    return out

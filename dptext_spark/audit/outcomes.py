@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
+from dptext_spark.audit.threads import sampled
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
@@ -188,7 +189,7 @@ def read_rows(
 def _whole(sampler: WholeSampler, words: Ids) -> Outcomes:
     """Return laws over a lexicon: as :meth:`WholeSampler.law`, but the distances of some words are taken together."""
     total = len(sampler.level)
-    row, ids, weight = read_rows(sampler.cells[words])
+    row, ids, weight = read_rows(sampler.cells[sampler.rows_of(words)])
     every, entered = np.zeros((len(words), total), np.uint64), np.zeros(len(words))
     of_tail = ids == total
     entered[row[of_tail]] = weight[of_tail]
@@ -226,7 +227,7 @@ def _drawn(sampler: Sampler, words: Ids, draws: int, subkey: bytes) -> Outcomes:
         numbers = np.zeros((len(some), draws, 2), np.uint64)
         numbers[:, :, 0] = np.arange(draws)
         numbers[:, :, 1] = some[:, None]
-        drawn = sampler.sample(np.repeat(some, draws), Draws(subkey, numbers.reshape(-1, 2)))
+        drawn = sampled(sampler, np.repeat(some, draws), Draws(subkey, numbers.reshape(-1, 2)))
         for row in drawn.reshape(len(some), draws):
             seen, counts = np.unique(row, return_counts=True)
             ids.append(seen.astype(np.int32))

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.audit.adversary import CONFIDENCE, DRAWS, FEW, adversary
-from dptext_spark.audit.backward import TRIES
+from dptext_spark.audit.adversary import CONFIDENCE, DRAWS, FEW, SMALL, adversary
+from dptext_spark.audit.backward import TRIES, drawn_from
 from dptext_spark.audit.bayes import Reals
 from dptext_spark.audit.bigrams import Bigrams
 from dptext_spark.audit.context import context_attack, posterior_guesses
@@ -106,6 +106,15 @@ def risks(
         BAYES: best.alone,
         CONTEXT: Measure(context.success, context.lower, highest),
     }, more
+
+
+def words_of(text: Text, tries: int = TRIES) -> Ids | None:
+    """Return the words that :func:`risks` draws, ascending; None where it also reads the laws of all."""
+    words = text.public.words
+    if words <= SMALL:
+        return None
+    prior = of_drawn(text.public.unigram[:words], text.drawable)
+    return np.unique(np.append(text.words[text.drawn], drawn_from(prior, tries)[0]))
 
 
 def seen_vectors(sampler: Sampler, text: Text, prior: Reals) -> float:

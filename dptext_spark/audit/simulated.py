@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.audit.threads import sampled
 from dptext_spark.audit.tokens import Flags, Ids, Tokens
 from dptext_spark.draws import Draws
 from dptext_spark.errors import require_choice
@@ -19,7 +20,6 @@ from dptext_spark.mechanisms.base import Sampler
 LEVELS = ("token", "record", "dataset")
 Level = Literal["token", "record", "dataset"]
 SUBKEY = hashlib.sha256(b"attack").digest()  # public: these draws are released nowhere
-AT_ONCE = 1 << 20
 
 
 def simulate(
@@ -52,10 +52,14 @@ def simulate(
         blocks[:, 1] = np.uint64(1) + words[at].astype(np.uint64)
     if level == "record":
         blocks[:, 0] = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[at]
+    # What shares a draw is drawn once.
+    distinct, where = np.arange(len(at)), np.arange(len(at))
+    if level != "token":
+        _, distinct, where = np.unique(
+            np.stack([blocks[:, 0], words[at].astype(np.uint64)], axis=1),
+            axis=0, return_index=True, return_inverse=True,
+        )  # fmt: skip
+    drawn_words = np.ascontiguousarray(words[at[distinct]], np.int32)
     outputs = np.array(words, np.int32)
-    for start in range(0, len(at), AT_ONCE):
-        part = slice(start, start + AT_ONCE)
-        outputs[at[part]] = sampler.sample(
-            np.ascontiguousarray(words[at[part]], np.int32), Draws(subkey, blocks[part])
-        )
+    outputs[at] = sampled(sampler, drawn_words, Draws(subkey, blocks[distinct]))[where.reshape(-1)]
     return Tokens(words, outputs, drawn, bounds)

@@ -36,7 +36,7 @@ class Unchanged:
         values, slack = np.exp(-np.asarray(sampler.log_normaliser)[words]), np.full(len(words), sampler.slack)
         # A word that is no output comes out as itself where it is kept: an entry of its row.
         kept = np.flatnonzero(~np.isin(words, sampler.outputs))
-        row, ids, weight = read_rows(sampler.cells[words[kept]])
+        row, ids, weight = read_rows(sampler.cells[sampler.rows_of(words[kept])])
         itself = ids == words[kept][row]
         values[kept], slack[kept] = 0.0, 0.0
         values[kept[row[itself]]] = weight[itself] / TOTAL

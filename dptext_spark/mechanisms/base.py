@@ -109,6 +109,10 @@ class Mechanism(ABC):
         """
         return lambda epsilon: self._at(epsilon).compile(*lexicons)
 
+    def by_distance(self, words: int) -> tuple[float, float] | None:
+        """Return (ε, γ) where the law is ∝ exp(-ε·min(d, γ)/2) over all V words, d Euclidean; None where it is another."""
+        return None
+
     def _at(self: M, epsilon: float) -> M:
         """Return the mechanism with another ε."""
         return replace(self, epsilon=epsilon)  # type: ignore[type-var]

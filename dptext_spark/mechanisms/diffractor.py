@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import same_words
 from dptext_spark.lexicon.walks import several_walks
-from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.base import Ids, Mechanism
 from dptext_spark.mechanisms.calibration import Calibration, calibrate, calibration_choice
 from dptext_spark.mechanisms.kernels.line import LineSampler
 from dptext_spark.mechanisms.kernels.windows import Window, floor_share, radius
@@ -38,6 +38,20 @@ PRESETS = {"none": None, "L0": (1, 5), "L1": (2, 5), "L2": (1, 1)}  # lists of e
 MAX_LISTS = 64  # of each embedding
 MAX_EMBEDDINGS = 16
 MAX_SEED = 2**63 - 1
+
+
+class Lists(NamedTuple):
+    """What is walked.
+
+    Attributes:
+        embeddings: how many.
+        starts: the word that each list begins at.
+        order: int32[L, V], the words of each list.
+    """
+
+    embeddings: int
+    starts: list[int]
+    order: Ids
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,19 @@ class Diffractor(Mechanism):
 
     def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], LineSampler]:
         """Return what compiles at another ε, with the lists walked once."""
+        return self.along(self.walked(*lexicons))
+
+    @property
+    def lists_of_each(self) -> int:
+        """Lists of each embedding: those of the preset, where there is one."""
+        return (PRESETS[self.preset] or (self.lists,))[0]
+
+    def walked(self, *lexicons: Lexicon) -> Lists:
+        """Walk the lists, which depend on neither ε nor form.
+
+        Raises:
+            SettingsError: as of :meth:`compile`.
+        """
         allowed = self.embeddings()
         if len(lexicons) not in allowed:
             raise SettingsError(
@@ -115,17 +142,20 @@ class Diffractor(Mechanism):
                 "lexicon.more: the lexicons do not hold the same words in the same order, and with words that are missing from "
                 "a list the guarantee does not hold; valid: lexicons cut down to their common words."
             )
-        each = (PRESETS[self.preset] or (self.lists,))[0]
-        count, words = each * len(lexicons), len(lexicons[0])
-        starts, order = several_walks([one.vectors for one in lexicons], each, self.list_seed)
+        starts, order = several_walks([one.vectors for one in lexicons], self.lists_of_each, self.list_seed)
+        return Lists(len(lexicons), starts, order)
+
+    def along(self, walked: Lists) -> Callable[[float], LineSampler]:
+        """Return what compiles at an ε along lists that :meth:`walked` made with the same `preset`, `lists` and `list_seed`."""
+        count, words = walked.order.shape
         figures = {
             "words": words,
             "form": self.form,
             "lists": count,
-            "embeddings": len(lexicons),
+            "embeddings": walked.embeddings,
             "preset": self.preset,
             "list_seed": self.list_seed,
-            "starts": starts,
+            "starts": walked.starts,
         }
 
         def sampler(epsilon: float, guarantee: Guarantee) -> LineSampler:
@@ -135,7 +165,7 @@ class Diffractor(Mechanism):
                 window = Window.tem(words, count, epsilon, self.beta)
                 more = {"beta": self.beta, "gamma": radius(words, epsilon, self.beta)}
             summary = {**figures, "floor": floor_share(words, count, epsilon), **window.summary(), **more}
-            return LineSampler.of(order, window, guarantee, summary)
+            return LineSampler.of(walked.order, window, guarantee, summary)
 
         def compile_at(epsilon: float) -> LineSampler:
             guarantee = self._at(epsilon)._guarantee(count)

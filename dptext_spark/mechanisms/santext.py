@@ -87,6 +87,11 @@ class SanText(Mechanism):
             note=self._note(len(outputs), len(lexicon)),
         )
 
+    def by_distance(self, words: int) -> tuple[float, float] | None:
+        """Return (ε, infinity) of SanText itself, as published."""
+        plain = self.sensitive == "none" and self.calibration == "published"
+        return (self.epsilon, math.inf) if plain else None
+
     def _note(self, outputs: int, words: int) -> str:
         more = f"with ln(1/p) = {rounded_up(-math.log(self.p))} more" if self.p < 1 else "with the same bound"
         kept = (

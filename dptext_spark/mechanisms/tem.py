@@ -63,3 +63,7 @@ class Tem(Mechanism):
             self.calibration,
             radius=lambda epsilon: self.radius(len(lexicon), epsilon),
         )
+
+    def by_distance(self, words: int) -> tuple[float, float] | None:
+        """Return (ε, γ), as published."""
+        return (self.epsilon, self.radius(words)) if self.calibration == "published" else None

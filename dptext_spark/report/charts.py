@@ -22,7 +22,11 @@ _LINES: tuple[dict[str, Any], ...] = (
     {"color": "#5b8c5a", "linestyle": ":", "marker": "^"},
     {"color": "#7d6b91", "linestyle": "-.", "marker": "D"},
     {"color": "#8a8a8a", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "v"},
+    {"color": "#000000", "linestyle": (0, (1, 1)), "marker": "P"},
+    {"color": "#3f9fa8", "linestyle": (0, (8, 2)), "marker": "X"},
+    {"color": "#d8a100", "linestyle": (0, (3, 1, 1, 1)), "marker": "*"},
 )
+MOST_LINES = len(_LINES)
 _FILLS: tuple[dict[str, Any], ...] = (
     {"facecolor": "#5b7fa6", "edgecolor": "#12355b"},
     {"facecolor": "#ffffff", "edgecolor": "#8a4a2b", "hatch": "//"},
@@ -80,7 +84,7 @@ def lines(
     """Draw lines over a common axis.
 
     Args:
-        drawn: at most five.
+        drawn: at most `MOST_LINES`.
         key: of the chart; ids in the SVG begin with it.
         x: what stands along.
         y: what stands up.

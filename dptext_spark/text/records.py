@@ -44,7 +44,7 @@ def read_records(file: str | Path, field: str, labels: str = "none") -> Records:
 
     Raises:
         SettingsError: labels is none of the three, or the file cannot be read.
-        DataError: it is no UTF-8 text, holds fewer than two records, or a line has no label.
+        DataError: it is no UTF-8 text, holds fewer than two records, a line has no label or an empty one.
     """
     require_choice("labels", labels, LABELS)
     try:
@@ -66,6 +66,9 @@ def read_records(file: str | Path, field: str, labels: str = "none") -> Records:
                 f"{field}: line {number} has no tab; valid: a text and a label with a tab between them."
             )
     parts = [line.split("\t", 1) if labels == "first" else line.rsplit("\t", 1)[::-1] for _, line in lines]
+    for (number, _), (label, _) in zip(lines, parts, strict=True):
+        if not label.strip():
+            raise DataError(f"{field}: line {number} has an empty label; valid: a label in every line.")
     return Records(
         pa.array([text for _, text in parts], pa.string()), tuple(label.strip() for label, _ in parts)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import random
 import re
 import stat
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from dptext_spark.asked import Asked
@@ -24,7 +26,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.measured_points import FILE
-from dptext_spark.text.records import read_records
+from dptext_spark.text.records import Records, read_records
 
 pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
 
@@ -146,7 +148,7 @@ def test_the_table_says_what_is_best(places: Path, capsys: pytest.CaptureFixture
     out = capsys.readouterr().out
     said = " ".join(out.split())
     assert "Words kept at equal risk, one word alone" in out and "Restricted: figures in this file" in said
-    assert "0.1 % not reached not reached not reached" in said
+    assert "0.1 % not reached - -" in said
     assert "custext, tem: exact: every law of the lexicon was read." in said
     assert "unprotected text" in said
 
@@ -158,7 +160,11 @@ def test_the_table_says_what_is_best(places: Path, capsys: pytest.CaptureFixture
         ("custext,custext", ["1,2"], "mechanisms: 'custext' is named twice"),
         ("custext:kk=2", ["1,2"], "mechanism.kk: no such setting"),
         ("custext:epsilon=2", ["1,2"], "mechanisms: 'custext:epsilon=2' sets ε"),
-        ("custext", [""], "epsilons: [] given; valid: one or more finite numbers"),
+        ("custext", [""], "epsilons: [] given; valid: 2 or more, each above the last"),
+        ("custext", ["1,2", "3,4"], "epsilons: given twice for all; valid: once."),
+        ("custext", ["custext=1,2", "custext=3,4"], "epsilons: given twice for custext; valid: once."),
+        ("custext", ["-1,2"], "epsilons: [-1.0, 2.0] given; valid: one or more finite numbers of 0 or more"),
+        ("", ["1,2"], "mechanisms: '' is not known; valid: custext,"),
         ("custext", [], "epsilons: none given for custext; valid: 2 or more"),
         (
             "custext",
@@ -193,6 +199,59 @@ def test_other_wrong_input(config: ModelConfig, places: Path) -> None:
         compare(config, asked, texts[1], texts[1])
 
 
+def test_too_few_epsilons_are_told_before_anything_is_compiled(
+    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    asked = Asked.of(config, "custext,tem", ["custext=1,2", "tem=0,1"], **SIZES)
+    monkeypatch.setattr("dptext_spark.compare.load_lexicons", None)
+    with pytest.raises(SettingsError, match="epsilons: tem accepts fewer than 2 of them"):
+        compare(config, asked, *texts)
+
+
+def test_an_epsilon_that_is_refused_leaves_the_others(config: ModelConfig, places: Path) -> None:
+    texts = [read_records(places / name, name) for name in ("public", "private")]
+    asked = Asked.of(config, "custext,tem", ["0,1,2"], **SIZES)
+    found = compare(config, asked, *texts)
+    assert [(one.mechanism, one.epsilon) for one in found.points] == [
+        ("custext", 0.0), ("custext", 1.0), ("custext", 2.0), ("tem", 1.0), ("tem", 2.0),
+    ]  # fmt: skip
+    assert [one[:2] for one in found.refused] == [("tem", 0.0)]
+
+
+def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
+    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    asked = Asked.of(config, "santext,tem", ["0.5,2"], **SIZES)
+    monkeypatch.setattr("dptext_spark.audit.risks.SMALL", 10)
+    steps: list[str] = []
+    together = compare(config, asked, *texts, progress=lambda step, share: steps.append(step))
+    assert [step for step in steps if "compiling" in step] == [
+        "santext, ε = 0.5 (1 of 4): compiling 4 laws together",
+        "santext, ε = 2 (2 of 4): compiling",
+        "tem, ε = 0.5 (3 of 4): compiling",
+        "tem, ε = 2 (4 of 4): compiling",
+    ]
+    monkeypatch.setattr("dptext_spark.compared_texts.words_of", lambda text: None)
+    assert together.points == compare(config, asked, *texts).points
+    assert "drawn from the prior" in together.points[0].more["how"]
+
+
+def test_processors_make_no_difference(
+    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    asked = Asked.of(config, "diffractor,calibrated,tem", ["2,8"], **SIZES)
+    monkeypatch.setattr("dptext_spark.audit.risks.SMALL", 10)
+    monkeypatch.setattr("dptext_spark.audit.threads.DRAWN", 100)
+    found = []
+    for processors in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda number=processors: number)
+        found.append(compare(config, asked, *texts).points)
+    assert found[0] == found[1]
+
+
 def test_settings_of_the_file_are_those_of_the_mechanism_that_it_names(config: ModelConfig) -> None:
     curves: dict[str, Any] = Asked.of(
         config, "custext,custext:k=4,custext:mapping=aggressive,tem", ["1,2"]
@@ -201,15 +260,36 @@ def test_settings_of_the_file_are_those_of_the_mechanism_that_it_names(config: M
     assert curves["custext:mapping=aggressive"].mapping == "aggressive"
 
 
-def test_one_class_of_labels(config: ModelConfig, places: Path, tmp_path: Path) -> None:
-    text = (places / "private").read_text(encoding="utf-8").replace("\tyes", "\tno")
-    (tmp_path / "one").write_text(text, encoding="utf-8")
+def test_one_class_of_labels(
+    config: ModelConfig, places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dptext_spark.compare.load_lexicons", None)  # it is told before anything else
+    lines = (places / "private").read_text(encoding="utf-8").replace("\tyes", "\tno").splitlines()
     asked = Asked.of(config, "custext", ["1,2"], **SIZES)
-    with pytest.raises(DataError, match="labels: 1 class in "):
-        compare(
-            config, asked, read_records(places / "public", "public", "last"),
-            read_records(tmp_path / "one", "private", "last"),
-        )  # fmt: skip
+    public = read_records(places / "public", "public", "last")
+    # Another label that is only tested does not help.
+    for number, (text, said) in enumerate(
+        (
+            (lines, "labels: 1 class in 90 rows; valid: two classes or more"),
+            ([*lines[:3], lines[3].replace("\tno", "\tyes"), *lines[4:]], "labels: 1 class in 90 rows"),
+            (lines[:3], "private: 3 records with labels; valid: 4 or more, for every 4th is tested."),
+        )
+    ):
+        (tmp_path / f"{number}").write_text("\n".join(text), encoding="utf-8")
+        with pytest.raises(DataError) as caught:
+            compare(config, asked, public, read_records(tmp_path / f"{number}", "private", "last"))
+        assert said in str(caught.value)
+
+
+def test_texts_without_words(config: ModelConfig, places: Path) -> None:
+    asked = Asked.of(config, "custext", ["1,2"], **SIZES)
+    text = read_records(places / "public", "public")
+    for empty in (["", " "], ["zzzz, 12", "!"]):
+        nothing = Records(pa.array(empty), None)
+        with pytest.raises(DataError, match="public: it holds no word of the lexicon; valid: a text in"):
+            compare(config, asked, nothing, text)
+        with pytest.raises(DataError, match="private: no word of it would be drawn; valid: a text in"):
+            compare(config, asked, text, nothing)
 
 
 def test_the_command_line_has_the_defaults_of_the_code() -> None:

@@ -14,8 +14,8 @@ is a metric still, and the bound on the loss only becomes smaller.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import TOTAL, Ids, Law
 from dptext_spark.mechanisms.elementary import exponentials
 from dptext_spark.mechanisms.kernels.alias import draw_all, read_row
-from dptext_spark.mechanisms.kernels.whole_rows import compile_rows
+from dptext_spark.mechanisms.kernels.whole_rows import Rows, compile_rows
 from dptext_spark.mechanisms.kernels.whole_tail import Tail, add_tail, propose
 
 DEEPEST = 40 * math.log(2.0)  # -ln of the smallest weight beside that of distance 0
@@ -51,6 +51,7 @@ class WholeSampler:
             difference of ln P between :meth:`law` (and what is sampled) and the ideal law.
         guarantee: what holds for one draw.
         summary: public figures of the law.
+        place: int32[V], which row is a word's, -1 for words without one; None where rows are ids.
     """
 
     cells: npt.NDArray[np.uint64]
@@ -64,6 +65,7 @@ class WholeSampler:
     figures: npt.NDArray[np.float64]
     guarantee: Guarantee
     summary: dict[str, Any] = field(default_factory=dict)
+    place: Ids | None = None
 
     @classmethod
     def of(
@@ -90,32 +92,66 @@ class WholeSampler:
             slots: the largest size of an alias row, a power of two.
             promised: the ε of the guarantee, where the certified loss at ε is within it; None for ε itself.
         """
-        words, dimensions = vectors.shape
-        step = epsilon / 2.0
-        cut = cut_off(radius, step)
+        words = len(vectors)
         released = np.arange(words, dtype=np.int32) if outputs is None else outputs
         kept = np.full(words, keep)
         kept[released] = 0.0
         needed = len(released) + int(bool((kept > 0).any()))
-        if needed <= slots:
-            slots = 1 << (needed - 1).bit_length()
-        while needed > slots > LEAST_SLOTS and words * (16 * slots + 4 * dimensions) > MOST_BYTES:
-            slots //= 2
-        rows = compile_rows(vectors, released, step, cut, kept, slots)
-        slack = _slack(float(rows.least.min()), words)
+        slots = _slots(needed, vectors, slots)
+        law = _law(epsilon, radius)
+        (rows,) = compile_rows(vectors, released, [law], kept, slots)
+        head = len(released) if needed <= slots else slots - 1 - (needed - len(released))
+        made = cls._of_rows(
+            rows, vectors, released, law, head, epsilon if promised is None else promised, note
+        )
+        if promised is not None:
+            made.summary["internal_epsilon"] = epsilon
+        return made
+
+    @classmethod
+    def together(
+        cls, vectors: npt.NDArray[np.float32], laws: Sequence[tuple[float, float]], chosen: Ids
+    ) -> list[WholeSampler]:
+        """Compile some laws over all words, with rows for the words that will be drawn, in little more time than one takes.
+
+        Rows, and so draws, are those of :meth:`of`. A word without a row is neither drawn nor has a law here.
+
+        Args:
+            vectors: float32[V, d].
+            laws: (ε, γ) of each.
+            chosen: int32[c], ids, ascending.
+        """
+        words = len(vectors)
+        everything = np.arange(words, dtype=np.int32)
+        slots = _slots(words, vectors, MOST_SLOTS)
+        inner = [_law(*one) for one in laws]
+        place = np.full(words, -1, np.int32)
+        place[chosen] = np.arange(len(chosen))
+        head = words if words <= slots else slots - 1
+        compiled = compile_rows(vectors, everything, inner, np.zeros(words), slots, chosen)
+        return [
+            replace(cls._of_rows(rows, vectors, everything, law, head, epsilon, ""), place=place)
+            for rows, law, (epsilon, _) in zip(compiled, inner, laws, strict=True)
+        ]
+
+    @classmethod
+    def _of_rows(
+        cls, rows: Rows, vectors: npt.NDArray[np.float32], released: Ids, law: tuple[float, float], head: int,
+        promised: float, note: str,
+    ) -> WholeSampler:  # fmt: skip
+        step, cut = law
+        slack = _slack(float(rows.least.min()), len(vectors))
         likeliest = exponentials(-rows.log_normaliser[released].reshape(-1, 1))
         summary = {
-            "words": words,
+            "words": len(vectors),
             "outputs": len(released),
             "cut_off_distance": cut if math.isfinite(cut) else None,
-            "head": len(released) if needed <= slots else slots - 1 - (needed - len(released)),
+            "head": head,
             "unchanged": {name: float(np.quantile(likeliest, q)) for name, q in _QUANTILES}
             | {"mean": float(likeliest.mean())},
             "most_rounds": int(rows.rounds.max()),
             "rounding": slack,
         }
-        if promised is not None:
-            summary["internal_epsilon"] = epsilon
         return cls(
             rows.cells,
             np.ascontiguousarray(vectors),
@@ -126,9 +162,22 @@ class WholeSampler:
             rows.fallback,
             rows.log_normaliser,
             np.array([step, cut, slack]),
-            _guarantee(float(epsilon if promised is None else promised), cut, slack, note),
+            _guarantee(float(promised), cut, slack, note),
             summary,
         )
+
+    def rows_of(self, ids: Ids) -> Ids:
+        """Return which rows of `cells` are those of some words.
+
+        Raises:
+            ValueError: a word has none.
+        """
+        if self.place is None:
+            return ids
+        rows = self.place[ids]
+        if len(rows) and rows.min() < 0:
+            raise ValueError("a law was compiled for some words only, and another one is drawn")
+        return rows
 
     @property
     def slack(self) -> float:
@@ -146,7 +195,7 @@ class WholeSampler:
     def sample(self, ids: Ids, draws: Draws) -> Ids:
         """Draw one output for each of int32[n]: by lane 0, and in round r of the tail by lanes 2r + 2 and 2r + 3."""
         out = np.empty(len(ids), np.int32)
-        draw_all(self.cells, self.cells.shape[1].bit_length() - 1, ids, draws.u64(0), out)
+        draw_all(self.cells, self.cells.shape[1].bit_length() - 1, self.rows_of(ids), draws.u64(0), out)
         waiting = np.flatnonzero(out == len(self.level))
         turn = 0
         while len(waiting):
@@ -157,7 +206,8 @@ class WholeSampler:
 
     def law(self, word_id: int) -> Law:
         """Return the law of a word: the head off its alias row, the tail by distances, to the nearest of 2^63."""
-        ids, weight = read_row(self.cells[word_id])
+        (row,) = self.rows_of(np.array([word_id], np.int32))
+        ids, weight = read_row(self.cells[row])
         if ids[-1] == len(self.level):
             every = np.zeros(len(self.level), np.uint64)
             every[ids[:-1]] = weight[:-1]
@@ -170,7 +220,13 @@ class WholeSampler:
         return Law(ids, weight, weight.astype(np.float64) / TOTAL)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return everything but the guarantee and the summary."""
+        """Return everything but the guarantee and the summary.
+
+        Raises:
+            ValueError: there are rows for some words only, which nobody can sample with elsewhere.
+        """
+        if self.place is not None:
+            raise ValueError("a law that was compiled for some words only is not stored")
         return {name: getattr(self, name) for name in _ARRAYS}
 
     @classmethod
@@ -191,6 +247,21 @@ _QUANTILES = (("min", 0.0), ("p50", 0.5), ("max", 1.0))
 def cut_off(radius: float, step: float) -> float:
     """Return the distance from which on weights no longer fall: γ, or where 2^-40 is reached."""
     return min(radius, DEEPEST / step) if step > 0 else radius
+
+
+def _law(epsilon: float, radius: float) -> tuple[float, float]:
+    """Return (ε/2, the distance from which on weights no longer fall)."""
+    return epsilon / 2.0, cut_off(radius, epsilon / 2.0)
+
+
+def _slots(needed: int, vectors: npt.NDArray[np.float32], slots: int) -> int:
+    """Return the size of an alias row for so many outcomes, a power of two."""
+    words, dimensions = vectors.shape
+    if needed <= slots:
+        slots = 1 << (needed - 1).bit_length()
+    while needed > slots > LEAST_SLOTS and words * (16 * slots + 4 * dimensions) > MOST_BYTES:
+        slots //= 2
+    return slots
 
 
 def _slack(least: float, words: int) -> float:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import Int, compiled, inlined
+from dptext_spark.compiled import compiled, inlined
 from dptext_spark.mechanisms.base import TOTAL, Ids
-from dptext_spark.mechanisms.distances import squared_distances
 from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.kernels.alias import alias_rows
 from dptext_spark.mechanisms.kernels.decay import EVERY, acceptance, decay, summed
+from dptext_spark.mechanisms.kernels.whole_sums import WORDS, measure, sums
 
-WORDS = 32  # words whose distances are held at once: beside a tile of outputs they stay in a core's cache
-TILE = 64
+TURN = 4  # words that the laws take in turn
 BINS = 2048  # of the search for the nearest outputs
 REJECTED = (
     1.0 / 32.0
@@ -33,10 +33,10 @@ _TOTAL = np.uint64(TOTAL)
 
 
 class Rows(NamedTuple):
-    """What is compiled for V words.
+    """What is compiled for V words; of words that were not chosen the last two only.
 
     Attributes:
-        cells: uint64[V, 2^m, 2], alias rows over ids; id V stands for the tail.
+        cells: uint64[c, 2^m, 2], alias rows over ids of the words that were chosen; id V stands for the tail.
         level: float64[V], the distance of the farthest output of the head, γ at most.
         surely: uint64[V]; a proposal whose number is at most this is accepted whatever its distance.
         rounds: int32[V], how many proposals the tail may reject.
@@ -57,26 +57,34 @@ class Rows(NamedTuple):
 def compile_rows(
     vectors: npt.NDArray[np.float32],
     outputs: Ids,
-    step: float,
-    radius: float,
+    laws: Sequence[tuple[float, float]],
     keep: npt.NDArray[np.float64],
     slots: int,
-) -> Rows:
-    """Compile every word's row, with a thread for each processor; each row is the work of one thread.
+    chosen: Ids | None = None,
+) -> list[Rows]:
+    """Compile laws that differ in ε and γ alone, with a thread for each processor; each row is the work of one thread.
+
+    Distances and the order of the nearest are found once for all laws.
 
     Args:
         vectors: float32[V, d].
         outputs: int32[n], ids, ascending.
-        step: ε/2.
-        radius: γ, at most 43/step.
+        laws: (ε/2, γ) of each, γ at most 43/(ε/2).
         keep: float64[V], the probability that a word which is no output is released as it is; 0 for outputs.
         slots: 2^m, size of an alias row; it holds all outputs if they fit (and the word kept), else the tail too.
+        chosen: int32[c], ids, ascending, of the words that get a row; of the others only the sums are made. None: all.
     """
     words = len(vectors)
-    made = Rows(
-        np.empty((words, slots, 2), np.uint64), np.empty(words), np.empty(words, np.uint64),
-        np.empty(words, np.int32), np.empty(words, np.int32), np.empty(words), np.empty(words),
-    )  # fmt: skip
+    everything = np.arange(words, dtype=np.int32)
+    rows = everything if chosen is None else chosen
+    logs, least = np.empty((len(laws), words)), np.empty((len(laws), words))
+    made = [
+        Rows(
+            np.empty((len(rows), slots, 2), np.uint64), np.zeros(words), np.zeros(words, np.uint64),
+            np.zeros(words, np.int32), np.zeros(words, np.int32), logs[k], least[k],
+        )
+        for k in range(len(laws))
+    ]  # fmt: skip
     flat = np.ascontiguousarray(vectors).reshape(-1)
     others = flat if len(outputs) == words else np.ascontiguousarray(vectors[outputs]).reshape(-1)
     place = np.full(words, -1, np.int64)
@@ -85,93 +93,83 @@ def compile_rows(
     head = len(outputs) if len(outputs) + spare <= slots else slots - 1 - spare
 
     def fill(first: int) -> None:
-        last = min(first + WORDS, words)
-        ids, weight = np.zeros((last - first, slots), np.int32), np.zeros((last - first, slots), np.uint64)
-        _fill(
-            flat, others, vectors.shape[1], outputs, place, keep, first, last, head, step, radius, ids, weight, made
-        )  # fmt: skip
-        made.cells[first:last] = alias_rows(ids, weight, slots.bit_length() - 1)
+        some = rows[first : first + WORDS]
+        away, near = np.empty((len(some), len(outputs))), np.empty((len(some), head), np.int64)
+        measure(flat, others, vectors.shape[1], some, away)
+        own = np.flatnonzero(place[some] >= 0)
+        away[own, place[some[own]]] = -1.0  # before its duplicates
+        best = np.empty(len(some), np.int64)
+        _order(away, near, best)
+        ids, weight = np.zeros((len(some), slots), np.int32), np.zeros((len(some), slots), np.uint64)
+        # The distances of a few words stay in the cache while one law after the other reads them.
+        for start in range(0, len(some), TURN):
+            turn = slice(start, start + TURN)
+            begin = first + start
+            for (step, radius), one in zip(laws, made, strict=True):
+                ids[turn], weight[turn] = 0, 0
+                _fill(
+                    away[turn], near[turn], best[turn], outputs, keep, some[turn], step, radius, ids[turn], weight[turn], one
+                )  # fmt: skip
+                one.cells[begin : begin + TURN] = alias_rows(ids[turn], weight[turn], slots.bit_length() - 1)
+
+    left = np.delete(everything, rows)
+    steps, radii = (np.array(one, np.float64) for one in zip(*laws, strict=True))
+
+    def add(first: int) -> None:
+        some = left[first : first + WORDS]
+        away = np.empty((len(some), len(outputs)))
+        measure(flat, others, vectors.shape[1], some, away)
+        sums(away, some, steps, radii, logs, least)
+        least[:, some] *= 1.0 - keep[some]
 
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        for _ in threads.map(fill, range(0, words, WORDS)):
-            pass
+        for work, some in ((fill, rows), (add, left)):
+            for _ in threads.map(work, range(0, len(some), WORDS)):
+                pass
     return made
 
 
-def log_normalisers(
-    vectors: npt.NDArray[np.float32], outputs: Ids, step: float, radius: float
-) -> npt.NDArray[np.float64]:
-    """Return ln Z of every word, float64[V], without the rows: what certificates need.
+@compiled
+def _order(away: Any, near: Any, best: Any) -> None:
+    """Find the nearest outputs of some words, and take the roots of their squared distances.
 
     Args:
-        vectors: float32[V, d].
-        outputs: int32[n], ids, ascending.
-        step: ε/2.
-        radius: γ, at most 43/step.
+        away: float64[w, n], squared distances, -1 for the word itself; distances afterwards.
+        near: int64[w, head], filled in no order.
+        best: int64[w], filled with the place of the nearest of all in `near`.
     """
-    words, size = vectors.shape
-    out = np.empty(words)
-    flat = np.ascontiguousarray(vectors).reshape(-1)
-    others = flat if len(outputs) == words else np.ascontiguousarray(vectors[outputs]).reshape(-1)
-
-    def fill(first: int) -> None:
-        _sums(flat, others, size, len(outputs), first, min(first + WORDS, words), step, radius, out)
-
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        for _ in threads.map(fill, range(0, words, WORDS)):
-            pass
-    return out
-
-
-@compiled
-def _sums(
-    flat: Any, others: Any, size: Int, n: Int, first: Int, last: Int, step: float, radius: float, out: Any
-) -> None:
-    """Fill out[first:last] with ln Z."""
-    values = np.empty((last - first, n))
-    for start in range(0, n, TILE):
-        end = min(start + TILE, n)
-        for w in range(first, last):
-            squared_distances(flat, size, w, others, start, end, values[w - first, start:end])
-    for w in range(first, last):
+    n, head = away.shape[1], near.shape[1]
+    spare, counts = np.empty(n, np.int64), np.empty(BINS, np.int64)
+    for row in range(away.shape[0]):
+        nearest(away[row], near[row], spare, counts)
+        best[row] = 0
+        for i in range(head):
+            if away[row, near[row, i]] < away[row, near[row, best[row]]]:
+                best[row] = i
         for j in range(n):
-            values[w - first, j] = decay(step * min(math.sqrt(values[w - first, j]), radius))
-        out[w] = logarithm(summed(values[w - first]))
+            away[row, j] = math.sqrt(max(away[row, j], 0.0))
 
 
 @compiled
 def _fill(
-    flat: Any, others: Any, size: Int, outputs: Any, place: Any, keep: Any, first: Int, last: Int, head: Int,
-    step: float, radius: float, ids: Any, weight: Any, made: Rows,
+    away: Any, near: Any, nearest_of: Any, outputs: Any, keep: Any, some: Any, step: float, radius: float, ids: Any,
+    weight: Any, made: Rows,
 ) -> None:  # fmt: skip
-    """Compile the words first..last: their outcomes with integer weights, and what else there is a word."""
-    n, words = outputs.shape[0], place.shape[0]
-    away = np.empty((last - first, n))
-    for start in range(0, n, TILE):
-        end = min(start + TILE, n)
-        for w in range(first, last):
-            squared_distances(flat, size, w, others, start, end, away[w - first, start:end])
-    near, excess = np.empty(head, np.int64), np.empty(head)
-    spare, counts = np.empty(n, np.int64), np.empty(BINS, np.int64)
-    values = np.empty(n)
-    for w in range(first, last):
-        row = w - first
-        if place[w] >= 0:
-            away[row, place[w]] = -1.0  # before its duplicates
-        nearest(away[row], near, spare, counts)
-        best = 0
-        for i in range(head):
-            if away[row, near[i]] < away[row, near[best]]:
-                best = i
+    """Compile some words: their outcomes with integer weights, and what else there is a word."""
+    n, head, words = away.shape[1], near.shape[1], made.level.shape[0]
+    excess, values = np.empty(head), np.empty(n)
+    for row in range(some.shape[0]):
+        w = some[row]
+        best = nearest_of[row]
         far, bound = 0.0, 0.0
         for j in range(n):
-            values[j] = min(math.sqrt(max(away[row, j], 0.0)), radius)
+            values[j] = min(away[row, j], radius)
             far = max(far, values[j])
         for i in range(head):
-            bound = max(bound, values[near[i]])
+            bound = max(bound, values[near[row, i]])
         floor = decay(step * bound) if head < n else 0.0
         for i in range(head):
-            excess[i] = decay(step * values[near[i]]) - floor
+            excess[i] = decay(step * values[near[row, i]]) - floor
         everything, tail = summed(excess), 0.0
         entered, rejected = 0.0, 0.0
         if head < n:
@@ -189,13 +187,13 @@ def _fill(
             made.rounds[w] *= 2
         entered /= 1.0 - rejected
         excess[best] = max(0.0, excess[best] - everything * entered * rejected)
-        made.level[w], made.fallback[w] = bound, outputs[near[best]]
+        made.level[w], made.fallback[w] = bound, outputs[near[row, best]]
         made.log_normaliser[w] = logarithm(everything)
         made.least[w] = (1.0 - keep[w]) * decay(step * far) / everything
         # A billionth farther away, for the last bits of the exponential to have no say.
         made.surely[w] = acceptance(step * (far - bound) + MARGIN) if far > bound else EVERY
         for i in range(head):
-            ids[row, i] = outputs[near[i]]
+            ids[row, i] = outputs[near[row, i]]
             excess[i] /= everything
         if head < n:
             ids[row, head] = words

@@ -20,7 +20,7 @@ from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.calibration import internal_epsilon
 from dptext_spark.mechanisms.distances import squared_distances
 from dptext_spark.mechanisms.kernels.whole import WholeSampler, cut_off
-from dptext_spark.mechanisms.kernels.whole_rows import log_normalisers
+from dptext_spark.mechanisms.kernels.whole_sums import log_normalisers
 from dptext_spark.mechanisms.losses.loss import LOG_SLACK, Loss, Progress, spread
 
 ROWS = 32  # words looked at together, so that a tile of others serves them all from the cache

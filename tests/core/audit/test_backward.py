@@ -10,6 +10,7 @@ from dptext_spark.audit.backward import (
     backward_candidates,
     bayes_by_tries,
     columns,
+    from_columns,
     has_columns,
     probability,
 )
@@ -125,3 +126,25 @@ def test_tries_agree_with_the_exact_attack(samplers: dict[str, Sampler], name: s
 def test_what_has_no_columns(lexicon: Lexicon) -> None:
     assert not has_columns(CusText(k=10).compile(lexicon))
     assert not has_columns(Calibrated().compile(lexicon))
+
+
+def test_equal_likelihoods_are_taken_by_their_ids() -> None:
+    prior = np.full(6, 1 / 6)
+    prior[1], prior[4] = 0.0, 1 / 3
+    table = np.array([[0.5, 1.0, 0.5, 0.5, 0.25, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]], np.float32)
+    found = from_columns(lambda part: table[part], prior, np.array([1, 0, 0], np.int32), 3)
+    # Words 0, 2, 3 and 4 are equally likely, 1 is never drawn, 5 never leads there; nothing leads to the second.
+    np.testing.assert_array_equal(found.ids, [0, 2, 3])
+    np.testing.assert_array_equal(found.starts, [0, 3, 3])
+    np.testing.assert_array_equal(found.probability, [0.5, 0.5, 0.5])
+    np.testing.assert_array_equal(found.possible, [4, 0])
+    np.testing.assert_allclose(found.covered, [0.75, 1.0], rtol=1e-6)
+
+
+def test_many_candidates_are_the_largest() -> None:
+    random = np.random.default_rng(11)
+    prior, table = random.random(500), random.random((9, 500)).astype(np.float32)
+    found = from_columns(lambda part: table[part], prior, np.arange(9, dtype=np.int32), 40)
+    for row in range(9):
+        score = table[row] * prior.astype(np.float32)
+        np.testing.assert_array_equal(found.row(row)[0], np.argsort(-score, kind="stable")[:40])

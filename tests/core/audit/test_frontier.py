@@ -7,8 +7,8 @@ import json
 import pytest
 
 from dptext_spark.audit.frontier import (
-    NOT_DISTINGUISHABLE,
     NOT_REACHED,
+    UNDECIDED,
     Curve,
     best_at,
     check_levels,
@@ -101,7 +101,7 @@ def test_overlapping_intervals_are_not_told_apart() -> None:
     near = curve(point("near", 1, 0.3, 0.65, 0.02), point("near", 2, 0.7, 0.85, 0.02))
     found = best_at([near, curve(*HIGH), curve(*LOW)], 0.5)
     assert found.best == ("high", "near")
-    assert found.verdict == f"{NOT_DISTINGUISHABLE}: high, near"
+    assert found.verdict == f"{UNDECIDED}: high, near"
     apart = curve(point("near", 1, 0.3, 0.55, 0.02), point("near", 2, 0.7, 0.75, 0.02))
     assert best_at([apart, curve(*HIGH)], 0.5).best == ("high",)
 

@@ -43,7 +43,7 @@ def test_labels_may_be_of_any_kind() -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["secret"] * 3, "mood: 1 class in 3 rows; a classifier needs at least two"),
+        (["secret"] * 3, "mood: 1 class in 3 rows; valid: two classes or more"),
         (["secret", None, "b"], "mood: 1 of 3 labels are missing"),
         ([1.0, float("nan"), float("nan")], "mood: 2 of 3 labels are missing"),
         (["secret", "b"], "mood: 2 labels for 3 texts"),

@@ -63,7 +63,7 @@ def test_the_text_has_the_points_and_the_best() -> None:
         "other:k=2",
         "unprotected",
     ]
-    assert "0.5  10 " in parts[0] and "15 (14 to 16)" in parts[0]
+    assert "0.5  10 " in parts[0] and "15 (14-16)" in parts[0]
     title, head, *rows = parts[1].splitlines()
     assert title == "Words kept at equal risk, one word alone" and head.split() == [
         "risk",
@@ -72,15 +72,15 @@ def test_the_text_has_the_points_and_the_best() -> None:
         "other:k=2",
     ]
     by_level = {row.split(" %")[0]: row for row in rows}
-    assert "one (no other reaches it)" in by_level["10"] and "not reached" in by_level["10"]
-    assert re.search(r"other:k=2 +20\.0 \(19\.0 to 21\.0\) +35\.0 \(34\.0 to 36\.0\)", by_level["20"])
+    assert "one (no other reaches it)" in by_level["10"] and by_level["10"].endswith(" -")
+    assert re.search(r"other:k=2 +20\.0 \(19\.0-21\.0\) +35\.0 \(34\.0-36\.0\)", by_level["20"])
     assert len(parts) == 1 + 4 + 1
 
 
 def test_a_risk_is_never_rounded_down() -> None:
     found = comparison(*points("one", (1, 0.10001, 0.1), (2, 0.4, 0.4)))
     row = comparison_text(found, 100).splitlines()[1]
-    assert "10.1 " in row and "15.1 (14 to 16.1)" in row
+    assert "10.1 " in row and "15.1 (14-16.1)" in row
 
 
 def test_it_says_how_it_was_measured() -> None:
@@ -90,8 +90,8 @@ def test_it_says_how_it_was_measured() -> None:
         "one, other:k=2: exact: every law of the lexicon was read.",
         "Measured on 1,234 replaced words of 100 records; a stronger attack may find more.",
         "200 records were replaced, token level, over 5,000 words; stop words: keep.",
-        "Mechanisms whose intervals overlap are not distinguishable.",
-        "outside the measured risks, or where their bounds leave that open: not reached.",
+        "Mechanisms whose intervals overlap are not told apart: undecided, the one that measured best first.",
+        "outside the measured risks, or where their bounds leave that open: not reached (-).",
         "other:k=2 refuses ε = 0: mechanism.epsilon: 0 given",
         "Restricted: figures in this file depend on the private text. Not for sharing.",
     ):
@@ -102,7 +102,30 @@ def test_ties_are_said() -> None:
     alike = comparison(
         *points("one", (1, 0.1, 0.1), (2, 0.9, 0.9)), *points("two", (1, 0.1, 0.11), (2, 0.9, 0.91))
     )
-    assert "not distinguishable: two, one" in comparison_text(alike, 100)
+    said = comparison_text(alike, 100)
+    assert "undecided: two, one" in said and "the same figures" not in said
+    one, two = (points(name, (1, 0.1, 0.1), (2, 0.9, 0.9)) for name in ("one", "two"))
+    assert "one and two have the same figures at every ε." in comparison_text(comparison(*one, *two), 100)
+
+
+def test_a_narrow_terminal_gets_what_is_best_and_no_line_that_is_too_long() -> None:
+    text = comparison_text(FOUND, 70)
+    first, best = text.split("\n\n")[:2]
+    assert [row for row in first.splitlines() if not row.startswith(" ")] == [
+        "one",
+        "other:k=2",
+        "unprotected text",
+    ]
+    assert max(map(len, text.split("\n\n", 1)[1].splitlines())) <= 70
+    rows = [" ".join(row.split()) for row in best.splitlines()]
+    assert rows == [
+        "Words kept at equal risk, one word alone",
+        "risk best",
+        "10 to 15 % one (no other reaches it)",
+        "20 to 40 % other:k=2",
+        "50 to 80 % other:k=2 (no other reaches it)",
+    ]
+    assert "stands in the page of --out, and in --json" in " ".join(text.split())
 
 
 def test_the_page_is_restricted_and_has_its_charts() -> None:
@@ -116,11 +139,25 @@ def test_the_page_is_restricted_and_has_its_charts() -> None:
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert "other:k=2 refuses ε = 0" in page
+    assert "<h3>Best by words kept, at each level of risk</h3>" in page
+    assert '<th scope="row">20 to 40 %</th><td>other:k=2</td>' in page
+    assert ">0 of 2<" in page and "clearly best at none" in page
+    assert ">2 of 2<" in page and "clearly best at 2" in page
     assert "Further to the right the attack finds more" in page
 
 
 def test_more_curves_than_a_chart_tells_apart_are_two_charts() -> None:
     pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
     pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
-    many = [one for n in range(6) for one in points(f"m{n}", (1, 0.1, 0.1 + n / 50), (2, 0.9, 0.8 + n / 50))]
-    assert comparison_page(comparison(*many)).count("<svg") == 8
+
+    def charts(curves: int) -> list[int]:
+        """How many curves each chart of the first section's first utility has, by the rows of its table."""
+        many = [
+            one
+            for n in range(curves)
+            for one in points(f"m{n}", (1, 0.1, 0.1 + n / 50), (2, 0.9, 0.8 + n / 50))
+        ]
+        tables = comparison_page(comparison(*many)).split("The table behind it")[1:]
+        return [table.split("</details>")[0].count('<th scope="row">') // 2 for table in tables]
+
+    assert charts(6) == [6] * 4 and charts(9) == [5, 4] * 4

@@ -12,10 +12,12 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
+from dptext_spark.report.comparison import comparison_page
 from dptext_spark.report.gather import gathered
 from dptext_spark.report.html import page
 from tests.core.report.accounts import METRICS, row, small_model
 from tests.core.report.browser import Browser, found
+from tests.core.report.test_comparison import comparison, points
 
 PROGRAM = found()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here")
@@ -45,13 +47,32 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison of six mechanisms, one of a long name."""
+    names = ["custext", "diffractor", "diffractor:form=tem:lists=3", "santext", "tem", "calibrated"]
+    many = [
+        one
+        for n, name in enumerate(names)
+        for one in points(name, (1, 0.02, 0.1 + n / 50), (2, 0.9, 0.8 + n / 50))
+    ]
+    place = tmp_path_factory.mktemp("page") / "compare.html"
+    place.write_text(comparison_page(comparison(*many)), encoding="utf-8")
+    return place
+
+
+@pytest.fixture(params=["file", "compared"])
+def either(request: pytest.FixtureRequest) -> Path:
+    return Path(request.getfixturevalue(request.param))
+
+
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_is_fetched_and_nothing_overflows(browser: Browser, file: Path, width: int) -> None:
-    browser.open(file.as_uri(), width)
+def test_nothing_is_fetched_and_nothing_overflows(browser: Browser, either: Path, width: int) -> None:
+    browser.open(either.as_uri(), width)
     assert browser.evaluate("innerWidth") == width
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.evaluate(OVERFLOWING) == []
-    assert browser.requested() == [file.as_uri()]
+    assert browser.requested() == [either.as_uri()]
     complaints = [event["params"] for event in browser.events if event["method"] == "Log.entryAdded"]
     assert complaints == []
 
@@ -67,22 +88,22 @@ def test_the_probe_sees_what_it_looks_for(browser: Browser, tmp_path: Path) -> N
     assert len(browser.evaluate(OVERFLOWING)) == 1
 
 
-def test_the_summary_stands_on_one_screen(browser: Browser, file: Path) -> None:
+def test_the_summary_stands_on_one_screen(browser: Browser, either: Path) -> None:
     for width, height in ((360, 800), (1400, 900)):
-        browser.open(file.as_uri(), width, height)
+        browser.open(either.as_uri(), width, height)
         assert browser.evaluate("document.querySelector('.tiles').getBoundingClientRect().bottom") <= height
 
 
-def test_text_in_charts_is_large_enough_on_a_phone(browser: Browser, file: Path) -> None:
-    browser.open(file.as_uri(), 360)
+def test_text_in_charts_is_large_enough_on_a_phone(browser: Browser, either: Path) -> None:
+    browser.open(either.as_uri(), 360)
     least = browser.evaluate(
         "Math.min(...[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height))"
     )
     assert least >= 8
 
 
-def test_tables_stay_within_their_charts_in_print(browser: Browser, file: Path) -> None:
-    browser.open(file.as_uri(), 690)  # what is left of a sheet of A4
+def test_tables_stay_within_their_charts_in_print(browser: Browser, either: Path) -> None:
+    browser.open(either.as_uri(), 690)  # what is left of a sheet of A4
     browser.call("Emulation.setEmulatedMedia", media="print")
     try:
         wide = browser.evaluate(

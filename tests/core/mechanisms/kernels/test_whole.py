@@ -364,3 +364,34 @@ def digest() -> str:
         found.update(made.sample(np.arange(5000, dtype=np.int32) % 700, Draws(bytes(32), blocks)).tobytes())
         found.update(made.law(5).weight.tobytes())
     return found.hexdigest()
+
+
+class TestTogether:
+    def test_rows_and_draws_are_those_of_each_law_alone(self) -> None:
+        vectors = plain.gaussian(700, 9)
+        chosen = np.array([0, 3, 64, 65, 300, 301, 698], np.int32)
+        laws = [(0.5, math.inf), (2.0, math.inf), (2.0, 2.5), (9.0, 4.0)]
+        numbers = Draws(bytes(32), np.arange(8_000, dtype=np.uint64).reshape(4_000, 2))
+        ids = np.resize(chosen, 4_000)
+        for (epsilon, radius), made in zip(laws, WholeSampler.together(vectors, laws, chosen), strict=True):
+            alone = WholeSampler.of(vectors, epsilon, radius)
+            np.testing.assert_array_equal(made.cells, alone.cells[chosen])
+            for name in ("level", "surely", "rounds", "fallback"):
+                np.testing.assert_array_equal(getattr(made, name)[chosen], getattr(alone, name)[chosen])
+            np.testing.assert_array_equal(made.sample(ids, numbers), alone.sample(ids, numbers))
+            for word in (3, 698):
+                np.testing.assert_array_equal(made.law(word).weight, alone.law(word).weight)
+            # Sums of words without rows are made in another order.
+            np.testing.assert_allclose(made.log_normaliser, alone.log_normaliser, rtol=1e-13, atol=1e-13)
+            assert made.slack == pytest.approx(alone.slack, rel=1e-12)
+            assert made.guarantee.epsilon == epsilon
+
+    def test_a_word_without_a_row_is_not_drawn(self) -> None:
+        (made,) = WholeSampler.together(plain.gaussian(700), [(1.0, math.inf)], np.array([1, 5], np.int32))
+        draws = Draws(bytes(32), np.zeros((2, 2), np.uint64))
+        with pytest.raises(ValueError, match="some words only"):
+            made.sample(np.array([1, 6], np.int32), draws)
+        with pytest.raises(ValueError, match="some words only"):
+            made.law(0)
+        with pytest.raises(ValueError, match="not stored"):
+            made.arrays()

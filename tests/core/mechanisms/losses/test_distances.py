@@ -10,7 +10,7 @@ import pytest
 
 from dptext_spark.audit.certificate import verdict
 from dptext_spark.mechanisms.kernels.whole import WholeSampler
-from dptext_spark.mechanisms.kernels.whole_rows import log_normalisers
+from dptext_spark.mechanisms.kernels.whole_sums import log_normalisers
 from dptext_spark.mechanisms.losses import by_distance
 from dptext_spark.mechanisms.losses.distances import calibrated_whole
 from dptext_spark.mechanisms.losses.loss import spread
