@@ -28,7 +28,7 @@ echo "Making $(1) with $$("$$found" --version); the first time takes a few minut
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench test-oldest clean
+.PHONY: help demo test lint bench notebooks test-oldest clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,11 +46,14 @@ lint: $(VENV)/.installed  ## check style and types
 bench: $(VENV)/.installed  ## measure every figure that the README names, into benchmarks/
 	@$(VENV)/bin/python -m benchmarks
 
+notebooks: $(VENV)/.installed  ## run the notebooks and keep what comes out
+	@$(VENV)/bin/python -m tests.notebooks.kernel
+
 test-oldest: $(OLDEST)/.installed  ## run every test with the oldest Spark and Delta Lake that are accepted
 	@$(OLDEST)/bin/python -m pytest
 
 clean:  ## remove the virtual environments, caches and the demo's tables
-	rm -rf $(VENV) $(OLDEST) build dist dptext-demo spark-warehouse .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) build dist dptext-demo notebooks/dptext-notebook notebooks/spark-warehouse spark-warehouse .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.runnable: pyproject.toml constraints.txt

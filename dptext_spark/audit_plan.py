@@ -115,7 +115,7 @@ class AuditPlan:
         columns: Sequence[str] = (),
         row_key: str | None = None,
         record_key: str | None = None,
-        config: Path | None = None,
+        config: Path | ModelConfig | None = None,
         overrides: Sequence[str] = (),
         label: str | None = None,
         attribute: str | None = None,
@@ -126,13 +126,17 @@ class AuditPlan:
         partial: bool = False,
         out: str | None = None,
     ) -> AuditPlan:
-        """Settle what is compared; what is not given is taken from the settings.
+        """Settle what is compared; what is not given is taken from the settings: a file with overrides, or those of a run.
 
         Raises:
             SettingsError: no columns, no row_key, a label that is a text or a key, a requirement that is none, or no place for
-                the metrics.
+                the metrics; overrides of settings that are not read from a file.
         """
-        model = load_model(config, overrides) if config else None
+        if isinstance(config, ModelConfig) and overrides:
+            raise SettingsError(
+                f"overrides: {list(overrides)} given; valid: none, for settings that are no file."
+            )
+        model = config if config is None or isinstance(config, ModelConfig) else load_model(config, overrides)
         run = model if isinstance(model, RunConfig) else None
         columns = tuple(columns) or (run.columns if run else ())
         row_key = row_key or (run.row_key if run else None)

@@ -20,6 +20,7 @@ SCHEMA = pa.schema(
         pa.field("created_at", pa.timestamp("us", tz="UTC"), nullable=False),
         pa.field("channel", pa.string(), nullable=False),
         pa.field("priority", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
         pa.field("subject", pa.string(), nullable=False),
         pa.field("body", pa.string(), nullable=False),
         pa.field("agent_reply", pa.string()),
@@ -54,7 +55,7 @@ def tickets(rows: int, seed: int) -> pa.Table:
 
     Returns:
         a table of `rows` rows with the columns of :data:`SCHEMA`. `ticket_id` is unique, `customer_id`
-        repeats, and `agent_reply` is NULL for one ticket in eight and empty for some.
+        repeats, `topic` is what the text is about, and `agent_reply` is NULL for one ticket in eight and empty for some.
 
     Raises:
         SettingsError: `rows` is negative.
@@ -78,6 +79,7 @@ def tickets(rows: int, seed: int) -> pa.Table:
         columns["created_at"].append(int(seconds) * 1_000_000)
         columns["channel"].append(_one(random, _CHANNELS))
         columns["priority"].append(_one(random, _PRIORITIES))
+        columns["topic"].append(topic)
         columns["subject"].append(writer.subject(topic))
         columns["body"].append(writer.body(topic))
         columns["agent_reply"].append(writer.reply())

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.audit_plan import AuditPlan
+from dptext_spark.config import RunConfig
 from dptext_spark.errors import SettingsError
 
 RUN = """
@@ -40,6 +41,14 @@ def test_the_settings_of_the_run_say_the_rest(settings: Path) -> None:
     assert [str(limit) for limit in found.limits] == ["record_broken_groups <= 0"]
     given = AuditPlan.of("/data/out", "/data/in", config=settings, columns=["body"], row_key="key", out="/m/")
     assert given.columns == ("body",) and given.row_key == "key" and given.metrics == "/m/metrics"
+
+
+def test_the_settings_of_a_run_need_no_file(settings: Path) -> None:
+    config = RunConfig.load(settings)
+    places = ("/data/out", "/data/in")
+    assert AuditPlan.of(*places, config=config) == AuditPlan.of(*places, config=settings)
+    with pytest.raises(SettingsError, match=r"overrides: .* for settings that are no file"):
+        AuditPlan.of(*places, config=config, overrides=["mechanism.epsilon=1"])
 
 
 def test_without_settings_the_text_figures_only() -> None:

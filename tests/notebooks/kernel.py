@@ -1,0 +1,87 @@
+"""Notebooks in a kernel of this interpreter: for the tests, and `python -m tests.notebooks.kernel` to keep new outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FOLDER = CHECKOUT / "notebooks"
+KERNEL = "here"
+SECONDS = 300  # for one cell, on a machine that does other things too
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def files() -> list[Path]:
+    """Return the notebooks, in reading order."""
+    return sorted(FOLDER.glob("*.ipynb"))
+
+
+def read(file: Path) -> NotebookNode:
+    """Return a notebook as it is stored."""
+    return nbformat.read(file, as_version=4)
+
+
+def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
+    """Run all cells of a notebook in a new kernel and put their outputs in the place of the old ones.
+
+    Args:
+        notebook: changed in place.
+        folder: an empty one, in which it works.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: a cell fails.
+    """
+    own = folder / "jupyter"
+    work = folder / "work"
+    place = own / "kernels" / KERNEL
+    place.mkdir(parents=True)
+    work.mkdir()
+    # A kernel that is installed for this user may be another interpreter.
+    command = [sys.executable, "-m", "ipykernel_launcher", "--log-level=ERROR", "-f", "{connection_file}"]
+    (place / "kernel.json").write_text(
+        json.dumps({"argv": command, "display_name": KERNEL, "language": "python"})
+    )
+    paths = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "IPYTHONDIR": str(own / "ipython"),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_PATH", str(own))
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(own / "runtime"))
+        patch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+        client = NotebookClient(
+            notebook,
+            timeout=SECONDS,
+            kernel_name=KERNEL,
+            record_timing=False,
+            resources={"metadata": {"path": str(work)}},
+        )
+        client.execute(env=environment)
+    notebook.metadata = METADATA
+    return notebook
+
+
+def keep(names: Sequence[str] = ()) -> None:
+    """Run the notebooks (whose names begin so), each in a kernel of its own, and keep what comes out."""
+    for file in files():
+        if not names or file.name.startswith(tuple(names)):
+            with tempfile.TemporaryDirectory() as folder:
+                nbformat.write(execute(read(file), Path(folder)), file)
+
+
+if __name__ == "__main__":
+    keep(sys.argv[1:])

@@ -1,0 +1,229 @@
+"""The notebooks run from top to bottom, show what they say, and keep small outputs that name no machine."""
+
+from __future__ import annotations
+
+import base64
+import getpass
+import json
+import re
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pandas", reason="the extra [spark] is not installed")
+pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+
+from dptext_spark.lexicon.lexicon import Lexicon
+from tests.notebooks.kernel import CHECKOUT, METADATA, execute, files, read
+
+NAMES = [
+    "2_choosing_epsilon.ipynb",
+    "3_comparing_mechanisms.ipynb",
+    "5_text_classifier.ipynb",
+]
+MOST_BYTES, MOST_PICTURE = 150_000, 50_000
+# Outputs of cells with this tag differ from run to run: fresh draws, or measured on them.
+VARIES = "varies"
+# What an output must not hold: a place on a disk, an instant, a run id made of one.
+FORBIDDEN = re.compile(
+    r"(?<![\w.<)/:-])/[A-Za-z]\w*[/\w]|file:/|[A-Z]:\\\\?\w|~/|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d{8}T\d{6}"
+)
+# What a test wants to know of a notebook, as JSON; it is run behind the last cell.
+PROBES = {
+    "2_choosing_epsilon.ipynb": """{
+        "epsilon": search.calibration.epsilon, "words": words.to_dict(), "risks": risks.to_dict(),
+        "law": {e: law.probability.tolist() for e, law in laws.items()},
+    }""",
+    "3_comparing_mechanisms.ipynb": """{
+        "points": [point.as_dict() for point in found.points], "frontiers": [one.as_dict() for one in found.frontiers],
+    }""",
+    "5_text_classifier.ipynb": """{
+        "accuracy": {c: {n: e.value for n, e in f.accuracy.items()} for c, f in found.items()},
+        "majority": found["body"].majority.value, "curve": accuracy.to_dict("index"),
+    }""",
+}
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def texts(cell: NotebookNode) -> list[str]:
+    """What a cell printed or displayed, pictures left out."""
+    shown = []
+    for output in cell.outputs:
+        data = output.get("data", {})
+        shown += [str(data[kind]) for kind in sorted(data) if kind.startswith("text/")]
+        shown += [output.text] if output.output_type == "stream" else []
+    return shown
+
+
+def shape(cell: NotebookNode) -> list[tuple[str, list[str]]]:
+    return [(output.output_type, sorted(output.get("data", {}))) for output in cell.outputs]
+
+
+def forbidden(cell: NotebookNode) -> list[str]:
+    return [found.group() for text in texts(cell) for found in FORBIDDEN.finditer(text)]
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], tuple[NotebookNode, Any]]]:
+    """Give a function that returns a notebook as it comes out now, and what its probe found. Each is run once."""
+    done: dict[str, tuple[NotebookNode, Any]] = {}
+
+    def get(name: str) -> tuple[NotebookNode, Any]:
+        if name not in done:
+            notebook = read(CHECKOUT / "notebooks" / name)
+            notebook.cells.append(new_code_cell(f"import json\nprint(json.dumps({PROBES[name]}))"))
+            execute(notebook, tmp_path_factory.mktemp("notebooks"))
+            done[name] = notebook, json.loads(notebook.cells.pop().outputs[0].text)
+        return done[name]
+
+    yield get
+
+
+def test_these_are_all() -> None:
+    assert [file.name for file in files()] == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_outputs_are_kept_and_small(name: str) -> None:
+    file = CHECKOUT / "notebooks" / name
+    notebook = read(file)
+    assert file.stat().st_size < MOST_BYTES
+    assert notebook.metadata == METADATA
+    cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    # The first cell sets up, and may show nothing.
+    assert all(cell.outputs for cell in cells[1:])
+    assert {output.get("name", "stdout") for cell in cells for output in cell.outputs} == {"stdout"}
+    assert all(set(cell.metadata) <= {"tags"} for cell in notebook.cells)
+    for cell in cells:
+        for output in cell.outputs:
+            picture = output.get("data", {}).get("image/png")
+            if picture is not None:
+                bytes_of = base64.b64decode(picture)
+                assert bytes_of.startswith(b"\x89PNG") and len(bytes_of) < MOST_PICTURE
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_outputs_name_no_place_no_instant_and_nobody(name: str) -> None:
+    notebook = read(CHECKOUT / "notebooks" / name)
+    assert [(cell.id, found) for cell in code_cells(notebook) for found in forbidden(cell)] == []
+    words = set(Lexicon.default().vocabulary.strings().to_pylist())
+    here = {
+        one for one in (getpass.getuser(), socket.gethostname()) if len(one) > 3 and one.lower() not in words
+    }
+    shown = " ".join(text for cell in code_cells(notebook) for text in texts(cell))
+    assert [one for one in here if re.search(rf"\b{re.escape(one)}\b", shown)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wrote /home/ann/report.html", "'/tmp/x'", "(file:/data/x)", "in C:\\Users\\ann", "~/tables", "/Volumes/main/x",
+        "2026-11-21 20:00:01", "2026-11-21T20:00", "20261121T150323-0a1b2c3d",
+    ],
+)  # fmt: skip
+def test_a_place_and_an_instant_would_be_seen(text: str) -> None:
+    assert FORBIDDEN.search(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["before/after", "<td>1/2</td>", "and/or 3/4", "in 2024-05-11", "dptext-notebook/x", "w/o"]
+)
+def test_what_is_neither_is_let_be(text: str) -> None:
+    assert FORBIDDEN.search(text) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_chart_says_what_it_shows_and_how_to_read_it(name: str) -> None:
+    notebook = read(CHECKOUT / "notebooks" / name)
+    for cell, below in zip(notebook.cells, notebook.cells[1:], strict=False):
+        if "plt.show()" in cell.source:
+            assert below.cell_type == "markdown" and below.source.startswith("**What it shows.**"), cell.id
+            assert "**How to read it.**" in below.source, cell.id
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_links_lead_somewhere(name: str) -> None:
+    links = [
+        link
+        for cell in read(CHECKOUT / "notebooks" / name).cells
+        if cell.cell_type == "markdown"
+        for link in re.findall(r"\]\(([^)]+)\)", cell.source)
+    ]
+    assert [link for link in links if not (CHECKOUT / "notebooks" / link).is_file()] == []
+
+
+def test_the_readme_links_to_all() -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in NAMES if f"](notebooks/{name})" not in readme] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_runs_and_its_outputs_are_those_that_are_kept(name: str, executed: Callable[[str], Any]) -> None:
+    notebook, _ = executed(name)
+    stored = code_cells(read(CHECKOUT / "notebooks" / name))
+    fresh = code_cells(notebook)
+    cure = f"{name}: python -m tests.notebooks.kernel {name[0]}"
+    assert [shape(cell) for cell in fresh] == [shape(cell) for cell in stored], cure
+    for now, kept in zip(fresh, stored, strict=True):
+        assert forbidden(now) == [] and str(Path.home()) not in " ".join(texts(now))
+        if VARIES not in kept.metadata.get("tags", []):
+            assert texts(now) == texts(kept), cure
+
+
+def test_the_calibrated_epsilon_is_that_of_the_readme(executed: Callable[[str], Any]) -> None:
+    _, found = executed("2_choosing_epsilon.ipynb")
+    assert 5.9 < found["epsilon"] < 6.008
+    worst = found["words"]["N_w of the worst word"]
+    assert worst["6.0"] <= 0.5 < worst["8.0"]
+    assert all(sum(law) == pytest.approx(1.0) and len(law) == 20 for law in found["law"].values())
+    risks = found["risks"]
+    success, nothing = risks["a word of a text"], risks["always the most frequent word"]
+    assert list(success.values()) == sorted(success.values())
+    assert all(0.2 < success[e] < 0.8 and nothing[e] < 0.01 for e in success)
+    assert all(
+        risks["worst 1 % of words"][e] > success[e] > risks["mean of all words, each once"][e]
+        for e in success
+    )
+
+
+def test_mechanisms_are_compared_at_equal_risk(executed: Callable[[str], Any]) -> None:
+    _, found = executed("3_comparing_mechanisms.ipynb")
+    points = {(one["mechanism"], one["epsilon"]): one for one in found["points"]}
+    assert len(points) == 12
+    context = {key: one["risks"]["word in context"]["value"] for key, one in points.items()}
+    assert all(context[key] > 0.85 for key in points if key[0] != "tem")
+    assert context["tem", 6.0] < 0.4 < 0.95 < context["tem", 20.0]
+    # "In rows of about equal risk ε differs by a factor of ten."
+    alone = {key: one["risks"]["one word alone"]["value"] for key, one in points.items()}
+    assert abs(alone["diffractor", 1.0] - alone["tem", 14.0]) < 0.12
+    assert abs(alone["diffractor", 0.2] - alone["custext", 1.0]) < 0.1
+    (levels,) = [
+        {best["level"]: best for best in one["levels"]}
+        for one in found["frontiers"]
+        if (one["risk"], one["utility"]) == ("word in context", "accuracy of a classifier")
+    ]
+    assert levels[0.1]["verdict"] == "not reached"
+    assert levels[0.6]["verdict"] == "tem (no other reaches it)"
+
+
+def test_private_text_teaches_what_private_text_means(executed: Callable[[str], Any]) -> None:
+    _, found = executed("5_text_classifier.ipynb")
+    for column, least in (("subject", 0.7), ("body", 0.9)):
+        accuracy = found["accuracy"][column]
+        assert accuracy["plain/plain"] > 0.98
+        assert accuracy["plain/private"] == min(accuracy.values())
+        assert least < accuracy["private/private"] < 1.0 and least < accuracy["private/plain"]
+    assert 0.15 < found["majority"] < 0.25
+    assert found["curve"]["0.5"]["private/private"] > 0.7
+    assert found["curve"]["12.0"]["plain/private"] > found["curve"]["0.5"]["plain/private"] + 0.1
