@@ -17,6 +17,14 @@ def holds_credentials(path: str) -> bool:
     return bool(_CREDENTIALS.search(path))
 
 
+def absolute(path: str) -> str:
+    """Return a relative path as an absolute one of this process's folder, others as they are.
+
+    Spark's readers and writers take a relative path, but SQL does not find the Delta table behind it.
+    """
+    return path if _SCHEME.match(path) or path.startswith(("/", "~")) else os.path.abspath(path)
+
+
 def normal_path(path: str) -> str:
     """Return one spelling for each place: absolute, without `file:`, `.`, `..`, doubled or trailing slashes.
 

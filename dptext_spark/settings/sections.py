@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dptext_spark.settings.locations import absolute
 from dptext_spark.settings.problems import problem
 from dptext_spark.settings.values import (
     options_of,
@@ -20,6 +21,7 @@ from dptext_spark.settings.values import (
 
 Name = Annotated[str, Field(min_length=1)]
 Place = Annotated[str, Field(min_length=1)]
+Folder = Annotated[Place, AfterValidator(absolute)]  # of a table
 Table = Annotated[str, BeforeValidator(table_of)]
 
 
@@ -32,7 +34,7 @@ class Section(BaseModel):
 class Input(Section):
     """What is read: a path or a catalog name."""
 
-    path: Place | None = None
+    path: Folder | None = None
     table: Table | None = None
     format: Literal["delta", "parquet", "csv", "tsv", "json", "text"] = "delta"
     options: Annotated[dict[str, str], BeforeValidator(options_of)] = {}
@@ -73,7 +75,7 @@ class LexiconSource(Embedding):
 class Output(Section):
     """What is written: always Delta, to a path or a catalog name."""
 
-    path: Place | None = None
+    path: Folder | None = None
     table: Table | None = None
     mode: Literal["error", "append", "overwrite"] = "error"
     other_columns: Annotated[Literal["keep", "drop"] | tuple[str, ...], BeforeValidator(other_columns_of)] = (
@@ -108,6 +110,6 @@ class Run(Section):
 class Audit(Section):
     """Where the audit tables go, and how many scopes the consistency audit looks at (0: none)."""
 
-    shareable: Place | None = None
-    restricted: Place | None = None
+    shareable: Folder | None = None
+    restricted: Folder | None = None
     consistency_scopes: Annotated[int, Field(ge=0)] = 1000

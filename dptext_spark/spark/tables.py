@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.settings.locations import absolute
 from dptext_spark.spark.column import RESULT, quoted
 
 if TYPE_CHECKING:
@@ -31,12 +32,17 @@ class Target:
     """A Delta table, by path or by catalog name.
 
     Attributes:
-        path: the folder; empty where `name` is given.
+        path: the folder, made absolute; empty where `name` is given.
         name: the catalog name; empty where `path` is given.
     """
 
     path: str = ""
     name: str = ""
+
+    def __post_init__(self) -> None:
+        """Make the path absolute."""
+        if self.path:
+            object.__setattr__(self, "path", absolute(self.path))
 
     @property
     def sql(self) -> str:

@@ -70,6 +70,17 @@ class TestARunThatSucceeds:
             assert (row[3] is None) == (i % 10 == 0)
             assert re.fullmatch(r"\S+ there \S+ \d+, \S+ \S+ about the \S+, \S+", str(row[2]))
 
+    def test_relative_paths_are_of_the_folder_it_was_called_in(
+        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        config = _config("in", tmp_path, output={"path": "out"}, run={"id": "first"})
+        report = run(config, spark, key=KEY)
+        assert report.status == "succeeded" and len(_rows(spark, tmp_path / "out")) == ROWS
+        assert run(config, spark, key=KEY).status == "unchanged"
+        with pytest.raises(RunError, match="exists"):
+            run(_config("in", tmp_path, output={"path": "out"}), spark, key=KEY)
+
     def test_counts_what_it_wrote(self, spark, source: str, tmp_path: Path) -> None:
         report = run(_config(source, tmp_path), spark, key=KEY)
         restricted = report.facts["restricted"]

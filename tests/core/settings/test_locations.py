@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.settings.locations import TABLE, holds_credentials, inside, same_path, same_table
+from dptext_spark.settings.locations import TABLE, absolute, holds_credentials, inside, same_path, same_table
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,13 @@ def test_credentials_in_a_path_are_seen() -> None:
     assert holds_credentials("https://host/a?sv=1&sig=abc")
     assert not holds_credentials("abfss://container@account.host/a")
     assert not holds_credentials("/data/a:b@c")
+
+
+@pytest.mark.parametrize("path", ["/data/in", "s3://bucket/in", "dbfs:/in", "file:/in", "~/in"])
+def test_what_is_absolute_stays(path: str) -> None:
+    assert absolute(path) == path
+
+
+def test_a_relative_path_is_of_this_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert [absolute(path) for path in ("in", "./in", "a/../in")] == [str(tmp_path / "in")] * 3
