@@ -91,7 +91,7 @@ def adversary(
     quick = isinstance(sampler, SelectionSampler)
     few = few or (words if quick else FEW)
     draws = draws or (QUICK_DRAWS if quick else DRAWS)
-    if isinstance(sampler, TableSampler) or (sampler.law(0) is not None and words <= SMALL):
+    if isinstance(sampler, TableSampler) or (words <= SMALL and sampler.law(0) is not None):
         alone = None
         if measured:
             found = bayes_attack(sampler, words, prior)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dptext_spark.audit.adversary import adversary
 from dptext_spark.audit.backward import (
     backward_candidates,
     bayes_by_tries,
@@ -20,6 +23,7 @@ from dptext_spark.audit.prior import zipf
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Calibrated, CusText, Diffractor, Mechanism, Sampler, SanText, Tem
+from dptext_spark.mechanisms.kernels import WholeSampler
 
 V = 160
 WORDS = [f"w{chr(97 + i // 26 % 26)}{chr(97 + i % 26)}" for i in range(V)]
@@ -148,3 +152,16 @@ def test_many_candidates_are_the_largest() -> None:
     for row in range(9):
         score = table[row] * prior.astype(np.float32)
         np.testing.assert_array_equal(found.row(row)[0], np.argsort(-score, kind="stable")[:40])
+
+
+def test_a_law_that_was_compiled_for_some_words_only_is_attacked(
+    lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dptext_spark.audit.adversary.SMALL", 10)
+    some = np.arange(
+        5, len(lexicon), dtype=np.int32
+    )  # the first word, by whose law kinds are told apart, has none
+    (sampler,) = WholeSampler.together(lexicon.vectors, [(2.0, math.inf)], some)
+    prior = np.where(np.arange(len(lexicon)) < 5, 0.0, 1.0) / len(some)
+    whole = SanText(epsilon=2.0).compile(lexicon)
+    assert adversary(sampler, prior, tries=500).alone == adversary(whole, prior, tries=500).alone
