@@ -94,7 +94,8 @@ def _found(facts: Facts) -> Iterator[Tile]:
         worst = strongest["upper"] if strongest.get("upper") is not None else strongest["success"]
         most = ", a better one maybe more" if strongest.get("open") else " at most"
         worst_words = max((_of_worst_words(one) for one in facts["attacks"]), default=0.0)
-        among = f"; {percent_up(worst_words)} for the worst 1 %" if worst_words else ""
+        by = "" if _of_worst_words(strongest) == worst_words else "another one "
+        among = f"; {by}{percent_up(worst_words)} of the worst 1 % of words" if worst_words else ""
         yield Tile("Strongest attack finds", percent_up(worst), f"of words{most}{among}")
     stays = next((one for one in facts["deniability"]["figures"] if one["name"] == "N_w"), None)
     if stays is not None:

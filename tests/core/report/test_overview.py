@@ -27,7 +27,11 @@ def said(facts: dict[str, Any], name: str) -> str:
 def test_of_a_law(facts: dict[str, Any]) -> None:
     (attack,) = facts["attacks"]
     found = said(facts, "Strongest attack finds")
-    assert "at most" in found and "for the worst 1 %" in found and attack["worst"] > attack["success"]
+    assert (
+        "at most" in found
+        and found.endswith("% of the worst 1 % of words")
+        and attack["worst"] > attack["success"]
+    )
     assert said(facts, "Certificate").startswith("confirmed") and "cannot" not in said(facts, "Certificate")
     assert said(facts, "A word stays as it is").endswith("for the worst")
 
@@ -54,7 +58,7 @@ def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts:
     }  # fmt: skip
     assert "such a search cannot confirm" in said(found, "Certificate")
     assert said(found, "Strongest attack finds").startswith(
-        "50 % of words, a better one maybe more; 75 % for"
+        "50 % of words, a better one maybe more; 75 % of the worst"
     )
     assert (
         said(found, "A word stays as it is")
@@ -67,3 +71,12 @@ def test_what_is_in_clear_counts_each_thing(facts: dict[str, Any]) -> None:
     run = facts["run"]
     shared = {**facts, "run": {**run, "config": {**run["config"], "consistency": "record"}}}
     assert "7 things" in said(shared, "In clear") and "which words are equal" in said(shared, "In clear")
+
+
+def test_another_attack_that_finds_more_of_the_worst_words_is_said_to_be_another(
+    facts: dict[str, Any],
+) -> None:
+    alone = {**facts["attacks"][0], "worst": 0.8}
+    context = {"name": "context", "success": 0.95}
+    found = said({**facts, "attacks": [alone, context]}, "Strongest attack finds")
+    assert found.startswith("95 % of words at most; another one 80 % of the worst")
