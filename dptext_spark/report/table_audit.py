@@ -60,7 +60,7 @@ def table_audit_text(found: Mapping[str, Any], columns: int = WIDTH) -> str:
         if figure["column"] != column:
             column = figure["column"]
             lines.append(f"column {column}")
-        head = f"  {figure['name']:<24} {_shown(figure):>24}"
+        head = f"  {figure['name']:<24} {figure_text(figure):>24}"
         lines.append(hanging(f"{head}  ", figure["meaning"], columns) if column is None else head)
     lines += [
         hanging("  required  ", f"{one['requirement']}: {'holds' if one['holds'] else 'BROKEN'}", columns)
@@ -72,14 +72,16 @@ def table_audit_text(found: Mapping[str, Any], columns: int = WIDTH) -> str:
     return "\n".join(lines)
 
 
-def _shown(figure: Mapping[str, Any]) -> str:
+def figure_text(figure: Mapping[str, Any]) -> str:
+    """Write a figure's value, with its interval; see :meth:`dptext_spark.audit.table_figures.Figure.as_dict`."""
     name, value = figure["name"], figure["value"]
     if value is None:
         return "none"
     if name.startswith(_SCORES):
         between = "" if figure["lower"] is None else f" ({figure['lower']:.3f} to {figure['upper']:.3f})"
         return f"{value:.3f}{between}"
-    if not name.endswith(("share", "success")) and name not in _SHARES:
+    # A share of all words is a share: original_share_all.
+    if not name.removesuffix("_all").endswith(("share", "success")) and name not in _SHARES:
         return f"{value:,.0f}"
     # No risk is printed as less than it is, and nothing good as more.
     said = percent_down(value) if name.startswith("accuracy") else percent_up(value)

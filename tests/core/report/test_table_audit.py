@@ -17,7 +17,8 @@ FOUND = {
     "figures": [
         figure.as_dict()
         for figure in (
-            Figure("rows", 12_345), Figure("original_share", 0.12341), Figure("bayes_success", 0.5, 0.45, 0.55),
+            Figure("rows", 12_345), Figure("original_share", 0.12341), Figure("original_share_all", 0.46801),
+            Figure("bayes_success", 0.5, 0.45, 0.55),
             Figure("oov_kept_share", None), Figure("accuracy_private_private", 0.71239, 0.7, 0.75), Figure("label_rows", 1_200),
             Figure("attribute_adaptive", 0.30001, 0.2, 0.4), Figure("cosine", 0.9126, 0.9, 0.92), Figure("bleu", 31.25),
             Figure("words", 7, column="a"), Figure("words", 9, column="b"),
@@ -34,6 +35,7 @@ def test_figures_intervals_requirements_and_what_is_left_out() -> None:
     for said in (
         "rows 12,345 ",
         "original_share 12.4 % ",
+        "original_share_all 46.9 % ",
         "bayes_success 50 % (45 to 55) ",
         "oov_kept_share none ",
         "accuracy_private_private 71.2 % (70 to 75) ",
