@@ -18,6 +18,12 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = CHECKOUT / "notebooks"
 KERNEL = "here"
 SECONDS = 300  # for one cell, on a machine that does other things too
+# A session of a minute does not live to win back what compiling costs, nor what checking 25,000 classes of a release does.
+SHORT_LIVED = (
+    "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms1g", "-Xmn600m", "-XX:MetaspaceSize=256m",
+    "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote",
+    "-Dspark.sql.codegen.wholeStage=false", "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
+)  # fmt: skip
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -58,6 +64,8 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(paths),
         "IPYTHONDIR": str(own / "ipython"),
+        "SPARK_LOCAL_DIRS": str(folder / "spark"),
+        "SPARK_SUBMIT_OPTS": " ".join(filter(None, [os.environ.get("SPARK_SUBMIT_OPTS"), *SHORT_LIVED])),
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUPYTER_PATH", str(own))

@@ -13,19 +13,21 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pandas", reason="the extra [spark] is not installed")
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
 
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_code_cell, new_notebook
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from tests.notebooks.kernel import CHECKOUT, METADATA, execute, files, read
 
 NAMES = [
+    "1_quickstart.ipynb",
     "2_choosing_epsilon.ipynb",
     "3_comparing_mechanisms.ipynb",
+    "4_reading_an_audit.ipynb",
     "5_text_classifier.ipynb",
 ]
 MOST_BYTES, MOST_PICTURE = 150_000, 50_000
@@ -35,14 +37,30 @@ VARIES = "varies"
 FORBIDDEN = re.compile(
     r"(?<![\w.<)/:-])/[A-Za-z]\w*[/\w]|file:/|[A-Z]:\\\\?\w|~/|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d{8}T\d{6}"
 )
+# What stays of a notebook when the next one starts in the same kernel: the session, as on a platform.
+FORGET = """
+for _name in [name for name in globals() if not name.startswith("_") and name not in ("spark", "In", "Out")]:
+    if _name not in ("get_ipython", "exit", "quit", "open"):
+        del globals()[_name]
+"""
 # What a test wants to know of a notebook, as JSON; it is run behind the last cell.
 PROBES = {
+    "1_quickstart.ipynb": """{
+        "before": before.astype(str).to_dict("list"), "after": after.astype(str).to_dict("list"),
+        "rows": sanitized.count(), "levels": drawn, "totals": totals, "preview": shown.output,
+    }""",
     "2_choosing_epsilon.ipynb": """{
         "epsilon": search.calibration.epsilon, "words": words.to_dict(), "risks": risks.to_dict(),
         "law": {e: law.probability.tolist() for e, law in laws.items()},
     }""",
     "3_comparing_mechanisms.ipynb": """{
         "points": [point.as_dict() for point in found.points], "frontiers": [one.as_dict() for one in found.frontiers],
+    }""",
+    "4_reading_an_audit.ipynb": """{
+        "status": run.status, "app": spark.conf.get("spark.app.name"),
+        "figures": {f.name: f.value for f in audit.figures if f.column is None}, "broken": audit.broken,
+        "certificate": facts["certificate"]["verdict"], "attacks": {a["name"]: a for a in attacks},
+        "page": page.read_text(encoding="utf-8"), "statement": facts["statement"],
     }""",
     "5_text_classifier.ipynb": """{
         "accuracy": {c: {n: e.value for n, e in f.accuracy.items()} for c, f in found.items()},
@@ -78,12 +96,28 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
     """Give a function that returns a notebook as it comes out now, and what its probe found. Each is run once."""
     done: dict[str, tuple[NotebookNode, Any]] = {}
 
+    def run(*names: str) -> None:
+        """Run notebooks in one kernel: the second finds a Spark session, as on a platform."""
+        whole, parts = new_notebook(metadata=METADATA), {}
+        for name in names:
+            parts[name] = read(CHECKOUT / "notebooks" / name)
+            for cell in parts[name].cells:
+                cell.outputs = []
+                cell.id = f"{name[0]}-{cell.id}"
+            probe = new_code_cell(f"import json\nprint(json.dumps({PROBES[name]}))")
+            whole.cells += [*parts[name].cells, probe, new_code_cell(FORGET)]
+        execute(whole, tmp_path_factory.mktemp("notebooks"))
+        for name in names:
+            last = len(parts[name].cells)
+            found = json.loads(whole.cells[last].outputs[0].text)
+            parts[name].cells = whole.cells[:last]
+            del whole.cells[: last + 2]
+            done[name] = parts[name], found
+
     def get(name: str) -> tuple[NotebookNode, Any]:
         if name not in done:
-            notebook = read(CHECKOUT / "notebooks" / name)
-            notebook.cells.append(new_code_cell(f"import json\nprint(json.dumps({PROBES[name]}))"))
-            execute(notebook, tmp_path_factory.mktemp("notebooks"))
-            done[name] = notebook, json.loads(notebook.cells.pop().outputs[0].text)
+            with_spark = NAMES[0], NAMES[3]
+            run(*(with_spark if name in with_spark else (name,)))
         return done[name]
 
     yield get
@@ -181,6 +215,28 @@ def test_it_runs_and_its_outputs_are_those_that_are_kept(name: str, executed: Ca
             assert texts(now) == texts(kept), cure
 
 
+def test_the_quickstart_sanitizes(executed: Callable[[str], Any]) -> None:
+    _, found = executed("1_quickstart.ipynb")
+    before, after = found["before"], found["after"]
+    assert found["rows"] == 120 and list(after) == list(before)
+    assert all(after[name] == before[name] for name in ("ticket_id", "customer_id", "priority"))
+    for name in ("subject", "body"):
+        assert [len(text.split()) for text in after[name]] == [len(text.split()) for text in before[name]]
+        assert all(one != other for one, other in zip(before["body"], after["body"], strict=True))
+    assert "Please send the" not in found["preview"] or " the " in found["preview"]
+    totals = found["totals"]
+    assert totals["words"] == sum(totals[part] for part in ("drawn", "stop_kept", "oov", "numbers"))
+    assert 0.3 < totals["drawn"] / totals["words"] < 0.6
+    names = {
+        level: [re.findall(r"^(\S+) \S+ (\S+) \S+ and (\S+) is", text)[0] for text in texts]
+        for level, texts in found["levels"].items()
+    }
+    # Six draws of one word of 20 outputs, none above 13 %, are all equal with a probability below 1e-5.
+    assert len({one for record in names["token"] for one in record}) > 1
+    assert all(len(set(record)) == 1 for level in ("record", "dataset") for record in names[level])
+    assert len(set(found["levels"]["dataset"])) == 1
+
+
 def test_the_calibrated_epsilon_is_that_of_the_readme(executed: Callable[[str], Any]) -> None:
     _, found = executed("2_choosing_epsilon.ipynb")
     assert 5.9 < found["epsilon"] < 6.008
@@ -215,6 +271,22 @@ def test_mechanisms_are_compared_at_equal_risk(executed: Callable[[str], Any]) -
     ]
     assert levels[0.1]["verdict"] == "not reached"
     assert levels[0.6]["verdict"] == "tem (no other reaches it)"
+
+
+def test_the_audit_is_a_gate_and_the_report_stands(executed: Callable[[str], Any]) -> None:
+    _, found = executed("4_reading_an_audit.ipynb")
+    assert found["status"] == "succeeded"
+    assert found["app"] == "quickstart", "the session that was there was not taken"
+    figures = found["figures"]
+    assert figures["rows"] == 300 and figures["missing_in_table"] == figures["missing_in_source"] == 0
+    assert figures["aligned_share"] > 0.95 and figures["oov_kept_share"] == 0
+    assert 0.05 < figures["original_share"] < 0.2 and figures["original_share_all"] > 0.4
+    assert found["broken"] == ["context_success <= 0.2"]
+    assert found["certificate"] == "confirmed"
+    alone, context = (found["attacks"][name] for name in ("Bayes-optimal adversary", "contextual adversary"))
+    assert alone["most_frequent"] < alone["success"] < context["success"] < 1
+    assert found["page"].startswith("<!doctype html>") and "first-release" in found["page"]
+    assert len(found["statement"]["sections"]) >= 4
 
 
 def test_private_text_teaches_what_private_text_means(executed: Callable[[str], Any]) -> None:
