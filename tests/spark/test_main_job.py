@@ -222,7 +222,7 @@ class TestWhatIsRefused:
             ({"row_key": "nope"}, DataError, r"row_key: 'nope' is not in the input"),
             ({"row_key": "customer"}, DataError, r"row_key: column 'customer' is not unique: 120 rows, 40 distinct"),
             ({"record_key": "empty"}, DataError, r"record_key: column 'empty' is NULL in 120 of 120 rows"),
-            ({"input": {"path": "nowhere"}}, DataError, r"input.path: 'nowhere' is no Delta table"),
+            ({"input": {"path": "/nowhere"}}, DataError, r"input.path: '/nowhere' is no Delta table"),
             ({"input": {"table": "nowhere"}}, DataError, r"input: 'nowhere' cannot be read"),
             ({"mechanism": {"name": "custext", "k": 4000}, "lexicon": {"source": "tiny"}}, SettingsError, r"mechanism.k: 4000"),
         ],
