@@ -91,7 +91,7 @@ def adversary(
     quick = isinstance(sampler, SelectionSampler)
     few = few or (words if quick else FEW)
     draws = draws or (QUICK_DRAWS if quick else DRAWS)
-    if isinstance(sampler, TableSampler) or (words <= SMALL and sampler.law(0) is not None):
+    if isinstance(sampler, TableSampler) or (is_small(words) and sampler.law(0) is not None):
         alone = None
         if measured:
             found = bayes_attack(sampler, words, prior)
@@ -119,6 +119,11 @@ def adversary(
     how += "; upper bounds count all other words as found"
     kept = np.where(considered, prior, 0.0)
     return Adversary(alone, partial(candidates, sampler, kept, draws=draws), considered, how)
+
+
+def is_small(words: int) -> bool:
+    """Return whether a lexicon of so many words is one whose laws are all read."""
+    return words <= SMALL
 
 
 def _bounded(

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dptext_spark.audit.adversary import SMALL, adversary
+from dptext_spark.audit.adversary import adversary, is_small
 from dptext_spark.audit.backward import TRIES, has_columns
 from dptext_spark.audit.bayes import (
     BACKWARDS,
@@ -102,7 +102,7 @@ def guessed(sampler: Sampler, prior: Reals, confidence: float, tries: int = TRIE
     """
     words = np.flatnonzero(prior).astype(np.int32)
     lawful = isinstance(sampler, TableSampler) or sampler.law(0) is not None
-    if lawful and not (has_columns(sampler) and len(prior) > SMALL):
+    if lawful and not (has_columns(sampler) and not is_small(len(prior))):
         guess, best, _ = guesses(sampler, prior)
         return _read(words, found_by_word(guess, best, prior), prior, 0.0, "")
     if lawful:

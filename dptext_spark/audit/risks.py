@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.audit.adversary import CONFIDENCE, DRAWS, FEW, SMALL, adversary
+from dptext_spark.audit.adversary import CONFIDENCE, DRAWS, FEW, adversary, is_small
 from dptext_spark.audit.backward import TRIES, drawn_from
 from dptext_spark.audit.bayes import Reals
 from dptext_spark.audit.bigrams import Bigrams
@@ -111,7 +111,7 @@ def risks(
 def words_of(text: Text, tries: int = TRIES) -> Ids | None:
     """Return the words that :func:`risks` draws, ascending; None where it also reads the laws of all."""
     words = text.public.words
-    if words <= SMALL:
+    if is_small(words):
         return None
     prior = of_drawn(text.public.unigram[:words], text.drawable)
     return np.unique(np.append(text.words[text.drawn], drawn_from(prior, tries)[0]))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.audit.adversary import CONFIDENCE, SMALL, Adversary, adversary
+from dptext_spark.audit.adversary import CONFIDENCE, Adversary, adversary, is_small
 from dptext_spark.audit.backward import has_columns
 from dptext_spark.audit.bayes import ZIPF, BayesAttack, Reals, bayes_attack
 from dptext_spark.audit.bigrams import Bigrams
@@ -71,7 +71,7 @@ def _alone(privatizer: Privatizer) -> dict[str, Any]:
     """Return the attack on one word at a time."""
     sampler, total = privatizer.sampler, len(privatizer.vocabulary)
     drawn = drawn_words(privatizer.engine)
-    small = total <= SMALL and sampler.law(0) is not None
+    small = is_small(total) and sampler.law(0) is not None
     if isinstance(sampler, TableSampler) or small:
         found = _of_every_word(bayes_attack(sampler, total, drawn=drawn))
     elif has_columns(sampler) and total * total <= MOST_ENTRIES:

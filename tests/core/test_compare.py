@@ -224,8 +224,7 @@ def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
 ) -> None:
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     asked = Asked.of(config, "santext,tem", ["0.5,2"], **SIZES)
-    for place in ("adversary", "risks"):
-        monkeypatch.setattr(f"dptext_spark.audit.{place}.SMALL", 10)
+    monkeypatch.setattr("dptext_spark.audit.adversary.SMALL", 10)
     steps: list[str] = []
     together = compare(config, asked, *texts, progress=lambda step, share: steps.append(step))
     assert [step for step in steps if "compiling" in step] == [
@@ -244,8 +243,7 @@ def test_processors_make_no_difference(
 ) -> None:
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     asked = Asked.of(config, "diffractor,calibrated,tem", ["2,8"], **SIZES)
-    for place in ("adversary", "risks"):
-        monkeypatch.setattr(f"dptext_spark.audit.{place}.SMALL", 10)
+    monkeypatch.setattr("dptext_spark.audit.adversary.SMALL", 10)
     monkeypatch.setattr("dptext_spark.audit.threads.DRAWN", 100)
     found = []
     for processors in (1, 3):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit import adversary
-from dptext_spark.audit import guessed as module
 from dptext_spark.audit.calibrate import calibrate
 from dptext_spark.audit.guessed import guessed
 from dptext_spark.audit.prior import zipf
@@ -53,7 +52,7 @@ def test_of_a_law_it_is_the_formula(
     mechanism: Any, backwards: bool, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if backwards:
-        monkeypatch.setattr(module, "SMALL", WORDS - 1)
+        monkeypatch.setattr("dptext_spark.audit.adversary.SMALL", WORDS - 1)
     prior = some_prior()
     sampler = mechanism.compile(lexicon)
     each, found = plain(sampler, prior), guessed(sampler, prior, 0.99)

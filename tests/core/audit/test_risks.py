@@ -76,7 +76,7 @@ def test_read_backwards_it_agrees(lexicon: Lexicon, text: Text, monkeypatch: pyt
     sampler = Tem(epsilon=3.0).compile(lexicon)
     forward, more = risks(sampler, text)
     assert forward[BAYES].exact and more["how"].startswith("exact")
-    monkeypatch.setattr(module, "SMALL", 10)
+    monkeypatch.setattr("dptext_spark.audit.adversary.SMALL", 10)
     monkeypatch.setattr(module, "CONFIDENCE", 1 - 1e-6)
     backward, more = risks(sampler, text, tries=4_000)
     assert not backward[BAYES].exact and "4,000 words drawn" in more["how"]

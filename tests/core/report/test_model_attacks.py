@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dptext_spark.audit import adversary
 from dptext_spark.audit.bayes import bayes_attack
 from dptext_spark.audit.prior import of_drawn, zipf
 from dptext_spark.errors import DataError, SettingsError
@@ -114,8 +113,7 @@ def test_long_laws_are_read_backwards_and_longer_ones_tried(
 ) -> None:
     privatizer = Privatizer(lexicon, mechanism.compile(lexicon), Policy(stop_words="draw"))
     (read,), _ = attacks_on(privatizer, [], _say)
-    for module in (model_attacks, adversary):
-        monkeypatch.setattr(module, "SMALL", WORDS - 1)
+    monkeypatch.setattr("dptext_spark.audit.adversary.SMALL", WORDS - 1)
     (backwards,), _ = attacks_on(privatizer, [], _say)
     monkeypatch.setattr(model_attacks, "MOST_ENTRIES", WORDS * WORDS - 1)
     (tried,), _ = attacks_on(privatizer, [], _say)
