@@ -19,6 +19,7 @@ from dptext_spark.text.join import SLACK, assign_blocks, rebuild
 from dptext_spark.text.policy import CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
 from dptext_spark.text.segment import cut_whitespace, cut_words
 from dptext_spark.text.settle import INVALID, look_up
+from dptext_spark.text.strips import strips
 from dptext_spark.text.words import WordTable
 
 BLOCK_BYTES = 96 * 1024
@@ -64,7 +65,7 @@ def _validity(texts: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _blocks(bounds: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Split rows into ranges of about `BLOCK_BYTES`."""
+    """Split strips into ranges of about `BLOCK_BYTES`."""
     total = int(bounds[-1])
     cuts = np.searchsorted(bounds, np.arange(BLOCK_BYTES, total, BLOCK_BYTES), side="left")
     edges = np.unique(np.concatenate([[0], cuts, [len(bounds) - 1]]))
@@ -125,9 +126,10 @@ class Engine:
             DataError: the output of one batch passes 2 GiB.
         """
         table, policy, chars = self.table, self.policy, tables()
-        data, bounds = padded(texts)
-        rows = len(texts)
-        counts = np.zeros((rows, len(COUNTERS)), np.int32)
+        data, rows = padded(texts)
+        cuts = strips(data, rows, policy.tokenizer)
+        bounds = cuts.bounds
+        counts = np.zeros((len(cuts.rows), len(COUNTERS)), np.int32)
         options = self.options(noise.hash_keys)
         lookup = self.lookup
         outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
@@ -136,7 +138,8 @@ class Engine:
         stamp = np.zeros(int(table.size[0]), np.int32)
         cut = cut_words if policy.tokenizer == "words" else cut_whitespace
         out = np.empty(int(bounds[-1]) + int(bounds[-1]) // 4 + 4096, np.uint8)
-        out_bounds = np.zeros(rows + 1, np.int64)
+        out_bounds = np.zeros(len(bounds), np.int64)
+        carried = np.zeros(2, np.int64)
         forms = np.zeros((2, 4096), np.uint8)
         at, room = 0, 0
         for r0, r1 in _blocks(bounds):
@@ -151,7 +154,7 @@ class Engine:
             )
             found = look_up(data, bounds, found, lookup, counts, options, (tokens, content, keys, forms))
             known, other = assign_blocks(
-                tokens, found, content, bounds, noise.identity, noise.level, ids, blocks, others
+                tokens, found, content, rows, cuts.rows, noise.identity, noise.level, ids, blocks, others
             )
             drawn = noise.words(ids[:known], blocks[:known])
             numbers = noise.others(others[:other])
@@ -161,10 +164,13 @@ class Engine:
                 grown[:at] = out[:at]
                 out = grown
             at = rebuild(
-                data, bounds, r0, r1, tokens, found, drawn, numbers, outputs, (*letters, chars.zeros), masks,
-                policy.gaps == "normalise", 3 if policy.case == "carry" else 0, counts, stamp, out, at, out_bounds,
+                data, bounds, cuts.rows, r0, r1, tokens, found, drawn, numbers, outputs, (*letters, chars.zeros), masks,
+                policy.gaps == "normalise", 3 if policy.case == "carry" else 0, counts, stamp, carried, out, at,
+                out_bounds,
             )  # fmt: skip
-        written = _text_array(texts, out, out_bounds, at)
+        if len(cuts.rows) > len(texts):
+            counts = np.add.reduceat(counts, cuts.first[:-1], dtype=np.int32)
+        written = _text_array(texts, out, out_bounds[cuts.first], at)
         invalid = counts[:, INVALID] > 0
         if invalid.any():  # what follows the bad bytes was not cut, and would leave as it is
             written = pc.if_else(pa.array(invalid), pa.scalar("", written.type), written)

@@ -44,6 +44,7 @@ def assign_blocks(
     n: Int,
     content: Any,
     bounds: Any,
+    rows: Any,
     identity: Any,
     level: Int,
     ids: Any,
@@ -59,7 +60,8 @@ def assign_blocks(
         tokens: int64[n, 4].
         n: number of tokens.
         content: uint64[n, 2], hashes of unknown words and numbers.
-        bounds: int64[rows + 1].
+        bounds: int64[rows + 1], of the rows.
+        rows: int64[strips], the row of each strip.
         identity: uint64[rows, 2] (one row at dataset level).
         level: TOKEN, RECORD or DATASET.
         ids: int32[n], filled with the known words.
@@ -74,7 +76,7 @@ def assign_blocks(
         code = tokens[i, 2]
         if code < 0 and code != DRAWN_OOV and code != RANDOM_NUMBER:
             continue
-        row = tokens[i, 3] & 0xFFFFFFFF
+        row = rows[tokens[i, 3] & 0xFFFFFFFF]
         a, b = np.uint64(0), np.uint64(0)
         if level != DATASET:
             a, b = identity[row, 0], identity[row, 1]
@@ -195,18 +197,19 @@ def _normalise_gap(
 
 @compiled
 def rebuild(
-    data: Any, bounds: Any, r0: Int, r1: Int, tokens: Any, n: Int, drawn: Any, numbers: Any,
-    table: Any, chars: Any, masks: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any, out: Any, at: Int,
-    out_bounds: Any,
+    data: Any, bounds: Any, rows: Any, r0: Int, r1: Int, tokens: Any, n: Int, drawn: Any, numbers: Any,
+    table: Any, chars: Any, masks: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any, carried: Any, out: Any,
+    at: Int, out_bounds: Any,
 ) -> Int:  # fmt: skip
-    """Write rows r0..r1 to `out`.
+    """Write strips r0..r1 to `out`.
 
     Args:
         data: uint8[...], the batch, padded.
-        bounds: int64[rows + 1].
-        r0: first row.
-        r1: one past the last row.
-        tokens: int64[n, 4], the listed tokens of these rows, in order.
+        bounds: int64[strips + 1].
+        rows: int64[strips], the row of each strip.
+        r0: first strip.
+        r1: one past the last strip.
+        tokens: int64[n, 4], the listed tokens of these strips, in order.
         n: number of tokens.
         drawn: int32[known], the outputs of the known words, in order.
         numbers: uint64[others, 2], the draws of unknown words and numbers, in order.
@@ -215,35 +218,37 @@ def rebuild(
         masks: (uint8[...], uint8[...]), what replaces unknown words and numbers.
         normalise: whether gaps are normalised.
         shapes: which bits of a case pattern are carried over: 3, or 0 for lower case only.
-        counts: int32[rows, 9], added to.
+        counts: int32[strips, 9], added to.
         stamp: int32[V], the row (plus 1) that drew a word last.
-        out: uint8[...], with room for the rows and `SLACK` more.
+        carried: int64[2], what a row's next strip goes on with: whether a space is owed, and where the row begins.
+        out: uint8[...], with room for the strips and `SLACK` more.
         at: where to begin.
-        out_bounds: int64[rows + 1], filled for r0 + 1..r1.
+        out_bounds: int64[strips + 1], filled for r0 + 1..r1.
 
     Returns:
-        Where the last row ends.
+        Where the last strip ends.
     """
     word_bytes, offsets, outputs = table
     stage, classes, upper, zeros = chars[0], chars[1], chars[3], chars[4]
     t, k, o = 0, 0, 0
     last = drawn.shape[0] - 1
     words = np.uint64(outputs.shape[0] // 32)
-    space = np.zeros(1, np.int64)
-    for row in range(r0, r1):
-        position, end, begin = bounds[row], bounds[row + 1], at
-        space[0] = 0
+    for strip in range(r0, r1):
+        position, end, row = bounds[strip], bounds[strip + 1], rows[strip]
+        if strip == 0 or rows[strip - 1] != row:
+            carried[0], carried[1] = 0, at
+        begin = carried[1]
         same, changed, distinct = 0, 0, 0
         number_end, number_changed = (
             np.int64(-1),
             False,
         )  # a number of over 16 digits is several tokens, but one word
-        while t < n and (tokens[t, 3] & 0xFFFFFFFF) == row:
+        while t < n and (tokens[t, 3] & 0xFFFFFFFF) == strip:
             start, stop, code = tokens[t, 0], tokens[t, 1], tokens[t, 2]
             pattern = (tokens[t, 3] >> 40) & shapes
             if normalise:
-                at = _normalise_gap(data, position, start, space, stage, classes, out, at, begin)
-                at = _pay(space, out, at, begin)
+                at = _normalise_gap(data, position, start, carried, stage, classes, out, at, begin)
+                at = _pay(carried, out, at, begin)
             else:
                 at = _copy_gap(data, position, start, out, at)
             if code >= 0:
@@ -286,11 +291,11 @@ def rebuild(
             position = stop
             t += 1
         if normalise:
-            at = _normalise_gap(data, position, end, space, stage, classes, out, at, begin)
+            at = _normalise_gap(data, position, end, carried, stage, classes, out, at, begin)
         else:
             at = _copy_gap(data, position, end, out, at)
-        out_bounds[row + 1] = at
-        counts[row, SAME] += same
-        counts[row, CHANGED] += changed
-        counts[row, DISTINCT] += distinct
+        out_bounds[strip + 1] = at
+        counts[strip, SAME] += same
+        counts[strip, CHANGED] += changed
+        counts[strip, DISTINCT] += distinct
     return at
