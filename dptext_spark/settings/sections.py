@@ -12,6 +12,7 @@ from dptext_spark.settings.problems import problem
 from dptext_spark.settings.values import (
     options_of,
     other_columns_of,
+    partitions_of,
     predicate_of,
     require_one,
     rows_of,
@@ -104,6 +105,7 @@ class Run(Section):
     ship: Literal["artifact", "path"] = "artifact"
     udf: Literal["auto", "arrow", "pandas"] = "auto"
     batch_rows: Annotated[Literal["auto"] | int, BeforeValidator(rows_of)] = "auto"
+    partitions: Annotated[Literal["auto", "keep"] | int, BeforeValidator(partitions_of)] = "auto"
     second_release: Literal["refuse", "accept"] = "refuse"
 
 

@@ -185,6 +185,13 @@ def rows_of(value: object) -> object:
     raise invalid("auto, or an integer of 1 or more")
 
 
+def partitions_of(value: object) -> object:
+    """Check a number of partitions."""
+    if value in ("auto", "keep") or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise invalid("auto, keep, or an integer of 1 or more")
+
+
 def other_columns_of(value: object) -> object:
     """Check which other columns go along."""
     if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):

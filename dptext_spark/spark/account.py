@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import functions as F
 
@@ -13,12 +13,10 @@ from dptext_spark.audit.disclosure import disclosure
 from dptext_spark.errors import CountsDisagree, RunError
 from dptext_spark.spark import consistency, counting, runs
 from dptext_spark.spark.column import RESULT, applied
+from dptext_spark.spark.session import cores_of
 from dptext_spark.spark.setup import Setup, versions
 from dptext_spark.spark.ship import ship
 from dptext_spark.spark.tables import history, our_commits
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def account(
@@ -56,7 +54,7 @@ def account(
         "write_seconds": round(seconds, 3),
         "tokens_per_second": restricted.get("tokens_per_second"),
         "text_bytes": sum(int(counts[f"bytes_{i}"]) for i in range(len(setup.columns))) if counts else None,
-        "cores": _cores(spark),
+        "cores": cores_of(spark),
         "compiled_loops": setup.compiled,
         "guarantee": guarantee.as_dict(),
         "certificate": setup.certificate,
@@ -157,9 +155,3 @@ def _units_by_record(setup: Setup) -> dict[str, Any]:
     ).first()
     assert row is not None
     return row.asDict()
-
-
-def _cores(spark: SparkSession) -> int | None:
-    """Return how many tasks run at once (classic sessions)."""
-    context = getattr(spark, "_sc", None)
-    return None if context is None else int(context.defaultParallelism)

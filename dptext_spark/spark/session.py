@@ -69,6 +69,12 @@ def spark_session(
     return _local(app_name, master or "local[*]", given, warehouse)
 
 
+def cores_of(spark: SparkSession) -> int | None:
+    """Return how many tasks run at once (classic sessions)."""
+    context: Any = getattr(spark, "_sc", None)
+    return None if context is None else int(context.defaultParallelism)
+
+
 def require_pyspark() -> None:
     """Raise :class:`SettingsError` unless a pyspark that is supported can be imported."""
     try:

@@ -17,6 +17,7 @@ from dptext_spark.spark.column import applied, quoted, replaced
 from dptext_spark.spark.progress import watched
 from dptext_spark.spark.setup import Setup
 from dptext_spark.spark.ship import ship
+from dptext_spark.spark.spread import spread
 from dptext_spark.spark.tables import CREATED, Target, history, our_commits
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ SAMPLE_ROWS = 1_000
 
 def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | None, float]:
     """Write the target in one commit; return the counts and the seconds."""
+    average, batch_rows = _sizes(setup)
+    setup = spread(setup, average, say)
     spark, config = setup.spark, setup.config
     job = setup.job(ship(spark, setup.folder, config.run.ship))
     observation = Observation(f"dptext-{setup.run_id}")
@@ -44,7 +47,10 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
     commit = {"userMetadata": json.dumps(metadata), "txnAppId": f"dptext-{setup.run_id}", "txnVersion": "1"}
     target = setup.place.target
     made = bool(target.name) and create_empty(spark, target, frame.schema, setup.run_id)
-    settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(_batch_rows(setup))}
+    settings = {
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(batch_rows),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2 * BATCH_BYTES),
+    }
     say("writing")
     began = time.perf_counter()
     try:
@@ -96,16 +102,15 @@ def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
                 spark.conf.set(name, old)
 
 
-def _batch_rows(setup: Setup) -> int:
-    """Return how many rows of average length make `BATCH_BYTES`, or the setting."""
+def _sizes(setup: Setup) -> tuple[float, int]:
+    """Return the bytes of text in a row, and the rows of a batch: as many as make `BATCH_BYTES`, or the setting."""
     given = setup.config.run.batch_rows
-    if given != "auto":
-        return int(given)
     sizes = [F.coalesce(F.octet_length(quoted(name)), F.lit(0)) for name in setup.columns]
     total = sizes[0]
     for size in sizes[1:]:
         total = total + size
     row = setup.df.select(total.alias("size")).limit(SAMPLE_ROWS).agg(F.avg("size"), F.max("size")).first()
-    if row is None or row[0] is None:
-        return BATCH_ROWS
-    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(float(row[0]), float(row[1]) / 8, 1.0))))
+    average, largest = (0.0, 0.0) if row is None or row[0] is None else (float(row[0]), float(row[1]))
+    if given != "auto":
+        return average, int(given)
+    return average, max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(average, largest / 8, 1.0))))

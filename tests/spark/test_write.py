@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from dptext_spark.spark.write import BATCH_BYTES, BATCH_ROWS, _batch_rows, _set
+from dptext_spark.spark.write import BATCH_BYTES, BATCH_ROWS, _set, _sizes
 
 
 def rows_of(df, given: object = "auto") -> int:
     run = SimpleNamespace(batch_rows=given)
     setup = SimpleNamespace(config=SimpleNamespace(run=run), columns=("body", "a note"), df=df)
-    return _batch_rows(setup)  # type: ignore[arg-type]
+    return _sizes(setup)[1]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_one_row_is_the_least_and_no_row_the_most(spark) -> None:
 
 
 def test_a_number_that_is_given_is_taken(spark) -> None:
-    assert rows_of(None, given=17) == 17
+    assert rows_of(spark.range(3).selectExpr("'a' AS body", "'' AS `a note`"), given=17) == 17
 
 
 def test_settings_come_back_after_an_error(spark) -> None:
