@@ -24,6 +24,8 @@ from benchmarks import (
     mechanisms,
     memory,
     papers,
+    scale,
+    shapes,
     spark,
     utility,
 )
@@ -46,6 +48,8 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "attacks": attacks.measure,
     "frontier": frontier.measure,
     "spark": spark.measure,
+    "scale": scale.measure,
+    "shapes": shapes.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"
 

@@ -1,0 +1,141 @@
+"""Tables of awkward shapes: one very long text, one partition that holds everything, and many columns that are no text."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.measure import Figure, Goal, Section, Spread, quotient
+from benchmarks.sizes import Sizes
+from benchmarks.sources import packaged, texts
+from benchmarks.tables import local, sanitized, write_files
+from dptext_spark.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CORES = 2
+SHARES = 3 * CORES
+OTHERS = 198  # columns beside the key and the text
+MEGABYTE = 1e6
+# A long text is in memory as Spark sent it, padded, sanitized, and on its way back.
+LONG = (Goal(8.0, 10.0, "ratio"),)
+PARTITION = (Goal(1.2, 1.4, "ratio"),)
+SKEW = (Goal(0.75, 0.9, "ratio"),)
+WIDE = (Goal(1.25, 1.5, "ratio"),)
+
+
+def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
+    """Measure each shape against its plain counterpart."""
+    section = Section("shapes", f"Tables of awkward shapes, local[{CORES}]")
+    with tempfile.TemporaryDirectory(prefix="dptext-bench-") as work:
+        folder = Path(work)
+        try:
+            _long_text(section, folder, sizes, say)
+            _one_partition(section, folder, sizes, say)
+            _wide_table(section, folder, sizes, say)
+        except SettingsError as error:
+            section.skipped.append(f"shapes: {error}")
+    return section
+
+
+def _long_text(section: Section, folder: Path, sizes: Sizes, say: Callable[[str], None]) -> None:
+    """What a worker holds for one text of 50 MB, against one that has seen short texts only."""
+    say("shapes: one long text")
+    short = texts(packaged(), sizes.scale_rows // 40, sizes.words_a_row)
+    line = " ".join(short.slice(0, 1000).to_pylist()) + " "
+    long = pa.array([line * (sizes.long_bytes // len(line.encode()) + 1)])
+    found = []
+    for name, body in (("short", short), ("long", pa.chunked_array([short, long]).combine_chunks())):
+        source = folder / name
+        source.mkdir()
+        pq.write_table(pa.table({"body": body}), source / "part.parquet")
+        with local(CORES, folder) as session:
+            found.append(sanitized(session, source, folder / "output").worker_bytes)
+    size = int(pc.binary_length(long)[0].as_py())
+    added = Spread(((found[1] - found[0]) / MEGABYTE,))
+    itself = Spread((size / MEGABYTE,))
+    section.figures.append(
+        Figure(
+            "memory that one long text adds to a worker", "MB", added, "the text", itself, quotient(added, itself),
+            "x its size", LONG,
+        )
+    )  # fmt: skip
+
+
+def _one_partition(section: Section, folder: Path, sizes: Sizes, say: Callable[[str], None]) -> None:
+    """One file of one row group with ten million words: a worker's memory, and what dealing the rows out gains."""
+    rows, words = sizes.scale_rows, sizes.words_a_row
+    for name, part in (("tenth", rows // 10), ("whole", rows)):
+        write_files(folder / name, 1, part, words, row_group=rows)
+    found = {}
+    for name, partitions in (("tenth", "keep"), ("whole", "keep"), ("whole", SHARES)):
+        say(f"shapes: one partition, {name}, {partitions}")
+        with local(CORES, folder) as session:
+            sanitized(session, folder / "tenth", folder / "first", run={"partitions": "keep"})
+            done = sanitized(session, folder / name, folder / "output", run={"partitions": partitions})
+            found[name, partitions] = done
+    tenth, whole = (Spread((found[name, "keep"].worker_bytes / MEGABYTE,)) for name in ("tenth", "whole"))
+    section.figures.append(
+        Figure(
+            f"memory of a worker, one partition of {rows * words:,} words", "MB", whole, "a tenth of it", tenth,
+            quotient(whole, tenth), "x", PARTITION,
+        )
+    )  # fmt: skip
+    kept, dealt = (Spread((found["whole", how].seconds,)) for how in ("keep", SHARES))
+    section.figures.append(
+        Figure(
+            f"the same dealt out over {SHARES} partitions, {CORES} cores", "s", dealt, "kept as one", kept,
+            quotient(dealt, kept), "x its time", SKEW,
+        )
+    )  # fmt: skip
+
+
+def _wide_table(section: Section, folder: Path, sizes: Sizes, say: Callable[[str], None]) -> None:
+    """What sanitizing adds to a plain copy, for a table of 2 columns and one of 200."""
+    rows = sizes.scale_rows // 4
+    added: list[list[float]] = [[], []]
+    with local(CORES, folder) as session:
+        for columns in (2, 2 + OTHERS):
+            source = folder / f"wide-{columns}"
+            source.mkdir()
+            fields = {
+                "id": pa.array(range(rows), pa.int64()),
+                "body": texts(packaged(), rows, sizes.words_a_row),
+            }
+            fields |= {
+                f"c{i}": pa.array([i + n % 7 for n in range(rows)], pa.int32()) for i in range(columns - 2)
+            }
+            pq.write_table(pa.table(fields), source / "part.parquet", row_group_size=max(1, rows // 8))
+        for number in range(sizes.long_rounds + 1):
+            for place, columns in enumerate((2, 2 + OTHERS)):
+                say(f"shapes: {columns} columns, round {number} of {sizes.long_rounds}")
+                source = folder / f"wide-{columns}"
+                done = sanitized(session, source, folder / "output", row_key="id")
+                seconds = done.seconds - _copied(session, source, folder / "copy")
+                if number:
+                    added[place].append(seconds)
+    two, many = (Spread(tuple(runs)) for runs in added)
+    section.figures.append(
+        Figure(
+            f"what sanitizing adds to a copy, {2 + OTHERS} columns", "s", many, "2 columns", two, quotient(many, two), "x",
+            WIDE,
+        )
+    )  # fmt: skip
+
+
+def _copied(session: SparkSession, source: Path, target: Path) -> float:
+    """Return the seconds in which Spark reads a table and writes it as it is."""
+    began = time.perf_counter()
+    session.read.parquet(str(source)).write.format("delta").save(str(target))
+    took = time.perf_counter() - began
+    shutil.rmtree(target)
+    return took

@@ -1,0 +1,89 @@
+"""Tables of any size for the Spark benchmarks: a few files that were written once, repeated by links without a copy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.sources import packaged, texts
+from benchmarks.workers import watched_workers
+from dptext_spark.draws import RunKey
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a run took.
+
+    Attributes:
+        seconds: of the write, which does all of the work.
+        whole_seconds: of the run with its checks and its account.
+        rows: written.
+        worker_bytes: the most that one Python worker held at a time.
+    """
+
+    seconds: float
+    whole_seconds: float
+    rows: int
+    worker_bytes: int
+
+
+def write_files(folder: Path, files: int, rows: int, words: int, row_group: int | None = None) -> None:
+    """Write `files` Parquet files of `rows` texts each, as one column `body`."""
+    folder.mkdir(parents=True)
+    for part in range(files):
+        table = pa.table({"body": texts(packaged(), rows, words, seed=part)})
+        pq.write_table(table, folder / f"part-{part:05}.parquet", row_group_size=row_group)
+
+
+def repeat_files(folder: Path, times: int) -> Path:
+    """Return a folder that holds every file of `folder` `times` times, as links."""
+    repeated = folder.with_name(f"{folder.name}-{times}")
+    repeated.mkdir()
+    for number in range(times):
+        for file in sorted(folder.iterdir()):
+            os.link(file, repeated / f"{number:05}-{file.name}")
+    return repeated
+
+
+@contextmanager
+def local(cores: int, folder: Path) -> Iterator[SparkSession]:
+    """Start a session of its own with so many cores; its workers have done nothing before."""
+    from dptext_spark.spark.session import spark_session
+
+    session = spark_session("dptext-bench", master=f"local[{cores}]", warehouse=folder / "warehouse")
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def sanitized(session: SparkSession, source: Path, output: Path, **more: Any) -> Done:
+    """Sanitize a folder of Parquet files; what was written is removed."""
+    from dptext_spark.config import RunConfig
+    from dptext_spark.spark.job import run
+
+    settings: dict[str, Any] = {
+        "input": {"path": str(source), "format": "parquet"},
+        "columns": ["body"],
+        "output": {"path": str(output)},
+    }
+    config = RunConfig.of(settings | more)
+    began = time.perf_counter()
+    with watched_workers() as peak:
+        facts = run(config, session, key=RunKey.insecure(0)).as_dict()
+    whole = time.perf_counter() - began
+    for written in (output, Path(f"{output}_audit")):
+        shutil.rmtree(written)
+    return Done(float(facts["write_seconds"]), whole, int(facts["rows"]), peak.bytes)
