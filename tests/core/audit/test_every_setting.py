@@ -48,6 +48,7 @@ SAME = {
     "run.second_release": "what it allows is said where it happened: second_release of the facts",
     "lexicon.format": "how a file is read",
     **dict.fromkeys(("run.id", "run.artifact", "run.ship", "run.udf", "run.batch_rows"), "how the job runs"),
+    "run.partitions": "how the job runs: rows keep their identity where they are dealt out",
     **dict.fromkeys(("audit.shareable", "audit.restricted", "audit.consistency_scopes"), "the account's"),
 }
 # Another valid value of each parameter; of a name that several mechanisms have, one that all of them take.
