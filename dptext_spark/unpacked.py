@@ -29,6 +29,7 @@ def unpack(archive: str | os.PathLike[str]) -> Path:
 
     Raises:
         OSError: the archive cannot be read, or the folder cannot be written.
+        ImportError: the package does not lie at the archive's top.
     """
     digest = hashlib.sha256(Path(archive).read_bytes()).hexdigest()[:32]
     folder = user_cache() / "unpacked" / digest
@@ -39,7 +40,10 @@ def unpack(archive: str | os.PathLike[str]) -> Path:
             zipfile.ZipFile(archive) as whole,
         ):
             built = Path(work) / "built"
-            whole.extractall(built, [name for name in whole.namelist() if name.startswith(f"{PACKAGE}/")])
+            ours = [name for name in whole.namelist() if name.startswith(f"{PACKAGE}/")]
+            if not ours:
+                raise ImportError(f"{PACKAGE}: {str(archive)!r} must hold it at its top, as a wheel does.")
+            whole.extractall(built, ours)
             try:
                 built.rename(folder)
             except OSError:

@@ -77,5 +77,9 @@ def test_another_build_is_another_folder(
     with zipfile.ZipFile(other, "w") as whole:
         whole.writestr("dptext_spark/__init__.py", "")
     assert unpack(other) != first
+    with zipfile.ZipFile(other, "w") as whole:
+        whole.writestr("libraries/dptext_spark/__init__.py", "")
+    with pytest.raises(ImportError, match="must hold it at its top"):
+        unpack(other)
     with pytest.raises(OSError, match="none"):
         unpack(tmp_path / "none.zip")

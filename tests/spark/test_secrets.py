@@ -13,8 +13,9 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from dptext_spark.config import RunConfig
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.settings.sections import Key, Secret
+from dptext_spark.spark import job
 from dptext_spark.spark.job import run
 from dptext_spark.spark.secrets import key_of
 
@@ -103,3 +104,21 @@ def test_a_run_with_a_key_of_the_environment_can_be_repeated(
         rows = spark.read.format("delta").load(str(tmp_path / name)).orderBy("id").collect()
         texts.append([row["body"] for row in rows])
     assert texts[0] == texts[1]
+
+
+def test_a_variable_is_gone_before_spark_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM that is started afterwards, and the workers that it starts, do not inherit it."""
+    monkeypatch.setenv("RUN_KEY", RAW.hex())
+
+    def starts() -> None:
+        raise RunError(f"started with {sorted({'RUN_KEY'} & set(os.environ))}")
+
+    monkeypatch.setattr(job, "spark_session", starts)
+    settings = {
+        "input": {"path": "/a"},
+        "columns": ["body"],
+        "output": {"path": "/b"},
+        "key": {"env": "RUN_KEY"},
+    }
+    with pytest.raises(RunError, match=r"started with \[\]"):
+        run(RunConfig.of(settings))
