@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pickle
 import time
 from collections.abc import Callable
@@ -80,7 +81,7 @@ def answer(shipped: Shipped) -> dict[str, Any]:
     """Return the facts of a worker, with what the shipped model draws there."""
     from pyspark import SparkFiles
 
-    facts = process_facts([SparkFiles.getRootDirectory()])
+    facts = process_facts([os.path.abspath(SparkFiles.getRootDirectory())])
     try:
         facts |= _drawn(lambda: open_shipped(shipped)) | {"seal": _seal(shipped)}
     except Exception as error:  # its message may be long, and is another check's business
