@@ -68,6 +68,11 @@ __all__ = [
 ]
 
 
+_ARCHIVE = getattr(getattr(__spec__, "loader", None), "archive", None)  # of a zip, as --py-files ships one
+if _ARCHIVE is not None:
+    import_module("dptext_spark.unpacked").import_unpacked(_ARCHIVE)
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name from its module on first use."""
     if name not in _HOMES:

@@ -13,6 +13,8 @@ from dptext_spark.commands.calibrate import calibrate
 from dptext_spark.commands.certify import certify
 from dptext_spark.commands.compare import compare
 from dptext_spark.commands.demo import demo
+from dptext_spark.commands.doctor import doctor
+from dptext_spark.commands.jobs import jobs
 from dptext_spark.commands.lexicon import lexicon_app
 from dptext_spark.commands.mechanisms import mechanisms
 from dptext_spark.commands.preview import preview
@@ -31,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, preview, certify, audit, report, calibrate, compare, mechanisms):
+for command in (demo, run, preview, certify, audit, report, calibrate, compare, mechanisms, doctor, jobs):
     app.command()(command)
 app.add_typer(lexicon_app, name="lexicon")
 
@@ -72,6 +74,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
     return ended(command, debug=debug, as_json="--json" in given)
+
+
+def job(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line as a job of a platform that calls a function: return where it is done, else raise the exit code.
+
+    Raises:
+        SystemExit: the exit code is not 0; a platform that ignores what is returned must not take that for a success.
+    """
+    code = main(arguments)
+    if code:
+        raise SystemExit(code)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,6 +20,8 @@ from numba.core import cgutils, types
 from numba.core import config as numba_config
 from numba.extending import intrinsic
 
+from dptext_spark.cache_folder import user_cache
+
 _config: Any = numba_config
 _cgutils: Any = cgutils
 _types: Any = types
@@ -32,44 +32,6 @@ Int: TypeAlias = Any
 _dispatchers: list[Any] = []
 
 
-def _writable(folder: Path) -> bool:
-    """Whether a file can be made in `folder`, which is created if it is missing."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def _is_private(folder: Path) -> bool:
-    """Whether `folder`, created if it is missing, is this user's alone to write: cached code is run as it is found."""
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
-
-
-def user_cache() -> Path:
-    """Return the project's cache folder: `$DPTEXT_CACHE`, `$XDG_CACHE_HOME`, `~/.cache`, else a temporary one."""
-    named = os.environ.get("DPTEXT_CACHE")
-    candidates = [Path(named)] if named else []
-    base = os.environ.get("XDG_CACHE_HOME")
-    home = Path(os.path.expanduser("~"))
-    if base or home.is_absolute():  # a user without a home stays "~", which would be a folder of that name
-        candidates.append(Path(base or home / ".cache") / "dptext_spark")
-    for folder in candidates:
-        if _writable(folder):
-            return folder
-    # The folder for temporary files is everybody's: whoever came first may have made one under our name.
-    shared = Path(tempfile.gettempdir()) / f"dptext_spark-{os.getuid()}"
-    if _is_private(shared) and _writable(shared):
-        return shared
-    return Path(tempfile.mkdtemp(prefix="dptext_spark-"))
-
-
 @cache
 def code_cache() -> str:
     """Return the folder for machine code, keyed by numba's version and by the source of this package.
@@ -77,15 +39,18 @@ def code_cache() -> str:
     Numba looks only at the file of a function, not at those whose functions it inlined; the key covers every module
     with compiled loops. `$NUMBA_CACHE_DIR` wins where it is set.
     """
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    if named:
-        return named
+    return os.environ.get("NUMBA_CACHE_DIR") or str(user_cache() / "code" / build())
+
+
+@cache
+def build() -> str:
+    """Return 16 hex digits that tell two builds of the compiled loops apart: numba's version and their source."""
     digest = hashlib.sha256(numba.__version__.encode())
     for source in sorted(Path(__file__).parent.rglob("*.py")):
         content = source.read_bytes()
         if b"@compiled\n" in content or source.name == "compiled.py":
             digest.update(content)
-    return str(user_cache() / "code" / digest.hexdigest()[:16])
+    return digest.hexdigest()[:16]
 
 
 def compiled(function: F) -> F:

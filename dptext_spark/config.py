@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, InstanceOf, ValidationError, model_validator
 
-from dptext_spark.draws import RunKey
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.settings.file import SECRET, override, read_settings
 from dptext_spark.settings.locations import holds_credentials, inside, same_path, same_table
@@ -72,14 +71,6 @@ class ModelConfig(Section):
     def policy_object(self) -> Policy:
         """Return the policy."""
         return self.policy
-
-    def run_key(self) -> RunKey:
-        """Return the key of the file, or a new one from the operating system.
-
-        Raises:
-            SettingsError: the key file cannot be read, is too short, or others may read it.
-        """
-        return RunKey.generate() if self.key.file is None else RunKey.from_file(self.key.file)
 
     def spec(self) -> dict[str, Any]:
         """Return what an artifact is made from, JSON-able."""

@@ -40,10 +40,12 @@ class RunKey:
     Attributes:
         secret: 32 bytes or more.
         is_insecure: made from a seed, for tests only; every output of such a run says so.
+        kind: where it comes from, as a run's record names it: given (by the calling program), os, file, env or secret.
     """
 
     secret: bytes = field(repr=False)
     is_insecure: bool = False
+    kind: str = "given"
 
     def __post_init__(self) -> None:
         """Refuse keys that are short, or plainly not random."""
@@ -86,7 +88,7 @@ class RunKey:
                 f"key.file: {str(file)!r} holds {len(content)} bytes; {KEY_BYTES} or more are needed, "
                 "for example from `head -c 32 /dev/urandom`."
             )
-        return cls(content)
+        return cls(content, kind="file")
 
     @classmethod
     def insecure(cls, seed: int) -> RunKey:

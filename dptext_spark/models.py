@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from dptext_spark import artifact
 from dptext_spark.audit.certificate import certify, is_cheap
-from dptext_spark.compiled import user_cache
+from dptext_spark.cache_folder import user_cache
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon

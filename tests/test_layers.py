@@ -19,11 +19,13 @@ PACKAGE = "dptext_spark"
 # The lower the number, the nearer the ground. What is not named here (settings, previews, reports) stands
 # between the heart and Spark, and may not be imported by the heart.
 LAYERS = {
+    "cache_folder": 0,
     "compiled": 0,
     "draws": 0,
     "errors": 0,
     "figures": 0,
     "guarantee": 0,
+    "unpacked": 0,
     "lexicon": 1,
     "mechanisms": 2,
     "artifact": 3,

@@ -29,6 +29,13 @@ def test_its_settings_are_valid() -> None:
         assert RunConfig.of(yaml.safe_load(block)).columns == ("title", "body")
 
 
+def test_its_keys_are_valid() -> None:
+    (block,) = [block for block in _blocks("text") if block.startswith("key:")]
+    least = {"input": {"path": "/a"}, "columns": ["body"], "output": {"path": "/b"}}
+    kinds = [RunConfig.of({**least, **yaml.safe_load(line)}).key.kind for line in block.splitlines()]
+    assert kinds == ["file", "env", "secret"]
+
+
 def test_its_job_can_be_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = tmp_path / "reviews.yaml"
     settings.write_text(_blocks("yaml")[0], encoding="utf-8")
@@ -86,6 +93,8 @@ def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
         "compare",
         "report",
         "audit",
+        "doctor",
+        "jobs",
     ):
         assert f"dptext {command}" in text
         assert main([command, "--help"]) == 0

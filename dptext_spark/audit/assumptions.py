@@ -44,6 +44,14 @@ def _key(kind: str) -> str:
             "The key comes from a file and outlives the run: it is as secret as the text. Without key.file it would be gone "
             "when the run ends."
         ),
+        "env": (
+            "The key comes from an environment variable of the driver and outlives the run wherever that is kept: it is as "
+            "secret as the text. Without key.env it would be gone when the run ends."
+        ),
+        "secret": (
+            "The key comes from the platform's secrets and outlives the run: whoever may read that secret can test "
+            "candidates. Without key.secret it would be gone when the run ends."
+        ),
         "given": (
             "The key was given by the calling program: it is as secret as the text. Without it the run would make its own."
         ),

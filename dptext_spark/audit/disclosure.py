@@ -34,7 +34,7 @@ def disclosure(facts: Facts) -> Statement:
             - `guarantee`: the fields of a Guarantee; `mechanism_summary`: the sampler's summary;
             - `identity`: row_key, file_row or ordinal:N, or None before the run;
             - `other_columns`: names of what else the output holds, or None where that is not known;
-            - `key_kind`: os, file, given or insecure;
+            - `key_kind`: os, file, env, secret, given or insecure;
             - `releases_in_history`: runs that the target's history holds, or None where that is not known;
             - `second_release`: whether records of an unfinished run were released again.
     """

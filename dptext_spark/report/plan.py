@@ -11,6 +11,7 @@ import yaml
 from dptext_spark.artifact import certificate_of
 from dptext_spark.audit.disclosure import disclosure
 from dptext_spark.config import RunConfig
+from dptext_spark.keys import read_key
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.report.console import WIDTH, hanging
 
@@ -30,7 +31,7 @@ def planned_facts(
         "mechanism_summary": privatizer.sampler.summary,
         "identity": "row_key" if config.row_key else None,
         "other_columns": [] if others == "drop" else None if others == "keep" else list(others),
-        "key_kind": "file" if config.key.file else "os",
+        "key_kind": config.key.kind,
         "releases_in_history": None,
         "second_release": False,
     }
@@ -40,15 +41,14 @@ def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> dict[str,
     """Return the plan of a run, JSON-able.
 
     Args:
-        config: the settings; a key file that they name is opened and checked.
+        config: the settings; the key that they name is read and checked, except a platform's secret.
         privatizer: compiled from them.
         artifact: its folder.
 
     Raises:
-        SettingsError: the key file cannot be read, is too short, or others may read it.
+        SettingsError: the key cannot be read or is too short, or others may read its file.
     """
-    if config.key.file:
-        config.run_key()
+    read_key(config.key)
     certificate = certificate_of(artifact)
     return {
         "settings": config.as_dict(),

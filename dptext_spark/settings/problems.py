@@ -82,6 +82,8 @@ def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
         return f"{field}: {given} given; valid: {', '.join(choices)}.{did_you_mean(found['input'], choices)}"
     if kind == "greater_than_equal":
         return f"{field}: {given} given; valid: an integer of {context['ge']} or more."
+    if field == "key.env" and kind == "string_pattern_mismatch":
+        return f"{field}: {given} given; valid: the name of an environment variable, never the key itself."
     if kind == "string_pattern_mismatch":
         return f"{field}: {given} given; valid: 1 to 128 letters, digits, dots, dashes and underscores."
     needed = _NEEDED.get(kind)

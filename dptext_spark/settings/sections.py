@@ -91,10 +91,33 @@ class Output(Section):
         return self
 
 
+class Secret(Section):
+    """A secret of the platform: its scope and its name there."""
+
+    scope: Name
+    name: Name
+
+
 class Key(Section):
-    """Where the run key comes from: a file, or 32 bytes from the operating system for this run only."""
+    """Where the run key comes from; of none of them: 32 bytes from the operating system for this run only."""
 
     file: Place | None = None
+    env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")] | None = (
+        None  # too short for a key itself
+    )
+    secret: Secret | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Key:
+        given = [name for name in ("file", "env", "secret") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise problem(f"key: {' and '.join(given)} given; valid: one of file, env, secret.")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Which source it is: file, env, secret, or os."""
+        return next((name for name in ("file", "env", "secret") if getattr(self, name) is not None), "os")
 
 
 class Run(Section):

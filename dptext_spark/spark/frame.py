@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from dptext_spark.artifact import save, seal_of
-from dptext_spark.compiled import user_cache
+from dptext_spark.cache_folder import user_cache
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import SettingsError
 from dptext_spark.privatizer import Privatizer

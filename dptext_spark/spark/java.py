@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dptext_spark.compiled import user_cache
+from dptext_spark.cache_folder import user_cache
 from dptext_spark.errors import SettingsError
 
 MINIMUM_VERSION = 17

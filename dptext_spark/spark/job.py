@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import CountsDisagree, DPTextError, NotAccounted, RunError
+from dptext_spark.keys import take_from_environment
 from dptext_spark.spark import runs
 from dptext_spark.spark.account import account
 from dptext_spark.spark.failures import reduced, silenced
@@ -56,7 +57,7 @@ def run(
     Args:
         config: the settings.
         spark: a session; None takes the active one, or starts a local one.
-        key: the run key; None takes the file that the settings name, or 32 bytes of the operating system.
+        key: the run key; None takes the source that the settings name, or 32 bytes of the operating system.
         progress: is told each step, in words that hold nothing of the data.
 
     Returns:
@@ -71,6 +72,7 @@ def run(
     """
     say = progress or (lambda step: None)
     started = time.time()
+    key = key or take_from_environment(config.key)  # before Spark starts, which would inherit it
     session = spark or spark_session()
     with silenced():
         try:

@@ -20,7 +20,7 @@ RUNS = _table(
     ("certificate", _S, "JSON, of the model; NULL where none was made"),
     ("disclosure", _S, "the statement, JSON"),
     ("key_commitment", _S, "binds the run to its key and tells nothing of it"),
-    ("key_kind", _S, "os, file or insecure"),
+    ("key_kind", _S, "os, file, env, secret, given or insecure"),
     ("artifact", _S, "fingerprint of the compiled model"),
     ("input", _S, "path or name"),
     ("input_version", _S, "delta:N or files:digest"),

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.compiled import user_cache
+from dptext_spark.cache_folder import user_cache
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.spark.java import find_java
 from dptext_spark.spark.quiet import held_stderr

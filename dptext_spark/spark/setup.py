@@ -25,6 +25,7 @@ from dptext_spark.spark import runs
 from dptext_spark.spark.checks import Place, check_output, place_of
 from dptext_spark.spark.column import Job
 from dptext_spark.spark.identity import Identity, identify_rows
+from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.ship import Shipped
 from dptext_spark.spark.tables import check_key, check_text_columns, corrupt_records, read_input
 from dptext_spark.version import __version__
@@ -110,9 +111,8 @@ def validated(
     identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
     place = place_of(config)
     kept = _kept_columns(df, config)
-    key_kind = "given" if key is not None else ("file" if config.key.file else "os")
-    key = key or (RunKey.from_file(config.key.file) if config.key.file else RunKey.generate())
-    check_output(spark, config, place, df, kept, persistent=key_kind != "os")
+    key = key_of(spark, config.key, key)
+    check_output(spark, config, place, df, kept, persistent=key.kind != "os")
     say("preparing the model")
     privatizer, folder = prepare(config, lambda step, share: say(step))
     privatizer.warm_up()
@@ -126,7 +126,7 @@ def validated(
         config=config,
         run_id=config.run.id or f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}",
         key=key,
-        key_kind="insecure" if key.is_insecure else key_kind,
+        key_kind="insecure" if key.is_insecure else key.kind,
         privatizer=privatizer,
         folder=str(folder),
         df=df,

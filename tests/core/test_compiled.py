@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext_spark import compiled as module
+from dptext_spark.cache_folder import user_cache
 from dptext_spark.compiled import (
     compiled,
     inner_product,
@@ -21,7 +22,6 @@ from dptext_spark.compiled import (
     mul_high,
     store64,
     trailing_zeros,
-    user_cache,
 )
 
 WORDS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**32, 2**63, 2**64 - 1])

@@ -159,6 +159,9 @@ def test_an_unknown_name_is_refused_with_a_suggestion(sections: dict[str, Any], 
         ({"output": {"path": "/b", "other_columns": ["body"]}}, "'body' is one of `columns`"),
         ({"output": {"path": "s3a://me:pass@bucket/x"}}, "output.path: holds a password"),
         ({"key": {"file": 5}}, "key.file: a value that is not shown given; valid: a text."),
+        ({"key": {"env": "ab" * 32}}, "key.env: a value that is not shown given; valid: the name of an environment"),
+        ({"key": {"env": "A", "file": "/k"}}, "key: file and env given; valid: one of file, env, secret."),
+        ({"key": {"secret": {"scope": "s"}}}, "key.secret.name: missing"),
         ({"run": {"id": "a b"}}, "run.id: 'a b' given; valid: 1 to 128 letters"),
         ({"run": {"batch_rows": 0}}, "run.batch_rows: 0 given; valid: auto, or an integer of 1 or more."),
         ({"run": {"batch_rows": True}}, "run.batch_rows: True given"),
@@ -439,16 +442,3 @@ def test_a_model_is_read_from_its_own_sections_or_from_a_run(tmp_path: Path) -> 
     assert load_model().mechanism == CusText()
     file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\n")
     assert isinstance(load_model(file), RunConfig)
-
-
-def test_the_key_is_the_files_or_a_new_one(tmp_path: Path) -> None:
-    assert RunConfig.of(LEAST).run_key().secret != RunConfig.of(LEAST).run_key().secret
-    file = tmp_path / "run.key"
-    file.write_bytes(bytes(range(32)))
-    file.chmod(0o600)
-    assert accepted(key={"file": str(file)}).run_key().secret == bytes(range(32))
-    file.write_bytes(b"short")
-    with pytest.raises(SettingsError, match="holds 5 bytes; 32 or more are needed"):
-        accepted(key={"file": str(file)}).run_key()
-    with pytest.raises(SettingsError, match="cannot be read"):
-        accepted(key={"file": str(tmp_path / "none")}).run_key()

@@ -42,7 +42,7 @@ def test_it_holds_what_the_package_reads(wheel: Path) -> None:
         page = archive.read("dptext_spark/report/page.html")
     package = CHECKOUT / "dptext_spark"
     wanted = [file for file in package.rglob("*") if file.is_file() and "__pycache__" not in file.parts] + [
-        *(CHECKOUT / "conf").iterdir(),
+        *(file for file in (CHECKOUT / "conf").rglob("*") if file.is_file()),
         *(CHECKOUT / "jobs").glob("*.py"),
     ]
     names = {

@@ -284,6 +284,8 @@ def test_the_identity_is_assumed(identity: str | None, expected: str) -> None:
     [
         ("os", "gone when the run ends"),
         ("file", "outlives the run: it is as secret as the text"),
+        ("env", "an environment variable of the driver"),
+        ("secret", "whoever may read that secret"),
         ("given", "given by the calling program"),
         ("insecure", "under a key that is no secret"),
         (None, "The kind of the key is not known."),

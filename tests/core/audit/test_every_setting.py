@@ -40,6 +40,8 @@ RELEASES: dict[str, list[Any]] = {
     "output.other_columns": ["drop", ["city"]],
     "output.overwrite_raw": [True],
     "key.file": ["/run.key"],
+    "key.env": ["RUN_KEY"],
+    "key.secret": [{"scope": "text", "name": "run-key"}],
 }
 SAME = {
     **dict.fromkeys(("input.path", "input.table", "input.format", "input.options"), "what is read"),

@@ -1,0 +1,110 @@
+"""Whether a run may write where its settings say: a small Delta table is written there by Spark, and removed again."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
+
+from dptext_spark.config import RunConfig
+from dptext_spark.findings import Finding
+from dptext_spark.spark.failures import reduced
+from dptext_spark.spark.tables import Target, split_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CURE = (
+    "Give the user that runs Spark the right to write and delete there, on every node, or name another place."
+)
+
+
+def folders_of(config: RunConfig) -> dict[str, str]:
+    """Return the folders that a run writes to, by the setting that names them."""
+    settings = config.as_dict()
+    named = {
+        "output.path": config.output.path,
+        "audit.shareable": config.shareable,
+        "audit.restricted": config.restricted,
+        "ledger.path": (settings.get("ledger") or {}).get("path"),
+        "stream.checkpoint": (settings.get("stream") or {}).get("checkpoint"),
+    }
+    return {name: path for name, path in named.items() if path}
+
+
+def on_folder(spark: SparkSession, check: str, path: str) -> Finding:
+    """Write a small table into `path`, or into the nearest folder above that exists, and remove it again."""
+    near = _nearest(spark, path)
+    probe = f"{near.rstrip('/')}/_dptext_doctor_{secrets.token_hex(6)}"
+    try:
+        spark.range(1).coalesce(1).write.format("delta").save(probe)
+    except Exception as error:
+        _remove(spark, probe)
+        return Finding(check, "fail", f"{near} cannot be written. {reduced(error, [])}", _CURE)
+    if not _remove(spark, probe):
+        return Finding(check, "warn", f"{probe} was written, but not removed", f"Remove it. {_CURE}")
+    where = path if near.rstrip("/") == path.rstrip("/") else f"{path}, to be made in {near}"
+    return Finding(check, "ok", f"{where}: a table was written and removed")
+
+
+def on_name(spark: SparkSession, check: str, name: str) -> Finding:
+    """Make a small table beside the one of that name in its schema, and drop it again."""
+    parts = [*split_name(name)[:-1], f"_dptext_doctor_{secrets.token_hex(6)}"]
+    probe = Target(name=".".join(f"`{part}`" for part in parts))
+    try:
+        spark.range(1).coalesce(1).writeTo(probe.sql).using("delta").create()
+    except Exception as error:
+        return Finding(
+            check, "fail", f"no table can be made beside {name}. {reduced(error, [])}",
+            "Create the schema, and give the job's user USE SCHEMA and CREATE TABLE on it.",
+        )  # fmt: skip
+    try:
+        spark.sql(f"DROP TABLE {probe.sql}")
+    except Exception as error:
+        return Finding(
+            check, "warn", f"{probe.name} was made, but not dropped. {reduced(error, [])}", "Drop it."
+        )
+    return Finding(check, "ok", f"{name}: a table was made beside it and dropped")
+
+
+def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any] | None:
+    """Return Hadoop's file system of a path, and the class of paths; None on Spark Connect, which shows neither."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return None
+    context: Any = spark.sparkContext
+    kind = context._jvm.org.apache.hadoop.fs.Path
+    return kind(path).getFileSystem(context._jsc.hadoopConfiguration()), kind
+
+
+def _nearest(spark: SparkSession, path: str) -> str:
+    """Return `path` where it exists, else the nearest folder above that does; the one above where that cannot be asked."""
+    above = path.rstrip("/")
+    parent = above.rpartition("/")[0] or "/"
+    try:
+        found = _file_system(spark, path)
+        if found is None:
+            return parent
+        system, kind = found
+        while not system.exists(kind(above)) and urlparse(above).path.strip("/"):
+            above = above.rpartition("/")[0] or "/"
+    except Exception:  # no such file system, or no access to it from here: the write will say
+        return parent
+    return above
+
+
+def _remove(spark: SparkSession, probe: str) -> bool:
+    """Remove the folder of a probe; return whether it is gone."""
+    try:
+        found = _file_system(spark, probe)
+        if found is not None:
+            system, kind = found
+            system.delete(kind(probe), True)
+            return not system.exists(kind(probe))
+    except Exception:
+        return False
+    local = Path(urlparse(probe).path)
+    shutil.rmtree(local, ignore_errors=True)
+    return urlparse(probe).scheme in ("", "file") and not os.path.lexists(local)

@@ -1,0 +1,113 @@
+"""Ask the executors what they work with, by a tiny job over all slots. It holds no data and no key but one that is no secret."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from dptext_spark.artifact import MANIFEST, read_manifest
+from dptext_spark.compiled import compilations
+from dptext_spark.draws import RunKey
+from dptext_spark.process_facts import process_facts
+from dptext_spark.spark.ship import Shipped, open_shipped
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dptext_spark.privatizer import Privatizer
+
+TEXTS = ("The quick brown fox, No. 42, isn't here.", "A second text: EVERYTHING else stays as it was!")
+_MOST_SLOTS = 1_000
+_ROWS = 1 << 20
+
+
+def driver_facts(privatizer: Privatizer, seal: str) -> dict[str, Any]:
+    """Return the facts of this process, with what the model draws here."""
+    return process_facts() | _drawn(lambda: privatizer) | {"seal": seal}
+
+
+def slots_of(spark: SparkSession) -> int:
+    """Return how many tasks run at a time, as the parallelism of a range says."""
+    found = spark.range(_ROWS).select(F.spark_partition_id().alias("slot")).distinct().count()
+    return max(1, min(_MOST_SLOTS, found))
+
+
+def worker_facts(spark: SparkSession, shipped: Shipped, slots: int) -> list[dict[str, Any]]:
+    """Run a task in every slot and return what each process says of itself.
+
+    A process that lacks the package says so: `missing` names the module that could not be imported.
+    """
+    asked = F.udf(_asker(pickle.dumps(shipped)), "string", useArrow=False).asNondeterministic()
+    rows = spark.range(0, slots, 1, slots).select(asked("id").alias("facts")).collect()
+    return [json.loads(row["facts"]) for row in rows]
+
+
+def _asker(shipped: bytes) -> Callable[[int], str]:
+    """Return the function of the tasks: sent whole, since what it would be imported from may be missing there."""
+
+    def ask(_: int) -> str:
+        import json
+        import pickle
+        import platform
+        import socket
+        import sys
+        import time
+
+        plain = {
+            "host": socket.gethostname(),
+            "python": platform.python_version(),
+            "executable": sys.executable,
+        }
+        time.sleep(0.2)  # so that no slot takes the task of another
+        try:
+            from dptext_spark.spark.probe import answer
+
+            return json.dumps(answer(pickle.loads(shipped)))
+        except ImportError as error:
+            return json.dumps({**plain, "missing": error.name or type(error).__name__})
+
+    return ask
+
+
+def answer(shipped: Shipped) -> dict[str, Any]:
+    """Return the facts of a worker, with what the shipped model draws there."""
+    from pyspark import SparkFiles
+
+    facts = process_facts([os.path.abspath(SparkFiles.getRootDirectory())])
+    try:
+        facts |= _drawn(lambda: open_shipped(shipped)) | {"seal": _seal(shipped)}
+    except Exception as error:  # its message may be long, and is another check's business
+        facts["model_error"] = type(error).__name__
+    return facts
+
+
+def _seal(shipped: Shipped) -> str:
+    """Return the seal of the model that this worker sees."""
+    if shipped.folder:
+        return str(read_manifest(shipped.folder)["seal"])
+    from pyspark import SparkFiles
+
+    with open(SparkFiles.get(f"{shipped.prefix}{MANIFEST}"), encoding="utf-8") as file:
+        return str(json.load(file)["seal"])
+
+
+def _drawn(opened: Callable[[], Privatizer]) -> dict[str, Any]:
+    """Open a model and let it draw fixed texts under a key that is no secret: equal everywhere, or something is wrong."""
+    began, before = time.perf_counter(), compilations()
+    ids = pa.array(range(len(TEXTS)), pa.int64())
+    drawn, _ = opened().privatize(
+        pa.array(TEXTS), column="doctor", row_ids=ids, record_ids=ids, key=RunKey.insecure(0), run_id="doctor"
+    )
+    return {
+        "drawn": hashlib.sha256("\n".join(drawn.to_pylist()).encode()).hexdigest(),
+        "seconds": time.perf_counter() - began,
+        "compiled": compilations() - before,
+    }

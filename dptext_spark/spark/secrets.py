@@ -1,0 +1,96 @@
+"""The run key of a job: what the settings name, including the secrets of a platform, which are asked through its session."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dptext_spark.draws import RunKey
+from dptext_spark.errors import SettingsError
+from dptext_spark.keys import decoded, take_from_environment
+from dptext_spark.settings.sections import Key, Secret
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ELSEWHERE = "valid here: key.file, key.env, or none of them (a key for this run only)"
+
+
+def key_of(spark: SparkSession, key: Key, given: RunKey | None = None) -> RunKey:
+    """Return the key of a run.
+
+    Args:
+        spark: the session.
+        key: the section of the settings.
+        given: a key that was read before, or that the calling program hands in; it wins.
+
+    Raises:
+        SettingsError: it cannot be read or is too short, others may read its file, or it is a variable of a driver that runs
+            in the cluster.
+    """
+    found = given or take_from_environment(key)
+    if found is not None:
+        if found.kind == "env":
+            require_client_mode(spark)
+        return found
+    if key.file is not None:
+        return RunKey.from_file(key.file)
+    if key.secret is not None:
+        return RunKey(_secret(spark, key.secret), kind="secret")
+    return replace(RunKey.generate(), kind="os")
+
+
+def require_client_mode(spark: SparkSession) -> None:
+    """Refuse a key from the environment where the driver runs in the cluster: its variables are Spark settings there.
+
+    Raises:
+        SettingsError: the session's driver was submitted in cluster mode.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return  # this process is a client of its own; what mode the server runs in is nothing to it
+    if spark.conf.get("spark.submit.deployMode", "client") == "cluster":
+        raise SettingsError(
+            "key.env: given with spark.submit.deployMode=cluster, where a variable of the driver is set through a Spark "
+            "setting, which the UI and event logs show; valid there: key.file or key.secret."
+        )
+
+
+def _secret(spark: SparkSession, secret: Secret) -> bytes:
+    """Return the bytes of a platform's secret: as they are, or decoded where they are printable text."""
+    where = f"secret {secret.name!r} of scope {secret.scope!r}"
+    secrets = _platform(spark)
+    read: Callable[[str, str], bytes | str] = getattr(secrets, "getBytes", None) or secrets.get
+    try:
+        found = read(secret.scope, secret.name)
+    except Exception as error:  # each platform has its own; their messages are not ours to repeat
+        raise SettingsError(
+            f"key.secret: {where} cannot be read ({type(error).__name__}); give this job's user READ on the scope, or "
+            "correct the names."
+        ) from None
+    content = found.encode() if isinstance(found, str) else bytes(found)
+    return (
+        decoded(content, "key.secret")
+        if all(32 <= byte < 127 or byte in b"\r\n" for byte in content)
+        else content
+    )
+
+
+def _platform(spark: SparkSession) -> Any:
+    """Return the platform's utility for secrets: a notebook's `dbutils`, or the one that its pyspark brings.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    utility = getattr(shell, "user_ns", {}).get("dbutils")
+    if utility is None:
+        try:
+            utility = import_module("pyspark.dbutils").DBUtils(spark)
+        except ImportError:
+            raise SettingsError(
+                f"key.secret: there is no dbutils here, so no platform to ask; {_ELSEWHERE}."
+            ) from None
+    return utility.secrets

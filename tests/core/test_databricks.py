@@ -1,0 +1,165 @@
+"""The asset bundle, as far as it can be checked without a workspace: names of fields, paths, the wheel, settings, notebook."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dptext_spark.cli import job
+from dptext_spark.config import RunConfig
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+BUNDLE = CHECKOUT / "conf" / "databricks"
+
+# The fields that are documented, of the parts that the bundle uses: https://docs.databricks.com/dev-tools/bundles/reference
+# and .../resources. Nested dictionaries are fields of their own; None takes any value.
+CLUSTER = dict.fromkeys(
+    ("spark_version", "node_type_id", "driver_node_type_id", "num_workers", "autoscale", "data_security_mode", "spark_conf",
+     "spark_env_vars", "policy_id", "custom_tags", "init_scripts")
+)  # fmt: skip
+TASK = dict.fromkeys(
+    ("task_key", "job_cluster_key", "max_retries", "timeout_seconds", "description", "run_if")
+) | {
+    "depends_on": [{"task_key": None, "outcome": None}],
+    "python_wheel_task": {
+        "package_name": None,
+        "entry_point": None,
+        "parameters": None,
+        "named_parameters": None,
+    },
+    "notebook_task": {"notebook_path": None, "base_parameters": None, "source": None, "warehouse_id": None},
+    "libraries": [{"whl": None, "pypi": None, "maven": None, "jar": None, "requirements": None}],
+}
+JOB = dict.fromkeys(
+    ("name", "description", "max_concurrent_runs", "parameters", "tags", "permissions", "email_notifications")
+) | {
+    "schedule": dict.fromkeys(("quartz_cron_expression", "timezone_id", "pause_status")),
+    "job_clusters": [{"job_cluster_key": None, "new_cluster": CLUSTER}],
+    "tasks": [TASK],
+}
+FIELDS: dict[str, Any] = {
+    "bundle": {"name": None, "databricks_cli_version": None},
+    "include": None,
+    "artifacts": {"*": dict.fromkeys(("type", "path", "build", "files", "executable", "dynamic_version"))},
+    "variables": {"*": dict.fromkeys(("description", "default", "type", "lookup"))},
+    "targets": {"*": {"mode": None, "default": None, "workspace": {"root_path": None, "host": None}, "variables": None}},
+    "resources": {"jobs": {"*": JOB}},
+}  # fmt: skip
+
+
+def unknown(found: Any, fields: Any, where: str = "") -> list[str]:
+    """Name every field of `found` that is not documented."""
+    if fields is None:
+        return []
+    if isinstance(fields, list):
+        return [name for i, one in enumerate(found) for name in unknown(one, fields[0], f"{where}[{i}]")]
+    wrong = []
+    for name, value in found.items():
+        if name in fields or "*" in fields:
+            wrong += unknown(value, fields.get(name, fields.get("*")), f"{where}.{name}")
+        else:
+            wrong.append(f"{where}.{name}")
+    return wrong
+
+
+def read(file: Path) -> dict[str, Any]:
+    return yaml.safe_load(file.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def bundle() -> dict[str, Any]:
+    whole = read(BUNDLE / "databricks.yml")
+    for pattern in whole["include"]:
+        files = sorted(BUNDLE.glob(pattern))
+        assert files
+        for file in files:
+            whole |= read(file)
+    return whole
+
+
+@pytest.fixture(scope="module")
+def tasks(bundle: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {task["task_key"]: task for task in bundle["resources"]["jobs"]["sanitize"]["tasks"]}
+
+
+def test_every_field_is_a_documented_one(bundle: dict[str, Any]) -> None:
+    assert unknown(bundle, FIELDS) == []
+    assert unknown({"bundle": {"nmae": "x"}, "targets": {"dev": {"mod": "y"}}}, FIELDS) == [
+        ".bundle.nmae",
+        ".targets.dev.mod",
+    ]
+    assert [name for name, one in bundle["targets"].items() if one.get("default")] == ["dev"]
+    assert {one["mode"] for one in bundle["targets"].values()} == {"development", "production"}
+
+
+def test_every_variable_is_declared(bundle: dict[str, Any]) -> None:
+    text = "".join(file.read_text(encoding="utf-8") for file in BUNDLE.rglob("*.yml"))
+    used = set(re.findall(r"\$\{([\w.]+)\}", text))
+    assert {name for name in used if name.startswith("var.")} == {
+        f"var.{name}" for name in bundle["variables"]
+    }
+    assert {name for name in used if not name.startswith("var.")} == {
+        "bundle.name",
+        "bundle.target",
+        "workspace.file_path",
+    }
+
+
+def test_the_tasks_follow_each_other_on_the_jobs_cluster(
+    bundle: dict[str, Any], tasks: dict[str, dict[str, Any]]
+) -> None:
+    assert {name: [one["task_key"] for one in task.get("depends_on", ())] for name, task in tasks.items()} == {
+        "doctor": [], "sanitize": ["doctor"], "look": ["sanitize"],
+    }  # fmt: skip
+    (cluster,) = bundle["resources"]["jobs"]["sanitize"]["job_clusters"]
+    assert {task["job_cluster_key"] for task in tasks.values()} == {cluster["job_cluster_key"]}
+    assert not any(re.search("key|secret", name) for name in cluster["new_cluster"]["spark_conf"])
+
+
+def test_the_wheel_is_this_package_and_its_entry_point_exists(
+    bundle: dict[str, Any], tasks: dict[str, dict[str, Any]]
+) -> None:
+    project = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    (artifact,) = bundle["artifacts"].values()
+    assert (BUNDLE / artifact["path"]).resolve() == CHECKOUT and "--wheel-dir dist ." in artifact["build"]
+    for task in tasks.values():
+        (library,) = task["libraries"]
+        assert (BUNDLE / "resources" / library["whl"]).resolve() == CHECKOUT / "dist" / "*.whl"
+    for name, command in (("doctor", "doctor"), ("sanitize", "run")):
+        asked = tasks[name]["python_wheel_task"]
+        assert f'name = "{asked["package_name"]}"' in project and f'{asked["entry_point"]} = "' in project
+        assert asked["parameters"] == [command, "${workspace.file_path}/settings.yaml"]
+
+
+def test_its_settings_are_valid_and_name_a_secret() -> None:
+    config = RunConfig.load(BUNDLE / "settings.yaml")
+    assert config.key.kind == "secret" and config.output.table and config.shareable
+    assert (
+        f"put-secret {config.key.secret.scope} {config.key.secret.name} "
+        in (BUNDLE / "databricks.yml").read_text()
+    )
+
+
+def test_its_notebook_is_one(tasks: dict[str, dict[str, Any]]) -> None:
+    nbformat = pytest.importorskip("nbformat", reason="the extra [dev] is not installed")
+    notebook = nbformat.read(
+        BUNDLE / "resources" / tasks["look"]["notebook_task"]["notebook_path"], as_version=4
+    )
+    nbformat.validate(notebook)
+    code = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    for source in code:
+        ast.parse(source)
+    (asked,) = tasks["look"]["notebook_task"]["base_parameters"]
+    assert f'dbutils.widgets.get("{asked}")' in code[0]
+
+
+def test_a_job_that_fails_raises(capsys: pytest.CaptureFixture[str]) -> None:
+    assert job(["--version"]) is None
+    with pytest.raises(SystemExit) as ended:
+        job(["run", "/none.yaml"])
+    assert ended.value.code == 2

@@ -1,0 +1,197 @@
+"""The wheel on a cluster: installed, shipped by --py-files, and in a packed folder by --archives, under the real spark-submit.
+
+The shipped copies have versions of their own: an executor that took another copy of the package would be seen by the doctor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+
+import pyspark
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+UNREACHABLE = ("No matching distribution found", "connection", "Temporary failure in name resolution")
+DRIVER = """
+import sys
+from dptext_spark.cli import main
+sys.exit(main(["doctor", "--json"]) or (main(["run", sys.argv[1], "--json"]) if sys.argv[1:] else 0))
+"""
+Submit = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--quiet",
+        "--wheel-dir",
+        str(out),
+        str(CHECKOUT),
+    ]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    if built.returncode and any(reason in built.stderr for reason in UNREACHABLE):
+        pytest.skip("the build backend cannot be fetched here")
+    assert built.returncode == 0, built.stderr
+    (file,) = out.glob("*.whl")
+    return file
+
+
+def unpacked(wheel: Path, folder: Path, version: str = "") -> Path:
+    """Put the wheel into a folder as `pip install --no-deps --target` does; `version` takes the place of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--quiet",
+        "--target",
+        str(folder),
+        str(wheel),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    if version:
+        (folder / "dptext_spark" / "version.py").write_text(f'__version__ = "{version}"\n')
+    return folder
+
+
+@pytest.fixture
+def submit(session: Any, tmp_path: Path) -> Submit:
+    """Run spark-submit in a process without this checkout on its path; return what it printed."""
+    jars = session.sparkContext.getConf().get("spark.jars", "") or ""
+    home = Path(pyspark.__file__).parent
+    rows = [(i, f"Please call me about order {i}, my name is Martin.") for i in range(20)]
+    session.createDataFrame(rows, "id long, body string").write.format("delta").save(str(tmp_path / "in"))
+    words = ("please", "call", "order", "name", "house", "garden", "street", "city", "water", "bread")
+    vectors = "".join(f"{word} {number} {number**2} 1\n" for number, word in enumerate(words))
+    (tmp_path / "words.txt").write_text(vectors, encoding="utf-8")
+    settings = {
+        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "mechanism": {"k": 4},
+        "lexicon": {"source": str(tmp_path / "words.txt")}, "output": {"path": str(tmp_path / "out")},
+    }  # fmt: skip
+    (tmp_path / "reviews.yaml").write_text(json.dumps(settings), encoding="utf-8")
+    (tmp_path / "driver.py").write_text(DRIVER)
+
+    def run(*options: str, master: str, **environment: str) -> str:
+        command = [
+            str(home / "bin" / "spark-submit"), "--master", master, "--jars", jars,
+            "--conf", "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension",
+            "--conf", "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1",
+            "--conf", "spark.sql.shuffle.partitions=1", "--conf", "spark.databricks.delta.snapshotPartitions=1",
+            "--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "--conf", "spark.executor.memory=600m", *options,
+        ]  # fmt: skip
+        unset = ("PYSPARK_", "SPARK_", "PYTHONPATH", "NUMBA_CACHE_DIR", "DPTEXT_CACHE", "XDG_CACHE_HOME")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(unset)}
+        kept |= {
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(home),
+            "SPARK_WORKER_DIR": str(tmp_path / "work"),
+        }
+        kept |= {"DPTEXT_CACHE": str(tmp_path / "cache"), **environment}
+        done = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=500)
+        assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+        return done.stdout
+
+    return run
+
+
+def documents(said: str) -> list[dict[str, Any]]:
+    """Return the JSON documents among what was printed: Spark's launcher puts progress on stdout, too."""
+    found, rest = [], said
+    while (start := re.search(r"^\{$", rest, re.MULTILINE)) is not None:
+        document, end = json.JSONDecoder().raw_decode(rest[start.start() :])
+        found.append(document)
+        rest = rest[start.start() + end :]
+    return found
+
+
+def checks(document: dict[str, Any]) -> dict[str, str]:
+    return {found["check"]: found["said"] for found in document["checks"]}
+
+
+def test_an_installed_wheel_shows_its_jobs(wheel: Path, submit: Submit, tmp_path: Path) -> None:
+    """`spark-submit $(dptext jobs privatize) reviews.yaml`, with the wheel's own files."""
+    site = unpacked(wheel, tmp_path / "site")
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+
+    def dptext(*arguments: str) -> str:
+        command = [sys.executable, "-m", "dptext_spark.cli", *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    job = dptext("jobs", "privatize")
+    assert job == str(site / "dptext_spark" / "jobs" / "privatize.py")
+    assert (Path(dptext("jobs", "--conf")) / "databricks" / "databricks.yml").is_file()
+    said = submit(job, "reviews.yaml", "--json", master="local[1]", PYTHONPATH=str(site))
+    assert documents(said)[-1]["rows"] == 20
+
+
+def test_the_wheel_as_py_files(wheel: Path, submit: Submit, tmp_path: Path) -> None:
+    """On executors without a home that can be written: unpacked into a temporary folder, and compiled there."""
+    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(tmp_path / "dptext_spark.zip", "w") as shipped:
+        for name in whole.namelist():
+            shipped.writestr(
+                name, b'__version__ = "0.1.0+zip"\n' if name.endswith("/version.py") else whole.read(name)
+            )
+    (tmp_path / "tmp").mkdir()
+    settings = {
+        "HOME": "/proc/none",
+        "TMPDIR": tmp_path / "tmp",
+        "DPTEXT_CACHE": "/proc/none",
+        "XDG_CACHE_HOME": "/proc/none",
+    }
+    options = [
+        part for name, value in settings.items() for part in ("--conf", f"spark.executorEnv.{name}={value}")
+    ]
+    said = submit(
+        "--py-files", "dptext_spark.zip", *options, "driver.py", "reviews.yaml", master="local-cluster[1,1,600]"
+    )  # fmt: skip
+    checkup, report = documents(said)
+    assert checks(checkup)["dptext_spark"] == "0.1.0+zip, the same build everywhere"
+    assert str(tmp_path / "tmp") in checks(checkup)["code cache"]
+    assert report["rows"] == 20 and report["status"] == "succeeded"
+
+
+def test_a_packed_folder_as_archive(wheel: Path, submit: Submit, tmp_path: Path) -> None:
+    site = unpacked(wheel, tmp_path / "environment", "0.1.0+tar")
+    with tarfile.open(tmp_path / "environment.tar.gz", "w:gz", compresslevel=1) as archive:
+        archive.add(site, ".")
+    said = submit(
+        "--archives", "environment.tar.gz#environment", "--conf", "spark.executorEnv.PYTHONPATH=./environment",
+        "driver.py", master="local-cluster[1,1,600]", PYTHONPATH=str(site),
+    )  # fmt: skip
+    (checkup,) = documents(said)
+    assert checks(checkup)["dptext_spark"] == "0.1.0+tar, the same build everywhere"
+    assert checks(checkup)["text engine"].startswith(
+        "the shared model opens everywhere, and draws the same words"
+    )
+
+
+def test_the_readme_has_these_commands() -> None:
+    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    for part in (
+        "$(dptext jobs privatize) reviews.yaml", "$(dptext jobs doctor) reviews.yaml", "--py-files dptext_spark.zip",
+        "--archives environment.tar.gz#environment", "spark.executorEnv.PYTHONPATH=./environment",
+    ):  # fmt: skip
+        assert part in text
