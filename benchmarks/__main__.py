@@ -23,6 +23,7 @@ from benchmarks import (
     mapping,
     mechanisms,
     memory,
+    memory_ships,
     papers,
     spark,
     utility,
@@ -35,6 +36,7 @@ from benchmarks.table import show
 SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     # Memory first: its workers are compared with each other, and the rest starts with warm files.
     "memory": memory.measure,
+    "ships": memory_ships.measure,
     "engine": engine.measure,
     "mapping": mapping.measure,
     "mechanisms": mechanisms.measure,
