@@ -10,6 +10,7 @@ Sections:
 - `memory`: private memory that a worker adds for the model, memory-mapped; beside it a copy, which is what a broadcast
   costs. Eight processes hold the model at once; each first does all of it with a toy model, so that imports, machine
   code and the scratch of a batch are in the base and not in the figure.
+- `ships`: the same by each value of `run.ship` (artifact, path, broadcast), in Spark's own Python workers.
 - `engine`: nanoseconds a word on one core, Arrow strings in and out, for the levels token, record and dataset and for a
   policy that draws stop words too; beside it a plain Python loop over tokens. Then each phase, timed inside the
   engine's own run.

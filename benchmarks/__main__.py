@@ -23,6 +23,7 @@ from benchmarks import (
     mapping,
     mechanisms,
     memory,
+    memory_ships,
     papers,
     scale,
     shapes,
@@ -37,6 +38,7 @@ from benchmarks.table import show
 SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     # Memory first: its workers are compared with each other, and the rest starts with warm files.
     "memory": memory.measure,
+    "ships": memory_ships.measure,
     "engine": engine.measure,
     "mapping": mapping.measure,
     "mechanisms": mechanisms.measure,

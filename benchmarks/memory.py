@@ -43,9 +43,9 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         say(f"memory: {name} lexicon, {sizes.workers} workers")
         with tempfile.TemporaryDirectory(prefix="dptext-bench-") as work:
             folder = Path(work)
-            _store(folder, "model", Privatizer(lexicon, CusText().compile(lexicon)))
-            toy = _toy()
-            _store(folder, "toy", Privatizer(toy, CusText(k=2).compile(toy)))
+            store(folder, "model", Privatizer(lexicon, CusText().compile(lexicon)))
+            toy = toy_lexicon()
+            store(folder, "toy", Privatizer(toy, CusText(k=2).compile(toy)))
             table = pa.table({"text": texts(lexicon, sizes.rows, sizes.words_a_row)})
             with pa.ipc.new_file(str(folder / "batch.arrow"), table.schema) as writer:
                 writer.write_table(table)
@@ -67,14 +67,14 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     return section
 
 
-def _toy() -> Lexicon:
+def toy_lexicon() -> Lexicon:
     """Return a lexicon so small that its model takes no memory to speak of."""
     words = [f"toy{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(TOY_WORDS)]
     vectors = np.random.default_rng(0).normal(size=(TOY_WORDS, 4)).astype(np.float32)
     return Lexicon(Vocabulary.of(words), vectors, name="toy")
 
 
-def _store(folder: Path, name: str, privatizer: Privatizer) -> None:
+def store(folder: Path, name: str, privatizer: Privatizer) -> None:
     """Store a model as an artifact, and as the pickle that a broadcast of it would be."""
     save(privatizer, folder / name)
     with open(folder / f"{name}.pickle", "wb") as file:

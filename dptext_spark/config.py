@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, ValidationError, model_
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.settings.file import SECRET, override, read_settings
 from dptext_spark.settings.locations import holds_credentials, inside, same_path, same_table
+from dptext_spark.settings.names import parts_of, spelled
 from dptext_spark.settings.problems import as_settings_error, problem
 from dptext_spark.settings.sections import Audit, Input, Key, LexiconSource, Name, Output, Run, Section
 from dptext_spark.settings.values import mechanism_of, policy_of, section_of
@@ -145,9 +146,9 @@ def _about_lexicons(config: ModelConfig) -> Iterable[str]:
 
 def _about_columns(config: RunConfig) -> Iterable[str]:
     """Yield what is wrong with the columns; Spark does not tell upper from lower case in their names."""
-    lowered = [column.lower() for column in config.columns]
+    lowered = [spelled(parts_of(column.lower()) or (column.lower(),)) for column in config.columns]
     for position, column in enumerate(config.columns):
-        if column.lower() in lowered[:position]:
+        if lowered[position] in lowered[:position]:
             yield f"columns: {column!r} is named twice."
     for name in ("row_key", "record_key"):
         key = getattr(config, name)
@@ -160,8 +161,20 @@ def _about_columns(config: RunConfig) -> Iterable[str]:
     for column in others if isinstance(others, tuple) else ():
         if column.lower() in lowered:
             yield f"output.other_columns: {column!r} is one of `columns`, which are in the output anyway."
+    yield from _about_partitions(config, lowered)
     if config.input.format == "text" and config.input.path is not None and config.columns != ("value",):
         yield f"columns: {list(config.columns)} given; valid: [value], the one column of format text."
+
+
+def _about_partitions(config: RunConfig, texts: list[str]) -> Iterable[str]:
+    """Yield what is wrong with the partition columns: their values name folders."""
+    seen: set[str] = set()
+    for column in config.output.partition_by:
+        if column.lower() in texts:
+            yield f"output.partition_by: {column!r} is a text column to sanitize; valid: another, for its values name folders."
+        if column.lower() in seen:
+            yield f"output.partition_by: {column!r} is named twice."
+        seen.add(column.lower())
 
 
 def _about_places(config: RunConfig) -> Iterable[str]:

@@ -67,7 +67,10 @@ def released(facts: Mapping[str, Any]) -> Iterator[str]:
 def filters_on_text(config: Mapping[str, Any]) -> bool:
     """Whether `input.where` of the settings names a text column: such a condition may hold private words itself."""
     where = ((config.get("input") or {}).get("where") or "").lower()
-    return any(re.search(rf"(?<!\w){re.escape(column.lower())}(?!\w)", where) for column in config["columns"])
+    names = [column.lower() for column in config["columns"]]
+    # Of text in a nested column its top-level column: the text may be reached in many ways.
+    names += [name.split(".")[0].strip("`") for name in names]
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", where) for name in names)
 
 
 def _clear_words(policy: Mapping[str, Any]) -> Iterator[str]:

@@ -84,6 +84,7 @@ class Output(Section):
     )
     overwrite_raw: bool = False
     fresh_noise: Literal["refuse", "accept"] = "refuse"
+    partition_by: Annotated[tuple[Name, ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
     def _one_place(self) -> Output:
@@ -125,7 +126,7 @@ class Run(Section):
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")] | None = None
     artifact: Place | None = None
-    ship: Literal["artifact", "path"] = "artifact"
+    ship: Literal["artifact", "path", "broadcast"] = "artifact"
     udf: Literal["auto", "arrow", "pandas"] = "auto"
     batch_rows: Annotated[Literal["auto"] | int, BeforeValidator(rows_of)] = "auto"
     partitions: Annotated[Literal["auto", "keep"] | int, BeforeValidator(partitions_of)] = "auto"

@@ -61,7 +61,7 @@ def account(
         "consistency": config.consistency,
         "identity": setup.identity.kind,
         "record_epsilon": _formula(restricted.get("record_epsilon")),
-        "other_columns": [name for name in setup.kept if name not in setup.columns],
+        "other_columns": setup.others,
         "mapping": setup.privatizer.sampler.summary,
         "input": record["input"],
         "input_version": setup.input_version,
@@ -131,10 +131,11 @@ def _metrics(
     whole = counting.shares(counting.totals(counts, setup.columns))
     rows += [(None, name, value) for name, value in whole.items()]
     several = setup.identity.record is not None and setup.config.record_key != setup.config.row_key
+    lists = any(path.over for path in setup.paths)
     if several and setup.config.consistency != "dataset":
         counts = {**counts, **_units_by_record(setup)}
     epsilon = counting.record_epsilon(
-        counts, setup.privatizer.guarantee(), setup.config.consistency, len(setup.columns), several
+        counts, setup.privatizer.guarantee(), setup.config.consistency, len(setup.columns), several or lists
     )
     rows += [(None, f"record_epsilon_{name}", epsilon[name]) for name in ("mean", "p50", "p95", "max")]
     speed = (whole["words"] or 0.0) / seconds if seconds else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from dptext_spark.config import RunConfig
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.settings.locations import inside
 from dptext_spark.spark import runs
+from dptext_spark.spark.paths import Parts, paths_of, quoted, rebuilt
 from dptext_spark.spark.tables import Target, delta_version, history, only_created, our_commits
 
 if TYPE_CHECKING:
@@ -50,8 +52,9 @@ def place_of(config: RunConfig) -> Place:
 
 
 def check_output(
-    spark: SparkSession, config: RunConfig, place: Place, df: DataFrame, kept: list[str], *, persistent: bool
-) -> None:
+    spark: SparkSession, config: RunConfig, place: Place, df: DataFrame, kept: list[str], *, persistent: bool,
+    dropped: frozenset[Parts] = frozenset(),
+) -> None:  # fmt: skip
     """Refuse a target that would lose data, keep raw text, or release records again unasked.
 
     Args:
@@ -61,6 +64,7 @@ def check_output(
         df: the input.
         kept: the target's columns.
         persistent: whether the key outlives the run, so that equal runs draw equal noise.
+        dropped: fields beside nested texts that the output leaves out.
 
     Raises:
         RunError: the target exists under mode `error`.
@@ -97,7 +101,13 @@ def check_output(
         if place.target.name
         else spark.read.format("delta").load(place.target.path)
     )
-    check_schema(existing.schema, df.schema, list(config.columns), kept, mode)
+    paths = paths_of(df.schema, config.columns)
+    texts = {path: path.text for path in paths}
+    roots = sorted({path.root for path in paths})
+    written = df.select(
+        *[rebuilt(df.schema, n, texts, dropped).alias(n) if n in roots else quoted(n) for n in kept]
+    )
+    check_schema(existing.schema, written.schema, roots, kept, mode)
 
 
 def _check_vacant(spark: SparkSession, place: Place) -> None:
@@ -140,11 +150,17 @@ def _holds_files(spark: SparkSession, folder: str) -> bool:
         raise
 
 
+def partitions_of(spark: SparkSession, target: Target) -> list[str] | None:
+    """Return the partition columns of a Delta table, None where there is none."""
+    found = _detail(spark, target)
+    return None if found is None else list(found["partitionColumns"])
+
+
 def _detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
-    """Return the identifier and the location of a Delta table; None for a view or another format."""
+    """Return the identifier, the location and the partition columns of a Delta table; None for a view or another format."""
     if delta_version(spark, target) is None:
         return None
-    row = spark.sql(f"DESCRIBE DETAIL {target.sql}").select("id", "location").first()
+    row = spark.sql(f"DESCRIBE DETAIL {target.sql}").select("id", "location", "partitionColumns").first()
     return None if row is None else row.asDict()
 
 
@@ -159,7 +175,7 @@ def check_schema(
     for field in target.fields:
         if field.name in columns:
             raw = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", field.dataType.simpleString()))
-            if raw.startswith(("varchar", "char")) or "collate" in raw:
+            if re.search(r"\b(var)?char\(|\bcollate\b", raw):
                 raise DataError(
                     f"output: column {field.name!r} of the target is {raw}; replacements vary in length: make it a plain "
                     "string."

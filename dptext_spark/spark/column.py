@@ -21,7 +21,10 @@ from pyspark.sql import types as T
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DPTextError, SettingsError, require_choice
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.spark.elements import Elements, is_list
 from dptext_spark.spark.failures import INVALID_UTF8, NULL_KEY, TaskError
+from dptext_spark.spark.paths import Parts, paths_of, rebuilt, unnoted
+from dptext_spark.spark.paths import quoted as quoted
 from dptext_spark.spark.ship import Shipped, open_shipped
 from dptext_spark.text.engine import COUNTERS
 
@@ -36,7 +39,7 @@ class Job:
     """What a worker needs to know; it travels in the function's closure.
 
     Attributes:
-        columns: names of the text columns, in the order of the arguments.
+        columns: names of the texts as :attr:`Path.name` spells them, in the order of the arguments.
         shipped: where the model is.
         key: the run key.
         run_id: of the run.
@@ -52,9 +55,15 @@ class Job:
     has_record_id: bool
 
 
-def result_type(columns: tuple[str, ...]) -> T.StructType:
-    """Return the struct that the function gives: a text and a total of each counter a column, and `units` a row."""
-    fields = [T.StructField(f"text_{i}", T.StringType()) for i in range(len(columns))]
+def result_type(columns: tuple[str, ...], lists: frozenset[int] = frozenset()) -> T.StructType:
+    """Return the struct that the function gives: a text and a total of each counter a column, and `units` a row.
+
+    Args:
+        columns: the names of the texts.
+        lists: which of them hold several texts a row.
+    """
+    text, several = T.StringType(), T.ArrayType(T.StringType())
+    fields = [T.StructField(f"text_{i}", several if i in lists else text) for i in range(len(columns))]
     for i in range(len(columns)):
         fields += [T.StructField(f"{name}_{i}", T.LongType()) for name in COUNTERS]
     return T.StructType([*fields, T.StructField("units", T.LongType())])
@@ -66,14 +75,15 @@ def sanitize(
     """Sanitize one batch.
 
     Args:
-        arrays: the arguments: texts, then the row's identity, then the record's, where the job has them.
+        arrays: the arguments: texts, or lists of texts, then the row's identity, then the record's, where the job has them.
         job: what to do.
         privatizer: the model.
         row_ids: the row's identity [n].
 
     Returns:
         struct[n] of :func:`result_type`. `units` is, for each row, how many draws count for its ε: drawn words, or
-        distinct drawn words at record level. Counters stand as totals in the batch's first row, 0 elsewhere.
+        distinct drawn words at record level (of a list: those of its texts, summed). Counters stand as totals in the
+        batch's first row, 0 elsewhere.
 
     Raises:
         TaskError: invalid UTF-8 or a NULL key.
@@ -88,19 +98,26 @@ def sanitize(
     units = np.zeros(rows, np.int64)
     counted = "distinct" if privatizer.consistency == "record" else "drawn"
     for column, values in zip(job.columns, arrays, strict=False):
+        elements = Elements.of(values) if is_list(values.type) else None
+        ids, records = row_ids, record_ids
+        if elements is not None:  # each text is a row of its own to the engine, and of its row's record
+            records = (row_ids if record_ids is None else record_ids).take(pa.array(elements.rows))
+            values, ids = elements.texts, elements.identities(row_ids)
         text, counters = privatizer.privatize(
-            values, column=column, row_ids=row_ids, record_ids=record_ids, key=job.key, run_id=job.run_id
+            values, column=column, row_ids=ids, record_ids=records, key=job.key, run_id=job.run_id
         )
         invalid = int((counters.column("invalid") > 0).sum())
         if invalid:
             raise TaskError(INVALID_UTF8, 0, 0, invalid)
-        units += counters.column(counted)
+        own = counters.column(counted)
+        units += own if elements is None else elements.sums(own)
         sums = counters.totals()
         for name in COUNTERS:
             total = np.zeros(rows, np.int64)
             total[:1] = sums[name]
             totals.append(pa.array(total))
-        texts.append(text if text.type == pa.string() else text.cast(pa.string()))
+        text = text if text.type == pa.string() else text.cast(pa.string())
+        texts.append(text if elements is None else elements.whole(text))
     names = [field.name for field in result_type(job.columns)]
     return pa.StructArray.from_arrays([*texts, *totals, pa.array(units)], names=names)
 
@@ -136,13 +153,21 @@ def batches(job: Job, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
         raise TaskError(code, partition, number, 0) from None
 
 
-def _as_bytes(values: Any) -> pa.Array:
-    """Turn a pandas series of bytes back into Arrow binary."""
-    return pa.array(values.to_numpy(dtype=object), pa.binary(), from_pandas=True)
+def _as_bytes(values: Any, several: bool) -> pa.Array:
+    """Turn a pandas series of bytes, or of NumPy arrays of bytes, back into Arrow binary."""
+    kind = pa.list_(pa.binary()) if several else pa.binary()
+    return pa.array(values.to_numpy(dtype=object), kind, from_pandas=True)
 
 
-def build(job: Job, kind: Literal["auto", "arrow", "pandas"] = "auto") -> Any:
+def build(
+    job: Job, kind: Literal["auto", "arrow", "pandas"] = "auto", lists: frozenset[int] = frozenset()
+) -> Any:
     """Return the Spark function of a job: columns in, struct out.
+
+    Args:
+        job: what to do.
+        kind: the shell.
+        lists: which of the text columns hold several texts a row.
 
     Raises:
         SettingsError: an unknown kind, or `arrow` where this Spark has none.
@@ -151,7 +176,7 @@ def build(job: Job, kind: Literal["auto", "arrow", "pandas"] = "auto") -> Any:
     has_arrow = hasattr(F, "arrow_udf")
     if kind == "arrow" and not has_arrow:
         raise SettingsError("run.udf: 'arrow' needs Spark 4.1 or later; valid here: auto, pandas.")
-    returns = result_type(job.columns)
+    returns = result_type(job.columns, lists)
     if has_arrow and kind != "pandas":
 
         def over_arrow(stream: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
@@ -166,7 +191,8 @@ def build(job: Job, kind: Literal["auto", "arrow", "pandas"] = "auto") -> Any:
                 for batch in stream:
                     series = batch if isinstance(batch, tuple) else (batch,)
                     yield tuple(
-                        _as_bytes(s) if i < texts else pa.Array.from_pandas(s) for i, s in enumerate(series)
+                        _as_bytes(s, i in lists) if i < texts else pa.Array.from_pandas(s)
+                        for i, s in enumerate(series)
                     )
 
             for result in batches(job, arrow()):
@@ -180,29 +206,52 @@ def build(job: Job, kind: Literal["auto", "arrow", "pandas"] = "auto") -> Any:
 
 def applied(df: DataFrame, job: Job, kind: Any, row_id: Column | None, record_id: Column | None) -> DataFrame:
     """Return `df` with the struct column `RESULT` beside its own columns."""
-    function = build(job, kind)
+    paths = paths_of(df.schema, job.columns, exact=True)
+    function = build(job, kind, frozenset(i for i, path in enumerate(paths) if path.over))
     pandas_shell = kind == "pandas" or not hasattr(F, "arrow_udf")
-    texts = [quoted(c).cast("binary") if pandas_shell else quoted(c) for c in job.columns]
+    texts = [path.text for path in paths]
+    if pandas_shell:
+        texts = [
+            text.cast("array<binary>" if path.over else "binary")
+            for path, text in zip(paths, texts, strict=True)
+        ]
     identities = [c for c in (row_id, record_id) if c is not None]
     return df.withColumn(RESULT, function(*texts, *identities))
 
 
-def replaced(df: DataFrame, job: Job, keep: list[str]) -> DataFrame:
-    """Select `keep` from a frame that has `RESULT`, the text columns replaced by their sanitized form."""
+def replaced(df: DataFrame, job: Job, keep: list[str], dropped: frozenset[Parts] = frozenset()) -> DataFrame:
+    """Select `keep` from a frame that has `RESULT`, the texts replaced by their sanitized form.
+
+    Args:
+        df: the frame.
+        job: what was done.
+        keep: top-level columns.
+        dropped: fields beside nested texts that are left out.
+    """
+    schema = df.schema
+    texts = {
+        path: F.col(RESULT).getField(f"text_{i}")
+        for i, path in enumerate(paths_of(schema, job.columns, exact=True))
+    }
+    roots = {path.root for path in texts}
     out = []
     for name in keep:
-        if name in job.columns:
-            out.append(F.col(RESULT).getField(f"text_{job.columns.index(name)}").alias(name))
-        else:
-            # Metadata of the source is not carried over: what is computed has none, and coalesce of one column is that
-            # column. (Spark 4.0 takes an empty `metadata` of an alias for none, and keeps what there was.)
-            out.append(functions.coalesce(quoted(name)).alias(name))
-    return df.select(*out)
+        # Metadata of the source is not carried over: what is computed has none, and coalesce of one column is that
+        # column. (Spark 4.0 takes an empty `metadata` of an alias for none, and keeps what there was.)
+        column = rebuilt(schema, name, texts, dropped) if name in roots else functions.coalesce(quoted(name))
+        out.append(column.alias(name))
+    return _unnoted(df.select(*out))
 
 
-def quoted(name: str) -> Column:
-    """Return a top-level column by its exact name, whatever characters it holds."""
-    return functions.col("`" + name.replace("`", "``") + "`")
+def _unnoted(df: DataFrame) -> DataFrame:
+    """Take the metadata off fields inside of columns, where there is any."""
+    bare = {field.name: unnoted(field.dataType) for field in df.schema.fields}
+    noted = [field.name for field in df.schema.fields if field.dataType != bare[field.name]]
+    if not noted:
+        return df
+    return df.select(
+        *[quoted(name).cast(bare[name]).alias(name) if name in noted else quoted(name) for name in df.columns]
+    )
 
 
 def key_column(df: DataFrame, name: str, field: str) -> Column:

@@ -19,6 +19,7 @@ from dptext_spark.draws import RunKey, hash_keys, identify
 from dptext_spark.mechanisms.kernels import TableSampler
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.spark.column import quoted
+from dptext_spark.spark.elements import Elements
 from dptext_spark.spark.failures import TaskError
 from dptext_spark.spark.ship import Shipped, open_shipped, ship
 from dptext_spark.text.align import align
@@ -75,23 +76,24 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
     written = _written(setup, version)
     scope = setup.identity.record if setup.identity.record is not None else setup.identity.row
     assert scope is not None
-    names = list(setup.columns)
+    paths = setup.paths
     source = setup.df.select(
         scope.alias("scope"),
         key_name.alias("row_key"),
-        *[quoted(c).alias(f"s{i}") for i, c in enumerate(names)],
+        *[path.text.alias(f"s{i}") for i, path in enumerate(paths)],
     )
     output = written.select(
-        key_name.alias("row_key"), *[quoted(c).alias(f"o{i}") for i, c in enumerate(names)]
+        key_name.alias("row_key"), *[path.text.alias(f"o{i}") for i, path in enumerate(paths)]
     )
     rows = source.count()
     share = min(1.0, wanted / max(1, rows))
     sampler = scope_sampler(setup.key, share)
     joined = source.where(sampler(F.col("scope"))).join(output, "row_key")
-    job = PairJob(ship(spark, setup.folder, config.run.ship), setup.key, len(names), config.consistency)
-    pairs = joined.select("scope", *[f"{side}{i}" for i in range(len(names)) for side in "so"]).mapInPandas(
-        job, PAIRS
-    )
+    lists = frozenset(i for i, path in enumerate(paths) if path.over)
+    shipped = ship(spark, setup.folder, config.run.ship)
+    job = PairJob(shipped, setup.key, len(paths), config.consistency, lists)
+    texts = [f"{side}{i}" for i in range(len(paths)) for side in "so"]
+    pairs = joined.select("scope", *texts).mapInPandas(job, PAIRS)
     groups = (
         pairs.where("fits").groupBy("group").agg(F.countDistinct("replacement").alias("n"))
         .agg(F.count(F.lit(1)).alias("groups"), F.coalesce(F.sum((F.col("n") > 1).cast("int")), F.lit(0)).alias("broken"))
@@ -159,6 +161,7 @@ class PairJob:
     key: RunKey
     columns: int
     level: str
+    lists: frozenset[int] = frozenset()  # which columns hold several texts a row
 
     def __call__(self, stream: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Map batches of (scope, s0, o0, s1, o1, ...) to rows of `PAIRS`."""
@@ -169,16 +172,21 @@ class PairJob:
             for batch in stream:
                 scope = identify(_identities(batch["scope"]), self.key, "audit scope")
                 for i in range(self.columns):
-                    yield self._pairs(privatizer, plain, scope, batch[f"s{i}"], batch[f"o{i}"], keys)
+                    sides = [_as_texts(batch[f"{side}{i}"], i in self.lists) for side in "so"]
+                    yield self._pairs(privatizer, plain, scope, keys, *sides)
         except GeneratorExit:
             raise
         except BaseException as error:
             raise TaskError(f"AUDIT_{type(error).__name__}", 0, 0, 0) from None
 
     def _pairs(
-        self, privatizer: Privatizer, plain: Privatizer, scope: Any, source: Any, output: Any, keys: Any
+        self, privatizer: Privatizer, plain: Privatizer, scope: Any, keys: Any, source: Any, output: Any
     ) -> pd.DataFrame:
-        texts, written = pa.array(source, pa.string()), pa.array(output, pa.string())
+        texts, written, lost = source, output, 0
+        if isinstance(source, Elements):
+            same = (np.diff(source.bounds) == np.diff(output.bounds)) & (source.null == output.null)
+            texts, written = (side.texts.filter(pa.array(same[side.rows])) for side in (source, output))
+            scope, lost = scope[source.rows[same[source.rows]]], int((~same).sum())
         nulls = np.asarray(texts.is_valid()) != np.asarray(written.is_valid())
         shaped, _ = plain.privatize(texts, column="", row_ids=pa.array(np.arange(len(texts))), key=self.key)
         groups, replacements, rows, fits = align(privatizer.engine, shaped, written, keys)
@@ -192,8 +200,16 @@ class PairJob:
                 "fits": np.ones(len(rows), bool),
             }
         )
-        bad = pd.DataFrame({"group": [b""] * int((~fits).sum()), "replacement": 0, "fits": False})
+        misfits = int((~fits).sum()) + lost
+        bad = pd.DataFrame({"group": [b""] * misfits, "replacement": 0, "fits": False})
         return pd.concat([good, bad]) if len(bad) else good
+
+
+def _as_texts(values: pd.Series, several: bool) -> Any:
+    """Return a batch of texts in Arrow, or the elements of a batch of lists of texts."""
+    if several:
+        return Elements.of(pa.array(values.to_numpy(dtype=object), pa.list_(pa.string()), from_pandas=True))
+    return pa.array(values, pa.string())
 
 
 def _unchanging(privatizer: Privatizer) -> Privatizer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column, Observation
@@ -10,25 +11,23 @@ from pyspark.sql import functions as F
 
 from dptext_spark.figures import exact
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.spark.column import RESULT, quoted
+from dptext_spark.spark.column import RESULT
+from dptext_spark.spark.paths import Path
 from dptext_spark.text.engine import COUNTERS
 
 WAIT_SECONDS = 120.0
 
 
-def observed(columns: tuple[str, ...]) -> list[Column]:
+def observed(paths: Sequence[Path]) -> list[Column]:
     """Return the aggregates for `DataFrame.observe`: sums over nothing are 0, percentiles of nothing NULL."""
     result = F.col(RESULT)
     sums = [
         F.coalesce(F.sum(result.getField(f"{name}_{i}")), F.lit(0)).alias(f"{name}_{i}")
-        for i in range(len(columns))
+        for i in range(len(paths))
         for name in COUNTERS
     ]
     units = result.getField("units")
-    sizes = [
-        F.coalesce(F.sum(F.octet_length(quoted(name))), F.lit(0)).alias(f"bytes_{i}")
-        for i, name in enumerate(columns)
-    ]
+    sizes = [F.coalesce(F.sum(path.size), F.lit(0)).alias(f"bytes_{i}") for i, path in enumerate(paths)]
     return [
         F.count(F.lit(1)).alias("rows"),
         *sums,

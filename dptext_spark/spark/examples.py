@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dptext_spark.config import RunConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.spark.column import quoted
+from dptext_spark.spark.paths import paths_of, quoted
 from dptext_spark.spark.tables import Target, read_input
 
 if TYPE_CHECKING:
@@ -48,14 +48,16 @@ def pairs(spark: SparkSession, config: RunConfig | None, row: Mapping[str, Any])
     target = Target(path=config.output.path or "", name=config.output.table or "")
     at = spark.read.option("versionAsOf", row["output_version"])
     written = at.table(target.sql) if target.name else at.format("delta").load(target.path)
-    after = [quoted(name).alias(f"after_{place}") for place, name in enumerate(config.columns)]
-    before = [quoted(name).alias(f"before_{place}") for place, name in enumerate(config.columns)]
+    sides = {"before": source, "after": written}
+    texts = {
+        side: [p.joined.alias(f"{side}_{i}") for i, p in enumerate(paths_of(frame.schema, config.columns))]
+        for side, frame in sides.items()
+    }
     key = quoted(config.row_key).alias("key")
-    first = source.select(key, *before).orderBy("key").limit(EXAMPLES)
-    for pair in first.join(written.select(key, *after), "key").orderBy("key").collect():
+    first = source.select(key, *texts["before"]).orderBy("key").limit(EXAMPLES)
+    for pair in first.join(written.select(key, *texts["after"]), "key").orderBy("key").collect():
         for place, name in enumerate(config.columns):
-            sides = {side: pair[f"{side}_{place}"] for side in ("before", "after")}
-            yield {"column": name, **{side: _short(text) for side, text in sides.items()}}
+            yield {"column": name, **{side: _short(pair[f"{side}_{place}"]) for side in sides}}
 
 
 def _short(text: str | None) -> str:

@@ -12,14 +12,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.logger import PySparkLogger
 
 from dptext_spark.errors import DataError, DPTextError, RunError
 
+try:
+    from py4j.protocol import Py4JError
+except ImportError:  # a client of Spark Connect may come without it
+
+    class Py4JError(Exception):  # type: ignore[no-redef]
+        """Never raised there."""
+
+
 INVALID_UTF8, NULL_KEY = "INVALID_UTF8", "NULL_KEY"
 _PATTERN = re.compile(r"DPTEXT\[(\w+)\] partition=(\d+) batch=(\d+) rows=(\d+)")
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+# The last is that of the Connect client, which shows whole requests and errors where its level is set.
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 
 
 class TaskError(DPTextError):
@@ -81,7 +89,7 @@ def _called(error: Any, method: str) -> str | None:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Keep PySpark's own query-context loggers, which write query fragments to stderr, quiet meanwhile.
+    """Keep PySpark's own loggers, which write query fragments and errors to stderr, quiet meanwhile.
 
     Py4J's tracebacks (of a JVM that died), which it logs as the root's, are kept back too: our own error says it.
     """

@@ -16,6 +16,7 @@ from dptext_spark.privatizer import Privatizer
 from dptext_spark.spark.column import Job, applied, replaced
 from dptext_spark.spark.failures import silenced
 from dptext_spark.spark.identity import identify_rows
+from dptext_spark.spark.paths import paths_of
 from dptext_spark.spark.ship import ship
 from dptext_spark.spark.tables import check_text_columns
 
@@ -37,7 +38,7 @@ def privatize(
 
     Args:
         df: any frame.
-        columns: the text columns.
+        columns: the text columns; text in nested ones by a path with dots, such as `meta.note` or `comments.text`.
         privatizer: the model.
         row_key: a unique column; may be left out only where every row knows its file and place (Parquet).
         record_key: the scope of record-level consistency; by default the row.
@@ -53,11 +54,12 @@ def privatize(
         raise SettingsError("columns: a list with at least one text column is needed.")
     with silenced():
         check_text_columns(df, list(columns))
+        paths = paths_of(df.schema, columns)
         identity = identify_rows(df, row_key, record_key, ordinal=False)
         folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
         save(privatizer, folder)
         job = Job(
-            columns=tuple(columns),
+            columns=tuple(path.name for path in paths),
             shipped=ship(df.sparkSession, folder),
             key=key or RunKey.generate(),
             run_id=run_id or secrets.token_hex(8),

@@ -8,6 +8,8 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +23,13 @@ from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError
 from dptext_spark.models import prepare
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.settings.names import parts_of, spelled
 from dptext_spark.spark import runs
-from dptext_spark.spark.checks import Place, check_output, place_of
+from dptext_spark.spark.checks import Place, check_output, partitions_of, place_of
 from dptext_spark.spark.column import Job
 from dptext_spark.spark.identity import Identity, identify_rows
+from dptext_spark.spark.layout import check_partitions
+from dptext_spark.spark.paths import Parts, Path, beside, paths_of
 from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.ship import Shipped
 from dptext_spark.spark.tables import check_key, check_text_columns, corrupt_records, read_input
@@ -53,11 +58,25 @@ class Setup:
     kept: list[str]
     compiled: int
     certificate: dict[str, Any] | None
+    dropped: frozenset[Parts] = frozenset()  # fields beside nested texts that are left out
+
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """Where the texts lie."""
+        return tuple(paths_of(self.df.schema, self.config.columns))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The text columns."""
-        return tuple(self.config.columns)
+        """The names of the texts."""
+        return tuple(path.name for path in self.paths)
+
+    @property
+    def others(self) -> list[str]:
+        """What is released unchanged: other columns, other fields of columns that hold text, the keys of maps."""
+        fields, keys = beside(self.df.schema, self.paths)
+        whole = [name for name in self.kept if name not in {path.root for path in self.paths}]
+        inside = [spelled(field) for field in fields if field not in self.dropped]
+        return [*whole, *inside, *(f"{name} (its keys)" for name in keys)]
 
     def job(self, shipped: Shipped) -> Job:
         """Return what the workers need to know."""
@@ -110,9 +129,13 @@ def validated(
     check_text_columns(df, columns)
     identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
     place = place_of(config)
-    kept = _kept_columns(df, config)
+    kept, dropped = _kept_columns(df, config)
+    check_partitions(
+        config.output.partition_by, df.schema, kept, paths_of(df.schema, columns),
+        partitions_of(spark, place.target),
+    )  # fmt: skip
     key = key_of(spark, config.key, key)
-    check_output(spark, config, place, df, kept, persistent=key.kind != "os")
+    check_output(spark, config, place, df, kept, persistent=key.kind != "os", dropped=dropped)
     say("preparing the model")
     privatizer, folder = prepare(config, lambda step, share: say(step))
     privatizer.warm_up()
@@ -137,28 +160,43 @@ def validated(
         kept=kept,
         compiled=compilations(),
         certificate=certificate_of(folder),
+        dropped=dropped,
     )
 
 
-def _kept_columns(df: DataFrame, config: RunConfig) -> list[str]:
-    """Return the columns of the target, in the order of the input."""
+def _kept_columns(df: DataFrame, config: RunConfig) -> tuple[list[str], frozenset[Parts]]:
+    """Return the columns of the target, in the order of the input, and the fields beside nested texts that are left out."""
     other = config.output.other_columns
     if other == "keep":
-        return list(df.columns)
-    named = set(config.columns) | (set(other) if other != "drop" else set())
-    missing = [name for name in named if name not in df.columns]
-    if missing:
-        raise DataError(
-            f"output.other_columns: {missing[0]!r} is not in the input; columns there: {', '.join(df.columns)}."
-        )
-    return [name for name in df.columns if name in named]
+        return list(df.columns), frozenset()
+    paths = paths_of(df.schema, config.columns)
+    fields, _ = beside(df.schema, paths)
+    listed = () if other == "drop" else other
+    inside = {spelled(field) for field in fields}
+    valid = [*df.columns, *sorted(inside)]
+    for name in listed:
+        if name not in df.columns and spelled(parts_of(name) or ()) not in inside:
+            raise DataError(
+                f"output.other_columns: {name!r} is not in the input; columns there: {', '.join(valid)}."
+            )
+    whole = {name for name in listed if name in df.columns}
+    named = {path.root for path in paths} | whole
+    kept = {parts_of(name) for name in listed}
+    dropped = frozenset(field for field in fields if field not in kept and field[0] not in whole)
+    return [name for name in df.columns if name in named], dropped
 
 
 def versions() -> dict[str, str]:
     """Return the versions that a run worked with."""
     return {
         "dptext_spark": __version__,
-        "pyspark": installed("pyspark"),
-        "delta-spark": installed("delta-spark"),
+        **{name: _installed(name) for name in ("pyspark", "delta-spark")},
         "python": platform.python_version(),
     }
+
+
+def _installed(package: str) -> str:
+    try:
+        return installed(package)
+    except PackageNotFoundError:  # a client of Spark Connect needs no Delta Lake of its own
+        return "not here"

@@ -1,6 +1,8 @@
 """Bring a compiled model to every node, once, as files that the workers of a node memory-map and share.
 
-`artifact` ships through Spark (`addArtifact`), `path` points to a folder that every node sees (a volume).
+`artifact` ships through Spark (`addArtifact`), `path` points to a folder that every node sees (a volume). `broadcast` gives
+each worker a copy of its own, and leaves one on the disks on the way: for small models on classic sessions. What is shipped
+is public knowledge, whichever way; the key never goes with it.
 """
 
 from __future__ import annotations
@@ -12,16 +14,16 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dptext_spark.artifact import MANIFEST, open_artifact, read_manifest
-from dptext_spark.errors import require_choice
+from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.privatizer import Privatizer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SHIP = ("artifact", "path")
+SHIP = ("artifact", "path", "broadcast")
 
 
 @dataclass(frozen=True)
@@ -32,25 +34,36 @@ class Shipped:
         folder: the folder that every node sees; empty where Spark shipped the files.
         prefix: what stands before the file names: a hash of all content, since a name shipped again with other content
             fails. The manifest's seal: equal arrays may have been made from other settings.
+        broadcast: Spark's handle of the broadcast model, None for files.
     """
 
     folder: str
     prefix: str
+    broadcast: Any = None
 
 
 def ship(
-    spark: SparkSession, folder: str | os.PathLike[str], how: Literal["artifact", "path"] = "artifact"
+    spark: SparkSession,
+    folder: str | os.PathLike[str],
+    how: Literal["artifact", "path", "broadcast"] = "artifact",
 ) -> Shipped:
     """Ship the artifact in `folder`.
 
     Raises:
-        SettingsError: an unknown `how`.
+        SettingsError: an unknown `how`, or a broadcast on Spark Connect.
         DataError: no artifact there.
     """
     require_choice("run.ship", how, SHIP)
     manifest = read_manifest(folder)
     if how == "path":
         return Shipped(str(Path(folder).resolve()), "")
+    if how == "broadcast":
+        context = getattr(spark, "_sc", None)
+        if context is None:
+            raise SettingsError(
+                "run.ship: broadcast given, but Spark Connect has no broadcasts; valid there: artifact, path."
+            )
+        return Shipped("", "", _broadcast(context, str(Path(folder).resolve()), manifest["seal"]))
     prefix = f"{manifest['seal'][:24]}-"
     for file in _staged(str(Path(folder).resolve()), prefix):
         spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
@@ -75,8 +88,17 @@ def _staged(folder: str, prefix: str) -> tuple[str, ...]:
 
 
 @cache
+def _broadcast(context: Any, folder: str, seal: str) -> Any:
+    """Broadcast a model once a session."""
+    return context.broadcast(open_artifact(folder))
+
+
+@cache
 def open_shipped(shipped: Shipped) -> Privatizer:
     """Open the model in a worker, once a process."""
+    if shipped.broadcast is not None:
+        model: Privatizer = shipped.broadcast.value
+        return model
     if shipped.folder:
         return open_artifact(shipped.folder)
     from pyspark import SparkFiles

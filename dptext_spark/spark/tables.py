@@ -17,7 +17,8 @@ from pyspark.sql import types as T
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.settings.locations import absolute
-from dptext_spark.spark.column import RESULT, quoted
+from dptext_spark.spark.column import RESULT
+from dptext_spark.spark.paths import paths_of, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -215,25 +216,15 @@ def only_created(commits: list[dict[str, Any]]) -> bool:
 
 
 def check_text_columns(df: DataFrame, columns: list[str]) -> None:
-    """Refuse text columns that are missing or no text, and a column that would be taken for the result of the function.
+    """Refuse texts that are missing or no text, and a column that would be taken for the result of the function.
 
     Raises:
         DataError: naming the column and the valid ones.
     """
-    texts = [f.name for f in df.schema.fields if isinstance(f.dataType, T.StringType)]
     taken = [name for name in df.columns if name.lower() == RESULT]
     if taken:
         raise DataError(f"input: the column name {taken[0]!r} is reserved; rename the column.")
-    for name in columns:
-        if name not in df.columns:
-            raise DataError(
-                f"columns: {name!r} is not in the input; text columns there: {', '.join(texts) or 'none'}."
-            )
-        if name not in texts:
-            kind = df.schema[name].dataType.simpleString()
-            raise DataError(
-                f"columns: {name!r} is of type {kind}; text columns there: {', '.join(texts) or 'none'}."
-            )
+    paths_of(df.schema, columns)
 
 
 def check_key(df: DataFrame, name: str, field: str, unique: bool) -> int:

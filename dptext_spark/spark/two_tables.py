@@ -13,7 +13,8 @@ from dptext_spark.audit_plan import AuditPlan
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.settings.sections import Input
-from dptext_spark.spark.column import key_column, quoted
+from dptext_spark.spark.column import key_column
+from dptext_spark.spark.paths import Path, paths_of, quoted
 from dptext_spark.spark.tables import (
     Target,
     check_text_columns,
@@ -98,14 +99,19 @@ def sides(plan: AuditPlan, tables: TwoTables) -> tuple[DataFrame, DataFrame]:
     source = tables.source.select(
         scope.alias("scope"),
         keys[0].alias("row_key"),
-        *[quoted(c).cast("string").alias(f"s{i}") for i, c in enumerate(plan.columns)],
+        *[path.joined.cast("string").alias(f"s{i}") for i, path in enumerate(_texts(tables.source, plan))],
         *[value_of(tables.source, name, field) for field, name in plan.values.items()],
     )
     table = tables.table.select(
         keys[1].alias("row_key"),
-        *[quoted(c).cast("string").alias(f"o{i}") for i, c in enumerate(plan.columns)],
+        *[path.joined.cast("string").alias(f"o{i}") for i, path in enumerate(_texts(tables.table, plan))],
     )
     return source, table
+
+
+def _texts(frame: DataFrame, plan: AuditPlan) -> list[Path]:
+    """Find the texts of one table; those of an array or a map are compared as one text, a line each."""
+    return paths_of(frame.schema, plan.columns)
 
 
 def value_of(source: DataFrame, name: str, field: str) -> Column:

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.spark import counting
-from dptext_spark.spark.column import applied, quoted, replaced
+from dptext_spark.spark.column import applied, replaced
+from dptext_spark.spark.layout import Layout
 from dptext_spark.spark.progress import watched
 from dptext_spark.spark.setup import Setup
 from dptext_spark.spark.ship import ship
@@ -36,8 +37,8 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
     job = setup.job(ship(spark, setup.folder, config.run.ship))
     observation = Observation(f"dptext-{setup.run_id}")
     frame = applied(setup.df, job, config.run.udf, setup.identity.row, setup.identity.record)
-    frame = frame.observe(observation, *counting.observed(job.columns))
-    frame = replaced(frame, job, setup.kept)
+    frame = frame.observe(observation, *counting.observed(setup.paths))
+    frame = replaced(frame, job, setup.kept, setup.dropped)
     metadata = {
         "dptext_run": setup.run_id,
         "mechanism": config.spec()["mechanism"],
@@ -46,7 +47,9 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
     }
     commit = {"userMetadata": json.dumps(metadata), "txnAppId": f"dptext-{setup.run_id}", "txnVersion": "1"}
     target = setup.place.target
-    made = bool(target.name) and create_empty(spark, target, frame.schema, setup.run_id)
+    layout = Layout.of(frame.schema, config.output.partition_by)
+    new = not history(spark, target, limit=1)
+    made = bool(target.name) and new and create_empty(spark, target, frame.schema, setup.run_id, layout)
     settings = {
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(batch_rows),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2 * BATCH_BYTES),
@@ -57,7 +60,7 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
         with _set(spark, settings), watched(spark, say):
             if target.path:
                 writer = frame.write.format("delta").mode(config.output.mode).options(**commit)
-                writer.option("optimizeWrite", "false").save(target.path)
+                layout.onto(writer, new).option("optimizeWrite", "false").save(target.path)
             else:
                 named = frame.writeTo(target.sql).options(**commit).option("optimizeWrite", "false")
                 named.overwrite(F.lit(True)) if config.output.mode == "overwrite" else named.append()
@@ -70,19 +73,19 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
     return (counting.counts_of(observation) if committed else None), seconds
 
 
-def create_empty(spark: SparkSession, target: Target, schema: T.StructType, run_id: str) -> bool:
-    """Make an empty table of that name where there is none, for a write into a table that exists.
+def create_empty(
+    spark: SparkSession, target: Target, schema: T.StructType, run_id: str, layout: Layout
+) -> bool:
+    """Make an empty table of a name that has none, for a write into a table that exists.
 
     A write that also creates its table is one Spark does not observe: its counts would be lost. The commit says which
     run made it, so that the empty table that a killed driver leaves is not taken for somebody's.
 
     Returns:
-        Whether it was made now.
+        True: it was made now.
     """
-    if history(spark, target, limit=1):
-        return False
     creator = spark.createDataFrame([], schema).writeTo(target.sql).using("delta")
-    creator.option("userMetadata", json.dumps({CREATED: run_id})).create()
+    layout.of_new(creator).option("userMetadata", json.dumps({CREATED: run_id})).create()
     return True
 
 
@@ -105,7 +108,7 @@ def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
 def _sizes(setup: Setup) -> tuple[float, int]:
     """Return the bytes of text in a row, and the rows of a batch: as many as make `BATCH_BYTES`, or the setting."""
     given = setup.config.run.batch_rows
-    sizes = [F.coalesce(F.octet_length(quoted(name)), F.lit(0)) for name in setup.columns]
+    sizes = [F.coalesce(path.size, F.lit(0)) for path in setup.paths]
     total = sizes[0]
     for size in sizes[1:]:
         total = total + size

@@ -185,7 +185,7 @@ def test_a_wrong_value_is_refused_and_named(sections: dict[str, Any], said: str)
         ("input", "format", "cvs", "delta, parquet, csv, tsv, json, text. Did you mean 'csv'?"),
         ("output", "mode", "replace", "error, append, overwrite"),
         ("output", "fresh_noise", "yes", "refuse, accept"),
-        ("run", "ship", "broadcast", "artifact, path"),
+        ("run", "ship", "broadcasts", "artifact, path, broadcast"),
         ("run", "udf", "numpy", "auto, arrow, pandas"),
         ("run", "second_release", True, "refuse, accept"),
         ("lexicon", "format", "golve", "Did you mean 'glove'?"),

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from dptext_spark.artifact import MANIFEST, read_manifest, save
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.spark.column import Job, applied, replaced
 from dptext_spark.spark.ship import Shipped, open_shipped, ship
 
 TEXTS = pa.array(["the time of the day is now", "what he said about the house"])
@@ -102,3 +103,20 @@ def test_an_unknown_mode_is_refused(spark, folder: Path) -> None:
 def test_a_folder_without_a_model_is_refused(spark, tmp_path: Path, how: str) -> None:
     with pytest.raises(DataError, match=f"holds no readable {MANIFEST}"):
         ship(spark, tmp_path, how)
+
+
+def test_a_broadcast_draws_the_same_and_is_made_once(spark, privatizer, folder: Path) -> None:
+    """It travels beside the function, not in it: a closure past 1 MB would be written to disk, with the key."""
+    shipped = ship(spark, folder, "broadcast")
+    assert drawn_by_a_worker(spark, shipped) == drawn(privatizer)
+    assert ship(spark, folder, "broadcast") == shipped
+    df = spark.createDataFrame([(1, TEXTS[0].as_py()), (2, TEXTS[1].as_py())], "id long, body string")
+    job = Job(("body",), shipped, RunKey.insecure(1), "", True, False)
+    for udf in ("auto", "pandas"):
+        out = replaced(applied(df, job, udf, F.col("id"), None), job, ["id", "body"])
+        assert [row["body"] for row in out.orderBy("id").collect()] == drawn(privatizer)
+
+
+def test_spark_connect_has_no_broadcasts(folder: Path) -> None:
+    with pytest.raises(SettingsError, match=r"run\.ship: broadcast given.*valid there: artifact, path"):
+        ship(object(), folder, "broadcast")  # type: ignore[arg-type]

@@ -6,12 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from dptext_spark.spark.paths import paths_of
 from dptext_spark.spark.write import BATCH_BYTES, BATCH_ROWS, _set, _sizes
 
 
 def rows_of(df, given: object = "auto") -> int:
     run = SimpleNamespace(batch_rows=given)
-    setup = SimpleNamespace(config=SimpleNamespace(run=run), columns=("body", "a note"), df=df)
+    setup = SimpleNamespace(config=SimpleNamespace(run=run), df=df, paths=paths_of(df.schema, ["body", "a note"]))
     return _sizes(setup)[1]  # type: ignore[arg-type]
 
 

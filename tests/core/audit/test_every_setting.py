@@ -46,6 +46,7 @@ RELEASES: dict[str, list[Any]] = {
 SAME = {
     **dict.fromkeys(("input.path", "input.table", "input.format", "input.options"), "what is read"),
     **dict.fromkeys(("output.path", "output.table", "output.mode"), "where it is written"),
+    "output.partition_by": "how rows lie in files, which is released anyway",
     "output.fresh_noise": "what it allows is counted: the releases in the history",
     "run.second_release": "what it allows is said where it happened: second_release of the facts",
     "lexicon.format": "how a file is read",

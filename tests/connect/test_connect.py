@@ -1,0 +1,165 @@
+"""A client of Spark Connect gets what a classic session gets, byte for byte, and no private word in what it prints."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dptext_spark.artifact import save
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.policy import Policy
+from tests.connect.client import COLUMNS, KEY, config_of, failing
+from tests.connect.conftest import CHECKOUT, Server, environment
+
+ROWS = 60
+MARKER = "zanzibarmarker"
+SCHEMA = (
+    "id long, customer string, body string, tags array<string>, "
+    "comments array<struct<text:string,by:string>>, attributes map<string,string>"
+)
+
+
+@dataclass(frozen=True)
+class Client:
+    """What a client found, what it printed, and the classic session that looks at the same tables."""
+
+    spark: Any
+    folder: Path
+    found: dict[str, Any]
+    printed: str
+    server: Server
+
+
+@pytest.fixture(scope="module")
+def client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    from pyspark.sql import SparkSession
+
+    from dptext_spark.spark.session import spark_session
+
+    folder = tmp_path_factory.mktemp("client")
+    before = SparkSession.getActiveSession()
+    spark = spark_session(
+        master="local[2]", warehouse=folder / "warehouse",
+        settings={"spark.sql.shuffle.partitions": 2, "spark.executorEnv.PYTHONPATH": str(CHECKOUT)},
+    )  # fmt: skip
+    try:
+        _tables(spark, folder)
+        _model(folder)
+        command = [sys.executable, "-m", "tests.connect.client", server.remote, str(folder)]
+        done = subprocess.run(
+            command, cwd=CHECKOUT, env=environment(), capture_output=True, text=True, timeout=900, check=False
+        )
+        results = folder / "results.json"
+        assert results.exists(), f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}\n{server.printed()[-2000:]}"
+        yield Client(spark, folder, json.loads(results.read_text("utf-8")), done.stdout + done.stderr, server)
+    finally:
+        if before is None:
+            spark.stop()
+
+
+def _tables(spark: Any, folder: Path) -> None:
+    rows = [
+        (
+            i, f"c{i // 4}", f"Hello there friend {i}, so what time?" if i % 7 else None, ["the time", None, f"day {i}"][: i % 4],
+            None if i % 9 == 0 else [("the house of the friend", "Ann"), None], {"a": "the time", "b": None},
+        )
+        for i in range(ROWS)
+    ]  # fmt: skip
+    spark.createDataFrame(rows, SCHEMA).repartition(3, "id").write.format("delta").save(str(folder / "in"))
+    bad = (
+        f"(1, X'{MARKER.encode().hex()}'), (2, X'{MARKER.encode().hex()}'), (3, X'FF{MARKER.encode().hex()}')"
+    )
+    marked = spark.sql(f"SELECT col1 AS id, CAST(col2 AS STRING) AS body FROM VALUES {bad}")
+    marked.write.format("delta").save(str(folder / "marked"))
+    place = f"delta.`{folder / 'constrained'}`"
+    spark.sql(f"CREATE TABLE {place} (id INT, body STRING) USING delta")
+    spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT short CHECK (id < 0 AND body <> '{MARKER}')")
+
+
+def _model(folder: Path) -> None:
+    whole = Lexicon.default()
+    words = Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, 600)), whole.vectors[:600].copy())
+    sampler = CusText(epsilon=1.0, k=10).compile(words)
+    save(Privatizer(words, sampler, Policy(stop_words="draw", oov="mask"), "record"), folder / "model")
+
+
+def _contents(spark: Any, table: str) -> list[dict[str, Any]]:
+    rows = spark.read.format("delta").load(table).orderBy("id").selectExpr("to_json(struct(*))").collect()
+    return [json.loads(row[0]) for row in rows]
+
+
+def test_the_session_is_taken_as_it_is(client: Client) -> None:
+    assert client.found["same_session"] is True
+
+
+@pytest.mark.parametrize("udf", ["auto", "pandas"])
+def test_a_frame_comes_out_as_on_a_classic_session(client: Client, udf: str) -> None:
+    from dptext_spark import spark as dps
+    from dptext_spark.artifact import open_artifact
+
+    df = client.spark.read.format("delta").load(str(client.folder / "in"))
+    model = open_artifact(client.folder / "model")
+    out = dps.privatize(df, COLUMNS, model, row_key="id", record_key="customer", key=KEY, run_id="r")
+    rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
+    assert client.found[udf] == [json.loads(row[0]) for row in rows]
+    assert client.found[udf] != _contents(client.spark, str(client.folder / "in"))
+
+
+def test_a_run_comes_out_as_on_a_classic_session(client: Client) -> None:
+    from dptext_spark import spark as dps
+
+    there = client.found["facts"]
+    here = dps.run(config_of(client.folder, "classic"), client.spark, key=KEY).as_dict(internal=True)
+    written = _contents(client.spark, client.found["place"])
+    assert written == _contents(client.spark, str(client.folder / "classic"))
+    assert written != _contents(client.spark, str(client.folder / "in")) and len(written) == ROWS
+    assert there["status"] == here["status"] == "succeeded"
+    counted = set(there["restricted"]) - {"tokens_per_second"}
+    assert {name: there["restricted"][name] for name in counted} == {
+        name: here["restricted"][name] for name in counted
+    }
+    assert there["rows"] == ROWS and there["text_bytes"] == here["text_bytes"]
+    same = ("guarantee", "identity", "other_columns", "consistency_audit", "input_version", "certificate")
+    assert {name: there[name] for name in same} == {name: here[name] for name in same}
+    assert there["consistency_audit"]["passed"] is True
+
+
+def test_a_run_id_that_committed_changes_nothing(client: Client) -> None:
+    assert client.found["again"] == "unchanged"
+
+
+def test_a_place_in_a_scan_is_refused(client: Client) -> None:
+    """The client sees no plan, so it cannot tell a bare scan; nothing is written."""
+    assert client.found["ordinal"]["kind"] == "SettingsError"
+    assert "row_key: none given" in client.found["ordinal"]["said"]
+    assert not (client.folder / "none").exists()
+
+
+def test_errors_say_what_to_do_and_no_private_word(client: Client) -> None:
+    names = [name for name, _ in failing(client.folder)]
+    said = {name: client.found[name]["said"] for name in names}
+    assert "1 rows with invalid UTF-8" in said["utf8"]
+    assert "Spark failed with DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in said["constraint"]
+    assert "Spark failed with CAST_INVALID_INPUT" in said["cast"]
+    assert "succeeded" not in said.values()
+    for text in (*said.values(), client.printed):
+        assert MARKER not in text and MARKER.encode().hex() not in text
+    assert MARKER in (client.folder / "marked").joinpath(
+        _a_file(client.folder / "marked")
+    ).read_bytes().decode("latin1")
+
+
+def _a_file(folder: Path) -> str:
+    return next(
+        file.name for file in sorted(folder.glob("*.parquet")) if MARKER.encode() in file.read_bytes()
+    )
