@@ -17,7 +17,7 @@ from dptext_spark.spark.column import applied, quoted, replaced
 from dptext_spark.spark.progress import watched
 from dptext_spark.spark.setup import Setup
 from dptext_spark.spark.ship import ship
-from dptext_spark.spark.tables import CREATED, Target, history, our_commits
+from dptext_spark.spark.tables import CREATED, STREAM, Target, history, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,10 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
         "guarantee": setup.privatizer.guarantee().as_dict(),
         "artifact": setup.privatizer.fingerprint,
     }
-    commit = {"userMetadata": json.dumps(metadata), "txnAppId": f"dptext-{setup.run_id}", "txnVersion": "1"}
+    if setup.stream is not None:
+        metadata[STREAM] = setup.stream.stream
+    app, number = setup.transaction
+    commit = {"userMetadata": json.dumps(metadata), "txnAppId": app, "txnVersion": number}
     target = setup.place.target
     made = bool(target.name) and create_empty(spark, target, frame.schema, setup.run_id)
     settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(_batch_rows(setup))}
@@ -60,7 +63,7 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
             spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
         raise
     seconds = time.perf_counter() - began
-    committed = setup.run_id in our_commits(history(spark, setup.place.target))
+    committed = setup.run_id in our_commits(setup.commits())
     return (counting.counts_of(observation) if committed else None), seconds
 
 
