@@ -35,6 +35,7 @@ from dptext_spark.text.policy import Policy
 
 Self = TypeVar("Self", bound="ModelConfig")
 STREAMS = ("incremental", "streaming")
+TRIGGER = "10 seconds"  # of streaming, where none is named
 
 
 class ModelConfig(Section):

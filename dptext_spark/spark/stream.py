@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.config import RunConfig
+from dptext_spark.config import TRIGGER, RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.spark import runs
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     CarriedOut = Callable[[Callable[[], Setup], RunConfig, Callable[[str], None]], Report]
 
-TRIGGER = "10 seconds"
 RECENT = 100  # commits of the target that are read to find the one a micro-batch has just made
 POLL = 0.5  # seconds between looks at whether to stop
 CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
