@@ -89,7 +89,7 @@ def begin(setup: Setup) -> str:
         )
     if delta_version(setup.spark, place) is not None:
         return _compared(setup, place)
-    if holds_files(setup.spark, checkpoint, besides=f"/{OWN}/"):
+    if holds_files(setup.spark, checkpoint, besides=f"/{checkpoint.rstrip('/').rpartition('/')[2]}/{OWN}/"):
         raise SettingsError(
             f"stream.checkpoint: {checkpoint!r} is the checkpoint of something else, or holds other files; valid: a new folder, "
             "or the checkpoint of this stream."

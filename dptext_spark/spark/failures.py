@@ -95,9 +95,11 @@ def silenced() -> Iterator[None]:
 
     Py4J's tracebacks (of a JVM that died), which it logs as the root's, are kept back too: our own error says it.
     """
-    root = logging.getLogger()
-    added = _not_of_py4j not in root.filters  # a micro-batch's silence within its stream's
-    root.addFilter(_not_of_py4j)
+    # The second logs what a micro-batch raises, with a traceback, before Spark has it.
+    theirs = [logging.getLogger(), logging.getLogger("py4j.clientserver")]
+    theirs = [one for one in theirs if _not_of_py4j not in one.filters]  # a micro-batch is within its stream
+    for one in theirs:
+        one.addFilter(_not_of_py4j)
     # By PySpark's own way: a plain logger of that name, made here first, would fail PySpark's later calls.
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
@@ -106,8 +108,8 @@ def silenced() -> Iterator[None]:
     try:
         yield
     finally:
-        if added:
-            root.removeFilter(_not_of_py4j)
+        for one in theirs:
+            one.removeFilter(_not_of_py4j)
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
 

@@ -100,7 +100,7 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
             # Committed before, but its account was lost: nothing is written again, and its counts stay unknown.
             committed = _committed(setup)
             record = {**setup.record("started", started), **_bound_before(setup, earlier, committed)}
-            runs.put(session, setup.place.runs, record)
+            runs.put(session, setup.place.runs, record, new=earlier is None)
         except DPTextError as error:
             raise error from None
         except Exception as error:

@@ -93,6 +93,8 @@ def stream(
             )
         if failure is not None:
             raise failure from None
+        if batches.failure is not None:  # somebody stopped the query, and not us
+            facts["problems"].append("its last micro-batch was interrupted; the next start repeats it")
         return facts
 
 
