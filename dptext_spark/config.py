@@ -19,11 +19,23 @@ from dptext_spark.settings.file import SECRET, override, read_settings
 from dptext_spark.settings.locations import holds_credentials, inside, same_path, same_table
 from dptext_spark.settings.names import parts_of, spelled
 from dptext_spark.settings.problems import as_settings_error, problem
-from dptext_spark.settings.sections import Audit, Input, Key, LexiconSource, Name, Output, Run, Section
+from dptext_spark.settings.sections import (
+    Audit,
+    Input,
+    Key,
+    LexiconSource,
+    Name,
+    Output,
+    Run,
+    Section,
+    Stream,
+)
 from dptext_spark.settings.values import mechanism_of, policy_of, section_of
 from dptext_spark.text.policy import Policy
 
 Self = TypeVar("Self", bound="ModelConfig")
+STREAMS = ("incremental", "streaming")
+TRIGGER = "10 seconds"  # of streaming, where none is named
 
 
 class ModelConfig(Section):
@@ -98,9 +110,32 @@ class RunConfig(ModelConfig):
     record_key: Name | None = None
     output: Output
     audit: Annotated[Audit, BeforeValidator(section_of)] = Audit()
+    mode: Literal["batch", "incremental", "streaming"] = "batch"
+    stream: Annotated[Stream, BeforeValidator(section_of)] = Stream()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _streams_append(cls, given: Any) -> Any:
+        """Let a stream append where the settings say nothing of it: it has no other way to write."""
+        output = given.get("output") if isinstance(given, Mapping) else None
+        if isinstance(output, Mapping) and given.get("mode") in STREAMS and "mode" not in output:
+            return {**given, "output": {**output, "mode": "append"}}
+        return given
 
     def _problems(self) -> Iterable[str]:
-        return [*super()._problems(), *_about_columns(self), *_about_places(self)]
+        return [*super()._problems(), *_about_columns(self), *_about_places(self), *_about_stream(self)]
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether only what was added to the source is read."""
+        return self.mode in STREAMS
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The folder that remembers what a stream has read; None in a batch run, or where only a catalog name is known."""
+        if not self.is_stream or self.stream.checkpoint is not None or self.output.path is None:
+            return self.stream.checkpoint
+        return f"{self.output.path.rstrip('/')}_checkpoint"
 
     @property
     def shareable(self) -> str | None:
@@ -126,7 +161,7 @@ class RunConfig(ModelConfig):
             name: "(hidden)" if SECRET.search(name) else value for name, value in options.items()
         }
         order = ("input", "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy")
-        return {name: values[name] for name in (*order, "output", "key", "run", "audit")}
+        return {name: values[name] for name in (*order, "output", "key", "run", "audit", "mode", "stream")}
 
 
 def _about_lexicons(config: ModelConfig) -> Iterable[str]:
@@ -187,6 +222,7 @@ def _about_places(config: RunConfig) -> Iterable[str]:
         "output.path": target.path,
         "audit.shareable": config.shareable,
         "audit.restricted": config.restricted,
+        "stream.checkpoint": config.checkpoint,
     }
     sources = {"lexicon.source": config.lexicon.source}
     sources |= {f"lexicon.more[{n}].source": one.source for n, one in enumerate(config.lexicon.more)}
@@ -206,6 +242,32 @@ def _about_places(config: RunConfig) -> Iterable[str]:
                 yield f"{name}: {path!r} is {said}; valid: another place."
             elif inside(path, against) or inside(against, path):
                 yield f"{name}: {path!r} and {other} {against!r} lie inside each other; valid: places apart."
+
+
+def _about_stream(config: RunConfig) -> Iterable[str]:
+    """Yield what does not fit the mode: a stream needs a key that rows keep, a Delta source, and a place to remember."""
+    if not config.is_stream:
+        for name, default in Stream().model_dump().items():
+            if getattr(config.stream, name) != default:
+                given = getattr(config.stream, name)
+                yield f"stream.{name}: {given!r} given with mode batch; valid: mode incremental or streaming."
+        return
+    mode, source = config.mode, config.input
+    if config.row_key is None:
+        yield f"row_key: none given; mode {mode} needs a unique column, for files and places change as a source grows."
+    if source.path is not None and source.format != "delta":
+        yield f"input.format: {source.format!r} given with mode {mode}; valid: delta, which knows what was added."
+    if source.options:
+        yield f"input.options: given with mode {mode}; valid: none; the settings of `stream` say how the source is read."
+    if config.output.mode != "append":
+        yield f"output.mode: {config.output.mode!r} given with mode {mode}; valid: append."
+    if mode == "incremental" and config.stream.trigger is not None:
+        yield (
+            f"stream.trigger: {config.stream.trigger!r} given with mode incremental, which reads what is there and ends; "
+            "valid: null, or mode streaming."
+        )
+    if config.checkpoint is None:
+        yield "stream.checkpoint: none given; valid: a folder; needed where output.table is a catalog name."
 
 
 def load_model(path: str | Path | None = None, overrides: Iterable[str] = ()) -> ModelConfig:

@@ -12,6 +12,7 @@ from typing import Any
 from dptext_spark.audit.assumptions import across_runs, assumed
 from dptext_spark.audit.released import filters_on_text, released
 from dptext_spark.audit.statement import Statement
+from dptext_spark.audit.streamed import streamed
 from dptext_spark.figures import digits_up, exact, percent_up
 
 MANY_ALONE = 0.5  # share of words alone on their output set from which a warning is due
@@ -28,7 +29,8 @@ def disclosure(facts: Facts) -> Statement:
     Args:
         facts: of a run, or of a run that is only planned. Read are
 
-            - `config`: the settings as a dictionary (`columns`, `output`, `row_key`, `record_key`);
+            - `config`: the settings as a dictionary (`columns`, `output`, `row_key`, `record_key`, and of a
+              stream `mode` and `stream`);
             - `policy`: the fields of the policy; `consistency`: token, record or dataset;
             - `certificate`: what was found of the guarantee, or None;
             - `guarantee`: the fields of a Guarantee; `mechanism_summary`: the sampler's summary;
@@ -45,6 +47,7 @@ def disclosure(facts: Facts) -> Statement:
         ("What is not protected", _unprotected),
         ("What is assumed", assumed),
         ("Across runs", across_runs),
+        ("In a stream", streamed),
     )
     written = ((heading, tuple(writer(facts))) for heading, writer in writers)
     return Statement(tuple((heading, sentences) for heading, sentences in written if sentences))

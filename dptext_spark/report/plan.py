@@ -10,7 +10,7 @@ import yaml
 
 from dptext_spark.artifact import certificate_of
 from dptext_spark.audit.disclosure import disclosure
-from dptext_spark.config import RunConfig
+from dptext_spark.config import TRIGGER, RunConfig
 from dptext_spark.keys import read_key
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.report.console import WIDTH, hanging
@@ -68,8 +68,21 @@ def _steps(config: RunConfig) -> list[str]:
     along = {"keep": "all other columns go along", "drop": "no other column goes along"}.get(
         str(others), f"beside them only {', '.join(others)}"
     )
+    if config.is_stream:
+        read = (
+            read.replace("read", "read what was added to", 1)
+            + f" since {config.checkpoint} was last written to"
+        )
     steps = [read + (f" where {source.where}" if source.where else "")]
-    if config.row_key:
+    if config.is_stream:
+        steps[:0] = [
+            f"compare key, settings, model and source with those that {config.checkpoint} began with"
+        ]
+        steps.append(f"take it in micro-batches{_micro_batches(config)}, each as follows")
+        steps.append(
+            f"check that {config.row_key} is never NULL and does not come again ({config.stream.duplicates})"
+        )
+    elif config.row_key:
         steps.append(f"check that {config.row_key} is unique and never NULL (a pass over that column)")
     if config.record_key:
         steps.append(f"check that {config.record_key} is never NULL")
@@ -89,12 +102,24 @@ def _steps(config: RunConfig) -> list[str]:
     return [*steps, "compare the counts with the commit, and write the account"]
 
 
+def _micro_batches(config: RunConfig) -> str:
+    most = f" of at most {config.stream.max_files:,} files" if config.stream.max_files else ""
+    if config.mode == "incremental":
+        return f"{most} until nothing is left"
+    return f"{most}, every {config.stream.trigger or TRIGGER} until it is stopped"
+
+
 def _writes(config: RunConfig) -> list[dict[str, str]]:
     place = config.output.table or config.output.path or ""
     return [
         {"what": "the sanitized Delta table", "where": place, "share": "yes, with the disclosure statement"},
         {"what": "runs: settings, guarantee, disclosure", "where": str(config.shareable), "share": "yes"},
         {"what": "metrics: depend on the private text", "where": str(config.restricted), "share": "no"},
+        *(
+            [{"what": "the checkpoint: what was read", "where": str(config.checkpoint), "share": "no"}]
+            if config.is_stream
+            else []
+        ),
     ]
 
 

@@ -33,8 +33,8 @@ def summary(
     Args:
         facts: of the run's report: `status`, `run_id`, `rows`, `seconds`, `write_seconds`, `guarantee`,
             `certificate`, `record_epsilon`, `input`, `output`, `output_version`, `audit`, `other_columns`, `compiled_loops`,
-            `key_kind`, `problems`, `consistency_audit`; `text_bytes` and `cores` for the cost; `restricted`
-            with what depends on the private text; `disclosure` for its warnings. What is missing is left out.
+            `key_kind`, `problems`, `consistency_audit`, of a stream `batches`; `text_bytes` and `cores` for the cost;
+            `restricted` with what depends on the private text; `disclosure` for its warnings. What is missing is left out.
         internal: also show what depends on the private text; such a summary is not for sharing.
         price: of a core-hour.
         columns: how long a line may be.
@@ -68,6 +68,13 @@ def _work(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, str]]
             f"; {broken:,} RECORDS DO NOT FIT THE INPUT'S COLUMNS (kept as far as they do)" if broken else ""
         )
         yield "rows", f"{facts['rows']:,}{note}"
+    if facts.get("batches"):
+        held = facts["batches"]
+        added = f"{held['now']:,} now" if held["now"] else "none now: nothing was added to the source"
+        yield (
+            "micro-batches",
+            f"{added}; {held['in_all']:,} with {held['rows']:,} rows since the stream began",
+        )
     if internal:
         yield from _words(facts.get("restricted") or {})
     if facts.get("seconds") is not None:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from dptext_spark.settings.locations import absolute
 from dptext_spark.settings.problems import problem
 from dptext_spark.settings.values import (
+    interval_of,
     options_of,
     other_columns_of,
     partitions_of,
@@ -139,3 +140,14 @@ class Audit(Section):
     shareable: Folder | None = None
     restricted: Folder | None = None
     consistency_scopes: Annotated[int, Field(ge=0)] = 1000
+
+
+class Stream(Section):
+    """How an incremental or streaming run reads its source, and where it remembers what it has read."""
+
+    trigger: Annotated[str | None, BeforeValidator(interval_of)] = None
+    checkpoint: Folder | None = None
+    changes: Literal["refuse", "ignore"] = "refuse"
+    duplicates: Literal["refuse", "drop", "accept"] = "refuse"
+    max_files: Annotated[int, Field(ge=1)] | None = None
+    starting_version: Annotated[int, Field(ge=0)] | None = None

@@ -192,6 +192,15 @@ def partitions_of(value: object) -> object:
     raise invalid("auto, keep, or an integer of 1 or more")
 
 
+def interval_of(value: object) -> object:
+    """Check how often a stream looks for new rows."""
+    if value is None or (
+        isinstance(value, str) and re.fullmatch(r"[1-9]\d* (second|minute|hour|day)s?", value)
+    ):
+        return value
+    raise invalid("null, or an interval such as 10 seconds, 1 minute, 2 hours")
+
+
 def other_columns_of(value: object) -> object:
     """Check which other columns go along."""
     if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):

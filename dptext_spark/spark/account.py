@@ -16,7 +16,7 @@ from dptext_spark.spark.column import RESULT, applied
 from dptext_spark.spark.session import cores_of
 from dptext_spark.spark.setup import Setup, versions
 from dptext_spark.spark.ship import ship
-from dptext_spark.spark.tables import history, our_commits
+from dptext_spark.spark.tables import our_commits, releases
 
 
 def account(
@@ -27,7 +27,7 @@ def account(
 ) -> dict[str, Any]:  # fmt: skip
     """Compare the counts with the commit, audit consistency, write the tables, and report."""
     spark, config = setup.spark, setup.config
-    commits = history(spark, setup.place.target)
+    commits = setup.commits()
     commit = our_commits(commits).get(setup.run_id)
     if commit is None:
         raise RunError(
@@ -69,7 +69,7 @@ def account(
         "output": str(setup.place.target),
         "output_version": int(commit["version"]),
         "audit": {"runs": setup.place.runs, "metrics": setup.place.metrics},
-        "releases_in_history": len(our_commits(commits)),
+        "releases_in_history": len(releases(commits)),
         "consistency_audit": audited.as_dict(),
         "key_kind": record["key_kind"],
         "second_release": record["second_release"],
@@ -123,6 +123,8 @@ def _metrics(
 ) -> tuple[list[tuple[str | None, str, float | None]], dict[str, Any]]:
     """Return the rows of `metrics`, and the same figures by name."""
     rows: list[tuple[str | None, str, float | None]] = [(None, "write_seconds", seconds)]
+    if setup.stream is not None and setup.stream.dropped is not None:
+        rows.append((None, "duplicates_dropped", float(setup.stream.dropped)))
     rows += [(None, f"consistency_{name}", float(value)) for name, value in audited.figures.items()]
     if counts is None:
         return rows, {}

@@ -117,7 +117,7 @@ def _check_vacant(spark: SparkSession, place: Place) -> None:
         raise SettingsError(
             f"output.table: {target.name!r} is a view or no Delta table; valid: a new name, or a Delta table."
         )
-    if target.path and _holds_files(spark, target.path):
+    if target.path and holds_files(spark, target.path):
         # What a run that did not finish left there may stay: it is known, and in no version of the table.
         if runs.is_unfinished(spark, place.runs, target.path):
             return
@@ -129,8 +129,8 @@ def _check_vacant(spark: SparkSession, place: Place) -> None:
 
 def _check_not_the_input(spark: SparkSession, config: RunConfig, df: DataFrame, target: Target) -> None:
     """Refuse the input as target where names and paths did not tell: by a catalog name and by its path, or through a view."""
-    there = _detail(spark, target)
-    source = _detail(spark, Target(path=config.input.path or "", name=config.input.table or ""))
+    there = detail(spark, target)
+    source = detail(spark, Target(path=config.input.path or "", name=config.input.table or ""))
     if source is not None and there is not None:
         same = source["id"] == there["id"]
     else:
@@ -140,10 +140,13 @@ def _check_not_the_input(spark: SparkSession, config: RunConfig, df: DataFrame, 
         raise SettingsError(f"{field}: {str(target)!r} is the input; valid: another place.")
 
 
-def _holds_files(spark: SparkSession, folder: str) -> bool:
+def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
+    """Whether a folder holds files, beside those with `besides` in their path."""
     listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
-        return bool(listing.load(folder).select("path").limit(1).count())
+        found = listing.load(folder).select("path")
+        found = found.where(~found["path"].contains(besides)) if besides else found
+        return bool(found.limit(1).count())
     except PySparkException as error:
         if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
             return False
@@ -152,11 +155,11 @@ def _holds_files(spark: SparkSession, folder: str) -> bool:
 
 def partitions_of(spark: SparkSession, target: Target) -> list[str] | None:
     """Return the partition columns of a Delta table, None where there is none."""
-    found = _detail(spark, target)
+    found = detail(spark, target)
     return None if found is None else list(found["partitionColumns"])
 
 
-def _detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
+def detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
     """Return the identifier, the location and the partition columns of a Delta table; None for a view or another format."""
     if delta_version(spark, target) is None:
         return None
@@ -187,5 +190,6 @@ def check_schema(
         if differ:
             raise DataError(
                 f"output.mode: append needs the target's columns; {differ[0][0]!r} differs. Target: "
-                f"{', '.join(f'{n} {t}' for n, t in there.items())}."
+                f"{', '.join(f'{n} {t}' for n, t in there.items())}. Columns that it lacks are left out by "
+                "output.other_columns: drop, or a list."
             )

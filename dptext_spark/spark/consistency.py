@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import functions
+from pyspark.sql import Window, functions
 
 from dptext_spark.draws import RunKey, hash_keys, identify
 from dptext_spark.mechanisms.kernels import TableSampler
@@ -82,6 +82,13 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
         key_name.alias("row_key"),
         *[path.text.alias(f"s{i}") for i, path in enumerate(paths)],
     )
+    if config.is_stream and config.stream.duplicates == "accept":
+        # Rows of one micro-batch that share their key cannot be told apart in the output.
+        source = (
+            source.withColumn("n", F.count(F.lit(1)).over(Window.partitionBy("row_key")))
+            .where("n = 1")
+            .drop("n")
+        )
     output = written.select(
         key_name.alias("row_key"), *[path.text.alias(f"o{i}") for i, path in enumerate(paths)]
     )

@@ -59,17 +59,27 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
         if code == NULL_KEY:
             return DataError(f"row_key or record_key: {rows} rows with a NULL key in {where}.")
         return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
-    condition, state = type(error).__name__, None
+    condition, state = condition_of(error), None
     for cause in _causes(error):
-        named = _called(cause, "getCondition")
-        if named:
-            condition, state = named, _called(cause, "getSqlState")
+        state = _called(cause, "getSqlState") if _called(cause, "getCondition") else state
     return RunError(f"Spark failed with {condition}{f' (SQLSTATE {state})' if state else ''}.")
+
+
+def condition_of(error: BaseException) -> str:
+    """Return the error condition of the innermost cause that has one, or the name of the error's class."""
+    named = [_called(cause, "getCondition") for cause in _causes(error)]
+    return next((name for name in reversed(named) if name), type(error).__name__)
 
 
 def _causes(error: BaseException) -> Iterator[Any]:
     """Yield an error of PySpark, or, where PySpark has none for it (a task of a write), those of the JVM, the cause last."""
     yield error
+    inner = getattr(error, "_cause", None)  # of a streaming query: PySpark's own, and none of the JVM
+    for _ in range(20):
+        if inner is None:
+            break
+        yield inner
+        inner = getattr(inner, "_cause", None)
     java = getattr(error, "java_exception", None)
     for _ in range(20):
         if java is None:
@@ -93,8 +103,11 @@ def silenced() -> Iterator[None]:
 
     Py4J's tracebacks (of a JVM that died), which it logs as the root's, are kept back too: our own error says it.
     """
-    root = logging.getLogger()
-    root.addFilter(_not_of_py4j)
+    # The second logs what a micro-batch raises, with a traceback, before Spark has it.
+    theirs = [logging.getLogger(), logging.getLogger("py4j.clientserver")]
+    theirs = [one for one in theirs if _not_of_py4j not in one.filters]  # a micro-batch is within its stream
+    for one in theirs:
+        one.addFilter(_not_of_py4j)
     # By PySpark's own way: a plain logger of that name, made here first, would fail PySpark's later calls.
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
@@ -103,7 +116,8 @@ def silenced() -> Iterator[None]:
     try:
         yield
     finally:
-        root.removeFilter(_not_of_py4j)
+        for one in theirs:
+            one.removeFilter(_not_of_py4j)
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
 

@@ -16,7 +16,8 @@ from dptext_spark.spark.account import account
 from dptext_spark.spark.failures import reduced, silenced
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.setup import Setup, validated
-from dptext_spark.spark.tables import history, leftover_files, our_commits
+from dptext_spark.spark.stream import stream
+from dptext_spark.spark.tables import leftover_files, our_commits
 from dptext_spark.spark.write import write
 
 if TYPE_CHECKING:
@@ -71,12 +72,24 @@ def run(
         NotAccounted: the run committed, but its account could not be made.
     """
     say = progress or (lambda step: None)
-    started = time.time()
     key = key or take_from_environment(config.key)  # before Spark starts, which would inherit it
     session = spark or spark_session()
+    if config.is_stream:
+        return Report(stream(session, config, key, say, carried_out))
+    return carried_out(lambda: validated(session, config, key, say), config, say)
+
+
+def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[str], None]) -> Report:
+    """Carry out one run, or one micro-batch of a stream: what `prepare` gives is bound, written and accounted for.
+
+    Raises:
+        DPTextError: as :func:`run`.
+    """
+    started = time.time()
     with silenced():
         try:
-            setup = validated(session, config, key, say)
+            setup = prepare()
+            session = setup.spark
             earlier = runs.find(session, setup.place.runs, setup.run_id)
             if earlier is not None and earlier["status"] == "mismatch":
                 # Not "unchanged": whoever tries again must not take it for sound.
@@ -89,7 +102,7 @@ def run(
             # Committed before, but its account was lost: nothing is written again, and its counts stay unknown.
             committed = _committed(setup)
             record = {**setup.record("started", started), **_bound_before(setup, earlier, committed)}
-            runs.put(session, setup.place.runs, record)
+            runs.put(session, setup.place.runs, record, new=earlier is None)
         except DPTextError as error:
             raise error from None
         except Exception as error:
@@ -108,7 +121,7 @@ def run(
 
 
 def _committed(setup: Setup) -> bool:
-    return setup.run_id in our_commits(history(setup.spark, setup.place.target))
+    return setup.run_id in our_commits(setup.commits())
 
 
 def _failed(setup: Setup, record: dict[str, Any], started: float, failure: DPTextError) -> DPTextError:

@@ -61,12 +61,12 @@ def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
     return bool(begun.where(F.col("output") == output).limit(1).count())
 
 
-def put(spark: SparkSession, folder: str, row: dict[str, Any]) -> None:
-    """Write the row of a run: append it, or replace the one with its run id."""
+def put(spark: SparkSession, folder: str, row: dict[str, Any], *, new: bool = False) -> None:
+    """Write the row of a run: append it, or replace the one with its run id; `new` says that there is none, which is quicker."""
     values = tuple(row.get(name) for name in RUNS.fieldNames())
     frame = spark.createDataFrame([values], RUNS).coalesce(1)
     target = Target(path=folder)
-    if delta_version(spark, target) is None:
+    if new or delta_version(spark, target) is None:
         frame.write.format("delta").mode("append").save(folder)
         return
     view = f"dptext_run_{secrets.token_hex(4)}"

@@ -12,7 +12,7 @@ def _table(*fields: tuple[str, T.DataType, str]) -> T.StructType:
 
 
 RUNS = _table(
-    ("run_id", _S, "of the run"),
+    ("run_id", _S, "of the run; of a micro-batch STREAM.NUMBER"),
     ("status", _S, "started, succeeded, failed, mismatch (counts or consistency disagree) or recovered"),
     ("started_at", T.TimestampType(), "UTC"),
     ("config", _S, "the settings, JSON; no secrets"),
@@ -23,7 +23,7 @@ RUNS = _table(
     ("key_kind", _S, "os, file, env, secret, given or insecure"),
     ("artifact", _S, "fingerprint of the compiled model"),
     ("input", _S, "path or name"),
-    ("input_version", _S, "delta:N or files:digest"),
+    ("input_version", _S, "delta:N, files:digest, or of a micro-batch delta:FROM..TO"),
     ("identity", _S, "what identifies a row: row_key, file_row or ordinal and the layout"),
     ("output", _S, "path or name"),
     ("output_version", _L, "the commit of this run"),

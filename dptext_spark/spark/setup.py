@@ -32,11 +32,13 @@ from dptext_spark.spark.layout import check_partitions
 from dptext_spark.spark.paths import Parts, Path, beside, paths_of
 from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.ship import Shipped
-from dptext_spark.spark.tables import check_key, check_text_columns, corrupt_records, read_input
+from dptext_spark.spark.tables import check_key, check_text_columns, corrupt_records, history, read_input
 from dptext_spark.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from dptext_spark.spark.checkpoint import Increment
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,8 @@ class Setup:
     compiled: int
     certificate: dict[str, Any] | None
     dropped: frozenset[Parts] = frozenset()  # fields beside nested texts that are left out
+    stream: Increment | None = None
+    bound: dict[str, Any] | None = None
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
@@ -89,13 +93,29 @@ class Setup:
             has_record_id=self.identity.record is not None,
         )
 
+    def commits(self) -> list[dict[str, Any]]:
+        """Return the target's commits, newest first; of a stream only the newest, where they must hold what is looked for."""
+        return history(self.spark, self.place.target, None if self.stream is None else self.stream.recent)
+
+    @property
+    def transaction(self) -> tuple[str, str]:
+        """The application and version by which Delta takes a write once: a run's own, or a stream's with the micro-batch."""
+        if self.stream is None:
+            return f"dptext-{self.run_id}", "1"
+        return f"dptext-{self.stream.stream}", str(self.stream.number)
+
+    def shown_settings(self, run_id: str) -> dict[str, Any]:
+        """Return the settings as a row for sharing holds them, without what is secret or may differ between two starts."""
+        shown = {**self.config.as_dict(), "run": None, "key": None}
+        if filters_on_text(shown):
+            # The row is for sharing, and such a condition may hold private words: it is bound by the key.
+            hidden = self.key.commitment(f"where {run_id} {self.config.input.where}")
+            shown["input"] = {**shown["input"], "where": f"(hidden: it names a text column; {hidden[:32]})"}
+        return shown
+
     def record(self, status: str, started: float) -> dict[str, Any]:
         """Return the row of `runs` that binds the run."""
-        bound = {**self.config.as_dict(), "run": None, "key": None}
-        if filters_on_text(bound):
-            # The row is for sharing, and such a condition may hold private words: it is bound by the key.
-            hidden = self.key.commitment(f"where {self.run_id} {self.config.input.where}")
-            bound["input"] = {**bound["input"], "where": f"(hidden: it names a text column; {hidden[:32]})"}
+        bound = self.shown_settings(self.run_id) if self.bound is None else self.bound
         return {
             "run_id": self.run_id,
             "status": status,
@@ -139,10 +159,10 @@ def validated(
     say("preparing the model")
     privatizer, folder = prepare(config, lambda step, share: say(step))
     privatizer.warm_up()
-    if config.row_key:
+    if config.row_key and not config.is_stream:
         say("checking that row_key is unique (one pass over the key)")
         check_key(df, config.row_key, "row_key", unique=True)
-    if config.record_key:
+    if config.record_key and not config.is_stream:
         check_key(df, config.record_key, "record_key", unique=False)
     return Setup(
         spark=spark,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
 CORRUPT = "_dptext_corrupt_record"
+STREAM = "dptext_stream"  # in the commit of a micro-batch: the run id of its stream
 CREATED = "dptext_created"  # in the commit that made an empty table for a run to write into
 
 
@@ -208,6 +209,14 @@ def our_commits(commits: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         if isinstance(metadata, dict) and "dptext_run" in metadata:
             found[str(metadata["dptext_run"])] = commit
     return found
+
+
+def releases(commits: list[dict[str, Any]]) -> set[str]:
+    """Return the run ids that released records: the micro-batches of a stream, which hold other rows each, are one release."""
+    return {
+        str(json.loads(commit["userMetadata"]).get(STREAM, run_id))
+        for run_id, commit in our_commits(commits).items()
+    }
 
 
 def only_created(commits: list[dict[str, Any]]) -> bool:

@@ -19,7 +19,7 @@ from dptext_spark.spark.progress import watched
 from dptext_spark.spark.setup import Setup
 from dptext_spark.spark.ship import ship
 from dptext_spark.spark.spread import spread
-from dptext_spark.spark.tables import CREATED, Target, history, our_commits
+from dptext_spark.spark.tables import CREATED, STREAM, Target, history, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +45,10 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
         "guarantee": setup.privatizer.guarantee().as_dict(),
         "artifact": setup.privatizer.fingerprint,
     }
-    commit = {"userMetadata": json.dumps(metadata), "txnAppId": f"dptext-{setup.run_id}", "txnVersion": "1"}
+    if setup.stream is not None:
+        metadata[STREAM] = setup.stream.stream
+    app, number = setup.transaction
+    commit = {"userMetadata": json.dumps(metadata), "txnAppId": app, "txnVersion": number}
     target = setup.place.target
     layout = Layout.of(frame.schema, config.output.partition_by)
     new = not history(spark, target, limit=1)
@@ -69,7 +72,7 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
             spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
         raise
     seconds = time.perf_counter() - began
-    committed = setup.run_id in our_commits(history(spark, setup.place.target))
+    committed = setup.run_id in our_commits(setup.commits())
     return (counting.counts_of(observation) if committed else None), seconds
 
 

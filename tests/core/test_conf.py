@@ -25,6 +25,8 @@ def test_there_is_one_for_each_use() -> None:
         "dataset",
         "papers",
         "gated",
+        "incremental",
+        "streaming",
         "reference",
     }
 
@@ -42,6 +44,14 @@ def test_the_examples_are_what_they_say() -> None:
     papers = RunConfig.load(CONF / "papers.yaml")
     assert papers.policy.tokenizer == "whitespace" and papers.policy.stop_words == "draw"
     assert papers.mechanism == CusText(mapping="conservative", metric="euclidean", remainder="own")
+    incremental, streaming = (
+        RunConfig.load(CONF / "incremental.yaml"),
+        RunConfig.load(CONF / "streaming.yaml"),
+    )
+    assert (
+        incremental.mode == "incremental" and incremental.checkpoint == "/data/tickets_sanitized_checkpoint"
+    )
+    assert streaming.mode == "streaming" and streaming.output.mode == incremental.output.mode == "append"
     assert RunConfig.load(CONF / "csv.yaml").input.options == {
         "header": "true",
         "sep": ";",

@@ -442,3 +442,44 @@ def test_a_model_is_read_from_its_own_sections_or_from_a_run(tmp_path: Path) -> 
     assert load_model().mechanism == CusText()
     file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\n")
     assert isinstance(load_model(file), RunConfig)
+
+
+class TestStreams:
+    STREAM: dict[str, Any] = {"mode": "incremental", "row_key": "id"}  # noqa: RUF012  (a constant)
+
+    def test_defaults(self) -> None:
+        assert accepted().mode == "batch" and accepted().checkpoint is None
+        config = accepted(**self.STREAM)
+        assert config.output.mode == "append" and config.checkpoint == "/data/out_checkpoint"
+        assert config.as_dict()["stream"] == {
+            "trigger": None, "checkpoint": None, "changes": "refuse", "duplicates": "refuse", "max_files": None,
+            "starting_version": None,
+        }  # fmt: skip
+        named = accepted(**self.STREAM, stream={"checkpoint": "/data/here"})
+        assert named.checkpoint == "/data/here"
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"row_key": None}, r"row_key: none given; mode incremental needs a unique column"),
+            ({"input": {"path": "/in", "format": "parquet"}}, r"input.format: 'parquet' given with mode"),
+            ({"input": {"path": "/in", "options": {"readChangeFeed": True}}}, r"input.options: given with mode"),
+            ({"output": {"path": "/out", "mode": "overwrite"}}, r"output.mode: 'overwrite' given .*; valid: append"),
+            ({"stream": {"trigger": "1 minute"}}, r"stream.trigger: '1 minute' given with mode incremental"),
+            ({"mode": "streaming", "stream": {"trigger": "soon"}}, r"stream.trigger: 'soon' given; valid: null, or an interval"),
+            ({"mode": "hourly"}, r"mode: 'hourly' given; valid: batch, incremental, streaming"),
+            ({"mode": "batch", "stream": {"max_files": 3}}, r"stream.max_files: 3 given with mode batch"),
+            ({"stream": {"max_files": 0}}, r"stream.max_files: 0 given; valid: an integer of 1 or more"),
+            ({"stream": {"starting_version": -1}}, r"stream.starting_version: -1 given"),
+            ({"stream": {"changes": "follow"}}, r"stream.changes: 'follow' given; valid: refuse, ignore"),
+            ({"stream": {"duplicates": "keep"}}, r"stream.duplicates: 'keep' given; valid: refuse, drop, accept"),
+            ({"stream": {"checkpoint": "/data/out/c"}}, r"stream.checkpoint: '/data/out/c' and output.path .* inside each other"),
+            ({"stream": {"every": "day"}}, r"stream.every: no such setting"),
+            (
+                {"output": {"table": "a.b"}, "audit": {"shareable": "/s", "restricted": "/r"}},
+                r"stream.checkpoint: none given; valid: a folder",
+            ),
+        ],
+    )  # fmt: skip
+    def test_what_does_not_fit_is_named(self, changes: dict[str, Any], said: str) -> None:
+        assert re.search(said, refused(**{**self.STREAM, **changes}))

@@ -12,7 +12,9 @@ from dptext_spark.spark.write import BATCH_BYTES, BATCH_ROWS, _set, _sizes
 
 def rows_of(df, given: object = "auto") -> int:
     run = SimpleNamespace(batch_rows=given)
-    setup = SimpleNamespace(config=SimpleNamespace(run=run), df=df, paths=paths_of(df.schema, ["body", "a note"]))
+    setup = SimpleNamespace(
+        config=SimpleNamespace(run=run), df=df, paths=paths_of(df.schema, ["body", "a note"])
+    )
     return _sizes(setup)[1]  # type: ignore[arg-type]
 
 

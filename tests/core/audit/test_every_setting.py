@@ -42,7 +42,11 @@ RELEASES: dict[str, list[Any]] = {
     "key.file": ["/run.key"],
     "key.env": ["RUN_KEY"],
     "key.secret": [{"scope": "text", "name": "run-key"}],
+    "mode": ["incremental", "streaming"],
+    "stream.changes": ["ignore"],
+    "stream.duplicates": ["drop", "accept"],
 }
+STREAM: dict[str, Any] = {**PLAIN, "mode": "incremental", "row_key": "id"}
 SAME = {
     **dict.fromkeys(("input.path", "input.table", "input.format", "input.options"), "what is read"),
     **dict.fromkeys(("output.path", "output.table", "output.mode"), "where it is written"),
@@ -52,6 +56,8 @@ SAME = {
     "lexicon.format": "how a file is read",
     **dict.fromkeys(("run.id", "run.artifact", "run.ship", "run.udf", "run.batch_rows"), "how the job runs"),
     "run.partitions": "how the job runs: rows keep their identity where they are dealt out",
+    **dict.fromkeys(("stream.checkpoint", "stream.trigger", "stream.max_files"), "how a stream reads"),
+    "stream.starting_version": "which rows are read",
     **dict.fromkeys(("audit.shareable", "audit.restricted", "audit.consistency_scopes"), "the account's"),
 }
 # Another valid value of each parameter; of a name that several mechanisms have, one that all of them take.
@@ -67,7 +73,8 @@ CALIBRATION = {"gaussian": "published", "truncated_laplace": "published"}  # the
 
 def _with(name: str, value: Any) -> dict[str, Any]:
     section, _, field = name.partition(".")
-    changed = {**PLAIN, section: {**PLAIN.get(section, {}), field: value} if field else value}
+    plain = STREAM if section in ("mode", "stream") else PLAIN
+    changed = {**plain, section: {**plain.get(section, {}), field: value} if field else value}
     if name in ("lexicon.limit", "lexicon.vocabulary"):
         changed["lexicon"] |= {"source": "/lexicon.txt"}
     if name == "lexicon.more":
@@ -100,6 +107,9 @@ def test_a_setting_that_changes_what_is_released_changes_the_statement(name: str
         "lexicon.limit": {**PLAIN, "lexicon": {"source": "/lexicon.txt"}},
         "lexicon.vocabulary": {**PLAIN, "lexicon": {"source": "/lexicon.txt"}},
         "lexicon.more": {**PLAIN, "mechanism": {"name": "diffractor"}},
+        "mode": {**PLAIN, "row_key": "id"},
+        "stream.changes": STREAM,
+        "stream.duplicates": STREAM,
     }.get(name, PLAIN)
     statements = [_statement(before), *(_statement(_with(name, value)) for value in RELEASES[name])]
     assert len(set(statements)) == len(statements)

@@ -53,6 +53,22 @@ def test_the_steps_follow_the_settings() -> None:
     assert "not possible without a row_key" in planned(consistency="dataset")["steps"][3]
 
 
+def test_a_stream_says_where_it_goes_on_and_what_comes_again() -> None:
+    stream = {"mode": "streaming", "row_key": "id", "stream": {"max_files": 5, "duplicates": "drop"}}
+    found = planned(**stream)
+    assert found["steps"][:4] == [
+        "compare key, settings, model and source with those that /none/out_checkpoint began with",
+        "read what was added to /none/in (delta) since /none/out_checkpoint was last written to",
+        "take it in micro-batches of at most 5 files, every 10 seconds until it is stopped, each as follows",
+        "check that id is never NULL and does not come again (drop)",
+    ]
+    assert "mode append" in found["steps"][5]
+    assert found["writes"][-1]["where"] == "/none/out_checkpoint" and "In a stream" in str(
+        found["disclosure"]
+    )
+    assert "until nothing is left" in planned(mode="incremental", row_key="id")["steps"][2]
+
+
 def test_a_key_file_is_checked(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"key.file: .* cannot be read"):
         planned(key={"file": str(tmp_path / "none")})

@@ -157,3 +157,9 @@ def test_missing_facts_are_left_out_and_epsilon_without_a_sum_is_said() -> None:
     assert "nothing, all was in the cache" in summary({**FACTS, "compiled_loops": 0})
     assert "kept: stop words" not in summary({**FACTS, "restricted": {}}, internal=True)
     assert "    drawn             0\n" in summary({**FACTS, "restricted": {"words": 0.0}}, internal=True)
+
+
+def test_a_stream_counts_its_micro_batches() -> None:
+    held = {"mode": "incremental", "now": 2, "in_all": 12, "rows": 3_400, "seconds": 9.0}
+    assert "2 now; 12 with 3,400 rows since the stream began" in summary({**FACTS, "batches": held})
+    assert "none now: nothing was added to the source" in summary({**FACTS, "batches": {**held, "now": 0}})
