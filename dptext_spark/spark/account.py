@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 
 
 def account(
-    setup: Setup, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float,
+    setup: Setup, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float | None,
     say: Callable[[str], None],
     *,
     recovered: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Compare the counts with the commit, audit consistency, write the tables, and report."""
+    """Compare the counts with the commit, audit consistency, write the tables, and report.
+
+    `seconds` of the write are None where it was an earlier process's.
+    """
     spark, config = setup.spark, setup.config
     commits = history(spark, setup.place.target)
     commit = our_commits(commits).get(setup.run_id)
@@ -53,9 +56,10 @@ def account(
         "problems": problems,
         "rows": written if written >= 0 else None,
         "seconds": round(time.time() - started, 3),
-        "write_seconds": round(seconds, 3),
+        "write_seconds": None if seconds is None else round(seconds, 3),
         "tokens_per_second": restricted.get("tokens_per_second"),
         "text_bytes": sum(int(counts[f"bytes_{i}"]) for i in range(len(setup.columns))) if counts else None,
+        "counted": None if counts is None else "again" if recovered else "while writing",
         "cores": _cores(spark),
         "compiled_loops": setup.compiled,
         "guarantee": guarantee.as_dict(),
@@ -121,7 +125,7 @@ def _formula(epsilon: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _metrics(
-    setup: Setup, counts: dict[str, Any] | None, seconds: float, audited: consistency.Audit
+    setup: Setup, counts: dict[str, Any] | None, seconds: float | None, audited: consistency.Audit
 ) -> tuple[list[tuple[str | None, str, float | None]], dict[str, Any]]:
     """Return the rows of `metrics`, and the same figures by name."""
     rows: list[tuple[str | None, str, float | None]] = [(None, "write_seconds", seconds)]
@@ -139,7 +143,7 @@ def _metrics(
         counts, setup.privatizer.guarantee(), setup.config.consistency, len(setup.columns), several
     )
     rows += [(None, f"record_epsilon_{name}", epsilon[name]) for name in ("mean", "p50", "p95", "max")]
-    speed = (whole["words"] or 0.0) / seconds if seconds else 0.0
+    speed = None if seconds is None else (whole["words"] or 0.0) / seconds if seconds else 0.0
     rows.append((None, "tokens_per_second", speed))
     return rows, {**whole, "record_epsilon": epsilon, "tokens_per_second": speed}
 

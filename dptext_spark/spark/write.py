@@ -44,11 +44,10 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
     commit = {"userMetadata": json.dumps(metadata), "txnAppId": f"dptext-{setup.run_id}", "txnVersion": "1"}
     target = setup.place.target
     made = bool(target.name) and create_empty(spark, target, frame.schema, setup.run_id)
-    settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(_batch_rows(setup))}
     say("writing")
-    began = time.perf_counter()
     try:
-        with _set(spark, settings), watched(spark, say):
+        with batched(setup), watched(spark, say):
+            began = time.perf_counter()
             if target.path:
                 writer = frame.write.format("delta").mode(config.output.mode).options(**commit)
                 writer.option("optimizeWrite", "false").save(target.path)
@@ -81,19 +80,18 @@ def create_empty(spark: SparkSession, target: Target, schema: T.StructType, run_
 
 
 @contextmanager
-def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Set the session for the length of the write, and set it back afterwards."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+def batched(setup: Setup) -> Iterator[None]:
+    """Set how many rows a worker gets at once for the length of a pass over the text, and set it back afterwards."""
+    conf, name = setup.spark.conf, "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = conf.get(name, None)
+    conf.set(name, str(_batch_rows(setup)))
     try:
         yield
     finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
+        if before is None:
+            conf.unset(name)
+        else:
+            conf.set(name, before)
 
 
 def _batch_rows(setup: Setup) -> int:
