@@ -28,7 +28,7 @@ echo "Making $(1) with $$("$$found" --version); the first time takes a few minut
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench notebooks test-oldest clean
+.PHONY: help demo test lint bench notebooks chaos test-oldest clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ notebooks: $(VENV)/.installed  ## run the notebooks and keep what comes out
 
 test-oldest: $(OLDEST)/.installed  ## run every test with the oldest Spark and Delta Lake that are accepted
 	@$(OLDEST)/bin/python -m pytest
+
+chaos: $(VENV)/.installed  ## kill executors, workers and drivers under N runs on a cluster of processes (N=20, SEED=...)
+	@$(VENV)/bin/python -m tests.cluster.chaos $(or $(N),20) $(SEED)
 
 clean:  ## remove the virtual environments, caches and the demo's tables
 	rm -rf $(VENV) $(OLDEST) build dist dptext-demo notebooks/dptext-notebook notebooks/spark-warehouse spark-warehouse .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -17,7 +17,7 @@ _BETWEEN = {
 }
 _ENDED = {
     "succeeded": "succeeded",
-    "recovered": "succeeded; its counts were lost",
+    "recovered": "succeeded; its account was made afterwards",
     "mismatch": "committed, but its counts or its consistency do not agree: DO NOT SHARE ITS OUTPUT",
     "failed": "failed before its commit",
     "started": "was begun and has not finished",

@@ -89,7 +89,8 @@ def quality(facts: Facts) -> Section:
     run, metrics = facts["run"], facts["metrics"]
     agreed = {
         "succeeded": "The rows that were counted on the way are those of the commit, and the consistency audit found nothing.",
-        "recovered": "The run's counts were lost, so that they could not be compared with the commit.",
+        "recovered": "The driver died between the commit and the account. With the run's key its rows were counted again, and "
+        "are those of the commit; without it they could not be compared.",
         "mismatch": "THE COUNTS OR THE CONSISTENCY AUDIT DO NOT AGREE. Do not share this version.",
     }.get(run["status"], "The run has no counts: it did not come to its account.")
     rows = [
@@ -133,7 +134,8 @@ def _counted(facts: Facts) -> Iterator[Block]:
     words = whole.get("words")
     if not words:
         yield Text(
-            "The metrics of this run hold no counts: it was recovered, or its text is empty.", quiet=True
+            "The metrics of this run hold no counts: it was recovered without its key, or its text is empty.",
+            quiet=True,
         )
         return
     shares = [Bar(said, (whole.get(name) or 0.0) / words, 0) for name, said in _PARTS]

@@ -14,7 +14,7 @@ PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round fi
 _STATUS = {
     "succeeded": "succeeded",
     "mismatch": "COMMITTED, BUT ITS COUNTS OR ITS CONSISTENCY DO NOT AGREE: do not share this version",
-    "recovered": "recovered: it had committed before; only the account was made now, without its counts",
+    "recovered": "recovered: it had committed before; only the account was made now, {counted}",
     "unchanged": "unchanged: this run id had committed before, and nothing was done",
 }
 _PARTS = (
@@ -42,7 +42,9 @@ def summary(
     Returns:
         Lines of text without a final newline.
     """
-    status = f"run {facts.get('run_id', '')}: {_STATUS.get(facts['status'], facts['status'])}"
+    counted = "its counts by a second pass" if facts.get("counted") else "without its counts"
+    said = _STATUS.get(facts["status"], facts["status"]).format(counted=counted)
+    status = f"run {facts.get('run_id', '')}: {said}"
     lines = [status, *(hanging("  ", problem, columns) for problem in facts.get("problems") or ())]
     lines += [hanging("  WARNING: ", warning, columns) for warning in _warnings(facts)]
     if facts["status"] == "unchanged":
@@ -156,8 +158,8 @@ def core_hours(text_bytes: float, seconds: float, cores: int, size: float = LARG
 def _cost(facts: Mapping[str, Any], price: float) -> Iterator[tuple[str, str]]:
     text_bytes, cores = facts.get("text_bytes"), facts.get("cores")
     seconds = facts.get("write_seconds") or facts.get("seconds")
-    if not text_bytes or not cores or not seconds:
-        return
+    if not text_bytes or not cores or not seconds or facts["status"] == "recovered":
+        return  # the seconds of a write are gone with the driver that wrote
     if text_bytes < LEAST:
         yield "5 TB like it", f"{text_bytes:,} bytes are too few to say what it would cost"
         return

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from dptext_spark.audit.disclosure import disclosure
 from dptext_spark.errors import CountsDisagree, RunError
 from dptext_spark.spark import consistency, counting, runs
+from dptext_spark.spark.batches import batched
 from dptext_spark.spark.column import RESULT, applied
 from dptext_spark.spark.session import cores_of
 from dptext_spark.spark.setup import Setup, versions
@@ -20,12 +21,15 @@ from dptext_spark.spark.tables import our_commits, releases
 
 
 def account(
-    setup: Setup, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float,
+    setup: Setup, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float | None,
     say: Callable[[str], None],
     *,
     recovered: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Compare the counts with the commit, audit consistency, write the tables, and report."""
+    """Compare the counts with the commit, audit consistency, write the tables, and report.
+
+    `seconds` of the write are None where it was an earlier process's.
+    """
     spark, config = setup.spark, setup.config
     commits = setup.commits()
     commit = our_commits(commits).get(setup.run_id)
@@ -51,9 +55,10 @@ def account(
         "problems": problems,
         "rows": written if written >= 0 else None,
         "seconds": round(time.time() - started, 3),
-        "write_seconds": round(seconds, 3),
+        "write_seconds": None if seconds is None else round(seconds, 3),
         "tokens_per_second": restricted.get("tokens_per_second"),
         "text_bytes": sum(int(counts[f"bytes_{i}"]) for i in range(len(setup.columns))) if counts else None,
+        "counted": None if counts is None else "again" if recovered else "while writing",
         "cores": cores_of(spark),
         "compiled_loops": setup.compiled,
         "guarantee": guarantee.as_dict(),
@@ -119,7 +124,7 @@ def _formula(epsilon: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _metrics(
-    setup: Setup, counts: dict[str, Any] | None, seconds: float, audited: consistency.Audit
+    setup: Setup, counts: dict[str, Any] | None, seconds: float | None, audited: consistency.Audit
 ) -> tuple[list[tuple[str | None, str, float | None]], dict[str, Any]]:
     """Return the rows of `metrics`, and the same figures by name."""
     rows: list[tuple[str | None, str, float | None]] = [(None, "write_seconds", seconds)]
@@ -140,7 +145,7 @@ def _metrics(
         counts, setup.privatizer.guarantee(), setup.config.consistency, len(setup.columns), several or lists
     )
     rows += [(None, f"record_epsilon_{name}", epsilon[name]) for name in ("mean", "p50", "p95", "max")]
-    speed = (whole["words"] or 0.0) / seconds if seconds else 0.0
+    speed = None if seconds is None else (whole["words"] or 0.0) / seconds if seconds else 0.0
     rows.append((None, "tokens_per_second", speed))
     return rows, {**whole, "record_epsilon": epsilon, "tokens_per_second": speed}
 
@@ -150,11 +155,13 @@ def _units_by_record(setup: Setup) -> dict[str, Any]:
     job = setup.job(ship(setup.spark, setup.folder, setup.config.run.ship))
     frame = applied(setup.df, job, setup.config.run.udf, setup.identity.row, setup.identity.record)
     records = frame.groupBy(setup.identity.record).agg(F.sum(F.col(RESULT).getField("units")).alias("units"))  # type: ignore[arg-type]
-    row = records.agg(
+    figures = records.agg(
         F.avg("units").alias("units_mean"),
         F.percentile_approx("units", 0.5).alias("units_p50"),
         F.percentile_approx("units", 0.95).alias("units_p95"),
         F.max("units").alias("units_max"),
-    ).first()
+    )
+    with batched(setup):
+        row = figures.first()
     assert row is not None
     return row.asDict()

@@ -14,6 +14,7 @@ from dptext_spark.keys import take_from_environment
 from dptext_spark.spark import runs
 from dptext_spark.spark.account import account
 from dptext_spark.spark.failures import reduced, silenced
+from dptext_spark.spark.recount import recounted
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.setup import Setup, validated
 from dptext_spark.spark.stream import stream
@@ -38,7 +39,7 @@ class Report:
 
     @property
     def status(self) -> str:
-        """`succeeded`, `recovered` (its commit stood, its counts are lost), or `unchanged` (the run id had committed before)."""
+        """`succeeded`, `recovered` (its commit stood, its account is made now), or `unchanged` (it had committed before)."""
         return str(self.facts["status"])
 
     def as_dict(self, internal: bool = False) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
                 )
             if earlier is not None and earlier["status"] in FINISHED:
                 return Report({"status": "unchanged", "run_id": setup.run_id, "run": _plain(earlier)})
-            # Committed before, but its account was lost: nothing is written again, and its counts stay unknown.
+            # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
             committed = _committed(setup)
             record = {**setup.record("started", started), **_bound_before(setup, earlier, committed)}
             runs.put(session, setup.place.runs, record, new=earlier is None)
@@ -109,7 +110,7 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
             failure = reduced(error, list(config.columns))
             raise type(failure)(f"{failure} Nothing was written to the target.") from None
         try:
-            counts, seconds = (None, 0.0) if committed else write(setup, say)
+            counts, seconds = (recounted(setup, earlier, say), None) if committed else write(setup, say)
         except Exception as error:
             raise _failed(setup, record, started, reduced(error, list(config.columns))) from None
         try:

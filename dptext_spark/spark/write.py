@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
@@ -13,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.spark import counting
+from dptext_spark.spark.batches import batched, text_sizes
 from dptext_spark.spark.column import applied, replaced
 from dptext_spark.spark.layout import Layout
 from dptext_spark.spark.progress import watched
@@ -24,15 +24,11 @@ from dptext_spark.spark.tables import CREATED, STREAM, Target, history, our_comm
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BATCH_BYTES = 32 << 20
-BATCH_ROWS = 50_000
-SAMPLE_ROWS = 1_000
-
 
 def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | None, float]:
     """Write the target in one commit; return the counts and the seconds."""
-    average, batch_rows = _sizes(setup)
-    setup = spread(setup, average, say)
+    sizes = text_sizes(setup)
+    setup = spread(setup, sizes.average, say)
     spark, config = setup.spark, setup.config
     job = setup.job(ship(spark, setup.folder, config.run.ship))
     observation = Observation(f"dptext-{setup.run_id}")
@@ -53,14 +49,10 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
     layout = Layout.of(frame.schema, config.output.partition_by)
     new = not history(spark, target, limit=1)
     made = bool(target.name) and new and create_empty(spark, target, frame.schema, setup.run_id, layout)
-    settings = {
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(batch_rows),
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(2 * BATCH_BYTES),
-    }
     say("writing")
-    began = time.perf_counter()
     try:
-        with _set(spark, settings), watched(spark, say):
+        with batched(setup, sizes), watched(spark, say):
+            began = time.perf_counter()
             if target.path:
                 writer = frame.write.format("delta").mode(config.output.mode).options(**commit)
                 layout.onto(writer, new).option("optimizeWrite", "false").save(target.path)
@@ -90,33 +82,3 @@ def create_empty(
     creator = spark.createDataFrame([], schema).writeTo(target.sql).using("delta")
     layout.of_new(creator).option("userMetadata", json.dumps({CREATED: run_id})).create()
     return True
-
-
-@contextmanager
-def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Set the session for the length of the write, and set it back afterwards."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
-
-
-def _sizes(setup: Setup) -> tuple[float, int]:
-    """Return the bytes of text in a row, and the rows of a batch: as many as make `BATCH_BYTES`, or the setting."""
-    given = setup.config.run.batch_rows
-    sizes = [F.coalesce(path.size, F.lit(0)) for path in setup.paths]
-    total = sizes[0]
-    for size in sizes[1:]:
-        total = total + size
-    row = setup.df.select(total.alias("size")).limit(SAMPLE_ROWS).agg(F.avg("size"), F.max("size")).first()
-    average, largest = (0.0, 0.0) if row is None or row[0] is None else (float(row[0]), float(row[1]))
-    if given != "auto":
-        return average, int(given)
-    return average, max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(average, largest / 8, 1.0))))

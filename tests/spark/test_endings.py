@@ -32,7 +32,8 @@ class Stage:
             run_id="r1", config=CONFIG, spark=None, place=SimpleNamespace(target="/out", runs="/runs"),
             record=lambda status, started: {**BOUND, "status": status, "key_commitment": "b"},
         )  # fmt: skip
-        for name, result in (("validated", setup), ("write", ({"rows": 1}, 1.0)), ("leftover_files", ["f"])):
+        steps = {"validated": setup, "write": ({"rows": 1}, 1.0), "recounted": None, "leftover_files": ["f"]}
+        for name, result in steps.items():
             patch.setattr(job, name, self.step(name, result))
         patch.setattr(job, "account", self.step("account", {"status": "succeeded"}))
         patch.setattr(job, "history", self.history)
@@ -127,3 +128,10 @@ def test_a_run_that_committed_is_accounted_for_without_its_key(stage: Stage, sec
     assert (stage.rows[-1]["key_commitment"], stage.rows[-1]["second_release"]) == ("a", second)
     stage.commits, stage.differ = [True], ["key_commitment", "config"]
     assert "begun with another config" in str(stage.ended())
+
+
+def test_a_second_count_that_failed(stage: Stage) -> None:
+    stage.earlier, stage.commits = {**BOUND, "status": "started"}, [True, True]
+    stage.fails = {"write": AssertionError("nothing is written again"), "recounted": BAD_ROW}
+    ended = stage.ended()
+    assert type(ended) is NotAccounted and "run again with run.id=r1" in str(ended)

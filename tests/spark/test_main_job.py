@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
@@ -166,11 +167,41 @@ class TestARunId:
             with pytest.raises(NotAccounted, match=r"run again with run\.id=r3"):
                 run(config, spark)
         written = _rows(spark, tmp_path / "out")
-        # With another key, as the operating system gives: nothing is drawn again.
+        # With another key, as the operating system gives: nothing is drawn again, and nothing can be counted.
         recovered = run(config, spark)
         assert recovered.status == "recovered" and recovered.facts["second_release"] is False
+        assert recovered.facts["counted"] is None and recovered.facts["restricted"] == {}
         assert _rows(spark, tmp_path / "out") == written
         assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
+        row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
+        assert (row["status"], row["rows"], row["tokens_per_second"]) == ("recovered", ROWS, None)
+
+    @pytest.mark.parametrize("change", [{}, {"row_key": None, "record_key": None}], ids=["keyed", "unkeyed"])
+    def test_whose_account_was_lost_is_counted_again_with_its_key(
+        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+    ) -> None:
+        config = _config(source, tmp_path, run={"id": "r4"}, **{"record_key": "customer", **change})
+        counted: dict[str, float | None] = {}
+
+        def lost(spark: Any, folder: str, run_id: str, metrics: list[tuple[Any, str, float | None]]) -> None:
+            counted.update({f"{column}.{name}": value for column, name, value in metrics})
+            raise OSError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, "put_metrics", lost)
+            with pytest.raises(NotAccounted):
+                run(config, spark, key=KEY)
+        recovered = run(config, spark, key=KEY)
+        assert (recovered.status, recovered.facts["counted"]) == ("recovered", "again")
+        assert recovered.facts["write_seconds"] is None and recovered.facts["tokens_per_second"] is None
+        metrics = spark.read.format("delta").load(str(tmp_path / "out_audit/restricted/metrics")).collect()
+        found = {f"{row['column']}.{row['metric']}": row["value"] for row in metrics}
+        timed = {"None.write_seconds", "None.tokens_per_second"}
+        assert {k: v for k, v in found.items() if k not in timed} == {
+            k: v for k, v in counted.items() if k not in timed
+        }
+        assert all(found[name] is None and counted[name] for name in timed)
+        assert counted["None.drawn"] and run(config, spark, key=KEY).status == "unchanged"
 
 
 class TestWhatDoesNotAgree:

@@ -134,6 +134,13 @@ def test_counts_that_disagree_are_loud() -> None:
     assert "CONSISTENCY DO NOT AGREE: do not share this version\n  5 rows were counted" in text
 
 
+def test_a_recovered_run_says_whether_it_was_counted() -> None:
+    counted = summary({**FACTS, "status": "recovered", "counted": "again", "write_seconds": None})
+    assert "only the account was made now, its counts by a second pass" in counted
+    assert "5 TB like it" in summary(FACTS) and "5 TB like it" not in counted  # its write took unknown time
+    assert "made now, without its counts" in summary({**FACTS, "status": "recovered", "counted": None})
+
+
 def test_the_warnings_of_the_statement_stand_first() -> None:
     sections = [
         {"heading": "Warnings", "sentences": ["NUMBERS IN CLEAR."]},

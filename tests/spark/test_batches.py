@@ -1,4 +1,4 @@
-"""How large a batch is, and that the write leaves the session's settings as they were."""
+"""How large a batch is, and that a pass over the text leaves the session's settings as they were."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from types import SimpleNamespace
 
 import pytest
 
+from dptext_spark.spark.batches import BATCH_BYTES, BATCH_ROWS, BYTES, ROWS, batch_rows, batched
 from dptext_spark.spark.paths import paths_of
-from dptext_spark.spark.write import BATCH_BYTES, BATCH_ROWS, _set, _sizes
+
+
+def of(df, given: object = "auto") -> SimpleNamespace:
+    run = SimpleNamespace(batch_rows=given)
+    paths = [] if df is None else paths_of(df.schema, ["body", "a note"])
+    return SimpleNamespace(config=SimpleNamespace(run=run), df=df, paths=paths)
 
 
 def rows_of(df, given: object = "auto") -> int:
-    run = SimpleNamespace(batch_rows=given)
-    setup = SimpleNamespace(
-        config=SimpleNamespace(run=run), df=df, paths=paths_of(df.schema, ["body", "a note"])
-    )
-    return _sizes(setup)[1]  # type: ignore[arg-type]
+    return batch_rows(of(df, given))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -49,15 +51,16 @@ def test_one_row_is_the_least_and_no_row_the_most(spark) -> None:
     assert rows_of(huge.where("false")) == BATCH_ROWS
 
 
-def test_a_number_that_is_given_is_taken(spark) -> None:
-    assert rows_of(spark.range(3).selectExpr("'a' AS body", "'' AS `a note`"), given=17) == 17
+def test_a_number_that_is_given_is_taken() -> None:
+    assert rows_of(None, given=17) == 17
 
 
 def test_settings_come_back_after_an_error(spark) -> None:
-    known, unknown = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.dptext.test"
-    before = spark.conf.get(known)
-    with pytest.raises(ValueError, match="inside"), _set(spark, {known: "3", unknown: "x"}):
-        assert (spark.conf.get(known), spark.conf.get(unknown)) == ("3", "x")
+    before = (spark.conf.get(ROWS), spark.conf.get(BYTES, None))
+    spark.conf.unset(BYTES)
+    unset = spark.conf.get(BYTES, None)
+    setup = SimpleNamespace(**vars(of(None, given=3)), spark=spark)
+    with pytest.raises(ValueError, match="inside"), batched(setup):  # type: ignore[arg-type]
+        assert (spark.conf.get(ROWS), spark.conf.get(BYTES)) == ("3", str(2 * BATCH_BYTES))
         raise ValueError("inside")
-    assert spark.conf.get(known) == before
-    assert spark.conf.get(unknown, None) is None
+    assert (spark.conf.get(ROWS), spark.conf.get(BYTES, None)) == (before[0], unset)
