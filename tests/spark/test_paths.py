@@ -280,7 +280,7 @@ class TestTheJob:
 
         plan = AuditPlan.of(
             str(tmp_path / "out"), str(tmp_path / "in"), columns=["tags", "comments.text", "meta.note"], row_key="id",
-            metrics=str(tmp_path / "metrics"),
+            out=str(tmp_path / "metrics"),
         )  # fmt: skip
         audited = audit_table(plan, spark)
         figures = {(figure.column, figure.name): figure.value for figure in audited.figures}
@@ -294,7 +294,7 @@ class TestTheJob:
         self.source(df, tmp_path)
         real = account.consistency.audit
         value = {
-            "tags": "transform(tags, (t, i) -> IF(i = 3, 'zebra', t))",
+            "tags": "transform(tags, (t, i) -> IF(i = 3, 'the zebra', t))",
             "threads": "map(1, named_struct('text', 'the man', 'by', 'Dan'))",
         }[column]
 
