@@ -237,8 +237,8 @@ class Balance:
         found = [
             "That is the figure of the worst record: one that changed in every version which was released, and that is in the "
             "part that input.where takes, for an input counts as a whole.",
-            "Not in it is what was released before the ledger began, or under another ledger, or from a copy, a clone or a view "
-            "of the input, each of which counts as an input of its own.",
+            "Not in it is what was released before the ledger began, or under another ledger, or from another input that holds "
+            "the same records, such as a copy, a clone or a view.",
         ]
         if any(
             not figure.unit.startswith("one occurrence") for one in self.columns for figure in one.figures

@@ -13,6 +13,7 @@ from dptext_spark.commands.calibrate import calibrate
 from dptext_spark.commands.certify import certify
 from dptext_spark.commands.compare import compare
 from dptext_spark.commands.demo import demo
+from dptext_spark.commands.ledger import ledger
 from dptext_spark.commands.lexicon import lexicon_app
 from dptext_spark.commands.mechanisms import mechanisms
 from dptext_spark.commands.preview import preview
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, preview, certify, audit, report, calibrate, compare, mechanisms):
+for command in (demo, run, preview, certify, audit, report, ledger, calibrate, compare, mechanisms):
     app.command()(command)
 app.add_typer(lexicon_app, name="lexicon")
 

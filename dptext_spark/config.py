@@ -19,7 +19,17 @@ from dptext_spark.mechanisms import Mechanism
 from dptext_spark.settings.file import SECRET, override, read_settings
 from dptext_spark.settings.locations import holds_credentials, inside, same_path, same_table
 from dptext_spark.settings.problems import as_settings_error, problem
-from dptext_spark.settings.sections import Audit, Input, Key, LexiconSource, Name, Output, Run, Section
+from dptext_spark.settings.sections import (
+    Audit,
+    Input,
+    Key,
+    Ledger,
+    LexiconSource,
+    Name,
+    Output,
+    Run,
+    Section,
+)
 from dptext_spark.settings.values import mechanism_of, policy_of, section_of
 from dptext_spark.text.policy import Policy
 
@@ -106,9 +116,10 @@ class RunConfig(ModelConfig):
     record_key: Name | None = None
     output: Output
     audit: Annotated[Audit, BeforeValidator(section_of)] = Audit()
+    ledger: Annotated[Ledger, BeforeValidator(section_of)] = Ledger()
 
     def _problems(self) -> Iterable[str]:
-        return [*super()._problems(), *_about_columns(self), *_about_places(self)]
+        return [*super()._problems(), *_about_columns(self), *_about_places(self), *_about_ledger(self)]
 
     @property
     def shareable(self) -> str | None:
@@ -134,7 +145,7 @@ class RunConfig(ModelConfig):
             name: "(hidden)" if SECRET.search(name) else value for name, value in options.items()
         }
         order = ("input", "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy")
-        return {name: values[name] for name in (*order, "output", "key", "run", "audit")}
+        return {name: values[name] for name in (*order, "output", "key", "run", "audit", "ledger")}
 
 
 def _about_lexicons(config: ModelConfig) -> Iterable[str]:
@@ -202,6 +213,30 @@ def _about_places(config: RunConfig) -> Iterable[str]:
                 yield f"{name}: {path!r} is {said}; valid: another place."
             elif inside(path, against) or inside(against, path):
                 yield f"{name}: {path!r} and {other} {against!r} lie inside each other; valid: places apart."
+
+
+def _about_ledger(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with where the ledger is: others may share it, so it lies in nobody's table."""
+    path = config.ledger.path
+    if path is None:
+        return
+    if holds_credentials(path):
+        yield "ledger.path: holds a password or a signature; valid: a path without; use your platform's credentials."
+    if path.startswith("~"):
+        yield f"ledger.path: {path!r} begins with ~, which nobody expands here; valid: a whole path."
+    places = {"input.path": config.input.path, "output.path": config.output.path}
+    audits = {"audit.shareable": config.shareable, "audit.restricted": config.restricted}
+    for name, place in {**places, **audits}.items():
+        if place is None:
+            continue
+        beside = name == "audit.shareable" and inside(path, place) and not _is_audit_table(path, place)
+        if not beside and (same_path(path, place) or inside(path, place) or inside(place, path)):
+            yield f"ledger.path: {path!r} and {name} {place!r} lie inside each other; valid: places apart."
+
+
+def _is_audit_table(path: str, shareable: str) -> bool:
+    tables = (f"{shareable.rstrip('/')}/{name}" for name in ("runs", "published"))
+    return any(same_path(path, table) or inside(path, table) for table in tables)
 
 
 def load_model(path: str | Path | None = None, overrides: Iterable[str] = ()) -> ModelConfig:

@@ -33,6 +33,7 @@ def planned_facts(
         "key_kind": "file" if config.key.file else "os",
         "releases_in_history": None,
         "second_release": False,
+        "ledger": None,
     }
 
 
@@ -77,6 +78,12 @@ def _steps(config: RunConfig) -> list[str]:
         f"replace the words of {', '.join(config.columns)} by {config.mechanism.name} at "
         f"{config.consistency} level; {along}"
     )
+    limit = (
+        ""
+        if config.ledger.limit is None
+        else f"; refused past ε = {config.ledger.limit:g} for one word of a column"
+    )
+    steps.append(f"reserve in the ledger what the release spends{limit}")
     steps.append(
         f"write {target.table or target.path} in one commit (mode {target.mode}), counting on the way"
     )
@@ -91,9 +98,11 @@ def _steps(config: RunConfig) -> list[str]:
 
 def _writes(config: RunConfig) -> list[dict[str, str]]:
     place = config.output.table or config.output.path or ""
+    ledger = config.ledger.path or f"{config.shareable}/ledger"
     return [
         {"what": "the sanitized Delta table", "where": place, "share": "yes, with the disclosure statement"},
         {"what": "runs: settings, guarantee, disclosure", "where": str(config.shareable), "share": "yes"},
+        {"what": "ledger: what was spent on which input", "where": ledger, "share": "yes"},
         {"what": "metrics: depend on the private text", "where": str(config.restricted), "share": "no"},
     ]
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from dptext_spark.settings.locations import absolute
 from dptext_spark.settings.problems import problem
 from dptext_spark.settings.values import (
+    limit_of,
     options_of,
     other_columns_of,
     predicate_of,
@@ -113,3 +114,17 @@ class Audit(Section):
     shareable: Folder | None = None
     restricted: Folder | None = None
     consistency_scopes: Annotated[int, Field(ge=0)] = 1000
+
+
+class Ledger(Section):
+    """Where ε is counted across runs, how much may be spent on one word of a column, and why it may be more this time."""
+
+    path: Folder | None = None
+    limit: Annotated[float | None, BeforeValidator(limit_of)] = None
+    override: Name | None = None
+
+    @model_validator(mode="after")
+    def _overrides_something(self) -> Ledger:
+        if self.override is not None and self.limit is None:
+            raise problem("ledger.override: given, but there is no ledger.limit to override; valid: null.")
+        return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -183,6 +184,15 @@ def rows_of(value: object) -> object:
     if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     raise invalid("auto, or an integer of 1 or more")
+
+
+def limit_of(value: object) -> object:
+    """Check a limit of ε."""
+    if value is None:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise invalid("null, or a finite number above 0")
+    return float(value)
 
 
 def other_columns_of(value: object) -> object:

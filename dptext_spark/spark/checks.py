@@ -27,11 +27,13 @@ class Place:
         target: the sanitized table.
         runs: folder of the shareable `runs` table.
         metrics: folder of the restricted `metrics` table.
+        ledger: folder of the budget ledger, which several targets may share.
     """
 
     target: Target
     runs: str
     metrics: str
+    ledger: str
 
 
 def place_of(config: RunConfig) -> Place:
@@ -46,7 +48,9 @@ def place_of(config: RunConfig) -> Place:
         raise SettingsError(
             "audit.shareable and audit.restricted: name both folders where output.table is a catalog name."
         )
-    return Place(target, f"{shareable}/runs", f"{restricted}/metrics")
+    return Place(
+        target, f"{shareable}/runs", f"{restricted}/metrics", config.ledger.path or f"{shareable}/ledger"
+    )
 
 
 def check_output(
@@ -107,7 +111,7 @@ def _check_vacant(spark: SparkSession, place: Place) -> None:
         raise SettingsError(
             f"output.table: {target.name!r} is a view or no Delta table; valid: a new name, or a Delta table."
         )
-    if target.path and _holds_files(spark, target.path):
+    if target.path and holds_files(spark, target.path):
         # What a run that did not finish left there may stay: it is known, and in no version of the table.
         if runs.is_unfinished(spark, place.runs, target.path):
             return
@@ -119,8 +123,8 @@ def _check_vacant(spark: SparkSession, place: Place) -> None:
 
 def _check_not_the_input(spark: SparkSession, config: RunConfig, df: DataFrame, target: Target) -> None:
     """Refuse the input as target where names and paths did not tell: by a catalog name and by its path, or through a view."""
-    there = _detail(spark, target)
-    source = _detail(spark, Target(path=config.input.path or "", name=config.input.table or ""))
+    there = delta_detail(spark, target)
+    source = delta_detail(spark, Target(path=config.input.path or "", name=config.input.table or ""))
     if source is not None and there is not None:
         same = source["id"] == there["id"]
     else:
@@ -130,7 +134,8 @@ def _check_not_the_input(spark: SparkSession, config: RunConfig, df: DataFrame, 
         raise SettingsError(f"{field}: {str(target)!r} is the input; valid: another place.")
 
 
-def _holds_files(spark: SparkSession, folder: str) -> bool:
+def holds_files(spark: SparkSession, folder: str) -> bool:
+    """Whether a folder exists and holds files, in whatever folder below it."""
     listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
         return bool(listing.load(folder).select("path").limit(1).count())
@@ -140,8 +145,8 @@ def _holds_files(spark: SparkSession, folder: str) -> bool:
         raise
 
 
-def _detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
-    """Return the identifier and the location of a Delta table; None for a view or another format."""
+def delta_detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
+    """Return the identifier (`id`) and the `location` of a Delta table; None for a view or another format."""
     if delta_version(spark, target) is None:
         return None
     row = spark.sql(f"DESCRIBE DETAIL {target.sql}").select("id", "location").first()

@@ -71,7 +71,8 @@ class Setup:
 
     def record(self, status: str, started: float) -> dict[str, Any]:
         """Return the row of `runs` that binds the run."""
-        bound = {**self.config.as_dict(), "run": None, "key": None}
+        # How a run is run, what it may spend and where that is counted may change before it finishes.
+        bound = {**self.config.as_dict(), "run": None, "key": None, "ledger": None}
         if filters_on_text(bound):
             # The row is for sharing, and such a condition may hold private words: it is bound by the key.
             hidden = self.key.commitment(f"where {self.run_id} {self.config.input.where}")
