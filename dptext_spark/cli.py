@@ -15,6 +15,7 @@ from dptext_spark.commands.compare import compare
 from dptext_spark.commands.demo import demo
 from dptext_spark.commands.doctor import doctor
 from dptext_spark.commands.jobs import jobs
+from dptext_spark.commands.ledger import ledger
 from dptext_spark.commands.lexicon import lexicon_app
 from dptext_spark.commands.mechanisms import mechanisms
 from dptext_spark.commands.preview import preview
@@ -33,7 +34,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, preview, certify, audit, report, calibrate, compare, mechanisms, doctor, jobs):
+for command in (
+    demo, run, preview, certify, audit, report, ledger, calibrate, compare, mechanisms, doctor, jobs,
+):  # fmt: skip
     app.command()(command)
 app.add_typer(lexicon_app, name="lexicon")
 

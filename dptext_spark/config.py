@@ -23,6 +23,7 @@ from dptext_spark.settings.sections import (
     Audit,
     Input,
     Key,
+    Ledger,
     LexiconSource,
     Name,
     Output,
@@ -110,6 +111,7 @@ class RunConfig(ModelConfig):
     record_key: Name | None = None
     output: Output
     audit: Annotated[Audit, BeforeValidator(section_of)] = Audit()
+    ledger: Annotated[Ledger, BeforeValidator(section_of)] = Ledger()
     mode: Literal["batch", "incremental", "streaming"] = "batch"
     stream: Annotated[Stream, BeforeValidator(section_of)] = Stream()
 
@@ -123,7 +125,13 @@ class RunConfig(ModelConfig):
         return given
 
     def _problems(self) -> Iterable[str]:
-        return [*super()._problems(), *_about_columns(self), *_about_places(self), *_about_stream(self)]
+        return [
+            *super()._problems(),
+            *_about_columns(self),
+            *_about_places(self),
+            *_about_stream(self),
+            *_about_ledger(self),
+        ]
 
     @property
     def is_stream(self) -> bool:
@@ -161,7 +169,8 @@ class RunConfig(ModelConfig):
             name: "(hidden)" if SECRET.search(name) else value for name, value in options.items()
         }
         order = ("input", "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy")
-        return {name: values[name] for name in (*order, "output", "key", "run", "audit", "mode", "stream")}
+        places = ("output", "key", "run", "audit", "ledger", "mode", "stream")
+        return {name: values[name] for name in (*order, *places)}
 
 
 def _about_lexicons(config: ModelConfig) -> Iterable[str]:
@@ -268,6 +277,30 @@ def _about_stream(config: RunConfig) -> Iterable[str]:
         )
     if config.checkpoint is None:
         yield "stream.checkpoint: none given; valid: a folder; needed where output.table is a catalog name."
+
+
+def _about_ledger(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with where the ledger is: others may share it, so it lies in nobody's table."""
+    path = config.ledger.path
+    if path is None:
+        return
+    if holds_credentials(path):
+        yield "ledger.path: holds a password or a signature; valid: a path without; use your platform's credentials."
+    if path.startswith("~"):
+        yield f"ledger.path: {path!r} begins with ~, which nobody expands here; valid: a whole path."
+    places = {"input.path": config.input.path, "output.path": config.output.path}
+    audits = {"audit.shareable": config.shareable, "audit.restricted": config.restricted}
+    for name, place in {**places, **audits}.items():
+        if place is None:
+            continue
+        beside = name == "audit.shareable" and inside(path, place) and not _is_audit_table(path, place)
+        if not beside and (same_path(path, place) or inside(path, place) or inside(place, path)):
+            yield f"ledger.path: {path!r} and {name} {place!r} lie inside each other; valid: places apart."
+
+
+def _is_audit_table(path: str, shareable: str) -> bool:
+    tables = (f"{shareable.rstrip('/')}/{name}" for name in ("runs", "published"))
+    return any(same_path(path, table) or inside(path, table) for table in tables)
 
 
 def load_model(path: str | Path | None = None, overrides: Iterable[str] = ()) -> ModelConfig:

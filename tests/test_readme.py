@@ -106,13 +106,15 @@ def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_its_tables_are_those_of_the_schemas() -> None:
     pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-    from dptext_spark.spark.schemas import METRICS, PUBLISHED, RUNS
+    from dptext_spark.spark.schemas import LEDGER, METRICS, PUBLISHED, RUNS
 
     text = README.read_text(encoding="utf-8")
     runs = re.search(r"shareable/runs`\*\*: one row a run: (.*?)\.\n", text, flags=re.DOTALL)
     assert runs is not None and re.findall(r"`(\w+)`", runs.group(1)) == RUNS.fieldNames()
     published = re.search(r"shareable/published`\*\* \(.*?\): (.*?)\.\n", text, flags=re.DOTALL)
     assert published is not None and re.findall(r"`(\w+)`", published.group(1)) == PUBLISHED.fieldNames()
+    ledger = re.search(r"see \[below\]\(#what-was-spent-so-far\): (.*?)\.\n", text, flags=re.DOTALL)
+    assert ledger is not None and re.findall(r"`(\w+)`", ledger.group(1)) == LEDGER.fieldNames()
     metrics = re.search(r"restricted/metrics`\*\*: (.*?):", text, flags=re.DOTALL)
     assert metrics is not None and re.findall(r"`(\w+)`", metrics.group(1)) == METRICS.fieldNames()
 

@@ -84,11 +84,15 @@ def _identified(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:
     """Write what other releases of the same records add."""
-    yield (
-        "Not counted across runs: there is no ledger yet. Every further release of the same records with "
-        "new draws adds "
-        "its ε to this one."
-    )
+    counted = facts.get("ledger")
+    if counted is None:
+        yield (
+            "Every further release of the same records with new draws adds its ε to this one. A run counts them in its ledger, "
+            "and its own statement says what they come to."
+        )
+    else:
+        yield counted["sentence"]
+        yield from counted["notes"]
     if facts["consistency"] == "token":
         yield (
             "At token level a new run id gives new draws, whatever the key. With consistency: record or dataset and one "

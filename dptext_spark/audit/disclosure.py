@@ -38,7 +38,8 @@ def disclosure(facts: Facts) -> Statement:
             - `other_columns`: names of what else the output holds, or None where that is not known;
             - `key_kind`: os, file, env, secret, given or insecure;
             - `releases_in_history`: runs that the target's history holds, or None where that is not known;
-            - `second_release`: whether records of an unfinished run were released again.
+            - `second_release`: whether records of an unfinished run were released again;
+            - `ledger`: `sentence`, `notes` and `warnings` of what was spent on the input so far, or None before the run.
     """
     writers: tuple[tuple[str, Callable[[Facts], Sentences]], ...] = (
         ("Warnings", _warnings),
@@ -92,6 +93,7 @@ def _warnings(facts: Facts) -> Sentences:
             "The records of an unfinished run were released a second time, with other draws: their ε counts "
             "twice."
         )
+    yield from (facts.get("ledger") or {}).get("warnings", ())
 
 
 def _weak(facts: Facts) -> Sentences:

@@ -23,7 +23,7 @@ _NO_UTILITY = (
     "What the text is still good for depends on the text and on its use, and was not measured in this run; results of audits "
     "can be added by --figures."
 )
-_JSON = ("config", "guarantee", "certificate", "disclosure", "versions")
+_JSON = ("config", "guarantee", "certificate", "disclosure", "cumulative", "versions")
 
 
 def run_of(row: Mapping[str, Any]) -> dict[str, Any]:

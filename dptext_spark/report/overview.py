@@ -51,6 +51,7 @@ def _promise(facts: Facts) -> Iterator[Tile]:
         f"{_BETWEEN.get(guarantee['kind'], guarantee['kind'])}; {guarantee['status']}",
     )
     yield _composed(facts)
+    yield from _spent(facts)
     found = facts["certificate"]
     if found is None:
         yield Tile("Certificate", "none", "the model could not be examined")
@@ -64,6 +65,24 @@ def _promise(facts: Facts) -> Iterator[Tile]:
     if found["verdict"] == "not refuted":
         said += "; such a search cannot confirm"
     yield Tile("Certificate", found["verdict"], said)
+
+
+def _spent(facts: Facts) -> Iterator[Tile]:
+    """Show what all releases of the input have spent on a word of its worst column; accounts of old have no such figure."""
+    counted = facts["run"].get("cumulative")
+    if not counted:
+        return
+    totals = [one["total"] for one in counted["columns"]]
+    worst = None if None in totals else max(totals)
+    alone = all(len(one["figures"]) == 1 for one in counted["columns"])
+    releases = max(sum(figure["times"] for figure in one["figures"]) for one in counted["columns"])
+    said = f"on one word, by all releases of the input that the ledger knows; ε was spent {releases:,} times"
+    if worst is None:
+        yield Tile("Spent so far", "no ε", f"a guarantee was refuted or a key was no secret; {said}")
+    elif alone:
+        yield Tile("Spent so far", f"ε = {exact(worst)}", said)
+    else:
+        yield Tile("Spent so far", "several kinds", f"which are not to be added, see the disclosure; {said}")
 
 
 def _composed(facts: Facts) -> Tile:

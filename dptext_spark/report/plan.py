@@ -34,6 +34,7 @@ def planned_facts(
         "key_kind": config.key.kind,
         "releases_in_history": None,
         "second_release": False,
+        "ledger": None,
     }
 
 
@@ -90,6 +91,12 @@ def _steps(config: RunConfig) -> list[str]:
         f"replace the words of {', '.join(config.columns)} by {config.mechanism.name} at "
         f"{config.consistency} level; {along}"
     )
+    limit = (
+        ""
+        if config.ledger.limit is None
+        else f"; refused past ε = {config.ledger.limit:g} for one word of a column"
+    )
+    steps.append(f"reserve in the ledger what the release spends{limit}")
     steps.append(
         f"write {target.table or target.path} in one commit (mode {target.mode}), counting on the way"
     )
@@ -111,9 +118,11 @@ def _micro_batches(config: RunConfig) -> str:
 
 def _writes(config: RunConfig) -> list[dict[str, str]]:
     place = config.output.table or config.output.path or ""
+    ledger = config.ledger.path or f"{config.shareable}/ledger"
     return [
         {"what": "the sanitized Delta table", "where": place, "share": "yes, with the disclosure statement"},
         {"what": "runs: settings, guarantee, disclosure", "where": str(config.shareable), "share": "yes"},
+        {"what": "ledger: what was spent on which input", "where": ledger, "share": "yes"},
         {"what": "metrics: depend on the private text", "where": str(config.restricted), "share": "no"},
         *(
             [{"what": "the checkpoint: what was read", "where": str(config.checkpoint), "share": "no"}]

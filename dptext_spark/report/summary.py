@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dptext_spark.figures import percent_down, percent_up, rounded_up
+from dptext_spark.figures import exact, percent_down, percent_up, rounded_up
 from dptext_spark.report.console import WIDTH, hanging
 
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
@@ -34,7 +34,8 @@ def summary(
         facts: of the run's report: `status`, `run_id`, `rows`, `seconds`, `write_seconds`, `guarantee`,
             `certificate`, `record_epsilon`, `input`, `output`, `output_version`, `audit`, `other_columns`, `compiled_loops`,
             `key_kind`, `problems`, `consistency_audit`, of a stream `batches`; `text_bytes` and `cores` for the cost;
-            `restricted` with what depends on the private text; `disclosure` for its warnings. What is missing is left out.
+            `restricted` with what depends on the private text; `disclosure` for its warnings; `ledger` for what was spent so far.
+            What is missing is left out.
         internal: also show what depends on the private text; such a summary is not for sharing.
         price: of a core-hour.
         columns: how long a line may be.
@@ -127,6 +128,10 @@ def _promise(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, st
         yield "ε a record", f"{spread}; {epsilon['basis']}"
     elif epsilon:
         yield "ε a record", epsilon["basis"] + ("" if internal else " (figures: --internal)")
+    counted = facts.get("ledger") or {}
+    if counted.get("sentence"):
+        limit = "" if counted.get("limit") is None else f" The limit is ε = {exact(counted['limit'])}."
+        yield "spent so far", f"{counted['sentence']}{limit} (ledger: {counted['ledger']})"
     audited = facts.get("consistency_audit") or {}
     if audited.get("said"):
         yield "consistency", str(audited["said"])

@@ -11,6 +11,7 @@ from dptext_spark.settings.locations import absolute
 from dptext_spark.settings.problems import problem
 from dptext_spark.settings.values import (
     interval_of,
+    limit_of,
     options_of,
     other_columns_of,
     partitions_of,
@@ -151,3 +152,17 @@ class Stream(Section):
     duplicates: Literal["refuse", "drop", "accept"] = "refuse"
     max_files: Annotated[int, Field(ge=1)] | None = None
     starting_version: Annotated[int, Field(ge=0)] | None = None
+
+
+class Ledger(Section):
+    """Where ε is counted across runs, how much may be spent on one word of a column, and why it may be more this time."""
+
+    path: Folder | None = None
+    limit: Annotated[float | None, BeforeValidator(limit_of)] = None
+    override: Name | None = None
+
+    @model_validator(mode="after")
+    def _overrides_something(self) -> Ledger:
+        if self.override is not None and self.limit is None:
+            raise problem("ledger.override: given, but there is no ledger.limit to override; valid: null.")
+        return self

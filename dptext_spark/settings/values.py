@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -199,6 +200,15 @@ def interval_of(value: object) -> object:
     ):
         return value
     raise invalid("null, or an interval such as 10 seconds, 1 minute, 2 hours")
+
+
+def limit_of(value: object) -> object:
+    """Check a limit of ε."""
+    if value is None:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise invalid("null, or a finite number above 0")
+    return float(value)
 
 
 def other_columns_of(value: object) -> object:

@@ -78,6 +78,7 @@ def account(
         "consistency_audit": audited.as_dict(),
         "key_kind": record["key_kind"],
         "second_release": record["second_release"],
+        "ledger": json.loads(record["cumulative"]),
         "versions": versions(),
     }
     statement = disclosure(

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.privatizer import ENGINE_VERSION
 from dptext_spark.spark import runs
-from dptext_spark.spark.checks import detail, holds_files
+from dptext_spark.spark.checks import delta_detail, holds_files
 from dptext_spark.spark.tables import Target, delta_version, our_commits
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def begin(setup: Setup) -> str:
 
 def _bound(setup: Setup, stream: str) -> dict[str, Any]:
     source = setup.config.input
-    table = detail(setup.spark, Target(path=source.path or "", name=source.table or "")) or {}
+    table = delta_detail(setup.spark, Target(path=source.path or "", name=source.table or "")) or {}
     return {
         "key": setup.key.commitment(stream),
         "model": [setup.privatizer.fingerprint, ENGINE_VERSION],

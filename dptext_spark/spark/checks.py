@@ -29,11 +29,13 @@ class Place:
         target: the sanitized table.
         runs: folder of the shareable `runs` table.
         metrics: folder of the restricted `metrics` table.
+        ledger: folder of the budget ledger, which several targets may share.
     """
 
     target: Target
     runs: str
     metrics: str
+    ledger: str
 
 
 def place_of(config: RunConfig) -> Place:
@@ -48,7 +50,9 @@ def place_of(config: RunConfig) -> Place:
         raise SettingsError(
             "audit.shareable and audit.restricted: name both folders where output.table is a catalog name."
         )
-    return Place(target, f"{shareable}/runs", f"{restricted}/metrics")
+    return Place(
+        target, f"{shareable}/runs", f"{restricted}/metrics", config.ledger.path or f"{shareable}/ledger"
+    )
 
 
 def check_output(
@@ -129,8 +133,8 @@ def _check_vacant(spark: SparkSession, place: Place) -> None:
 
 def _check_not_the_input(spark: SparkSession, config: RunConfig, df: DataFrame, target: Target) -> None:
     """Refuse the input as target where names and paths did not tell: by a catalog name and by its path, or through a view."""
-    there = detail(spark, target)
-    source = detail(spark, Target(path=config.input.path or "", name=config.input.table or ""))
+    there = delta_detail(spark, target)
+    source = delta_detail(spark, Target(path=config.input.path or "", name=config.input.table or ""))
     if source is not None and there is not None:
         same = source["id"] == there["id"]
     else:
@@ -155,11 +159,11 @@ def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
 
 def partitions_of(spark: SparkSession, target: Target) -> list[str] | None:
     """Return the partition columns of a Delta table, None where there is none."""
-    found = detail(spark, target)
+    found = delta_detail(spark, target)
     return None if found is None else list(found["partitionColumns"])
 
 
-def detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
+def delta_detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
     """Return the identifier, the location and the partition columns of a Delta table; None for a view or another format."""
     if delta_version(spark, target) is None:
         return None

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dptext_spark.budget import SPENT
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import CountsDisagree, DPTextError, NotAccounted, RunError
 from dptext_spark.keys import take_from_environment
-from dptext_spark.spark import runs
+from dptext_spark.spark import ledger, runs
 from dptext_spark.spark.account import account
 from dptext_spark.spark.failures import reduced, silenced
 from dptext_spark.spark.recount import recounted
@@ -103,7 +104,12 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
             # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
             committed = _committed(setup)
             record = {**setup.record("started", started), **_bound_before(setup, earlier, committed)}
-            runs.put(session, setup.place.runs, record, new=earlier is None)
+            say("reserving what the run spends")
+            with ledger.reserved(
+                setup, committed=committed, second=bool(record["second_release"])
+            ) as reservation:
+                record["cumulative"] = reservation.cumulative
+                runs.put(session, setup.place.runs, record, new=earlier is None)
         except DPTextError as error:
             raise error from None
         except Exception as error:
@@ -112,7 +118,11 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
         try:
             counts, seconds = (recounted(setup, earlier, say), None) if committed else write(setup, say)
         except Exception as error:
-            raise _failed(setup, record, started, reduced(error, list(config.columns))) from None
+            raise _failed(setup, record, reservation, started, reduced(error, list(config.columns))) from None
+        try:
+            ledger.settle(reservation, SPENT)
+        except Exception as error:
+            raise _not_accounted(setup, reduced(error, list(config.columns))) from None
         try:
             return Report(account(setup, record, counts, started, seconds, say, recovered=committed))
         except (CountsDisagree, RunError) as error:  # they say themselves what was committed
@@ -125,7 +135,13 @@ def _committed(setup: Setup) -> bool:
     return setup.run_id in our_commits(setup.commits())
 
 
-def _failed(setup: Setup, record: dict[str, Any], started: float, failure: DPTextError) -> DPTextError:
+def _failed(
+    setup: Setup,
+    record: dict[str, Any],
+    reservation: ledger.Reservation,
+    started: float,
+    failure: DPTextError,
+) -> DPTextError:
     """Note a failed write, and return an error that says whether it committed: the failure does not tell."""
     try:
         if _committed(setup):
@@ -139,6 +155,7 @@ def _failed(setup: Setup, record: dict[str, Any], started: float, failure: DPTex
     try:
         left = leftover_files(setup.spark, setup.place.target, started)
         note += f" Files that it left behind, in no version of the table: {', '.join(left)}." if left else ""
+        ledger.failed(reservation, setup, left, started)
         runs.put(setup.spark, setup.place.runs, {**record, "status": "failed"})
     except Exception:
         note += " What files it left behind could not be listed or noted."

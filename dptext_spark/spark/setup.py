@@ -106,7 +106,8 @@ class Setup:
 
     def shown_settings(self, run_id: str) -> dict[str, Any]:
         """Return the settings as a row for sharing holds them, without what is secret or may differ between two starts."""
-        shown = {**self.config.as_dict(), "run": None, "key": None}
+        # How a run is run, what it may spend and where that is counted may change before it finishes.
+        shown = {**self.config.as_dict(), "run": None, "key": None, "ledger": None}
         if filters_on_text(shown):
             # The row is for sharing, and such a condition may hold private words: it is bound by the key.
             hidden = self.key.commitment(f"where {run_id} {self.config.input.where}")

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.audit.disclosure import disclosure
 from dptext_spark.spark import counting, runs
+from dptext_spark.spark.ledger import standing
 from dptext_spark.spark.setup import Setup, versions
 from dptext_spark.spark.tables import Target, delta_version, releases
 from dptext_spark.text.engine import COUNTERS
@@ -52,6 +53,7 @@ def totals(setup: Setup, done: list[dict[str, Any]], started: float, *, failed: 
     metrics = _metrics(setup)
     guarantee = setup.privatizer.guarantee()
     shares = {name: value for column, name, value in metrics if column is None}
+    spent = standing(setup)
     audited = [facts["consistency_audit"]["said"] for facts in new[-1:]]
     facts = {
         "status": "mismatch" if mismatched else "failed" if failed else "succeeded",
@@ -59,7 +61,7 @@ def totals(setup: Setup, done: list[dict[str, Any]], started: float, *, failed: 
         "problems": [],
         "rows": sum(int(facts["rows"] or 0) for facts in new),
         "seconds": round(time.time() - started, 3),
-        "write_seconds": round(sum(facts["write_seconds"] for facts in new), 3),
+        "write_seconds": round(sum(facts["write_seconds"] or 0.0 for facts in new), 3),
         "tokens_per_second": shares.get("tokens_per_second"),
         "text_bytes": sum(facts["text_bytes"] or 0 for facts in new),
         "cores": new[-1]["cores"] if new else None,
@@ -83,6 +85,7 @@ def totals(setup: Setup, done: list[dict[str, Any]], started: float, *, failed: 
         "consistency_audit": {"said": f"In each micro-batch: {audited[0]}"} if audited else {"said": ""},
         "key_kind": setup.key_kind,
         "second_release": bool(second),
+        "ledger": None if spent is None else spent.as_dict(),
         "versions": versions(),
         "restricted": {**shares, "record_epsilon": None},
         "metrics": metrics,
@@ -106,6 +109,7 @@ def put_totals(setup: Setup, facts: dict[str, Any], started: float) -> None:
         **{name: facts[name] for name in ("output_version", "tokens_per_second", "second_release")},
         "input_version": facts["input_version"],
         "disclosure": json.dumps(facts["disclosure"], ensure_ascii=False),
+        "cumulative": None if facts["ledger"] is None else json.dumps(facts["ledger"], ensure_ascii=False),
     }
     runs.put(setup.spark, setup.place.runs, row)
 

@@ -86,6 +86,7 @@ def test_help_is_quick_and_names_commands_and_exit_codes() -> None:
         "calibrate",
         "compare",
         "mechanisms",
+        "ledger",
         "lexicon",
         "Exit codes: 0 done; 2 bad settings",
         "3 bad data",

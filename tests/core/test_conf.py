@@ -27,6 +27,7 @@ def test_there_is_one_for_each_use() -> None:
         "gated",
         "incremental",
         "streaming",
+        "ledger",
         "reference",
     }
 
@@ -41,6 +42,8 @@ def test_the_examples_are_what_they_say() -> None:
     assert RunConfig.load(CONF / "record.yaml").consistency == "record"
     dataset = RunConfig.load(CONF / "dataset.yaml")
     assert dataset.consistency == "dataset" and dataset.key.file is not None
+    ledger = RunConfig.load(CONF / "ledger.yaml").ledger
+    assert ledger.path is not None and ledger.limit == 4.0 and ledger.override is None
     papers = RunConfig.load(CONF / "papers.yaml")
     assert papers.policy.tokenizer == "whitespace" and papers.policy.stop_words == "draw"
     assert papers.mechanism == CusText(mapping="conservative", metric="euclidean", remainder="own")

@@ -47,6 +47,12 @@ def test_the_least_settings_have_the_documented_defaults() -> None:
         config.shareable == "/data/out_audit/shareable" and config.restricted == "/data/out_audit/restricted"
     )
     assert config.audit.consistency_scopes == 1000
+    assert (config.ledger.path, config.ledger.limit, config.ledger.override) == (None, None, None)
+
+
+def test_a_ledger_may_lie_beside_the_account_or_anywhere_else() -> None:
+    for path in ("/data/out_audit/shareable/ledger", "/data/ledgers/tickets", "s3://bucket/ledger"):
+        assert accepted(ledger={"path": path, "limit": 2, "override": "minute 7"}).ledger.limit == 2.0
 
 
 def test_settings_are_frozen() -> None:
@@ -170,6 +176,23 @@ def test_an_unknown_name_is_refused_with_a_suggestion(sections: dict[str, Any], 
         ({"audit": {"consistency_scopes": True}}, "audit.consistency_scopes: True given; valid: an integer."),
         ({"audit": {"restricted": "/x/a", "shareable": "/x"}}, "lie inside each other"),
         ({"audit": {"restricted": "/data/out/r"}}, "audit.restricted: '/data/out/r' and output.path"),
+        *(
+            ({"ledger": {"limit": limit}}, f"ledger.limit: {limit!r} given; valid: null, or a finite number above 0.")
+            for limit in (0, -1.0, True, "2", float("inf"), float("nan"))
+        ),
+        ({"ledger": {"override": "why"}}, "ledger.override: given, but there is no ledger.limit to override; valid: null."),
+        ({"ledger": {"limit": 1, "override": ""}}, "ledger.override: '' given; valid: a text that is not empty."),
+        ({"ledger": {"path": "s3a://me:pass@bucket/x"}}, "ledger.path: holds a password"),
+        ({"ledger": {"path": "~/ledger"}}, "ledger.path: '~/ledger' begins with ~"),
+        *(
+            ({"ledger": {"path": path}}, f"ledger.path: '{path}' and {name} ")
+            for path, name in (
+                ("/data/in/ledger", "input.path"), ("/data/out", "output.path"), ("/data", "input.path"),
+                ("/data/out_audit/restricted/l", "audit.restricted"), ("/data/out_audit/shareable", "audit.shareable"),
+                ("/data/out_audit/shareable/runs", "audit.shareable"),
+                ("/data/out_audit/shareable/published/x", "audit.shareable"),
+            )
+        ),
         ({"lexicon": {"limit": 10}}, "lexicon.limit: cuts a file while it is read"),
         ({"lexicon": {"source": "/v.txt", "limit": 1}}, "lexicon.limit: 1 given; valid: an integer of 2 or more."),
         ({"lexicon": {"source": "/v.txt", "limit": True}}, "lexicon.limit: True given; valid: an integer."),

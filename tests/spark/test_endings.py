@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +29,7 @@ class Stage:
         self.earlier: dict[str, Any] | None = None
         self.rows: list[dict[str, Any]] = []
         self.differ: list[str] = []
+        self.settled: list[str] = []
         setup = SimpleNamespace(
             run_id="r1", config=CONFIG, spark=None, place=SimpleNamespace(target="/out", runs="/runs"),
             record=lambda status, started: {**BOUND, "status": status, "key_commitment": "b"},
@@ -37,9 +39,18 @@ class Stage:
             patch.setattr(job, name, self.step(name, result))
         patch.setattr(job, "account", self.step("account", {"status": "succeeded"}))
         patch.setattr(job, "history", self.history)
+        granted = SimpleNamespace(cumulative="{}")
+        patch.setattr(job.ledger, "reserved", lambda setup, **known: nullcontext(granted))
+        patch.setattr(job.ledger, "settle", self.settle)
+        patch.setattr(job.ledger, "failed", lambda *args: self.settled.append("failed"))
         patch.setattr(job.runs, "find", lambda *args: self.earlier)
         patch.setattr(job.runs, "put", lambda spark, folder, row: self.rows.append(row))
         patch.setattr(job.runs, "disagreements", lambda before, now: self.differ)
+
+    def settle(self, reservation: Any, status: str) -> None:
+        if "settle" in self.fails:
+            raise self.fails["settle"]
+        self.settled.append(status)
 
     def step(self, name: str, result: Any) -> Any:
         def taken(*args: Any, **more: Any) -> Any:
@@ -84,7 +95,7 @@ def test_a_write_that_did_not_commit(stage: Stage, error: Exception, kind: type)
     stage.fails = {"write": error}
     ended = stage.ended()
     assert type(ended) is kind and "before its commit. Files that it left behind" in str(ended)
-    assert [row["status"] for row in stage.rows] == ["started", "failed"]
+    assert [row["status"] for row in stage.rows] == ["started", "failed"] and stage.settled == ["failed"]
     stage.fails["leftover_files"] = MARKER
     assert "could not be listed" in str(stage.ended())
 
@@ -93,13 +104,13 @@ def test_a_write_that_committed_and_then_failed(stage: Stage) -> None:
     stage.fails, stage.commits = {"write": MARKER}, [False, True]
     ended = stage.ended()
     assert type(ended) is NotAccounted and "run again with run.id=r1" in str(ended)
-    assert [row["status"] for row in stage.rows] == ["started"]
+    assert [row["status"] for row in stage.rows] == ["started"] and stage.settled == []
 
 
 def test_a_write_of_which_nothing_is_known(stage: Stage) -> None:
     stage.fails, stage.commits = {"write": MARKER, "history": MARKER}, [False, False]
     ended = stage.ended()
-    assert type(ended) is RunError and "is not known" in str(ended)
+    assert type(ended) is RunError and "is not known" in str(ended) and stage.settled == []
 
 
 @pytest.mark.parametrize("error", [MARKER, AUDIT, DataError("audit.shareable: lacks x.")])
@@ -108,6 +119,12 @@ def test_an_account_that_failed(stage: Stage, error: Exception) -> None:
     ended = stage.ended()
     assert type(ended) is NotAccounted and ended.exit_code == 6
     assert "The data was committed, but not accounted for" in str(ended)
+
+
+def test_a_ledger_that_cannot_be_settled_after_the_commit(stage: Stage) -> None:
+    stage.fails = {"settle": RunError("ledger: other runs kept changing it.")}
+    ended = stage.ended()
+    assert type(ended) is NotAccounted and "was committed, but not accounted for" in str(ended)
 
 
 def test_a_mismatch_is_said_as_it_is(stage: Stage) -> None:

@@ -301,9 +301,11 @@ def test_a_record_is_what_the_record_key_says() -> None:
     assert "A record is all rows with the same 'customer'." in under("What is assumed", config=config)
 
 
-def test_runs_are_not_counted_together() -> None:
+def test_what_is_said_of_other_runs() -> None:
     heading = "Across runs"
-    assert under(heading).startswith("Not counted across runs: there is no ledger yet.")
+    assert under(heading).startswith(
+        "Every further release of the same records with new draws adds its ε to this one."
+    )
     assert "this release only" in under(heading)
     assert "holds 3 releases of this tool" in under(heading, releases_in_history=3)
     assert "not known before the run" in under(heading, releases_in_history=None)
@@ -321,3 +323,16 @@ def test_the_statement_is_json_and_markdown() -> None:
     assert [section["heading"] for section in plain["sections"]] == HEADINGS
     assert statement.markdown().startswith("### What is protected\n\n- Drawn words in body, subject")
     assert Statement(()).under("What is assumed") == ()
+
+
+LEDGER = {"sentence": "All releases have spent ε = 3.", "notes": ["Counted since then."], "warnings": []}
+
+
+def test_what_the_ledger_says_stands_under_across_runs() -> None:
+    before = under("Across runs")
+    assert "A run counts them in its ledger" in before
+    counted = disclosure(facts(ledger=LEDGER))
+    assert counted.under("Across runs")[:2] == ("All releases have spent ε = 3.", "Counted since then.")
+    assert "Warnings" not in dict(counted.sections)
+    passed = {**LEDGER, "warnings": ["THE LIMIT OF THE BUDGET WAS PASSED: why."]}
+    assert under("Warnings", ledger=passed) == "THE LIMIT OF THE BUDGET WAS PASSED: why."

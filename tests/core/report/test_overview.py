@@ -80,3 +80,17 @@ def test_another_attack_that_finds_more_of_the_worst_words_is_said_to_be_another
     context = {"name": "context", "success": 0.95}
     found = said({**facts, "attacks": [alone, context]}, "Strongest attack finds")
     assert found.startswith("95 % of words at most; another one 80 % of the worst")
+
+
+def test_what_all_releases_have_spent(facts: dict[str, Any]) -> None:
+    def counted(*figures: float, total: float | None = 3.0) -> dict[str, Any]:
+        column = {"total": total, "figures": [{"times": 2} for _ in figures]}
+        return {
+            **facts,
+            "run": {**facts["run"], "cumulative": {"columns": [column, {**column, "total": 1.0}]}},
+        }
+
+    assert [tile for tile in tiles(facts) if tile.name == "Spent so far"] == []
+    assert said(counted(3.0), "Spent so far").startswith("ε = 3 on one word")
+    assert said(counted(1.0, 2.0), "Spent so far").startswith("several kinds which are not to be added")
+    assert said(counted(3.0, total=None), "Spent so far").startswith("no ε a guarantee was refuted")

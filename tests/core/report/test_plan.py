@@ -25,7 +25,7 @@ def test_a_plan_is_json_and_reads_nothing() -> None:
     found = json.loads(json.dumps(planned()))
     assert set(found) == {"settings", "guarantee", "certificate", "disclosure", "steps", "writes", "artifact"}
     assert [place["where"] for place in found["writes"]] == [
-        "/none/out", "/none/out_audit/shareable", "/none/out_audit/restricted"
+        "/none/out", "/none/out_audit/shareable", "/none/out_audit/shareable/ledger", "/none/out_audit/restricted"
     ]  # fmt: skip
     assert f"{len(Lexicon.default()):,} words" in json.dumps(found["disclosure"])
 
@@ -34,6 +34,7 @@ def test_the_steps_follow_the_settings() -> None:
     assert planned()["steps"] == [
         "read /none/in (delta)",
         "replace the words of body by custext at token level; all other columns go along",
+        "reserve in the ledger what the release spends",
         "write /none/out in one commit (mode error), counting on the way",
         "compare the counts with the commit, and write the account",
     ]
@@ -47,10 +48,13 @@ def test_the_steps_follow_the_settings() -> None:
     assert steps[0] == "read s.t (catalog) where lang = 'en'"
     assert steps[1].startswith("check that id is unique") and steps[2] == "check that customer is never NULL"
     assert steps[3].endswith("at record level; beside them only id")
-    assert "mode append" in steps[4]
-    assert steps[5] == "check on 1,000 records that equal words have equal replacements"
+    assert "mode append" in steps[5]
+    assert steps[6] == "check on 1,000 records that equal words have equal replacements"
     assert "no other column goes along" in planned(output={"path": "/o", "other_columns": "drop"})["steps"][1]
-    assert "not possible without a row_key" in planned(consistency="dataset")["steps"][3]
+    assert "not possible without a row_key" in planned(consistency="dataset")["steps"][4]
+    limited = planned(ledger={"path": "/none/budget", "limit": 2})
+    assert limited["steps"][2].endswith("spends; refused past ε = 2 for one word of a column")
+    assert "/none/budget" in [place["where"] for place in limited["writes"]]
 
 
 def test_a_stream_says_where_it_goes_on_and_what_comes_again() -> None:
@@ -90,7 +94,7 @@ def test_the_text_holds_settings_guarantee_and_disclosure() -> None:
         "SETTINGS IN EFFECT\ninput:",
         "WHAT WOULD HAPPEN\n  1. read",
         "GUARANTEE",
-        "    - Not counted across",
+        "    - Every further release of the same records",
     ):
         assert expected in text
     assert "\n\nNo data was read, and nothing was written but the model:\n/" in text

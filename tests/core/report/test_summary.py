@@ -69,6 +69,14 @@ def test_a_person_reads_what_happened_what_holds_and_where_it_lies() -> None:
         assert expected in text
 
 
+def test_what_all_releases_have_spent_is_said_with_the_limit() -> None:
+    counted = {"sentence": "All releases have spent ε = 3.", "ledger": "/share/ledger", "limit": None}
+    said = " ".join(summary({**FACTS, "ledger": counted}).split())
+    assert "spent so far All releases have spent ε = 3. (ledger: /share/ledger)" in said
+    limited = summary({**FACTS, "ledger": {**counted, "limit": 4.0}})
+    assert "ε = 3. The limit is ε = 4. (ledger" in " ".join(limited.split())
+
+
 def test_what_depends_on_the_text_is_shown_only_on_request() -> None:
     shared, internal = summary(FACTS), summary(FACTS, internal=True)
     assert "stop words" not in shared and "55 %" not in shared and "not for sharing" not in shared
