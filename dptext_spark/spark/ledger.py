@@ -122,7 +122,8 @@ def reserve(
                 replace(one, limit=budget.limit, override=decided.override)
                 for one in _labelled(there, wanted, setup)
             ]
-            releases = tuple(sorted({one.release for one in [*mine, *wanted]}))
+            # Draws of an earlier key were not committed: what was reserved for them stays so.
+            releases = tuple(sorted({one.release for one in (asked if wanted else mine)}))
             return wanted, Reservation(setup.spark, path, setup.run_id, asked[0].attempt, releases, balance)
 
         if not _may_exist(path):
