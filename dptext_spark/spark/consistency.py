@@ -95,7 +95,10 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
     rows = source.count()
     share = min(1.0, wanted / max(1, rows))
     sampler = scope_sampler(setup.key, share)
-    joined = source.where(sampler(F.col("scope"))).join(output, "row_key")
+    sampled = source.where(sampler(F.col("scope")))
+    # Only the keys of the sample travel to every node: a join of the texts would move the whole output between nodes.
+    output = output.join(F.broadcast(sampled.select("row_key")), "row_key", "left_semi")
+    joined = sampled.join(output, "row_key")
     lists = frozenset(i for i, path in enumerate(paths) if path.over)
     shipped = ship(spark, setup.folder, config.run.ship)
     job = PairJob(shipped, setup.key, len(paths), config.consistency, lists)
@@ -108,9 +111,9 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
     )  # fmt: skip
     misfits = pairs.where("NOT fits").count()
     assert groups is not None
-    sampled = joined.select("scope").distinct().count()
+    scopes = joined.select("scope").distinct().count()
     figures = {
-        "scopes_sampled": sampled, "groups": int(groups["groups"]), "broken_groups": int(groups["broken"]),
+        "scopes_sampled": scopes, "groups": int(groups["groups"]), "broken_groups": int(groups["broken"]),
         "broken_rows": misfits,
     }  # fmt: skip
     problems = []

@@ -295,7 +295,7 @@ class Cluster:
         ]  # fmt: skip
         output = self.folder / "logs" / f"{name}.log"
         known = set(self._applications())
-        from dptext_spark.compiled import user_cache
+        from dptext_spark.cache_folder import user_cache
 
         # What fetches Delta's JARs does not expect company in its cache.
         with (user_cache() / "spark-start.lock").open("w") as lock, output.open("wb") as sink:
