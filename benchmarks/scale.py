@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.measure import Figure, Goal, Grid, Section, Spread, quotient
 from benchmarks.sizes import Sizes
-from benchmarks.tables import Done, local, repeat_files, sanitized, write_files
+from benchmarks.tables import Done, local, repeat_files, sanitized, standalone, write_files
 from dptext_spark.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def masters(
     return [
         ("local[1]", 1, lambda: local(1, folder)),
         ("local[2]", 2, lambda: local(2, folder)),
+        ("standalone, 2 workers", 2, lambda: standalone(folder)),
     ]
 
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.sources import packaged, texts
+from benchmarks.sources import CHECKOUT, packaged, texts
 from benchmarks.workers import watched_workers
 from dptext_spark.draws import RunKey
+from dptext_spark.errors import SettingsError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +68,37 @@ def local(cores: int, folder: Path) -> Iterator[SparkSession]:
         yield session
     finally:
         session.stop()
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[SparkSession]:
+    """Start a master and two workers of one core each as processes of this machine, and a session on them.
+
+    Raises:
+        SettingsError: this machine lacks what they need.
+    """
+    from dptext_spark.spark.session import spark_session
+    from tests.cluster.standalone import HOSTS, Cluster, Missing
+
+    try:
+        with Cluster(folder / "cluster", CHECKOUT) as cluster:
+            settings = {
+                "spark.driver.host": HOSTS[0],
+                "spark.executor.memory": "900m",
+                "spark.executor.cores": 1,
+                "spark.executorEnv.PYTHONPATH": str(CHECKOUT),
+                "spark.databricks.delta.snapshotPartitions": 1,
+                "spark.sql.shuffle.partitions": 2,
+            }
+            session = spark_session(
+                "dptext-bench", master=cluster.master, settings=settings, warehouse=folder / "warehouse"
+            )
+            try:
+                yield session
+            finally:
+                session.stop()
+    except Missing as lacking:
+        raise SettingsError(str(lacking)) from None
 
 
 def sanitized(session: SparkSession, source: Path, output: Path, **more: Any) -> Done:

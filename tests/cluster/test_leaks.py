@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dptext_spark.compiled import user_cache
+from dptext_spark.cache_folder import user_cache
 from tests.cluster.standalone import Application, Cluster, eventually, fetched
 from tests.cluster.traces import contents, spellings, traces
 
