@@ -58,6 +58,10 @@ SAME = {
     "run.partitions": "how the job runs: rows keep their identity where they are dealt out",
     **dict.fromkeys(("stream.checkpoint", "stream.trigger", "stream.max_files"), "how a stream reads"),
     "stream.starting_version": "which rows are read",
+    **dict.fromkeys(
+        ("ledger.path", "ledger.limit", "ledger.override"),
+        "what is counted is said by the run's own statement",
+    ),
     **dict.fromkeys(("audit.shareable", "audit.restricted", "audit.consistency_scopes"), "the account's"),
 }
 # Another valid value of each parameter; of a name that several mechanisms have, one that all of them take.
