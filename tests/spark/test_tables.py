@@ -165,11 +165,11 @@ class TestColumns:
     @pytest.mark.parametrize(
         ("name", "said"),
         [("nope", "'nope' is not in the input; text columns there: body"), ("Body", "'Body' is not in the input"),
-         ("id", "'id' is of type bigint; text columns there: body"), ("list", "'list' is of type array<string>")],
+         ("id", "'id' is of type bigint; text columns there: body"), ("list", "'list' lies in a list of lists")],
     )  # fmt: skip
     def test_what_is_no_text_column(self, rows: DataFrame, name: str, said: str) -> None:
         with pytest.raises(DataError, match=said):
-            tables.check_text_columns(rows.selectExpr("*", "array(body) AS list"), [name])
+            tables.check_text_columns(rows.selectExpr("*", "array(array(body)) AS list"), [name])
 
     def test_a_frame_without_text(self, spark) -> None:
         with pytest.raises(DataError, match="text columns there: none"):
