@@ -32,19 +32,18 @@ class Stage:
         self.settled: list[str] = []
         setup = SimpleNamespace(
             run_id="r1", config=CONFIG, spark=None, place=SimpleNamespace(target="/out", runs="/runs"),
-            record=lambda status, started: {**BOUND, "status": status, "key_commitment": "b"},
+            record=lambda status, started: {**BOUND, "status": status, "key_commitment": "b"}, commits=self.history,
         )  # fmt: skip
         steps = {"validated": setup, "write": ({"rows": 1}, 1.0), "recounted": None, "leftover_files": ["f"]}
         for name, result in steps.items():
             patch.setattr(job, name, self.step(name, result))
         patch.setattr(job, "account", self.step("account", {"status": "succeeded"}))
-        patch.setattr(job, "history", self.history)
         granted = SimpleNamespace(cumulative="{}")
         patch.setattr(job.ledger, "reserved", lambda setup, **known: nullcontext(granted))
         patch.setattr(job.ledger, "settle", self.settle)
         patch.setattr(job.ledger, "failed", lambda *args: self.settled.append("failed"))
         patch.setattr(job.runs, "find", lambda *args: self.earlier)
-        patch.setattr(job.runs, "put", lambda spark, folder, row: self.rows.append(row))
+        patch.setattr(job.runs, "put", lambda spark, folder, row, new=False: self.rows.append(row))
         patch.setattr(job.runs, "disagreements", lambda before, now: self.differ)
 
     def settle(self, reservation: Any, status: str) -> None:
@@ -60,7 +59,7 @@ class Stage:
 
         return taken
 
-    def history(self, *args: Any) -> list[dict[str, Any]]:
+    def history(self) -> list[dict[str, Any]]:
         """The next of `commits`; the last of them fails where history is to fail."""
         committed = self.commits.pop(0) if self.commits else False
         if "history" in self.fails and not self.commits:

@@ -66,7 +66,7 @@ def test_a_stream_says_where_it_goes_on_and_what_comes_again() -> None:
         "take it in micro-batches of at most 5 files, every 10 seconds until it is stopped, each as follows",
         "check that id is never NULL and does not come again (drop)",
     ]
-    assert "mode append" in found["steps"][5]
+    assert "mode append" in found["steps"][6]
     assert found["writes"][-1]["where"] == "/none/out_checkpoint" and "In a stream" in str(
         found["disclosure"]
     )
