@@ -28,7 +28,7 @@ echo "Making $(1) with $$("$$found" --version); the first time takes a few minut
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench notebooks chaos test-oldest clean
+.PHONY: help demo test test-cluster lint bench notebooks chaos test-oldest clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,8 +36,11 @@ help:  ## list these targets
 demo: $(VENV)/.runnable  ## sanitize a sample table of support tickets on local Spark, and show what came out
 	@$(VENV)/bin/dptext demo
 
-test: $(VENV)/.installed  ## run every test, two files at a time
-	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile
+test: $(VENV)/.installed  ## run the tests, two files at a time: all but those of test-cluster
+	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not cluster"
+
+test-cluster: $(VENV)/.installed  ## run the tests that start clusters, servers and drivers, and kill them: 10 to 20 minutes
+	@$(VENV)/bin/python -m pytest -m cluster
 
 lint: $(VENV)/.installed  ## check style and types
 	@$(VENV)/bin/python -m ruff check .
@@ -49,8 +52,8 @@ bench: $(VENV)/.installed  ## measure every figure that the README names, into b
 notebooks: $(VENV)/.installed  ## run the notebooks and keep what comes out
 	@$(VENV)/bin/python -m tests.notebooks.kernel
 
-test-oldest: $(OLDEST)/.installed  ## run every test with the oldest Spark and Delta Lake that are accepted
-	@$(OLDEST)/bin/python -m pytest
+test-oldest: $(OLDEST)/.installed  ## run the tests with the oldest Spark and Delta Lake that are accepted
+	@$(OLDEST)/bin/python -m pytest -m "not cluster"
 
 chaos: $(VENV)/.installed  ## kill executors, workers and drivers under N runs on a cluster of processes (N=20, SEED=...)
 	@$(VENV)/bin/python -m tests.cluster.chaos $(or $(N),20) $(SEED)

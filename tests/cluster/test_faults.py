@@ -20,6 +20,8 @@ from tests.cluster.faults import Job, Outcome
 from tests.cluster.standalone import Cluster
 from tests.cluster.two_outputs import Scan, scan
 
+pytestmark = pytest.mark.cluster
+
 CHANCE = random.Random(6)
 
 

@@ -21,6 +21,8 @@ from dptext_spark.cache_folder import user_cache
 from tests.cluster.standalone import Application, Cluster, eventually, fetched
 from tests.cluster.traces import contents, spellings, traces
 
+pytestmark = pytest.mark.cluster
+
 WORDS = (b"zanzibarmarker", b"quetzalmarker")
 ROW = b"rowmarker"  # in every row's key: it identifies a person, and stays in the target's clear column only
 KEY = b"MARKERKEY-0123456789-abcdefghijklmnop"

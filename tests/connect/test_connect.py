@@ -21,6 +21,8 @@ from dptext_spark.text.policy import Policy
 from tests.connect.client import COLUMNS, KEY, config_of, failing
 from tests.connect.conftest import CHECKOUT, Server, environment
 
+pytestmark = pytest.mark.cluster
+
 ROWS = 60
 MARKER = "zanzibarmarker"
 SCHEMA = (

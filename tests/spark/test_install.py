@@ -22,6 +22,8 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import pyspark
 
+pytestmark = pytest.mark.cluster
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 UNREACHABLE = ("No matching distribution found", "connection", "Temporary failure in name resolution")
 DRIVER = """

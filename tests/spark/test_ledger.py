@@ -388,6 +388,7 @@ if name == "right":
 """
 
 
+@pytest.mark.cluster
 def test_processes_that_race_and_one_that_is_killed(spark: Any, here: Path) -> None:
     rounds = 3
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}

@@ -21,6 +21,8 @@ from dptext_spark.spark.job import run
 from dptext_spark.spark.tables import Target, history
 from tests.spark.stream_job import CHECKOUT, FILES, settings
 
+pytestmark = pytest.mark.cluster
+
 ROWS = 300  # of each of two additions to the source
 KEY = b"MARKERKEY-0123456789-abcdefghijklmnop"
 MARKER = "zanzibarmarker"  # no word of the lexicon: masked in the output

@@ -28,6 +28,7 @@ def _submit(job: str, *arguments: str, folder: Path) -> subprocess.CompletedProc
         "--conf", "spark.ui.enabled=false",
         "--conf", "spark.driver.host=127.0.0.1",
         "--conf", "spark.sql.shuffle.partitions=2",
+        "--conf", "spark.databricks.delta.snapshotPartitions=1",
         str(CHECKOUT / "jobs" / job),
         *arguments,
     ]  # fmt: skip

@@ -1,0 +1,120 @@
+"""No word of the text and no key in anything that is written beside the sanitized table, whether a run succeeds or fails.
+
+Runs in a process of its own, with Spark's event log on; then everything that lies around is searched for markers.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+WORDS = ("zanzibarmarker", "quetzalmarker")
+KEY = b"MARKERKEY-0123456789-abcdefghijklmnop"
+
+JOBS = """
+import sys, pathlib
+from dptext_spark.spark.session import spark_session
+from dptext_spark.config import RunConfig
+from dptext_spark.spark.job import run
+from dptext_spark.errors import DPTextError
+
+base, events = pathlib.Path(sys.argv[1]), sys.argv[2]
+spark = spark_session(master="local[2]", warehouse=base / "warehouse", settings={
+    "spark.eventLog.enabled": "true", "spark.eventLog.dir": "file://" + events, "spark.eventLog.compress": "false",
+    "spark.local.dir": str(base / "local"), "spark.executorEnv.PYTHONPATH": sys.argv[3],
+})
+def go(name, form="text", **more):
+    settings = {"input": {"path": str(base / "in" / name), "format": form}, "columns": ["value"],
+                "output": {"path": str(base / "out" / name)}, "key": {"file": str(base / "key")}}
+    try:
+        print(name, run(RunConfig.of({**settings, **more}), spark, progress=print).status)
+    except DPTextError as error:
+        print(name, type(error).__name__, error)
+go("good")
+go("invalid")
+go("nulls", "parquet", row_key="id")
+spark.sql(f"CREATE TABLE delta.`{base}/out/checked` (value STRING) USING delta")
+spark.sql(f"ALTER TABLE delta.`{base}/out/checked` ADD CONSTRAINT short CHECK (length(value) < 3)")
+go("checked", output={"path": str(base / "out" / "checked"), "mode": "append", "overwrite_raw": True})
+go("good", run={"batch_rows": 1}, output={"path": str(base / "out" / "again")},
+   mechanism={"name": "custext", "epsilon": 0.5})
+"""
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    base = tmp_path_factory.mktemp("leaks")
+    for name in ("good", "invalid", "nulls", "checked"):
+        (base / "in" / name).mkdir(parents=True)
+    line = f"please tell {WORDS[0]} that {WORDS[1]} has called".encode()
+    (base / "in/good/a.txt").write_bytes(line + b"\n")
+    (base / "in/invalid/a.txt").write_bytes(line + b"\n" + line + b" \xff\n")
+    (base / "in/checked/a.txt").write_bytes(line + b"\n")
+    pq.write_table(pa.table({"id": [1, None], "value": [line.decode()] * 2}), base / "in/nulls/a.parquet")
+    key = base / "key"
+    key.write_bytes(KEY)
+    key.chmod(0o600)
+    events = base / "events"
+    events.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(base)}
+    done = subprocess.run(
+        [sys.executable, "-c", JOBS, str(base), str(events), str(CHECKOUT)],
+        cwd=base, env=environment, capture_output=True, timeout=500,
+    )  # fmt: skip
+    (base / "stdout").write_bytes(done.stdout)
+    (base / "stderr").write_bytes(done.stderr)
+    assert done.returncode == 0, done.stderr.decode("utf-8", "replace")[-2000:]
+    return base, done.stdout.decode()
+
+
+def test_the_jobs_ended_as_planned(traces: tuple[Path, str]) -> None:
+    said = traces[1].splitlines()
+    ended = {
+        line.split()[0]: line for line in said if line.split()[0] in ("good", "invalid", "nulls", "checked")
+    }
+    assert ended["good"] == "good succeeded"
+    assert "invalid DataError" in ended["invalid"] and "1 rows with invalid UTF-8" in ended["invalid"]
+    assert "nulls DataError" in ended["nulls"] and "NULL in 1 of 2 rows" in ended["nulls"]
+    assert "checked RunError Spark failed with" in ended["checked"]
+    assert "Files that it left behind, in no version of the table:" in ended["checked"]
+
+
+def test_nothing_private_lies_around(traces: tuple[Path, str]) -> None:
+    base = traces[0]
+    needles = [word.encode() for word in WORDS] + [word.encode().hex().encode() for word in WORDS]
+    needles += [KEY, KEY.hex().encode(), base64.b64encode(KEY), base64.b64encode(KEY)[:-4]]
+    searched, found = [], []
+    for file in base.rglob("*"):
+        if not file.is_file() or (base / "in") in file.parents or file == base / "key":
+            continue
+        searched.append(file)
+        content = file.read_bytes()
+        # A constraint on the target is evaluated by Delta, which logs the row that breaks it: outside of this job's control.
+        outside = (base / "events") in file.parents or file.name == "stderr"
+        for needle in needles:
+            if needle in content and not (outside and _only_beside(content, needle, b"CHECK")):
+                found.append((file.relative_to(base).as_posix(), needle))
+    names = {file.relative_to(base).parts[0] for file in searched}
+    assert {"out", "events", "stdout", "stderr"} <= names
+    assert any(file.stat().st_size > 10_000 for file in searched if (base / "events") in file.parents)
+    assert found == []
+
+
+def _only_beside(content: bytes, needle: bytes, reason: bytes) -> bool:
+    """Whether every line with `needle` also speaks of the constraint that broke."""
+    lines = content.split(b"\n")
+    return all(
+        any(reason in near for near in lines[max(0, number - 3) : number + 4])
+        for number, line in enumerate(lines)
+        if needle in line
+    )
