@@ -40,9 +40,6 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             settings={
                 "spark.local.dir": str(folder / "local"),
                 "spark.sql.shuffle.partitions": 2,
-                # Plans of a few rows each take less time than compiling them.
-                "spark.sql.codegen.wholeStage": "false",
-                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
                 # The package is importable in workers even where it is not installed.
                 "spark.executorEnv.PYTHONPATH": str(CHECKOUT),
             },
