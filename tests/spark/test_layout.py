@@ -14,6 +14,8 @@ from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.spark.job import run
 
+pytestmark = pytest.mark.cluster
+
 KEY = RunKey.insecure(5)
 ROWS = 40
 

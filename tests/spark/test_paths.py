@@ -239,6 +239,7 @@ class TestNames:
         assert both["a.b"] != both.a.b  # draws of their own
 
 
+@pytest.mark.cluster
 class TestTheJob:
     def config(self, tmp_path: Folder, **changes: Any) -> RunConfig:
         settings = {

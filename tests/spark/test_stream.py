@@ -22,6 +22,8 @@ from dptext_spark.spark.job import run
 from dptext_spark.spark.schemas import METRICS, RUNS
 from dptext_spark.spark.tables import Target, history
 
+pytestmark = pytest.mark.cluster
+
 KEY = RunKey.insecure(7)
 TEXTS = (
     "please call my good friend about the money",
