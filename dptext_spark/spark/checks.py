@@ -15,7 +15,7 @@ from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.settings.locations import inside
 from dptext_spark.spark import runs
 from dptext_spark.spark.paths import Parts, paths_of, quoted, rebuilt
-from dptext_spark.spark.tables import Target, delta_version, history, only_created, our_commits
+from dptext_spark.spark.tables import Target, delta_version, history, only_created, opened, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,11 +100,7 @@ def check_output(
             f"output.mode: {str(place.target)!r} holds {len(ours)} release(s) of earlier runs; {mode} with a key of this run "
             "only adds independent draws, and ε adds up. Use a persistent key (key.file), or output.fresh_noise=accept."
         )
-    existing = (
-        spark.read.table(place.target.name)
-        if place.target.name
-        else spark.read.format("delta").load(place.target.path)
-    )
+    existing = opened(spark, place.target)
     paths = paths_of(df.schema, config.columns)
     texts = {path: path.text for path in paths}
     roots = sorted({path.root for path in paths})

@@ -23,8 +23,7 @@ from dptext_spark.errors import DPTextError, SettingsError, require_choice
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.spark.elements import Elements, is_list
 from dptext_spark.spark.failures import INVALID_UTF8, NULL_KEY, TaskError
-from dptext_spark.spark.paths import Parts, paths_of, rebuilt, unnoted
-from dptext_spark.spark.paths import quoted as quoted
+from dptext_spark.spark.paths import Parts, paths_of, quoted, rebuilt, unnoted
 from dptext_spark.spark.ship import Shipped, open_shipped
 from dptext_spark.text.engine import COUNTERS
 

@@ -18,10 +18,11 @@ from pyspark.sql import Window, functions
 from dptext_spark.draws import RunKey, hash_keys, identify
 from dptext_spark.mechanisms.kernels import TableSampler
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.spark.column import quoted
 from dptext_spark.spark.elements import Elements
 from dptext_spark.spark.failures import TaskError
+from dptext_spark.spark.paths import quoted
 from dptext_spark.spark.ship import Shipped, open_shipped, ship
+from dptext_spark.spark.tables import opened
 from dptext_spark.text.align import align
 from dptext_spark.text.policy import Policy
 
@@ -131,16 +132,11 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
 
 def _written(setup: Setup, version: int) -> DataFrame:
     """Return the rows of the run's own commit: a table that it was appended to may hold the same keys with other draws."""
-    target = setup.place.target
-
-    def at(number: int) -> DataFrame:
-        reader = setup.spark.read.option("versionAsOf", number)
-        return reader.table(target.name) if target.name else reader.format("delta").load(target.path)
-
-    written = at(version)
+    spark, target = setup.spark, setup.place.target
+    written = opened(spark, target, version)
     if setup.config.output.mode != "append" or version == 0:
         return written
-    added = set(written.inputFiles()) - set(at(version - 1).inputFiles())
+    added = set(written.inputFiles()) - set(opened(spark, target, version - 1).inputFiles())
     return written.where(F.col("_metadata.file_name").isin([file.rsplit("/", 1)[1] for file in added]))
 
 

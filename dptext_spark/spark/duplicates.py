@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window, functions
 
 from dptext_spark.errors import DataError
-from dptext_spark.spark.column import quoted
-from dptext_spark.spark.tables import our_commits
+from dptext_spark.spark.paths import quoted
+from dptext_spark.spark.tables import opened, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,8 +88,7 @@ def _released(setup: Setup, commits: list[dict[str, Any]], ours: dict[str, Any] 
     version = int(commits[0]["version"]) if ours is None else int(ours["version"]) - 1
     if version < 0:
         return None
-    reader, target = setup.spark.read.option("versionAsOf", version), setup.place.target
-    return reader.table(target.name) if target.name else reader.format("delta").load(target.path)
+    return opened(setup.spark, setup.place.target, version)
 
 
 def _first_of_each(df: DataFrame, key: str) -> DataFrame:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dptext_spark.config import RunConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.paths import paths_of, quoted
-from dptext_spark.spark.tables import Target, read_input
+from dptext_spark.spark.tables import Target, opened, read_input
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,8 +46,7 @@ def pairs(spark: SparkSession, config: RunConfig | None, row: Mapping[str, Any])
             f"with_examples: the input is {version} now, and the run read {row['input_version']}; no pair can be shown."
         )
     target = Target(path=config.output.path or "", name=config.output.table or "")
-    at = spark.read.option("versionAsOf", row["output_version"])
-    written = at.table(target.sql) if target.name else at.format("delta").load(target.path)
+    written = opened(spark, target, row["output_version"])
     sides = {"before": source, "after": written}
     texts = {
         side: [p.joined.alias(f"{side}_{i}") for i, p in enumerate(paths_of(frame.schema, config.columns))]

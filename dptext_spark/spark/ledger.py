@@ -42,7 +42,7 @@ from dptext_spark.spark.checks import holds_files
 from dptext_spark.spark.failures import reduced, silenced
 from dptext_spark.spark.releases import Source, metric_of, release_of, shown_mechanism, source_of
 from dptext_spark.spark.schemas import LEDGER
-from dptext_spark.spark.session import spark_session
+from dptext_spark.spark.session import context_of, spark_session
 from dptext_spark.spark.setup import Setup
 from dptext_spark.spark.tables import Target, delta_version, history, leftover_files
 
@@ -442,7 +442,7 @@ def _may_exist(path: str) -> bool:
 
 def _quiet(spark: SparkSession) -> bool:
     """Wait until no task runs any more: a task of a failed job may still be writing. False where that is not known."""
-    context = getattr(spark, "_sc", None)
+    context = context_of(spark)
     if context is None:
         return False
     until = time.monotonic() + QUIET

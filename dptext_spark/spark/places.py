@@ -12,6 +12,7 @@ from urllib.parse import urlparse
 from dptext_spark.config import RunConfig
 from dptext_spark.findings import Finding
 from dptext_spark.spark.failures import reduced
+from dptext_spark.spark.session import context_of
 from dptext_spark.spark.tables import Target, split_name
 
 if TYPE_CHECKING:
@@ -24,13 +25,12 @@ _CURE = (
 
 def folders_of(config: RunConfig) -> dict[str, str]:
     """Return the folders that a run writes to, by the setting that names them."""
-    settings = config.as_dict()
     named = {
         "output.path": config.output.path,
         "audit.shareable": config.shareable,
         "audit.restricted": config.restricted,
-        "ledger.path": (settings.get("ledger") or {}).get("path"),
-        "stream.checkpoint": (settings.get("stream") or {}).get("checkpoint"),
+        "ledger.path": config.ledger.path,
+        "stream.checkpoint": config.stream.checkpoint,
     }
     return {name: path for name, path in named.items() if path}
 
@@ -72,9 +72,9 @@ def on_name(spark: SparkSession, check: str, name: str) -> Finding:
 
 def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any] | None:
     """Return Hadoop's file system of a path, and the class of paths; None on Spark Connect, which shows neither."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    context = context_of(spark)
+    if context is None:
         return None
-    context: Any = spark.sparkContext
     kind = context._jvm.org.apache.hadoop.fs.Path
     return kind(path).getFileSystem(context._jsc.hadoopConfiguration()), kind
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dptext_spark.spark.session import context_of
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -16,7 +18,7 @@ INTERVAL = 2.0
 @contextmanager
 def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
     """Tell `say` the tasks done of the stages that run, every two seconds, or as a server of Spark Connect tells them."""
-    context: Any = getattr(spark, "_sc", None)
+    context = context_of(spark)
     if context is None:
         with _told_by_the_server(spark, say):
             yield

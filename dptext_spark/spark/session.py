@@ -69,9 +69,14 @@ def spark_session(
     return _local(app_name, master or "local[*]", given, warehouse)
 
 
+def context_of(spark: SparkSession) -> Any:
+    """Return the context of a classic session; None on Spark Connect, which has none."""
+    return getattr(spark, "_sc", None)
+
+
 def cores_of(spark: SparkSession) -> int | None:
     """Return how many tasks run at once (classic sessions)."""
-    context: Any = getattr(spark, "_sc", None)
+    context = context_of(spark)
     return None if context is None else int(context.defaultParallelism)
 
 

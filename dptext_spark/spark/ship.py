@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dptext_spark.artifact import MANIFEST, open_artifact, read_manifest
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.spark.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +59,7 @@ def ship(
     if how == "path":
         return Shipped(str(Path(folder).resolve()), "")
     if how == "broadcast":
-        context = getattr(spark, "_sc", None)
+        context = context_of(spark)
         if context is None:
             raise SettingsError(
                 "run.ship: broadcast given, but Spark Connect has no broadcasts; valid there: artifact, path."

@@ -23,6 +23,7 @@ from dptext_spark.spark import runs
 from dptext_spark.spark.checkpoint import Increment, begin, part_of_source, settings_of
 from dptext_spark.spark.duplicates import admitted
 from dptext_spark.spark.failures import condition_of, reduced, silenced
+from dptext_spark.spark.session import context_of
 from dptext_spark.spark.setup import Setup, validated
 from dptext_spark.spark.totals import put_totals, totals
 
@@ -102,7 +103,7 @@ def _prepared(
     session: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None]
 ) -> Setup:
     """Check everything that can be checked before the first micro-batch, and bind the checkpoint."""
-    if not hasattr(session, "_jsparkSession"):
+    if context_of(session) is None:
         raise SettingsError(
             f"mode: {config.mode!r} needs a classic Spark session, for each micro-batch is a run in the driver; valid on Spark "
             "Connect: mode batch, or a job of spark-submit."

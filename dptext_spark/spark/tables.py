@@ -180,6 +180,12 @@ def delta_version(spark: SparkSession, target: Target) -> int | None:
     return int(rows[0]["version"]) if rows else None
 
 
+def opened(spark: SparkSession, target: Target, version: int | None = None) -> DataFrame:
+    """Open a Delta table by its path or its name, as it is or as it was at a version."""
+    reader = spark.read if version is None else spark.read.option("versionAsOf", version)
+    return reader.table(target.sql) if target.name else reader.format("delta").load(target.path)
+
+
 def history(spark: SparkSession, target: Target, limit: int | None = None) -> list[dict[str, Any]]:
     """Return the commits of a Delta table, newest first; none where there is no such table."""
     try:
