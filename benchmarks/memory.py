@@ -43,15 +43,9 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         say(f"memory: {name} lexicon, {sizes.workers} workers")
         with tempfile.TemporaryDirectory(prefix="dptext-bench-") as work:
             folder = Path(work)
-            store(folder, "model", Privatizer(lexicon, CusText().compile(lexicon)))
-            toy = toy_lexicon()
-            store(folder, "toy", Privatizer(toy, CusText(k=2).compile(toy)))
-            table = pa.table({"text": texts(lexicon, sizes.rows, sizes.words_a_row)})
-            with pa.ipc.new_file(str(folder / "batch.arrow"), table.schema) as writer:
-                writer.write_table(table)
+            size = lay_out(folder, lexicon, sizes)
             mapped = _measured("mapped", folder, sizes.workers)
             copied = _measured("copied", folder, sizes.workers)
-            size = sum(file.stat().st_size for file in (folder / "model").iterdir())
         value, peer = _added(mapped, "private"), _added(copied, "private")
         figure = Figure(
             f"{name} {len(lexicon):,}, artifact of {size / MEGABYTE:.1f} MB", "MB", value, "a copy, as broadcast",
@@ -67,14 +61,25 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     return section
 
 
-def toy_lexicon() -> Lexicon:
+def lay_out(folder: Path, lexicon: Lexicon, sizes: Sizes) -> int:
+    """Put a lexicon's model, a toy's and a batch of texts into a folder; return the bytes of the model's artifact."""
+    toy = _toy_lexicon()
+    _store(folder, "toy", Privatizer(toy, CusText(k=2).compile(toy)))
+    _store(folder, "model", Privatizer(lexicon, CusText().compile(lexicon)))
+    table = pa.table({"text": texts(lexicon, sizes.rows, sizes.words_a_row)})
+    with pa.ipc.new_file(str(folder / "batch.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    return sum(file.stat().st_size for file in (folder / "model").iterdir())
+
+
+def _toy_lexicon() -> Lexicon:
     """Return a lexicon so small that its model takes no memory to speak of."""
     words = [f"toy{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(TOY_WORDS)]
     vectors = np.random.default_rng(0).normal(size=(TOY_WORDS, 4)).astype(np.float32)
     return Lexicon(Vocabulary.of(words), vectors, name="toy")
 
 
-def store(folder: Path, name: str, privatizer: Privatizer) -> None:
+def _store(folder: Path, name: str, privatizer: Privatizer) -> None:
     """Store a model as an artifact, and as the pickle that a broadcast of it would be."""
     save(privatizer, folder / name)
     with open(folder / f"{name}.pickle", "wb") as file:

@@ -16,12 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.measure import Figure, Goal, Section, Spread
-from benchmarks.memory import MEGABYTE, store, toy_lexicon
+from benchmarks.memory import MEGABYTE, lay_out
 from benchmarks.memory_worker import ROLLUP, private_bytes, used
 from benchmarks.sizes import Sizes
-from benchmarks.sources import CHECKOUT, packaged, texts
-from dptext_spark.mechanisms import CusText
-from dptext_spark.privatizer import Privatizer
+from benchmarks.sources import CHECKOUT, packaged
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.ship import SHIP, Shipped, open_shipped, ship
 
@@ -88,17 +86,11 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
             say(f"ships: {how}, {sizes.workers} workers")
             with tempfile.TemporaryDirectory(prefix="dptext-bench-") as work:
                 folder = Path(work)
-                store(folder, "model", Privatizer(lexicon, CusText().compile(lexicon)))
-                toy = toy_lexicon()
-                store(folder, "toy", Privatizer(toy, CusText(k=2).compile(toy)))
-                table = pa.table({"text": texts(lexicon, sizes.rows, sizes.words_a_row)})
-                with pa.ipc.new_file(str(folder / "batch.arrow"), table.schema) as writer:
-                    writer.write_table(table)
+                size = lay_out(folder, lexicon, sizes)
                 shipped = [ship(spark, folder / part, how) for part in ("toy", "model")]
                 holder = Holder(shipped[0], shipped[1], work, sizes.workers)
                 rows = spark.range(sizes.workers, numPartitions=sizes.workers)
                 held = rows.mapInPandas(holder, "pid long, before long, after long").collect()
-                size = sum(file.stat().st_size for file in (folder / "model").iterdir())
             added = Spread(tuple((row["after"] - row["before"]) / MEGABYTE for row in held))
             shown = f"packaged {len(lexicon):,}, artifact of {size / MEGABYTE:.1f} MB: {how}"
             section.figures.append(Figure(shown, "MB", added, goals=() if how == "broadcast" else MAPPED))

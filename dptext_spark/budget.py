@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
@@ -25,17 +25,18 @@ ALL, CHANGED, ADDED = "all", "changed", "added"
 METRIC = "metric_dp"
 WITHIN = "epsilon_dp_within_group"
 TABLE = "table:"  # before the name of an input that has no place of its own
+_WEIGHT = {RESERVED: 0, VOID: 1, SPENT: 2}
 _WHOLE = Context(prec=1_000, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One text column of one run: a row of the ledger.
+    """One text column of one run, as a row of the ledger says it: one row reserves, and another may settle it.
 
     Attributes:
-        entry: names the row.
+        entry: names the entry; the row that settles it bears the same name.
         attempt: the reservation that wrote it; a run that is tried again makes another.
-        at: when it was reserved.
+        at: when it was reserved; of a row that settles, when that was.
         run_id: of the run; of a micro-batch, the stream's and its number.
         input: where the input is; `input_id` is the identifier of a Delta table.
         input_version: what was read.
@@ -95,6 +96,21 @@ class Entry:
     def bound(self) -> tuple[str | None, str]:
         """The distance of the bound and its unit: only figures that agree in both may be added."""
         return (self.metric if self.kind == METRIC else None), self.unit
+
+
+def settled(rows: Iterable[Entry]) -> list[Entry]:
+    """Return each entry as its rows say it together, in the order in which they were reserved.
+
+    Spent outweighs void, and both outweigh reserved; of rows that reserve, one that says why is the later.
+    """
+    found: dict[str, Entry] = {}
+    for row in sorted(rows, key=lambda row: (row.at, row.status != RESERVED)):
+        first = found.get(row.entry)
+        if first is None:
+            found[row.entry] = row
+        elif (_WEIGHT[row.status], row.why is not None) >= (_WEIGHT[first.status], first.why is not None):
+            found[row.entry] = replace(first, status=row.status, why=row.why)
+    return list(found.values())
 
 
 @dataclass(frozen=True)

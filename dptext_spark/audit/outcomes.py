@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
 
 from dptext_spark.audit.threads import sampled
 from dptext_spark.draws import Draws
@@ -22,6 +21,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
 from dptext_spark.mechanisms.kernels import TableSampler, WholeSampler
 from dptext_spark.mechanisms.kernels.whole_tail import add_tails
+from dptext_spark.mechanisms.losses.intervals import clopper_pearson
 
 DRAWS = 1_000  # of a word without a law
 MOST_BYTES = 1 << 28  # of a block, with what it takes to make it
@@ -89,13 +89,7 @@ def interval(counts: npt.ArrayLike, draws: int, confidence: float) -> tuple[Real
     Returns:
         (lower, upper), float64[m] each.
     """
-    seen, where = np.unique(np.asarray(counts, np.float64), return_inverse=True)
-    spare = (1.0 - confidence) / 2.0
-    # The ends are put in afterwards: the inverse has no value there.
-    low = betaincinv(np.maximum(seen, 1.0), draws - seen + 1.0, spare)
-    high = 1.0 - betaincinv(np.maximum(draws - seen, 1.0), seen + 1.0, spare)
-    low[seen == 0], high[seen == draws] = 0.0, 1.0
-    return low[where.reshape(-1)], high[where.reshape(-1)]
+    return clopper_pearson(counts, draws, (1.0 - confidence) / 2.0)
 
 
 def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = SUBKEY) -> Outcomes:

@@ -45,7 +45,7 @@ def account(
             problems.append("its counts did not arrive")
     elif written not in (-1, int(counts["rows"])):
         problems.append(f"{counts['rows']:,} rows were counted and {written:,} written")
-    audited = consistency.audit(setup, int(commit["version"]), say)
+    audited = consistency.audit(setup, int(commit["version"]), written if written >= 0 else None, say)
     problems += audited.problems
     status = "mismatch" if problems else "recovered" if recovered else "succeeded"
     metrics, restricted = _metrics(setup, counts, seconds, audited)
@@ -81,19 +81,12 @@ def account(
         "ledger": json.loads(record["cumulative"]),
         "versions": versions(),
     }
-    statement = disclosure(
-        {
-            **facts,
-            "config": config.as_dict(),
-            "policy": config.as_dict()["policy"],
-            "mechanism_summary": facts["mapping"],
-        }
-    )
-    facts["disclosure"] = statement.as_dict()
+    facts["disclosure"] = stated(setup, facts)
     facts["restricted"] = restricted
     say("writing the account")
     try:
-        _put(setup, {**record, **_outcome(facts)}, metrics)
+        runs.put_metrics(spark, setup.place.metrics, setup.run_id, metrics, new=not recovered)
+        runs.put(spark, setup.place.runs, {**record, **_outcome(facts)})
     except Exception:
         if not problems:
             raise
@@ -106,17 +99,18 @@ def account(
     return facts
 
 
+def stated(setup: Setup, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the statement of a run or a stream, from its facts and its settings."""
+    config = setup.config.as_dict()
+    more = {"config": config, "policy": config["policy"], "mechanism_summary": facts["mapping"]}
+    return disclosure({**facts, **more}).as_dict()
+
+
 def _outcome(facts: dict[str, Any]) -> dict[str, Any]:
     """Return what the row of `runs` gains at the end."""
     same = ("status", "output_version", "rows", "seconds", "tokens_per_second")
     disclosed = json.dumps(facts["disclosure"], ensure_ascii=False)
     return {**{name: facts[name] for name in same}, "disclosure": disclosed}
-
-
-def _put(setup: Setup, row: dict[str, Any], metrics: list[tuple[str | None, str, float | None]]) -> None:
-    """Write both tables of the account."""
-    runs.put_metrics(setup.spark, setup.place.metrics, setup.run_id, metrics)
-    runs.put(setup.spark, setup.place.runs, row)
 
 
 def _formula(epsilon: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+
+from dptext_spark.spark.paths import Path
 
 if TYPE_CHECKING:
     from dptext_spark.spark.setup import Setup
@@ -21,38 +24,41 @@ class TextSizes(NamedTuple):
     """Bytes of text in a row, over the first rows of an input.
 
     Attributes:
+        rows: how many were looked at; fewer than `SAMPLE_ROWS` are all that there are.
         average: over the rows; 0 where there is none.
         largest: of them.
     """
 
+    rows: int
     average: float
     largest: float
 
 
-def text_sizes(setup: Setup) -> TextSizes:
-    """Look at the first rows of a run's input."""
-    sizes = [F.coalesce(path.size, F.lit(0)) for path in setup.paths]
+def text_sizes(df: DataFrame, paths: Sequence[Path]) -> TextSizes:
+    """Look at the texts in the first rows of an input."""
+    sizes = [F.coalesce(path.size, F.lit(0)) for path in paths]
     total = sizes[0]
     for size in sizes[1:]:
         total = total + size
-    row = setup.df.select(total.alias("size")).limit(SAMPLE_ROWS).agg(F.avg("size"), F.max("size")).first()
-    return TextSizes(0.0, 0.0) if row is None or row[0] is None else TextSizes(float(row[0]), float(row[1]))
+    row = df.select(total.alias("size")).limit(SAMPLE_ROWS).agg(F.count("size"), F.avg("size"), F.max("size"))
+    rows, average, largest = row.first() or (0, 0.0, 0.0)
+    return TextSizes(int(rows), float(average or 0.0), float(largest or 0.0))
 
 
-def batch_rows(setup: Setup, sizes: TextSizes | None = None) -> int:
+def batch_rows(setup: Setup) -> int:
     """Return the rows of a batch: as many as make `BATCH_BYTES`, or the setting."""
     given = setup.config.run.batch_rows
     if given != "auto":
         return int(given)
-    average, largest = sizes or text_sizes(setup)
+    average, largest = setup.sizes.average, setup.sizes.largest
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(average, largest / 8, 1.0))))
 
 
 @contextmanager
-def batched(setup: Setup, sizes: TextSizes | None = None) -> Iterator[None]:
+def batched(setup: Setup) -> Iterator[None]:
     """Bound the batches of the session for the length of a pass over the text, and set it back afterwards."""
     conf = setup.spark.conf
-    wanted = {ROWS: str(batch_rows(setup, sizes)), BYTES: str(2 * BATCH_BYTES)}
+    wanted = {ROWS: str(batch_rows(setup)), BYTES: str(2 * BATCH_BYTES)}
     before = {name: conf.get(name, None) for name in wanted}
     for name, value in wanted.items():
         conf.set(name, value)

@@ -15,7 +15,7 @@ from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.settings.locations import inside
 from dptext_spark.spark import runs
 from dptext_spark.spark.paths import Parts, paths_of, quoted, rebuilt
-from dptext_spark.spark.tables import Target, delta_version, history, only_created, opened, our_commits
+from dptext_spark.spark.tables import Target, history, is_no_table, only_created, opened, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,10 +161,15 @@ def partitions_of(spark: SparkSession, target: Target) -> list[str] | None:
 
 def delta_detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
     """Return the identifier, the location and the partition columns of a Delta table; None for a view or another format."""
-    if delta_version(spark, target) is None:
+    try:
+        row = spark.sql(f"DESCRIBE DETAIL {target.sql}").first()
+    except PySparkException as error:
+        if is_no_table(error):
+            return None
+        raise
+    if row is None or row["format"] != "delta":
         return None
-    row = spark.sql(f"DESCRIBE DETAIL {target.sql}").select("id", "location", "partitionColumns").first()
-    return None if row is None else row.asDict()
+    return {name: row[name] for name in ("id", "location", "partitionColumns")}
 
 
 def check_schema(

@@ -6,7 +6,7 @@ is seen. At token level there is nothing to prove.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from dptext_spark.spark.setup import Setup
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
-PAIRS = "group binary, replacement bigint, fits boolean"
+PAIRS = "kind tinyint, group binary, replacement bigint"
+PAIR, MISFIT, SCOPE = range(
+    3
+)  # kinds: a word and its replacement, a text that does not fit its source, a scope that was seen
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,13 @@ class Audit:
         return {"said": self.said, "passed": not self.problems if self.figures else None}
 
 
-def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
+def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], None]) -> Audit:
     """Audit the committed version of a run.
 
     Args:
         setup: the run.
         version: its commit.
+        rows: that it wrote; None where the commit does not say.
         say: is told what goes on.
     """
     config = setup.config
@@ -93,7 +97,7 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
     output = written.select(
         key_name.alias("row_key"), *[path.text.alias(f"o{i}") for i, path in enumerate(paths)]
     )
-    rows = source.count()
+    rows = source.count() if rows is None else rows
     share = min(1.0, wanted / max(1, rows))
     sampler = scope_sampler(setup.key, share)
     sampled = source.where(sampler(F.col("scope")))
@@ -105,18 +109,8 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
     job = PairJob(shipped, setup.key, len(paths), config.consistency, lists)
     texts = [f"{side}{i}" for i in range(len(paths)) for side in "so"]
     pairs = joined.select("scope", *texts).mapInPandas(job, PAIRS)
-    groups = (
-        pairs.where("fits").groupBy("group").agg(F.countDistinct("replacement").alias("n"))
-        .agg(F.count(F.lit(1)).alias("groups"), F.coalesce(F.sum((F.col("n") > 1).cast("int")), F.lit(0)).alias("broken"))
-        .first()
-    )  # fmt: skip
-    misfits = pairs.where("NOT fits").count()
-    assert groups is not None
-    scopes = joined.select("scope").distinct().count()
-    figures = {
-        "scopes_sampled": scopes, "groups": int(groups["groups"]), "broken_groups": int(groups["broken"]),
-        "broken_rows": misfits,
-    }  # fmt: skip
+    figures = _counted(pairs)
+    misfits = figures["broken_rows"]
     problems = []
     if figures["broken_groups"]:
         problems.append("groups of equal words have two replacements")
@@ -128,6 +122,23 @@ def audit(setup: Setup, version: int, say: Callable[[str], None]) -> Audit:
         f"{'every group of equal words has one replacement' if not problems else '; '.join(problems)}."
     )
     return Audit(said, figures, problems)
+
+
+def _counted(pairs: DataFrame) -> dict[str, int]:
+    """Count groups, those with two replacements, texts that do not fit, and scopes, in one pass."""
+    groups = pairs.groupBy("kind", "group").agg(
+        F.count(F.lit(1)).alias("rows"), (F.min("replacement") != F.max("replacement")).alias("broken")
+    )
+    kind = F.col("kind")
+    wanted = {
+        "scopes_sampled": F.count_if(kind == SCOPE),
+        "groups": F.count_if(kind == PAIR),
+        "broken_groups": F.count_if((kind == PAIR) & F.col("broken")),
+        "broken_rows": F.sum(F.when(kind == MISFIT, F.col("rows")).otherwise(0)),
+    }
+    row = groups.agg(*[figure.alias(name) for name, figure in wanted.items()]).first()
+    assert row is not None  # an aggregate without groups has one row
+    return {name: int(row[name] or 0) for name in wanted}
 
 
 def _written(setup: Setup, version: int) -> DataFrame:
@@ -177,6 +188,7 @@ class PairJob:
             keys = hash_keys(self.key.derive("audit words", length=16))
             for batch in stream:
                 scope = identify(_identities(batch["scope"]), self.key, "audit scope")
+                yield _rows(SCOPE, np.unique(np.ascontiguousarray(scope).view("V16").reshape(-1)))
                 for i in range(self.columns):
                     sides = [_as_texts(batch[f"{side}{i}"], i in self.lists) for side in "so"]
                     yield self._pairs(privatizer, plain, scope, keys, *sides)
@@ -199,16 +211,17 @@ class PairJob:
         if self.level == "record":
             groups = groups ^ scope[rows]
         fits = fits & ~nulls
-        good = pd.DataFrame(
-            {
-                "group": [bytes(g) for g in np.ascontiguousarray(groups).view("V16").reshape(-1)],
-                "replacement": replacements.view(np.int64),
-                "fits": np.ones(len(rows), bool),
-            }
-        )
+        found = _rows(PAIR, np.ascontiguousarray(groups).view("V16").reshape(-1), replacements.view(np.int64))
         misfits = int((~fits).sum()) + lost
-        bad = pd.DataFrame({"group": [b""] * misfits, "replacement": 0, "fits": False})
-        return pd.concat([good, bad]) if len(bad) else good
+        return pd.concat([found, _rows(MISFIT, [b""] * misfits)]) if misfits else found
+
+
+def _rows(kind: int, groups: Iterable[Any], replacements: Any = 0) -> pd.DataFrame:
+    """Return rows of `PAIRS` of one kind."""
+    named = [bytes(group) for group in groups]
+    return pd.DataFrame(
+        {"kind": np.full(len(named), kind, np.int8), "group": named, "replacement": replacements}
+    )
 
 
 def _as_texts(values: pd.Series, several: bool) -> Any:

@@ -14,6 +14,7 @@ from dptext_spark.errors import CountsDisagree, DPTextError, NotAccounted, RunEr
 from dptext_spark.keys import take_from_environment
 from dptext_spark.spark import ledger, runs
 from dptext_spark.spark.account import account
+from dptext_spark.spark.binding import bound
 from dptext_spark.spark.failures import reduced, silenced
 from dptext_spark.spark.recount import recounted
 from dptext_spark.spark.session import spark_session
@@ -102,12 +103,11 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
             if earlier is not None and earlier["status"] in FINISHED:
                 return Report({"status": "unchanged", "run_id": setup.run_id, "run": _plain(earlier)})
             # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
-            committed = _committed(setup)
-            record = {**setup.record("started", started), **_bound_before(setup, earlier, committed)}
+            commit = _commit(setup)
+            committed = commit is not None
+            record = bound(setup, setup.record("started", started), earlier, commit)
             say("reserving what the run spends")
-            with ledger.reserved(
-                setup, committed=committed, second=bool(record["second_release"])
-            ) as reservation:
+            with ledger.reserved(setup, committed=committed, second=record["second_release"]) as reservation:
                 record["cumulative"] = reservation.cumulative
                 runs.put(session, setup.place.runs, record, new=earlier is None)
         except DPTextError as error:
@@ -116,7 +116,10 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
             failure = reduced(error, list(config.columns))
             raise type(failure)(f"{failure} Nothing was written to the target.") from None
         try:
-            counts, seconds = (recounted(setup, earlier, say), None) if committed else write(setup, say)
+            key_then = record["key_commitment"]
+            counts, seconds = (
+                (recounted(setup, key_then, say), None) if committed else write(setup, record, say)
+            )
         except Exception as error:
             raise _failed(setup, record, reservation, started, reduced(error, list(config.columns))) from None
         try:
@@ -131,8 +134,8 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
             raise _not_accounted(setup, reduced(error, list(config.columns))) from None
 
 
-def _committed(setup: Setup) -> bool:
-    return setup.run_id in our_commits(setup.commits())
+def _commit(setup: Setup) -> dict[str, Any] | None:
+    return our_commits(setup.commits()).get(setup.run_id)
 
 
 def _failed(
@@ -144,7 +147,7 @@ def _failed(
 ) -> DPTextError:
     """Note a failed write, and return an error that says whether it committed: the failure does not tell."""
     try:
-        if _committed(setup):
+        if _commit(setup) is not None:
             return _not_accounted(setup, failure)
     except Exception:
         return RunError(
@@ -167,40 +170,6 @@ def _not_accounted(setup: Setup, failure: DPTextError) -> NotAccounted:
         f"{failure} The data was committed, but not accounted for; run again with run.id={setup.run_id} to account. Do "
         "not share it before."
     )
-
-
-def _bound_before(setup: Setup, earlier: dict[str, Any] | None, committed: bool) -> dict[str, Any]:
-    """Return what a record takes over from the run id's earlier one: the key, where its draws are in the table already."""
-    second = _may_finish(setup, earlier, committed)
-    if earlier is None or not committed:
-        return {"second_release": second}
-    return {"second_release": second, **{name: earlier[name] for name in ("key_commitment", "key_kind")}}
-
-
-def _may_finish(setup: Setup, earlier: dict[str, Any] | None, committed: bool) -> bool:
-    """Decide whether a run id that did not finish may go on; True if that is a second release of its records.
-
-    A run that committed is only accounted for: that draws nothing, and needs no key.
-    """
-    if earlier is None:
-        return False
-    differ = runs.disagreements(earlier, setup.record("started", 0))
-    if committed:
-        differ = [name for name in differ if name != "key_commitment"]
-    if differ == ["key_commitment"]:
-        if setup.config.run.second_release != "accept":
-            raise RunError(
-                f"run.id: {setup.run_id!r} was begun with another key and did not finish; files that it left may hold "
-                "its draws. Run it with the same key (key.file), or accept a second release of the same records by "
-                "run.second_release=accept."
-            )
-        return True
-    if differ:
-        raise RunError(
-            f"run.id: {setup.run_id!r} was begun with another {', '.join(differ)}; use a new run id, or the same "
-            "settings."
-        )
-    return bool(earlier["second_release"])
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,22 +1,14 @@
-"""The budget ledger: what was spent on which input, reserved before the first data file and settled after the commit.
-
-A table of its own that several targets may share. Two runs cannot both pass a limit: a reservation is an append that names, as
-its transaction, the version of the ledger on which it was decided. Where another reservation came first Delta skips or refuses
-the append, and it is decided anew. A log store that renames files on a local disk does not exclude other processes, so there a
-lock of the operating system does; and after each commit the history is read again, for an entry that is not there is no entry.
-"""
+"""The budget ledger: what a run asks for, reserved before the first data file and settled after the commit."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dptext_spark.artifact import read_manifest
 from dptext_spark.budget import (
@@ -35,26 +27,20 @@ from dptext_spark.budget import (
     of_input,
 )
 from dptext_spark.budget import after as balance_after
-from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
-from dptext_spark.settings.locations import absolute, normal_path
+from dptext_spark.errors import DPTextError, RunError, SettingsError
+from dptext_spark.settings.locations import absolute
 from dptext_spark.spark import runs
-from dptext_spark.spark.checks import holds_files
+from dptext_spark.spark.entries import add, appended, entries_of
 from dptext_spark.spark.failures import reduced, silenced
 from dptext_spark.spark.releases import Source, metric_of, release_of, shown_mechanism, source_of
-from dptext_spark.spark.schemas import LEDGER
 from dptext_spark.spark.session import context_of, spark_session
 from dptext_spark.spark.setup import Setup
-from dptext_spark.spark.tables import Target, delta_version, history, leftover_files
+from dptext_spark.spark.tables import leftover_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Done = TypeVar("Done")
-APP = "dptext-ledger"
-TRIES = 40
-PATIENCE = 120.0  # seconds that one process waits for another
 QUIET = 20.0  # seconds that tasks of a failed write are waited for
-RECENT = 100  # commits among which ours is looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +50,15 @@ class Reservation:
     Attributes:
         spark: the session.
         path: folder of the ledger.
-        run_id: of the run.
-        attempt: names the entries that this reservation wrote; none where they were there already.
-        releases: the draws that they are for.
+        entries: that this reservation wrote; none where they were there already.
+        earlier: entries that earlier attempts of the run reserved for the same draws.
         balance: what the input comes to with them.
     """
 
     spark: SparkSession
     path: str
-    run_id: str
-    attempt: str
-    releases: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    earlier: tuple[Entry, ...]
     balance: Balance
 
     @property
@@ -123,12 +107,11 @@ def reserve(
                 for one in _labelled(there, wanted, setup)
             ]
             # Draws of an earlier key were not committed: what was reserved for them stays so.
-            releases = tuple(sorted({one.release for one in (asked if wanted else mine)}))
-            return wanted, Reservation(setup.spark, path, setup.run_id, asked[0].attempt, releases, balance)
+            releases = {one.release for one in (asked if wanted else mine)}
+            earlier = [one for one in mine if one.release in releases and one.status == RESERVED]
+            return wanted, Reservation(setup.spark, path, tuple(wanted), tuple(earlier), balance)
 
-        if not _may_exist(path):
-            decide([])  # a run that is refused leaves nothing behind, not even a folder
-        return _transacted(setup.spark, path, decide)
+        return appended(setup.spark, path, decide)
     except DPTextError:
         raise
     except Exception as error:
@@ -180,20 +163,12 @@ def settle(reservation: Reservation, status: str, why: str | None = None) -> Non
     Raises:
         RunError: the ledger cannot be written.
     """
-    mine = f"attempt = '{reservation.attempt}'"
-    if status == SPENT and reservation.releases:
-        named = ", ".join(f"'{release}'" for release in reservation.releases)
-        mine = f"({mine} OR (run_id = '{runs.checked(reservation.run_id)}' AND release IN ({named})))"
-    said = "NULL" if why is None else "'" + why.replace("\\", " ").replace("'", " ") + "'"
-    target = Target(path=reservation.path)
+    mine = [one for one in reservation.entries if one.why is None]
     # An earlier attempt that was void is left so: its draws count by the entries of this one.
-    text = f"UPDATE {target.sql} SET status = '{status}', why = {said} WHERE {mine} AND status = '{RESERVED}'"
-
-    def update() -> bool:
-        reservation.spark.sql(text)
-        return True
-
-    _retried(reservation.path, update)
+    earlier = reservation.earlier if status == SPENT else ()
+    now = runs.utc(time.time())
+    rows = [replace(one, at=now, status=status, why=why) for one in (*mine, *earlier)]
+    add(reservation.spark, reservation.path, rows)
 
 
 def failed(reservation: Reservation, setup: Setup, left: list[str], started: float) -> None:
@@ -205,31 +180,6 @@ def failed(reservation: Reservation, setup: Setup, left: list[str], started: flo
     if not _quiet(setup.spark) or leftover_files(setup.spark, setup.place.target, started):
         return settle(reservation, RESERVED, "failed; its tasks may have left files behind")
     settle(reservation, VOID, "failed before its commit, and no file is left of it")
-
-
-def entries_of(spark: SparkSession, path: str) -> tuple[int, list[Entry]]:
-    """Return the version of a ledger (-1 where there is none) and its entries.
-
-    Raises:
-        DataError: it is no ledger, or one of a newer version.
-    """
-    version = delta_version(spark, Target(path=path))
-    if version is None:
-        if holds_files(spark, path):
-            raise DataError(f"ledger.path: {path!r} holds files and is no ledger; name another folder.")
-        return -1, []
-    table = spark.read.format("delta").option("versionAsOf", version).load(path)
-    rows = [row.asDict() for row in table.collect()]
-    newest = max((row.get("format_version") or 0 for row in rows), default=0)
-    if newest > FORMAT:
-        raise DataError(
-            f"ledger.path: the ledger in {path!r} has format {newest}, and this version of the package knows {FORMAT}; update "
-            "the package, or name another folder."
-        )
-    missing = [name for name in LEDGER.fieldNames() if name not in table.columns]
-    if missing:
-        raise DataError(f"ledger.path: the table in {path!r} is no ledger: it lacks {', '.join(missing)}.")
-    return version, [Entry.of(row) for row in rows]
 
 
 def read(
@@ -334,110 +284,6 @@ def _earlier_attempt(mine: list[Entry], asked: list[Entry], setup: Setup, second
         "an earlier attempt with another key",
     )
     return [replace(one, entry=f"{one.entry}.earlier", release=release, why=why) for one in asked]
-
-
-def _transacted(
-    spark: SparkSession, path: str, decide: Callable[[list[Entry]], tuple[list[Entry], Reservation]]
-) -> Reservation:
-    """Read, decide and append, as if nobody else were there."""
-
-    def once() -> Reservation | None:
-        version, there = entries_of(spark, path)
-        wanted, reservation = decide(there)
-        if wanted:
-            _append(spark, path, wanted, version, reservation.attempt)
-            if not _stands(spark, path, reservation.attempt):
-                return None  # another reservation came first
-        return reservation
-
-    return _retried(path, once)
-
-
-def _append(spark: SparkSession, path: str, wanted: list[Entry], version: int, attempt: str) -> None:
-    """Append entries that were decided on at a version: skipped or refused where another reservation came since."""
-    frame = spark.createDataFrame([astuple(one) for one in wanted], LEDGER).coalesce(1)
-    writer = frame.write.format("delta").mode("append").option("userMetadata", json.dumps({APP: attempt}))
-    writer.option("txnAppId", APP).option("txnVersion", str(version + 1)).save(path)
-
-
-def _stands(spark: SparkSession, path: str, attempt: str) -> bool:
-    """Whether a commit of ours is in the history, which is read from the log's files and not from a cache."""
-    return any(
-        attempt in (commit["userMetadata"] or "") for commit in history(spark, Target(path=path), RECENT)
-    )
-
-
-def _retried(path: str, once: Callable[[], Done | None]) -> Done:
-    """Do something with the ledger until nobody came in between; None says that somebody did."""
-    for turn in range(TRIES):
-        with _alone(path):
-            try:
-                done = once()
-            except Exception as error:
-                if not _conflicts(error):
-                    raise
-                done = None
-        if done is not None:
-            return done
-        time.sleep(min(2.0, 0.05 * 2**turn) * (0.5 + secrets.randbelow(1000) / 1000))
-    raise RunError(f"ledger: other runs kept changing {path!r}; try again when they have ended.")
-
-
-def _conflicts(error: Exception) -> bool:
-    """Whether another commit came first, by the name of the error; its text is not looked at."""
-    called = f"{type(error).__name__} {getattr(error, 'getCondition', lambda: '')() or ''}".upper()
-    return any(
-        word in called
-        for word in (
-            "CONCURRENT",
-            "PROTOCOLCHANGED",
-            "PROTOCOL_CHANGED",
-            "METADATACHANGED",
-            "METADATA_CHANGED",
-        )
-    )
-
-
-@contextmanager
-def _alone(path: str) -> Iterator[None]:
-    """Hold the lock of a ledger on a local disk; elsewhere the log store lets one commit pass."""
-    folder = normal_path(path)
-    handle = None
-    if folder.startswith("/"):
-        try:
-            os.makedirs(folder, exist_ok=True)
-            handle = os.open(folder, os.O_RDONLY)
-        except OSError:
-            handle = (
-                None  # not a disk of this machine; a ledger that cannot be written is refused by its write
-            )
-    try:
-        if handle is not None:
-            _lock(handle, path)
-        yield
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _lock(handle: int, path: str) -> None:
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise RunError(
-                    f"ledger: another process has held {path!r} for {PATIENCE:.0f} s; try again when it has ended."
-                ) from None
-            time.sleep(0.05)
-        except OSError:
-            return  # a file system without locks
-
-
-def _may_exist(path: str) -> bool:
-    folder = normal_path(path)
-    return not folder.startswith("/") or os.path.exists(folder)
 
 
 def _quiet(spark: SparkSession) -> bool:

@@ -30,7 +30,7 @@ def folders_of(config: RunConfig) -> dict[str, str]:
         "audit.shareable": config.shareable,
         "audit.restricted": config.restricted,
         "ledger.path": config.ledger.path,
-        "stream.checkpoint": config.stream.checkpoint,
+        "stream.checkpoint": config.checkpoint,
     }
     return {name: path for name, path in named.items() if path}
 

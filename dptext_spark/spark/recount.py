@@ -14,22 +14,20 @@ if TYPE_CHECKING:
     from dptext_spark.spark.setup import Setup
 
 
-def recounted(
-    setup: Setup, earlier: dict[str, Any] | None, say: Callable[[str], None]
-) -> dict[str, Any] | None:
+def recounted(setup: Setup, key_then: str, say: Callable[[str], None]) -> dict[str, Any] | None:
     """Count what the committed run counted while it wrote: one pass over the same input, which writes nothing.
 
     The same key draws the same words, so the sums are those that were lost, whatever the batches.
 
     Args:
         setup: the run, bound to the same input version, settings and model as before.
-        earlier: the row that bound the run before its first data file; None where it is lost too.
+        key_then: the commitment to the key of the commit.
         say: is told what goes on.
 
     Returns:
-        The counts, or None where the key is another one than the commit's, or not known to be the same.
+        The counts, or None where the key is another one than the commit's.
     """
-    if earlier is None or earlier["key_commitment"] != setup.key.commitment(setup.run_id):
+    if key_then != setup.key.commitment(setup.run_id):
         return None
     say("counting again, since the counts were lost after the commit (one pass over the input)")
     job = setup.job(ship(setup.spark, setup.folder, setup.config.run.ship))

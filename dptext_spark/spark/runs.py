@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +10,10 @@ from pyspark.sql import functions as F
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.schemas import METRICS, PUBLISHED, RUNS
-from dptext_spark.spark.tables import Target, delta_version
+from dptext_spark.spark.tables import opened_if_there
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-# A run that finishes an unfinished one must agree with it in these.
-BOUND = ("key_commitment", "config", "artifact", "input", "input_version", "identity", "output")
 
 
 def find(spark: SparkSession, folder: str, run_id: str) -> dict[str, Any] | None:
@@ -42,9 +38,9 @@ def newest(spark: SparkSession, folder: str, count: int, status: str | None = No
 
 def _table(spark: SparkSession, folder: str) -> DataFrame | None:
     """Open the table of runs, or return None."""
-    if delta_version(spark, Target(path=folder)) is None:
+    table = opened_if_there(spark, folder)
+    if table is None:
         return None
-    table = spark.read.format("delta").load(folder)
     missing = [name for name in RUNS.fieldNames() if name not in table.columns]
     if missing:
         raise DataError(
@@ -55,9 +51,10 @@ def _table(spark: SparkSession, folder: str) -> DataFrame | None:
 
 def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
     """Whether a run that was to write `output` began and did not commit."""
-    if delta_version(spark, Target(path=folder)) is None:
+    table = opened_if_there(spark, folder)
+    if table is None:
         return False
-    begun = spark.read.format("delta").load(folder).where(F.col("status").isin("started", "failed"))
+    begun = table.where(F.col("status").isin("started", "failed"))
     return bool(begun.where(F.col("output") == output).limit(1).count())
 
 
@@ -65,19 +62,16 @@ def put(spark: SparkSession, folder: str, row: dict[str, Any], *, new: bool = Fa
     """Write the row of a run: append it, or replace the one with its run id; `new` says that there is none, which is quicker."""
     values = tuple(row.get(name) for name in RUNS.fieldNames())
     frame = spark.createDataFrame([values], RUNS).coalesce(1)
-    target = Target(path=folder)
-    if new or delta_version(spark, target) is None:
-        frame.write.format("delta").mode("append").save(folder)
-        return
-    view = f"dptext_run_{secrets.token_hex(4)}"
-    frame.createOrReplaceTempView(view)
-    try:
-        spark.sql(
-            f"MERGE INTO {target.sql} AS t USING {view} AS s ON t.run_id = s.run_id "
-            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        )
-    finally:
-        spark.catalog.dropTempView(view)
+    _write(spark, folder, frame, None if new else f"run_id = '{checked(row['run_id'])}'")
+
+
+def _write(spark: SparkSession, folder: str, frame: DataFrame, replaced: str | None) -> None:
+    """Append rows to a table, in the place of those that a predicate names, in one commit; the first ones make it."""
+    writer = frame.write.format("delta")
+    if replaced is None or opened_if_there(spark, folder) is None:
+        writer.mode("append").save(folder)
+    else:
+        writer.mode("overwrite").option("replaceWhere", replaced).save(folder)
 
 
 def put_metrics(
@@ -86,26 +80,25 @@ def put_metrics(
     run_id: str,
     metrics: list[tuple[str | None, str, float | None]],
     prefix: str = "",
+    new: bool = False,
 ) -> None:
-    """Replace the metrics of a run whose names begin with `prefix`: (column or None, name, value) each."""
+    """Replace the metrics of a run whose names begin with `prefix`: (column or None, name, value) each; `new`: there are none."""
     rows = [
         (run_id, column, name, None if value is None else float(value)) for column, name, value in metrics
     ]
     frame = spark.createDataFrame(rows, METRICS).coalesce(1)
     replaced = f"run_id = '{checked(run_id)}'" + (f" AND startswith(metric, '{prefix}')" if prefix else "")
-    writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", replaced)
-    if delta_version(spark, Target(path=folder)) is None:
-        writer = frame.write.format("delta").mode("append")
-    writer.save(folder)
+    _write(spark, folder, frame, None if new else replaced)
 
 
 def metrics_of(
     spark: SparkSession, folder: str, run_id: str
 ) -> list[tuple[str | None, str, float | None]] | None:
     """Return the metrics of a run: (column or None, name, value) each; None where there are none."""
-    if delta_version(spark, Target(path=folder)) is None:
+    table = opened_if_there(spark, folder)
+    if table is None:
         return None
-    rows = spark.read.format("delta").load(folder).where(F.col("run_id") == run_id)
+    rows = table.where(F.col("run_id") == run_id)
     return [tuple(row) for row in rows.select("column", "metric", "value").collect()] or None
 
 
@@ -117,9 +110,10 @@ def put_published(spark: SparkSession, folder: str, run_id: str, figures: list[d
 
 def published_of(spark: SparkSession, folder: str, run_id: str) -> list[dict[str, Any]]:
     """Return the figures of a run that were published so far, oldest first."""
-    if delta_version(spark, Target(path=folder)) is None:
+    table = opened_if_there(spark, folder)
+    if table is None:
         return []
-    rows = spark.read.format("delta").load(folder).where(F.col("run_id") == run_id).orderBy("at", "metric")
+    rows = table.where(F.col("run_id") == run_id).orderBy("at", "metric")
     return [row.asDict() for row in rows.drop("run_id").collect()]
 
 
@@ -134,11 +128,6 @@ def checked(run_id: str) -> str:
             "run.id: letters, digits, dots, dashes and underscores are valid, at most 128 of them."
         )
     return run_id
-
-
-def disagreements(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Return in which bound fields two records of one run id differ."""
-    return [name for name in BOUND if before.get(name) != now.get(name)]
 
 
 def utc(seconds: float) -> datetime:

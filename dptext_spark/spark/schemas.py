@@ -57,9 +57,9 @@ PUBLISHED = _table(
 )
 
 LEDGER = _table(
-    ("entry", _S, "names the row: a text column of a run"),
+    ("entry", _S, "a text column of a run; one row reserves it, a later one with the same name settles it"),
     ("attempt", _S, "the reservation that wrote it; a run that is tried again makes another"),
-    ("at", T.TimestampType(), "when it was reserved, UTC"),
+    ("at", T.TimestampType(), "when it was reserved, or settled, UTC"),
     ("run_id", _S, "of the run; of a micro-batch, the stream's and its number"),
     ("input", _S, "where the input is"),
     ("input_id", _S, "identifier of the Delta table; NULL for other inputs"),

@@ -115,13 +115,28 @@ def _submitted(given: Mapping[str, str]) -> SparkSession:
 def _require_delta(session: SparkSession) -> None:
     if any(name in os.environ for name in _DELTA_BUILT_IN):
         return
-    if DELTA_EXTENSION in (session.conf.get("spark.sql.extensions", "") or ""):
+    if _answers_as_delta(session) if context_of(session) is None else _has_extension(session):
         return
     raise SettingsError(
         "Spark: the active session has no Delta Lake. Stop it, or start it with the package "
         f"io.delta:delta-spark that fits Spark {session.version} and with the settings "
         f"spark.sql.extensions={DELTA_EXTENSION} and spark.sql.catalog.spark_catalog={DELTA_CATALOG}."
     )
+
+
+def _has_extension(session: SparkSession) -> bool:
+    return DELTA_EXTENSION in (session.conf.get("spark.sql.extensions", "") or "")
+
+
+def _answers_as_delta(session: SparkSession) -> bool:
+    """Ask a remote session for the history of a table that is not there: it may keep its settings to itself."""
+    from pyspark.errors import PySparkException
+
+    try:
+        session.sql("DESCRIBE HISTORY delta.`/dptext-no-such-table`").collect()
+    except PySparkException as error:
+        return str(error.getCondition()).startswith("DELTA_")
+    return True
 
 
 def _local(

@@ -25,6 +25,7 @@ from dptext_spark.models import prepare
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.settings.names import parts_of, spelled
 from dptext_spark.spark import runs
+from dptext_spark.spark.batches import TextSizes, text_sizes
 from dptext_spark.spark.checks import Place, check_output, partitions_of, place_of
 from dptext_spark.spark.column import Job
 from dptext_spark.spark.identity import Identity, identify_rows
@@ -68,6 +69,11 @@ class Setup:
     def paths(self) -> tuple[Path, ...]:
         """Where the texts lie."""
         return tuple(paths_of(self.df.schema, self.config.columns))
+
+    @cached_property
+    def sizes(self) -> TextSizes:
+        """Bytes of text in a row, over the first rows: one small job."""
+        return text_sizes(self.df, self.paths)
 
     @property
     def columns(self) -> tuple[str, ...]:

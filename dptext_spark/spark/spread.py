@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.spark.batches import SAMPLE_ROWS
 from dptext_spark.spark.session import cores_of
 
 if TYPE_CHECKING:
@@ -27,12 +28,11 @@ LEAST_BYTES = 64 << 20
 LEAST_BYTES_NOISE = 256 << 10  # where each word searches the lexicon
 
 
-def spread(setup: Setup, row_bytes: float, say: Callable[[str], None]) -> Setup:
+def spread(setup: Setup, say: Callable[[str], None]) -> Setup:
     """Return the run with its rows dealt out over more partitions, or as it is.
 
     Args:
         setup: the run; `run.partitions` says what is wanted.
-        row_bytes: of text in a row, on average.
         say: is told.
 
     Raises:
@@ -47,7 +47,7 @@ def spread(setup: Setup, row_bytes: float, say: Callable[[str], None]) -> Setup:
         raise SettingsError(
             f"run.partitions: {wanted} given, but the input's rows are known by their place only; name a row_key, or use keep."
         )
-    number = _needed(setup, row_bytes) if wanted == "auto" else int(wanted)
+    number = _needed(setup) if wanted == "auto" else int(wanted)
     if number is None:
         return setup
     say(f"dealing the rows out over {number} partitions")
@@ -55,15 +55,17 @@ def spread(setup: Setup, row_bytes: float, say: Callable[[str], None]) -> Setup:
     return replace(setup, df=dealt, identity=replace(setup.identity, row=F.col(ROW)))
 
 
-def _needed(setup: Setup, row_bytes: float) -> int | None:
+def _needed(setup: Setup) -> int | None:
     """Return how many partitions an uneven input needs; None where it is even, small, or the cores are not known."""
-    cores = cores_of(setup.spark)
-    if cores is None:
+    cores, sizes = cores_of(setup.spark), setup.sizes
+    noise = isinstance(setup.privatizer.sampler, NoiseSampler)
+    least = LEAST_BYTES_NOISE if noise else LEAST_BYTES
+    small = sizes.rows < SAMPLE_ROWS and sizes.rows * sizes.average < least
+    if cores is None or small:
         return None
     counted = setup.df.groupBy(F.spark_partition_id()).count().agg(F.sum("count"), F.max("count")).first()
     assert counted is not None
     rows, largest = counted[0] or 0, counted[1] or 0
-    noise = isinstance(setup.privatizer.sampler, NoiseSampler)
-    if largest * row_bytes < (LEAST_BYTES_NOISE if noise else LEAST_BYTES):
+    if largest * sizes.average < least:
         return None
     return SHARES * cores if largest > SKEWED * rows / cores else None

@@ -111,8 +111,8 @@ def _prepared(
     setup = validated(session, config, key, say)
     if setup.key_kind == "os":
         raise SettingsError(
-            f"key.file: none given; mode {config.mode} needs a key that outlives the run, or an interrupted micro-batch could "
-            "not be repeated with the same draws."
+            f"key: none given; mode {config.mode} needs one that outlives the run (key.file, key.env or key.secret), or an "
+            "interrupted micro-batch could not be repeated with the same draws."
         )
     if not setup.input_version.startswith("delta:"):
         raise DataError(

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
 CORRUPT = "_dptext_corrupt_record"
 STREAM = "dptext_stream"  # in the commit of a micro-batch: the run id of its stream
+_NO_TABLE = (
+    "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND",
+    "DELTA_TABLE_ONLY_OPERATION", "DELTA_ONLY_OPERATION", "PATH_NOT_FOUND", "DELTA_MISSING_TRANSACTION_LOG",
+    "DELTA_NOT_A_DELTA_TABLE", "EXPECT_TABLE_NOT_VIEW", "SCHEMA_NOT_FOUND",
+)  # fmt: skip
 CREATED = "dptext_created"  # in the commit that made an empty table for a run to write into
 
 
@@ -194,14 +199,26 @@ def history(spark: SparkSession, target: Target, limit: int | None = None) -> li
         )
         return [row.asDict() for row in found.collect()]
     except PySparkException as error:
-        missing = (
-            "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND",
-            "DELTA_TABLE_ONLY_OPERATION", "DELTA_ONLY_OPERATION", "PATH_NOT_FOUND", "DELTA_MISSING_TRANSACTION_LOG",
-            "DELTA_NOT_A_DELTA_TABLE", "EXPECT_TABLE_NOT_VIEW", "SCHEMA_NOT_FOUND",
-        )  # fmt: skip
-        if str(error.getCondition()).startswith(missing):
+        if is_no_table(error):
             return []
         raise
+
+
+def is_no_table(error: PySparkException) -> bool:
+    """Whether an error says that there is no Delta table at a place: nothing at all, or something else."""
+    return str(error.getCondition()).startswith(_NO_TABLE)
+
+
+def opened_if_there(spark: SparkSession, folder: str) -> DataFrame | None:
+    """Open a Delta table by its path; None where there is none."""
+    try:
+        found = opened(spark, Target(path=folder))
+        found.schema  # noqa: B018  (makes Spark look for it now)
+    except PySparkException as error:
+        if is_no_table(error):
+            return None
+        raise
+    return found
 
 
 def our_commits(commits: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from dptext_spark.audit.disclosure import disclosure
 from dptext_spark.spark import counting, runs
+from dptext_spark.spark.account import stated
 from dptext_spark.spark.ledger import standing
 from dptext_spark.spark.setup import Setup, versions
-from dptext_spark.spark.tables import Target, delta_version, releases
+from dptext_spark.spark.tables import opened_if_there, releases
 from dptext_spark.text.engine import COUNTERS
 
 if TYPE_CHECKING:
@@ -90,14 +90,7 @@ def totals(setup: Setup, done: list[dict[str, Any]], started: float, *, failed: 
         "restricted": {**shares, "record_epsilon": None},
         "metrics": metrics,
     }  # fmt: skip
-    settings = config.as_dict()
-    stated = {
-        **facts,
-        "config": settings,
-        "policy": settings["policy"],
-        "mechanism_summary": facts["mapping"],
-    }
-    return {**facts, "disclosure": disclosure(stated).as_dict()}
+    return {**facts, "disclosure": stated(setup, facts)}
 
 
 def put_totals(setup: Setup, facts: dict[str, Any], started: float) -> None:
@@ -126,9 +119,9 @@ def _metrics(setup: Setup) -> list[tuple[str | None, str, float | None]]:
     Figures of one record do not add up over micro-batches; of those the largest is kept, and only where no record can have
     rows in two of them.
     """
-    if delta_version(setup.spark, Target(path=setup.place.metrics)) is None:
+    table = opened_if_there(setup.spark, setup.place.metrics)
+    if table is None:
         return []
-    table = setup.spark.read.format("delta").load(setup.place.metrics)
     summed = (
         table.where(F.col("run_id").startswith(f"{setup.run_id}."))
         .groupBy("column", "metric")

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.spark import counting
-from dptext_spark.spark.batches import batched, text_sizes
+from dptext_spark.spark.batches import batched
+from dptext_spark.spark.binding import SEAL, seal
 from dptext_spark.spark.column import applied, replaced
 from dptext_spark.spark.layout import Layout
 from dptext_spark.spark.progress import watched
@@ -25,14 +26,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | None, float]:
-    """Write the target in one commit; return the counts and the seconds."""
-    sizes = text_sizes(setup)
-    setup = spread(setup, sizes.average, say)
+def write(
+    setup: Setup, record: dict[str, Any], say: Callable[[str], None]
+) -> tuple[dict[str, Any] | None, float]:
+    """Write the target in one commit, which bears the seal of the row that binds the run; return the counts and the seconds."""
     spark, config = setup.spark, setup.config
+    dealt = spread(setup, say)
     job = setup.job(ship(spark, setup.folder, config.run.ship))
     observation = Observation(f"dptext-{setup.run_id}")
-    frame = applied(setup.df, job, config.run.udf, setup.identity.row, setup.identity.record)
+    frame = applied(dealt.df, job, config.run.udf, dealt.identity.row, dealt.identity.record)
     frame = frame.observe(observation, *counting.observed(setup.paths))
     frame = replaced(frame, job, setup.kept, setup.dropped)
     metadata = {
@@ -40,6 +42,7 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
         "mechanism": config.spec()["mechanism"],
         "guarantee": setup.privatizer.guarantee().as_dict(),
         "artifact": setup.privatizer.fingerprint,
+        SEAL: seal(record),
     }
     if setup.stream is not None:
         metadata[STREAM] = setup.stream.stream
@@ -51,7 +54,7 @@ def write(setup: Setup, say: Callable[[str], None]) -> tuple[dict[str, Any] | No
     made = bool(target.name) and new and create_empty(spark, target, frame.schema, setup.run_id, layout)
     say("writing")
     try:
-        with batched(setup, sizes), watched(spark, say):
+        with batched(setup), watched(spark, say):
             began = time.perf_counter()
             if target.path:
                 writer = frame.write.format("delta").mode(config.output.mode).options(**commit)

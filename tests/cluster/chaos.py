@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.cluster import faults
 from tests.cluster.faults import Job, Outcome
-from tests.cluster.standalone import Application, Cluster, Missing, built_wheel
+from tests.cluster.standalone import Application, Cluster, Missing, installed_wheel
 
 # What is done to a run whose undisturbed twin took so many seconds; returns how often it struck.
 Scenario = Callable[[Cluster, Job, Application, random.Random, float], int]
@@ -101,7 +101,7 @@ def chaos(count: int, seed: int, folder: Path) -> int:
     chance = random.Random(seed)
     faults.write_input(folder / "in.parquet")
     faults.write_key(folder)
-    installed = built_wheel(folder / "installed")
+    installed = installed_wheel(folder / "installed")
     calm: dict[str, tuple[Outcome, float]] = {}
     tally: Counter[tuple[str, str]] = Counter()
     wrong = 0

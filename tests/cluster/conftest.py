@@ -12,12 +12,12 @@ import pytest
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A master and two workers, which end with the test run."""
     pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-    from tests.cluster.standalone import Cluster, Missing, built_wheel, require_machine
+    from tests.cluster.standalone import Cluster, Missing, installed_wheel, require_machine
 
     folder = tmp_path_factory.mktemp("cluster")
     try:
         require_machine()
-        installed = built_wheel(folder / "installed")
+        installed = installed_wheel(folder / "installed")
     except Missing as lacking:
         pytest.skip(str(lacking))
     with Cluster(folder / "cluster", installed) as started:

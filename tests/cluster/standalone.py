@@ -12,12 +12,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+
+from tests.wheels import Unreachable, build_wheel
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SECONDS = 1800.0  # for one application, on a machine that does other things too
@@ -45,21 +47,16 @@ def require_machine() -> None:
         raise Missing(f"{NEEDED >> 30} GiB of free memory are needed for a cluster")
 
 
-def built_wheel(folder: Path) -> Path:
+def installed_wheel(folder: Path) -> Path:
     """Build the wheel of the checkout and unpack it into `folder`, which is then what PYTHONPATH names.
 
     Raises:
         Missing: the build backend cannot be fetched here.
     """
-    wheels = folder.parent / f"{folder.name}-wheels"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    command = [*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(CHECKOUT)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    if built.returncode and re.search("No matching distribution|connection|name resolution", built.stderr):
-        raise Missing("the build backend of the wheel cannot be fetched here")
-    if built.returncode:
-        raise RuntimeError(built.stderr)
-    (wheel,) = wheels.glob("*.whl")
+    try:
+        wheel = build_wheel(folder.parent / f"{folder.name}-wheels")
+    except Unreachable as error:
+        raise Missing(str(error)) from None
     shutil.unpack_archive(wheel, folder, "zip")
     return folder
 
@@ -384,6 +381,3 @@ def _delta_package() -> str:
 
     builder = configure_spark_with_delta_pip(SparkSession.builder)
     return str(builder._options["spark.jars.packages"])
-
-
-__all__: Sequence[str] = ("Application", "Cluster", "Missing", "built_wheel", "eventually", "fetched")

@@ -21,6 +21,7 @@ from dptext_spark.budget import (
     allowed,
     balances,
     of_input,
+    settled,
     spent_on,
 )
 from dptext_spark.errors import RunError
@@ -47,6 +48,38 @@ def entry(**changes: Any) -> Entry:
 
 def total(*entries: Entry, column: str = "body") -> float:
     return spent_on(entries, column).total
+
+
+class TestRowsOfOneEntry:
+    """A row reserves, another settles; in whichever order a table gives them, and with clocks that went back."""
+
+    @pytest.mark.parametrize("later", [10, -10])
+    @pytest.mark.parametrize(
+        ("settling", "status", "why"),
+        [
+            ([(SPENT, None)], SPENT, None),
+            ([(VOID, "nothing is left")], VOID, "nothing is left"),
+            ([(RESERVED, "files are left")], RESERVED, "files are left"),
+            ([(RESERVED, "files are left"), (SPENT, None)], SPENT, None),
+            ([(VOID, "no"), (SPENT, None)], SPENT, None),
+        ],
+    )
+    def test_the_weightier_counts(self, settling: Any, status: str, why: str | None, later: int) -> None:
+        first = entry(status=RESERVED)
+        rows = [
+            replace(first, status=now, why=because, at=first.at + timedelta(seconds=later + number))
+            for number, (now, because) in enumerate(settling)
+        ]
+        for order in ([first, *rows], [*reversed(rows), first]):
+            (found,) = settled(order)
+            assert (found.status, found.why, found.entry) == (status, why, first.entry)
+
+    def test_entries_stay_apart_and_in_order(self) -> None:
+        one, two = entry(status=RESERVED), entry(status=RESERVED)
+        found = settled([replace(two, status=SPENT), two, one])
+        assert [(each.entry, each.status, each.at) for each in found] == [
+            (one.entry, RESERVED, one.at), (two.entry, SPENT, two.at),
+        ]  # fmt: skip
 
 
 class TestWhatAddsUp:

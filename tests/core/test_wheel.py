@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import CHECKOUT
-
-UNREACHABLE = ("No matching distribution found", "connection", "Temporary failure in name resolution")
+from tests.wheels import Unreachable, build_wheel
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--quiet",
-        "--wheel-dir",
-        str(out),
-        str(CHECKOUT),
-    ]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    if built.returncode and any(reason in built.stderr for reason in UNREACHABLE):
-        pytest.skip("the build backend cannot be fetched here")
-    assert built.returncode == 0, built.stderr
-    (file,) = out.glob("*.whl")
-    return file
+    try:
+        return build_wheel(out)
+    except Unreachable as error:
+        pytest.skip(str(error))
 
 
 def test_it_holds_what_the_package_reads(wheel: Path) -> None:

@@ -6,14 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from dptext_spark.spark.batches import BATCH_BYTES, BATCH_ROWS, BYTES, ROWS, batch_rows, batched
+from dptext_spark.spark.batches import BATCH_BYTES, BATCH_ROWS, BYTES, ROWS, batch_rows, batched, text_sizes
 from dptext_spark.spark.paths import paths_of
 
 
 def of(df, given: object = "auto") -> SimpleNamespace:
     run = SimpleNamespace(batch_rows=given)
     paths = [] if df is None else paths_of(df.schema, ["body", "a note"])
-    return SimpleNamespace(config=SimpleNamespace(run=run), df=df, paths=paths)
+    sizes = None if df is None else text_sizes(df, paths)
+    return SimpleNamespace(config=SimpleNamespace(run=run), sizes=sizes)
 
 
 def rows_of(df, given: object = "auto") -> int:

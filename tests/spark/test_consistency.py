@@ -16,7 +16,7 @@ from dptext_spark import spark as dps
 from dptext_spark.artifact import save
 from dptext_spark.draws import RunKey
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.spark.consistency import PairJob, audit, scope_sampler
+from dptext_spark.spark.consistency import MISFIT, PAIR, SCOPE, PairJob, audit, scope_sampler
 from dptext_spark.spark.failures import TaskError
 from dptext_spark.spark.ship import Shipped
 
@@ -121,13 +121,17 @@ class TestPairs:
         return paired
 
     def groups(self, found: pd.DataFrame) -> dict[bytes, set[int]]:
-        good = found[found.fits]
+        good = found[found.kind == PAIR]
         return {group: set(rows.replacement) for group, rows in good.groupby("group")}
 
     def test_one_replacement_a_group(self, pairs) -> None:
         found = pairs(("a", "The time, the", "Day house, day"), ("a", "time the", "house day"))
-        assert found.fits.all()
+        assert MISFIT not in set(found.kind)
         assert [len(made) for made in self.groups(found).values()] == [1, 1]
+
+    def test_scopes_that_were_seen(self, pairs) -> None:
+        found = pairs(("a", "the", "day"), ("b", "time", "day"), ("a", None, None))
+        assert (found.kind == SCOPE).sum() == 2 and len(set(found.group[found.kind == SCOPE])) == 2
 
     def test_two_replacements_of_one_word(self, pairs) -> None:
         found = pairs(("a", "the time the", "day house about"))
@@ -149,11 +153,11 @@ class TestPairs:
     )  # fmt: skip
     def test_texts_that_are_not_their_source_with_words_replaced(self, pairs, source, output) -> None:
         found = pairs(("a", source, output), ("a", "the", "day"))
-        assert (~found.fits).sum() == 1
+        assert (found.kind == MISFIT).sum() == 1
 
     def test_null_and_empty_fit_themselves(self, pairs) -> None:
         found = pairs(("a", None, None), ("b", "", ""), ("c", "the", "day"))
-        assert found.fits.all()
+        assert MISFIT not in set(found.kind)
 
     def test_groups_and_replacements_hold_no_word(self, pairs) -> None:
         found = pairs(("a", "the time", "day house"))
@@ -183,6 +187,6 @@ def test_an_audit_that_did_not_run_says_so(level, scopes, row_key, kept, said: s
         audit=SimpleNamespace(consistency_scopes=scopes), consistency=level, row_key=row_key
     )
     told: list[str] = []
-    found = audit(SimpleNamespace(config=settings, kept=kept), 0, told.append)  # type: ignore[arg-type]
+    found = audit(SimpleNamespace(config=settings, kept=kept), 0, 1, told.append)  # type: ignore[arg-type]
     assert said in found.said and found.problems == [] and told == []
     assert found.as_dict()["passed"] is None

@@ -12,12 +12,13 @@ import pytest
 from dptext_spark.config import RunConfig
 from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError
 from dptext_spark.spark import job
+from dptext_spark.spark.binding import SETTINGS
 
 CONFIG = RunConfig.of({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}})
 BAD_ROW = ValueError("DPTEXT[INVALID_UTF8] partition=1 batch=2 rows=3")
 AUDIT = ValueError("DPTEXT[AUDIT_KeyError] partition=0 batch=0 rows=0")
 MARKER = KeyError("marker")
-BOUND = {"key_commitment": "a", "key_kind": "os", "second_release": False}
+BOUND = {"key_commitment": "a", "key_kind": "os", "second_release": False, **dict.fromkeys(SETTINGS, "same")}
 
 
 class Stage:
@@ -28,7 +29,6 @@ class Stage:
         self.commits: list[bool] = []
         self.earlier: dict[str, Any] | None = None
         self.rows: list[dict[str, Any]] = []
-        self.differ: list[str] = []
         self.settled: list[str] = []
         setup = SimpleNamespace(
             run_id="r1", config=CONFIG, spark=None, place=SimpleNamespace(target="/out", runs="/runs"),
@@ -44,7 +44,6 @@ class Stage:
         patch.setattr(job.ledger, "failed", lambda *args: self.settled.append("failed"))
         patch.setattr(job.runs, "find", lambda *args: self.earlier)
         patch.setattr(job.runs, "put", lambda spark, folder, row, new=False: self.rows.append(row))
-        patch.setattr(job.runs, "disagreements", lambda before, now: self.differ)
 
     def settle(self, reservation: Any, status: str) -> None:
         if "settle" in self.fails:
@@ -137,12 +136,11 @@ def test_a_mismatch_is_said_as_it_is(stage: Stage) -> None:
 @pytest.mark.parametrize("second", [False, True])
 def test_a_run_that_committed_is_accounted_for_without_its_key(stage: Stage, second: bool) -> None:
     stage.earlier = {**BOUND, "status": "started", "second_release": second}
-    stage.differ = ["key_commitment"]
     assert "begun with another key" in str(stage.ended())
     stage.commits, stage.fails = [True], {"write": AssertionError("nothing is written again")}
     assert job.run(CONFIG, spark=object()).status == "succeeded"  # type: ignore[arg-type]
     assert (stage.rows[-1]["key_commitment"], stage.rows[-1]["second_release"]) == ("a", second)
-    stage.commits, stage.differ = [True], ["key_commitment", "config"]
+    stage.commits, stage.earlier["config"] = [True], "other"
     assert "begun with another config" in str(stage.ended())
 
 

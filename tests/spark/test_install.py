@@ -22,10 +22,11 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import pyspark
 
+from tests.wheels import Unreachable, build_wheel
+
 pytestmark = pytest.mark.cluster
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-UNREACHABLE = ("No matching distribution found", "connection", "Temporary failure in name resolution")
 DRIVER = """
 import sys
 from dptext_spark.cli import main
@@ -37,23 +38,10 @@ Submit = Callable[..., str]
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("wheel")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--quiet",
-        "--wheel-dir",
-        str(out),
-        str(CHECKOUT),
-    ]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    if built.returncode and any(reason in built.stderr for reason in UNREACHABLE):
-        pytest.skip("the build backend cannot be fetched here")
-    assert built.returncode == 0, built.stderr
-    (file,) = out.glob("*.whl")
-    return file
+    try:
+        return build_wheel(out)
+    except Unreachable as error:
+        pytest.skip(str(error))
 
 
 def unpacked(wheel: Path, folder: Path, version: str = "") -> Path:

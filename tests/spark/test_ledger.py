@@ -19,6 +19,7 @@ from dptext_spark.budget import SPENT, VOID, Entry
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, NotAccounted, RunError
+from dptext_spark.spark import entries as ledgers_table
 from dptext_spark.spark import ledger, runs, write
 from dptext_spark.spark.job import run
 from dptext_spark.spark.schemas import LEDGER
@@ -67,12 +68,12 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
     """A ledger that is a list, for what has nothing to do with how it is kept; all that is reserved is spent at once."""
     there: list[Entry] = []
 
-    def transacted(spark: Any, path: str, decide: Any) -> ledger.Reservation:
+    def appended(spark: Any, path: str, decide: Any) -> ledger.Reservation:
         wanted, reservation = decide(list(there))
         there.extend(replace(one, status=SPENT) for one in wanted)
         return reservation
 
-    monkeypatch.setattr(ledger, "_transacted", transacted)
+    monkeypatch.setattr(ledger, "appended", appended)
     return there
 
 
@@ -205,6 +206,12 @@ class TestARun:
         assert (there.status, there.run_id, there.epsilon, there.record_key) == ("spent", "one", 1.0, "id")
         table = spark.read.format("delta").load(str(here / "ledger"))
         assert table.schema.fieldNames() == LEDGER.fieldNames()
+        # One row reserves, another settles, and none is ever changed.
+        assert sorted((row["entry"], row["status"]) for row in table.collect()) == [
+            (there.entry, "reserved"), (there.entry, "spent"),
+        ]  # fmt: skip
+        detail = spark.sql(f"DESCRIBE DETAIL delta.`{here}/ledger`").first()
+        assert detail["properties"]["delta.appendOnly"] == "true"
         facts = report("one", Account.of(None, str(here / "out_audit")), spark=spark, examine=False)
         assert facts["run"]["cumulative"]["sentence"] == said
         assert main(["ledger", str(here / "ledger"), "--json"]) == 0
@@ -270,7 +277,7 @@ class TestARun:
     ) -> None:
         settings = config(here, run={"id": "c"}, ledger={"limit": 1.0})
         with monkeypatch.context() as patch:
-            patch.setattr(ledger, "_retried", self.failing_at(2))
+            patch.setattr(ledgers_table, "_retried", self.failing_at(2))
             with pytest.raises(NotAccounted):
                 run(settings, spark, key=KEY)
         assert [one.status for one in entries(spark, here)] == ["reserved"]
@@ -280,7 +287,7 @@ class TestARun:
 
     @staticmethod
     def failing_at(turn: int) -> Any:
-        real, turns = ledger._retried, iter(range(1, 100))
+        real, turns = ledgers_table._retried, iter(range(1, 100))
 
         def retried(path: str, once: Any) -> Any:
             if next(turns) == turn:
@@ -318,7 +325,7 @@ def test_threads_that_race_are_held_apart_by_delta_alone(
     spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one process the log store lets one commit pass, so that this shows the transaction without the lock."""
-    monkeypatch.setattr(ledger, "_alone", lambda path: nullcontext())
+    monkeypatch.setattr(ledgers_table, "_alone", lambda path: nullcontext())
     setup = setup_of(spark, here, run={"id": "t"}, ledger={"limit": 3.0})
     start, ended = threading.Barrier(4), []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,12 @@ class TestARunId:
         assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
         row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
         assert (row["status"], row["rows"], row["tokens_per_second"]) == ("recovered", ROWS, None)
+        # The commit tells whose draws are in the table where even the table of runs is lost.
+        shutil.rmtree(tmp_path / "out_audit/shareable/runs")
+        assert run(config, spark, key=KEY).facts["counted"] is None
+        again = runs.find(spark, str(tmp_path / "out_audit/shareable/runs"), "r3")
+        assert again is not None and again["key_commitment"] == row["key_commitment"]
+        assert again["key_commitment"] != KEY.commitment("r3")
 
     @pytest.mark.parametrize("change", [{}, {"row_key": None, "record_key": None}], ids=["keyed", "unkeyed"])
     def test_whose_account_was_lost_is_counted_again_with_its_key(
@@ -183,7 +190,9 @@ class TestARunId:
         config = _config(source, tmp_path, run={"id": "r4"}, **{"record_key": "customer", **change})
         counted: dict[str, float | None] = {}
 
-        def lost(spark: Any, folder: str, run_id: str, metrics: list[tuple[Any, str, float | None]]) -> None:
+        def lost(
+            spark: Any, folder: str, run_id: str, metrics: list[tuple[Any, str, float | None]], **_: Any
+        ) -> None:
             counted.update({f"{column}.{name}": value for column, name, value in metrics})
             raise OSError
 
@@ -228,13 +237,13 @@ class TestWhatDoesNotAgree:
         real = account.consistency.audit
         planted: list[object] = []
 
-        def break_one(setup, version, say):
-            whole = real(setup, version, say)
+        def break_one(setup, version, rows, say):
+            whole = real(setup, version, rows, say)
             path = str(tmp_path / "out")
             spark.sql(
                 f"UPDATE delta.`{path}` SET body = regexp_replace(body, '^[A-Za-z]+', 'Zebra') WHERE id = 4"
             )
-            planted.extend([whole, real(setup, version + 1, say)])
+            planted.extend([whole, real(setup, version + 1, rows, say)])
             return planted[-1]
 
         monkeypatch.setattr(account.consistency, "audit", break_one)

@@ -299,10 +299,10 @@ class TestTheJob:
             "threads": "map(1, named_struct('text', 'the man', 'by', 'Dan'))",
         }[column]
 
-        def break_one(setup, version, say):
+        def break_one(setup, version, rows, say):
             path = str(tmp_path / "out")
             spark.sql(f"UPDATE delta.`{path}` SET {column} = {value} WHERE id = 5 OR id = 1")
-            return real(setup, version + 1, say)
+            return real(setup, version + 1, rows, say)
 
         monkeypatch.setattr(account.consistency, "audit", break_one)
         said = "two replacements" if column == "tags" else "texts are not their source"

@@ -97,18 +97,3 @@ class TestMetrics:
     def test_run_ids_that_pass(self) -> None:
         assert runs.checked("20240131T235959-0a.B_9") == "20240131T235959-0a.B_9"
         assert runs.checked("a" * 128) == "a" * 128
-
-
-class TestDisagreements:
-    def test_equal_records_agree_whatever_their_state(self) -> None:
-        now = {**RECORD, "status": "failed", "started_at": None, "rows": 3, "second_release": True}
-        assert runs.disagreements(RECORD, now) == []
-
-    @pytest.mark.parametrize(
-        "name", ["key_commitment", "config", "artifact", "input", "input_version", "identity", "output"]
-    )
-    def test_each_bound_field_is_compared(self, name: str) -> None:
-        assert runs.disagreements(RECORD, {**RECORD, name: "another"}) == [name]
-
-    def test_what_binds_a_run_is_in_the_table(self) -> None:
-        assert set(runs.BOUND) <= set(RUNS.fieldNames())

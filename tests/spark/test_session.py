@@ -146,12 +146,41 @@ def test_a_setting_without_sparks_prefix_is_refused() -> None:
 
 
 def test_an_active_session_without_delta_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = SimpleNamespace(version="4.2.0", conf={"spark.sql.extensions": "some.other.Extension"})
+    conf = {"spark.sql.extensions": "some.other.Extension"}
+    plain = SimpleNamespace(version="4.2.0", conf=conf, _sc="classic")
     monkeypatch.setattr(module, "_active", lambda: plain)
     with pytest.raises(SettingsError, match=f"spark.sql.extensions={module.DELTA_EXTENSION}"):
         spark_session()
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
     assert spark_session() is plain
+
+
+@pytest.mark.parametrize(
+    ("answer", "known"), [("DELTA_TABLE_NOT_FOUND", True), ("PARSE_SYNTAX_ERROR", False)]
+)
+def test_a_remote_session_is_asked_whether_it_has_delta(
+    monkeypatch: pytest.MonkeyPatch, answer: str, known: bool
+) -> None:
+    """Its settings may be hidden: a platform of its own kind answers without them."""
+    from pyspark.errors import PySparkException
+
+    class Answer(PySparkException):
+        def __init__(self) -> None:
+            Exception.__init__(self)
+
+        def getCondition(self) -> str:
+            return answer
+
+    def sql(text: str) -> None:
+        raise Answer
+
+    remote = SimpleNamespace(sql=sql, version="4.2.0")
+    monkeypatch.setattr(module, "_active", lambda: remote)
+    if known:
+        assert spark_session() is remote
+    else:
+        with pytest.raises(SettingsError, match="has no Delta Lake"):
+            spark_session()
 
 
 def test_a_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

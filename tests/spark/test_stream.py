@@ -19,6 +19,7 @@ from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.spark.job import run
+from dptext_spark.spark.ledger import read
 from dptext_spark.spark.schemas import METRICS, RUNS
 from dptext_spark.spark.tables import Target, history
 
@@ -143,6 +144,54 @@ class TestAGrowingSource:
         assert len(drawn) == 8 and {row["count(1)"] for row in drawn} == {2}
         # At least one drawn word in two texts of one row, of which each is among 10: never all equal.
         assert sum(len(row["collect_set(body)"]) == 2 for row in drawn) > 4
+
+
+class TestWhatAStreamSpends:
+    """In one ledger with a limit: micro-batches of new records are one release, and what else reads the source another."""
+
+    @staticmethod
+    def _said(facts: dict[str, Any]) -> tuple[float, float]:
+        (spent,) = facts["ledger"]["columns"]
+        return spent["total"], spent["more"]
+
+    def test_new_records_are_one_release_and_the_same_ones_are_not(
+        self, spark, tmp_path: Path, add, stream
+    ) -> None:
+        ledger = {"ledger": {"path": str(tmp_path / "ledger"), "limit": 1.0}}
+        add(0, 1)
+        assert self._said(stream(**ledger)) == (1.0, 1.0)
+        add(2, 3)
+        add(4)
+        again = stream(**ledger, stream={"max_files": 1})
+        assert again["rows"] == 3 and self._said(again) == (1.0, 1.0)
+        (balance,) = read(ledger["ledger"]["path"], spark)
+        assert (balance.columns[0].total, balance.columns[0].figures[0].times) == (1.0, 1)
+        rows = spark.read.format("delta").load(ledger["ledger"]["path"]).where("status = 'spent'")
+        found = sorted(tuple(row) for row in rows.select("run_id", "records").distinct().collect())
+        assert found == [(f"{again['run_id']}.{n}", "added") for n in range(3)]
+        # A stream of its own draws its own noise for the records of the first: refused before a byte.
+        files = _files(tmp_path)
+        with pytest.raises(RunError, match=r"ledger\.limit: 1 given; ε = 1 was spent .* asks for 1 more"):
+            stream("second", **ledger)
+        assert {file for file in _files(tmp_path) - files if file.suffix == ".parquet"} == set()
+        # Where keys may come again, each micro-batch may hold the records of the one before.
+        accept = {"stream": {"duplicates": "accept", "starting_version": 0, "max_files": 1}}
+        limits = {"ledger": {**ledger["ledger"], "limit": 4.0}}
+        third = stream("third", **limits, **accept)
+        assert third["batches"]["now"] == 3 and self._said(third) == (4.0, 3.0)
+        assert "ε = 4 " in third["ledger"]["sentence"] and "3 of it is of this run" in json.dumps(
+            third["disclosure"], ensure_ascii=False
+        )
+
+    def test_equal_draws_of_a_record_spend_nothing_in_another_stream(
+        self, spark, tmp_path: Path, add, stream
+    ) -> None:
+        more = {"ledger": {"path": str(tmp_path / "ledger"), "limit": 1.0}, "consistency": "record"}
+        add(0, 1)
+        stream(**more)
+        assert self._said(stream("second", **more)) == (1.0, 0.0)
+        with pytest.raises(RunError, match=r"asks for 1 more, which makes 2"):
+            stream("third", key=RunKey.insecure(8), **more)
 
 
 class TestASourceThatDoesNotOnlyGrow:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta
 
 from dptext_spark.draws import Draws
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.mechanisms.base import Ids
+from dptext_spark.mechanisms.losses.intervals import clopper_pearson
 from dptext_spark.mechanisms.losses.loss import Loss, Progress
 
 CONFIDENCE = 1 - 1e-6  # that all bounds together hold
@@ -95,6 +95,5 @@ def _event(drawn: list[Ids], claim: float, words: int, spare: float) -> tuple[fl
         speaks = first > second
     hits = [int(speaks[side[half:]].sum()) for side in drawn]
     many = len(drawn[0]) - half
-    low = float(beta.ppf(spare, hits[0], many - hits[0] + 1)) if hits[0] else 0.0
-    high = float(beta.ppf(1 - spare, hits[1] + 1, many - hits[1])) if hits[1] < many else 1.0
-    return low, high
+    low, high = clopper_pearson(hits, many, spare)
+    return float(low[0]), float(high[1])

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta
 
 from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.extent import distant_pairs
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.losses.draws import CONFIDENCE, drawn
+from dptext_spark.mechanisms.losses.intervals import clopper_pearson
 from dptext_spark.mechanisms.losses.loss import Loss, Progress
 
 PAIRS = 3
@@ -93,6 +93,5 @@ def _bound(event: Event, sides: list[Ids], times: float) -> float:
     """Return a lower bound on P(event | w) - e^ε·P(event | w'): two bounds, each wrong in half of the cases allowed."""
     spare = (1 - CONFIDENCE) / 2
     hits, many = [int(event.holds[side].sum()) for side in sides], len(sides[0])
-    low = float(beta.ppf(spare, hits[0], many - hits[0] + 1)) if hits[0] else 0.0
-    high = float(beta.ppf(1 - spare, hits[1] + 1, many - hits[1])) if hits[1] < many else 1.0
-    return low - times * high
+    low, high = clopper_pearson(hits, many, spare)
+    return float(low[0] - times * high[1])
