@@ -76,7 +76,7 @@ def examine(
     except DPTextError as error:
         yield Finding("Spark", "fail", str(error), "Spark must start before anything else can be checked.")
         return
-    with silenced():
+    with silenced(session):
         yield from _machines(session, config, say)
         if config is not None:
             yield from _settings(session, config, say)

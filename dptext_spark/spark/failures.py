@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from pyspark.logger import PySparkLogger
 
 from dptext_spark.errors import DataError, DPTextError, RunError
+from dptext_spark.spark.session import context_of
 
 try:
     from py4j.protocol import Py4JError
@@ -23,6 +24,9 @@ except ImportError:  # a client of Spark Connect may come without it
     class Py4JError(Exception):  # type: ignore[no-redef]
         """Never raised there."""
 
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 INVALID_UTF8, NULL_KEY = "INVALID_UTF8", "NULL_KEY"
 _PATTERN = re.compile(r"DPTEXT\[(\w+)\] partition=(\d+) batch=(\d+) rows=(\d+)")
@@ -98,11 +102,41 @@ def _called(error: Any, method: str) -> str | None:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
-    """Keep PySpark's own loggers, which write query fragments and errors to stderr, quiet meanwhile.
+def silenced(spark: SparkSession | None = None) -> Iterator[None]:
+    """Keep loggers quiet meanwhile that write what is private: query fragments and errors, and statistics of tables.
 
     Py4J's tracebacks (of a JVM that died), which it logs as the root's, are kept back too: our own error says it.
+
+    Args:
+        spark: the session, where there is one already. On a driver of ours Delta Lake then warns, and informs no more: at INFO
+            it logs the files of a small table with the least and the greatest value of each column, the private text's too.
     """
+    with _warning_only(spark, "org.apache.spark.sql.delta"), _pyspark_silenced():
+        yield
+
+
+@contextmanager
+def _warning_only(spark: SparkSession | None, name: str) -> Iterator[None]:
+    """Let a logger of the driver's JVM, and those below it, say warnings and errors only."""
+    context = None if spark is None else context_of(spark)
+    if context is None:
+        yield
+        return
+    log4j = context._jvm.org.apache.logging.log4j
+    before, wanted = log4j.LogManager.getLogger(name).getLevel(), log4j.Level.WARN
+    if before.intLevel() <= wanted.intLevel():
+        yield
+        return
+    log4j.core.config.Configurator.setLevel(name, wanted)
+    try:
+        yield
+    finally:
+        with suppress(Py4JError):  # a JVM that died logs nothing any more
+            log4j.core.config.Configurator.setLevel(name, before)
+
+
+@contextmanager
+def _pyspark_silenced() -> Iterator[None]:
     # The second logs what a micro-batch raises, with a traceback, before Spark has it.
     theirs = [logging.getLogger(), logging.getLogger("py4j.clientserver")]
     theirs = [one for one in theirs if _not_of_py4j not in one.filters]  # a micro-batch is within its stream

@@ -52,7 +52,7 @@ def privatize(
     """
     if isinstance(columns, str) or not columns:
         raise SettingsError("columns: a list with at least one text column is needed.")
-    with silenced():
+    with silenced(df.sparkSession):
         check_text_columns(df, list(columns))
         paths = paths_of(df.schema, columns)
         identity = identify_rows(df, row_key, record_key, ordinal=False)

@@ -79,7 +79,8 @@ def run(
     session = spark or spark_session()
     if config.is_stream:
         return Report(stream(session, config, key, say, carried_out))
-    return carried_out(lambda: validated(session, config, key, say), config, say)
+    with silenced(session):
+        return carried_out(lambda: validated(session, config, key, say), config, say)
 
 
 def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[str], None]) -> Report:

@@ -195,7 +195,7 @@ def read(
     path = absolute(path)
     session = spark or spark_session()
     say("reading the ledger")
-    with silenced():
+    with silenced(session):
         try:
             version, entries = entries_of(session, path)
         except DPTextError as error:

@@ -118,7 +118,7 @@ def report(
     noisy, results = wanted(asked.publish), read_results(asked.figures)
     say("reading the account", None)
     session = spark or spark_session()
-    with silenced():
+    with silenced(session):
         try:
             row = _found(session, account, run_id)
             require_run(results, row["run_id"])

@@ -68,7 +68,7 @@ def stream(
         DPTextError: of the micro-batch that failed, as a run's; those before it stand, and the next start repeats it.
     """
     started = time.time()
-    with silenced():
+    with silenced(session):
         try:
             setup = _prepared(session, config, key, say)
             runs.put(session, setup.place.runs, setup.record("started", started))

@@ -120,7 +120,7 @@ def audit_table(
     """
     say = progress or (lambda step: None)
     session = spark or spark_session()
-    with silenced():
+    with silenced(session):
         try:
             return _audit(plan, session, say)
         except DPTextError as error:

@@ -87,6 +87,12 @@ def another_writer(folder: Path) -> None:
 
 look_at_the_workers()
 go("good", row_key="id", record_key="id", consistency="record", audit={"consistency_scopes": 1_000_000})
+source = {"path": str(base / "in" / "delta")}
+spark.sparkContext.setLogLevel("WARN")  # what is done with a table before a run is its owner's
+spark.read.parquet(str(base / "in" / "good.parquet")).write.format("delta").save(source["path"])
+spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+spark.sparkContext.setLogLevel("INFO")
+go("delta", input=source, row_key="id")
 go("unreadable")
 go("null_key", row_key="id")
 go("repeated_key", row_key="id")

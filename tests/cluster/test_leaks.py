@@ -30,6 +30,7 @@ LINE = f"please tell {WORDS[0].decode()} that {WORDS[1].decode()} has called"
 # How each job ends: one of the parts is in what it says.
 STAGES = {
     "good": "good succeeded",
+    "delta": "delta succeeded",  # whose log holds the least and the greatest text, which Delta informs of
     "unreadable": "Nothing was written|The run failed before its commit",
     "null_key": "DataError row_key: column 'id' is NULL in 1 of 2 rows",
     "repeated_key": "DataError row_key: column 'id' is not unique: 2 rows, 1 distinct values",

@@ -131,3 +131,30 @@ class TestSilenced:
         with pytest.raises(ValueError, match="inside"), silenced():
             raise ValueError("inside")
         assert not logging.getLogger("SQLQueryContextLogger").disabled
+
+
+def test_delta_does_not_inform_of_a_tables_values_meanwhile(spark) -> None:
+    """At INFO it logs the files of a small table with the least and the greatest text in them."""
+    log4j = spark.sparkContext._jvm.org.apache.logging.log4j
+
+    def levels() -> list[str]:
+        names = ("org.apache.spark.sql.delta.Snapshot", "org.apache.spark.sql.delta", "org.apache.spark.sql")
+        return [str(log4j.LogManager.getLogger(name).getLevel()) for name in names]
+
+    before = levels()
+    spark.sparkContext.setLogLevel("INFO")
+    try:
+        assert levels() == ["INFO"] * 3
+        with pytest.raises(ValueError, match="inside"), silenced(spark):
+            assert levels() == ["WARN", "WARN", "INFO"]
+            with silenced(spark):
+                assert levels() == ["WARN", "WARN", "INFO"]
+            assert levels() == ["WARN", "WARN", "INFO"]
+            raise ValueError("inside")
+        assert levels() == ["INFO"] * 3
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+        log4j.core.config.Configurator.setLevel("org.apache.spark.sql.delta", log4j.Level.ERROR)
+    assert levels() == before
+    with silenced(spark):
+        assert levels() == before  # which says less than a warning already

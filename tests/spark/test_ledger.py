@@ -356,6 +356,7 @@ from dptext_spark.errors import RunError
 from dptext_spark.spark import ledger
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.setup import validated
+from dptext_spark.spark.tables import Target
 from dptext_spark.config import RunConfig
 
 name, base, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
@@ -389,7 +390,8 @@ if name == "right":
     # What a driver leaves that is killed between its reservation and its commit.
     killed = RunConfig.of({**settings, "ledger": {"path": str(base / "ledger")}})
     key = RunKey(bytes(range(32)))
-    ledger.reserve(replace(setup, config=killed, key=key, run_id="k", place=replace(setup.place, ledger=killed.ledger.path)))
+    place = replace(setup.place, ledger=killed.ledger.path, target=Target(path=str(base / "out")))
+    ledger.reserve(replace(setup, config=killed, key=key, run_id="k", place=place))
     print("RESULT reserved", flush=True)
     time.sleep(600)
 """

@@ -149,6 +149,8 @@ class TestAGrowingSource:
 class TestWhatAStreamSpends:
     """In one ledger with a limit: micro-batches of new records are one release, and what else reads the source another."""
 
+    SECRET, OTHER = RunKey(bytes(range(32))), RunKey(bytes(range(1, 33)))
+
     @staticmethod
     def _said(facts: dict[str, Any]) -> tuple[float, float]:
         (spent,) = facts["ledger"]["columns"]
@@ -157,7 +159,7 @@ class TestWhatAStreamSpends:
     def test_new_records_are_one_release_and_the_same_ones_are_not(
         self, spark, tmp_path: Path, add, stream
     ) -> None:
-        ledger = {"ledger": {"path": str(tmp_path / "ledger"), "limit": 1.0}}
+        ledger = {"ledger": {"path": str(tmp_path / "ledger"), "limit": 1.0}, "key": self.SECRET}
         add(0, 1)
         assert self._said(stream(**ledger)) == (1.0, 1.0)
         add(2, 3)
@@ -176,7 +178,7 @@ class TestWhatAStreamSpends:
         assert {file for file in _files(tmp_path) - files if file.suffix == ".parquet"} == set()
         # Where keys may come again, each micro-batch may hold the records of the one before.
         accept = {"stream": {"duplicates": "accept", "starting_version": 0, "max_files": 1}}
-        limits = {"ledger": {**ledger["ledger"], "limit": 4.0}}
+        limits = {**ledger, "ledger": {**ledger["ledger"], "limit": 4.0}}
         third = stream("third", **limits, **accept)
         assert third["batches"]["now"] == 3 and self._said(third) == (4.0, 3.0)
         assert "ε = 4 " in third["ledger"]["sentence"] and "3 of it is of this run" in json.dumps(
@@ -186,12 +188,16 @@ class TestWhatAStreamSpends:
     def test_equal_draws_of_a_record_spend_nothing_in_another_stream(
         self, spark, tmp_path: Path, add, stream
     ) -> None:
-        more = {"ledger": {"path": str(tmp_path / "ledger"), "limit": 1.0}, "consistency": "record"}
+        more = {
+            "ledger": {"path": str(tmp_path / "ledger"), "limit": 1.0},
+            "consistency": "record",
+            "key": self.SECRET,
+        }
         add(0, 1)
         stream(**more)
         assert self._said(stream("second", **more)) == (1.0, 0.0)
         with pytest.raises(RunError, match=r"asks for 1 more, which makes 2"):
-            stream("third", key=RunKey.insecure(8), **more)
+            stream("third", **{**more, "key": self.OTHER})
 
 
 class TestASourceThatDoesNotOnlyGrow:
@@ -252,7 +258,7 @@ class TestWhatIsRefusedBeforeAByteIsWritten:
             r"another lexicon\.source": {"lexicon": {"source": lexicon}},
             r"another source, another input\.path": other,
             "is the checkpoint of": {"run": {"id": "another"}},
-            "none given; mode incremental needs a key": {"key": None, "name": "new"},
+            "key: none given; mode incremental needs one that outlives the run": {"key": None, "name": "new"},
             "is the checkpoint of something else": {"stream": {"checkpoint": str(words)}},
             "the whole source would be released again": {"stream": {"checkpoint": str(tmp_path / "lost")}},
         }.items():
