@@ -127,12 +127,18 @@ def _warning_only(spark: SparkSession | None, name: str) -> Iterator[None]:
     if before.intLevel() <= wanted.intLevel():
         yield
         return
+    loggers = log4j.LogManager.getContext(False)
+    own = loggers.getConfiguration().getLoggerConfig(name).getName() == name
     log4j.core.config.Configurator.setLevel(name, wanted)
     try:
         yield
     finally:
         with suppress(Py4JError):  # a JVM that died logs nothing any more
-            log4j.core.config.Configurator.setLevel(name, before)
+            if own:
+                log4j.core.config.Configurator.setLevel(name, before)
+            else:  # it follows the logger above it again, whatever that is set to later
+                loggers.getConfiguration().removeLogger(name)
+                loggers.updateLoggers()
 
 
 @contextmanager

@@ -153,8 +153,7 @@ def test_delta_does_not_inform_of_a_tables_values_meanwhile(spark) -> None:
             raise ValueError("inside")
         assert levels() == ["INFO"] * 3
     finally:
-        spark.sparkContext.setLogLevel("ERROR")
-        log4j.core.config.Configurator.setLevel("org.apache.spark.sql.delta", log4j.Level.ERROR)
+        spark.sparkContext.setLogLevel("ERROR")  # and the loggers below the root follow it
     assert levels() == before
     with silenced(spark):
         assert levels() == before  # which says less than a warning already

@@ -172,10 +172,9 @@ class TestWhatAStreamSpends:
         found = sorted(tuple(row) for row in rows.select("run_id", "records").distinct().collect())
         assert found == [(f"{again['run_id']}.{n}", "added") for n in range(3)]
         # A stream of its own draws its own noise for the records of the first: refused before a byte.
-        files = _files(tmp_path)
         with pytest.raises(RunError, match=r"ledger\.limit: 1 given; ε = 1 was spent .* asks for 1 more"):
             stream("second", **ledger)
-        assert {file for file in _files(tmp_path) - files if file.suffix == ".parquet"} == set()
+        assert not (tmp_path / "second").exists()
         # Where keys may come again, each micro-batch may hold the records of the one before.
         accept = {"stream": {"duplicates": "accept", "starting_version": 0, "max_files": 1}}
         limits = {**ledger, "ledger": {**ledger["ledger"], "limit": 4.0}}
