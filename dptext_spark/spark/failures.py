@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark.logger import PySparkLogger
@@ -111,41 +112,70 @@ def silenced(spark: SparkSession | None = None) -> Iterator[None]:
         spark: the session, where there is one already. On a driver of ours Delta Lake then warns, and informs no more: at INFO
             it logs the files of a small table with the least and the greatest value of each column, the private text's too.
     """
-    with _warning_only(spark, "org.apache.spark.sql.delta"), _pyspark_silenced():
+    log4j = _log4j(spark)
+    with _PYSPARK.held(), nullcontext() if log4j is None else _DELTA.held(log4j):
         yield
 
 
-@contextmanager
-def _warning_only(spark: SparkSession | None, name: str) -> Iterator[None]:
-    """Let a logger of the driver's JVM, and those below it, say warnings and errors only."""
+class _Shared:
+    """A state of this process that several runs may ask for at once: the first begins it, the last one ends it."""
+
+    def __init__(self, begin: Callable[..., Callable[[], None]]) -> None:
+        self._begin, self._holders, self._lock = begin, 0, threading.Lock()
+        self._end: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def held(self, *given: Any) -> Iterator[None]:
+        with self._lock:
+            if not self._holders:
+                self._end = self._begin(*given)
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                if not self._holders:
+                    self._end()
+
+
+def _log4j(spark: SparkSession | None) -> Any:
+    """Return the logging of the driver's JVM; None on Spark Connect, and where a platform keeps its JVM to itself."""
     context = None if spark is None else context_of(spark)
     if context is None:
-        yield
-        return
-    log4j = context._jvm.org.apache.logging.log4j
-    before, wanted = log4j.LogManager.getLogger(name).getLevel(), log4j.Level.WARN
-    if before.intLevel() <= wanted.intLevel():
-        yield
-        return
-    loggers = log4j.LogManager.getContext(False)
-    own = loggers.getConfiguration().getLoggerConfig(name).getName() == name
-    log4j.core.config.Configurator.setLevel(name, wanted)
+        return None
     try:
-        yield
-    finally:
+        log4j = context._jvm.org.apache.logging.log4j
+        log4j.LogManager.getRootLogger()
+    except (Py4JError, TypeError):  # the latter: there is another library for logging
+        return None
+    return log4j
+
+
+def _quiet_delta(log4j: Any) -> Callable[[], None]:
+    """Let Delta Lake on the driver say warnings and errors only; return how to set it back."""
+    name = "org.apache.spark.sql.delta"
+    level, warn = log4j.LogManager.getLogger(name).getLevel(), log4j.Level.WARN
+    loggers, set_level = log4j.LogManager.getContext(False), log4j.core.config.Configurator.setLevel
+    own = loggers.getConfiguration().getLoggerConfig(name).getName() == name
+    if level.intLevel() > warn.intLevel():
+        set_level(name, warn)
+
+    def back() -> None:
         with suppress(Py4JError):  # a JVM that died logs nothing any more
             if own:
-                log4j.core.config.Configurator.setLevel(name, before)
+                set_level(name, level)
             else:  # it follows the logger above it again, whatever that is set to later
                 loggers.getConfiguration().removeLogger(name)
                 loggers.updateLoggers()
 
+    return back
 
-@contextmanager
-def _pyspark_silenced() -> Iterator[None]:
+
+def _quiet_pyspark() -> Callable[[], None]:
+    """Keep back what PySpark and Py4J log of queries and errors; return how to set it back."""
     # The second logs what a micro-batch raises, with a traceback, before Spark has it.
     theirs = [logging.getLogger(), logging.getLogger("py4j.clientserver")]
-    theirs = [one for one in theirs if _not_of_py4j not in one.filters]  # a micro-batch is within its stream
     for one in theirs:
         one.addFilter(_not_of_py4j)
     # By PySpark's own way: a plain logger of that name, made here first, would fail PySpark's later calls.
@@ -153,14 +183,18 @@ def _pyspark_silenced() -> Iterator[None]:
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
-    try:
-        yield
-    finally:
+
+    def back() -> None:
         for one in theirs:
             one.removeFilter(_not_of_py4j)
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
 
+    return back
+
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in record.pathname
+
+
+_PYSPARK, _DELTA = _Shared(_quiet_pyspark), _Shared(_quiet_delta)

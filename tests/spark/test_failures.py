@@ -150,7 +150,11 @@ def test_delta_does_not_inform_of_a_tables_values_meanwhile(spark) -> None:
             with silenced(spark):
                 assert levels() == ["WARN", "WARN", "INFO"]
             assert levels() == ["WARN", "WARN", "INFO"]
+            other = silenced(spark)  # another run of this process, which ends later
+            other.__enter__()
             raise ValueError("inside")
+        assert levels() == ["WARN", "WARN", "INFO"]
+        other.__exit__(None, None, None)
         assert levels() == ["INFO"] * 3
     finally:
         spark.sparkContext.setLogLevel("ERROR")  # and the loggers below the root follow it
