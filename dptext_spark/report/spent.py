@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dptext_spark.budget import Balance
+from dptext_spark.budget.balance import Balance
 from dptext_spark.report.console import WIDTH, hanging
 
 

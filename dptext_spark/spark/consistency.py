@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 PAIRS = "kind tinyint, group binary, replacement bigint"
-PAIR, MISFIT, SCOPE = range(
-    3
-)  # kinds: a word and its replacement, a text that does not fit its source, a scope that was seen
+# Kinds: a word and its replacement, a text that does not fit its source, a scope that was seen.
+PAIR, MISFIT, SCOPE = range(3)
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from contextlib import contextmanager
 from dataclasses import astuple
 from typing import TYPE_CHECKING, TypeVar
 
-from dptext_spark.budget import FORMAT, Entry, settled
+from dptext_spark.budget.entries import FORMAT, Entry, settled
 from dptext_spark.errors import DataError, RunError
 from dptext_spark.settings.locations import normal_path
 from dptext_spark.spark.checks import holds_files
 from dptext_spark.spark.schemas import LEDGER
-from dptext_spark.spark.tables import Target, delta_version, history
+from dptext_spark.spark.tables import Target, delta_version, history, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrameWriter, SparkSession
@@ -47,7 +47,7 @@ def entries_of(spark: SparkSession, path: str) -> tuple[int, list[Entry]]:
         if holds_files(spark, path):
             raise DataError(f"ledger.path: {path!r} holds files and is no ledger; name another folder.")
         return -1, []
-    table = spark.read.format("delta").option("versionAsOf", version).load(path)
+    table = opened(spark, Target(path=path), version)
     rows = [row.asDict() for row in table.collect()]
     newest = max((row.get("format_version") or 0 for row in rows), default=0)
     if newest > FORMAT:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.budget import SPENT
+from dptext_spark.budget.entries import SPENT
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import CountsDisagree, DPTextError, NotAccounted, RunError

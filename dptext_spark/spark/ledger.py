@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dptext_spark.artifact import read_manifest
-from dptext_spark.budget import (
+from dptext_spark.budget.balance import Balance, allowed, balances
+from dptext_spark.budget.balance import after as balance_after
+from dptext_spark.budget.entries import (
     ADDED,
     ALL,
     CHANGED,
@@ -20,13 +22,9 @@ from dptext_spark.budget import (
     RESERVED,
     SPENT,
     VOID,
-    Balance,
     Entry,
-    allowed,
-    balances,
     of_input,
 )
-from dptext_spark.budget import after as balance_after
 from dptext_spark.errors import DPTextError, RunError, SettingsError
 from dptext_spark.settings.locations import absolute
 from dptext_spark.spark import runs

@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 
 from pyspark.errors import PySparkException
 
-from dptext_spark.budget import TABLE
+from dptext_spark.budget.entries import TABLE
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.privatizer import ENGINE_VERSION
 from dptext_spark.settings.locations import normal_path, normal_table

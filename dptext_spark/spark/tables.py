@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
 CORRUPT = "_dptext_corrupt_record"
 STREAM = "dptext_stream"  # in the commit of a micro-batch: the run id of its stream
+CREATED = "dptext_created"  # in the commit that made an empty table for a run to write into
 _NO_TABLE = (
     "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND",
     "DELTA_TABLE_ONLY_OPERATION", "DELTA_ONLY_OPERATION", "PATH_NOT_FOUND", "DELTA_MISSING_TRANSACTION_LOG",
     "DELTA_NOT_A_DELTA_TABLE", "EXPECT_TABLE_NOT_VIEW", "SCHEMA_NOT_FOUND",
 )  # fmt: skip
-CREATED = "dptext_created"  # in the commit that made an empty table for a run to write into
 
 
 @dataclass(frozen=True)

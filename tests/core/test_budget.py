@@ -10,20 +10,9 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.budget import (
-    ADDED,
-    RESERVED,
-    SPENT,
-    VOID,
-    Balance,
-    Entry,
-    after,
-    allowed,
-    balances,
-    of_input,
-    settled,
-    spent_on,
-)
+from dptext_spark.budget.balance import Balance, after, allowed, balances
+from dptext_spark.budget.entries import ADDED, RESERVED, SPENT, VOID, Entry, of_input, settled
+from dptext_spark.budget.sums import spent_on
 from dptext_spark.errors import RunError
 
 NOW = datetime(2026, 11, 21, 9, 30)

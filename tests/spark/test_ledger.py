@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.budget import SPENT, VOID, Entry
+from dptext_spark.budget.entries import SPENT, VOID, Entry
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, NotAccounted, RunError
