@@ -15,6 +15,7 @@ from pyspark.sql import Observation, functions
 
 from dptext_spark.spark.column import RESULT, result_type
 from dptext_spark.spark.counting import counts_of, observed
+from dptext_spark.spark.paths import paths_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,23 +25,25 @@ COLUMNS = ("body",)
 UNITS = 25  # the made-up counter of a row runs from 0 to this, so that percentiles have something to do
 
 
-def identity_job(spark: SparkSession, source: Path, target: Path) -> tuple[float, float]:
+def identity_job(spark: SparkSession, source: Path, target: Path, form: str = "delta") -> tuple[float, float]:
     """Read, pass every text through, observe as many aggregates, write as Delta, wait for the counts.
 
     Args:
         spark: the session.
-        source: a Delta table with the columns `id`, `customer` and `body`.
+        source: a table with the columns `id` and `body`, and any others.
         target: a folder that does not exist.
+        form: of the source.
 
     Returns:
         (seconds of the write alone, in which Spark does all of it; seconds with the planning before it).
     """
     started = time.perf_counter()
-    frame = spark.read.format("delta").load(str(source))
+    source_frame = spark.read.format(form).load(str(source))
     observation = Observation("identity")
-    frame = frame.withColumn(RESULT, identity_function()(F.col("body"), F.col("id")))
-    frame = frame.observe(observation, *observed(COLUMNS))
-    frame = frame.select("id", "customer", F.col(RESULT).getField("text_0").alias("body"))
+    frame = source_frame.withColumn(RESULT, identity_function()(F.col("body"), F.col("id")))
+    frame = frame.observe(observation, *observed(paths_of(source_frame.schema, COLUMNS)))
+    text = F.col(RESULT).getField("text_0").alias("body")
+    frame = frame.select(*[text if name == "body" else name for name in source_frame.columns])
     writer = frame.write.format("delta").mode("error").option("optimizeWrite", "false")
     began = time.perf_counter()
     writer.option("userMetadata", json.dumps({"job": "identity"})).save(str(target))

@@ -105,9 +105,8 @@ class Key(Section):
     """Where the run key comes from; of none of them: 32 bytes from the operating system for this run only."""
 
     file: Place | None = None
-    env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")] | None = (
-        None  # too short for a key itself
-    )
+    # Too short for a key itself, so that none is given by mistake.
+    env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")] | None = None
     secret: Secret | None = None
 
     @model_validator(mode="after")

@@ -1,0 +1,45 @@
+"""The benchmarks that start Spark, small: that they measure every figure, in a process of their own as `make bench` does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.cluster
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+FIGURES = {
+    "spark": {"read, privatize, observe, write", "the whole run"},
+    "shapes": {
+        "memory that one long text adds to a worker",
+        "memory of a worker, one partition of 100,000 words",
+        "the same dealt out over 6 partitions, 2 cores",
+        "what sanitizing adds to a job that changes nothing, 200 columns",
+        "a value of another column that passes Python by",
+    },
+}
+SMALL = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from rich.console import Console
+from benchmarks.__main__ import measured
+from benchmarks.sizes import QUICK
+sizes = replace(QUICK, spark_rows=2_000, scale_rows=4_000, long_bytes=200_000, long_rounds=1)
+measured(sys.argv[1:2], sizes, "", Path(sys.argv[2]), Console())
+"""
+
+
+@pytest.mark.parametrize("section", FIGURES)
+def test_a_section_measures_its_figures(tmp_path: Path, section: str) -> None:
+    record = tmp_path / "record.json"
+    command = [sys.executable, "-c", SMALL, section, str(record)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    measured = json.loads(record.read_text(encoding="utf-8"))["sections"][section]
+    assert measured["skipped"] == []
+    assert {figure["name"] for figure in measured["figures"]} == FIGURES[section]
+    assert all(figure["value"]["median"] == figure["value"]["median"] for figure in measured["figures"])
