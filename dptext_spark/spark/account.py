@@ -152,11 +152,10 @@ def _units_by_record(setup: Setup) -> dict[str, Any]:
     records = frame.groupBy(setup.identity.record).agg(F.sum(F.col(RESULT).getField("units")).alias("units"))  # type: ignore[arg-type]
     figures = records.agg(
         F.avg("units").alias("units_mean"),
-        F.percentile_approx("units", 0.5).alias("units_p50"),
-        F.percentile_approx("units", 0.95).alias("units_p95"),
+        counting.percentiles(F.col("units")),
         F.max("units").alias("units_max"),
     )
     with batched(setup):
         row = figures.first()
     assert row is not None
-    return row.asDict()
+    return counting.named(row.asDict())

@@ -59,15 +59,22 @@ def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
 
 
 def put(spark: SparkSession, folder: str, row: dict[str, Any], *, new: bool = False) -> None:
-    """Write the row of a run: append it, or replace the one with its run id; `new` says that there is none, which is quicker."""
+    """Write the row of a run: append it, or replace the one with its run id; `new` says that there is none, which is quicker.
+
+    Each run is a partition: replacing its row is a commit without a scan, and runs beside it do not conflict.
+    """
     values = tuple(row.get(name) for name in RUNS.fieldNames())
     frame = spark.createDataFrame([values], RUNS).coalesce(1)
-    _write(spark, folder, frame, None if new else f"run_id = '{checked(row['run_id'])}'")
+    _write(spark, folder, frame, None if new else f"run_id = '{checked(row['run_id'])}'", "run_id")
 
 
-def _write(spark: SparkSession, folder: str, frame: DataFrame, replaced: str | None) -> None:
+def _write(
+    spark: SparkSession, folder: str, frame: DataFrame, replaced: str | None, partition: str | None = None
+) -> None:
     """Append rows to a table, in the place of those that a predicate names, in one commit; the first ones make it."""
     writer = frame.write.format("delta")
+    if partition is not None:
+        writer = writer.partitionBy(partition)
     if replaced is None or opened_if_there(spark, folder) is None:
         writer.mode("append").save(folder)
     else:

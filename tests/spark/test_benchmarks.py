@@ -17,7 +17,8 @@ FIGURES = {
         "memory that one long text adds to a worker",
         "memory of a worker, one partition of 100,000 words",
         "the same dealt out over 6 partitions, 2 cores",
-        "what sanitizing adds to a job that changes nothing, 200 columns",
+        "a table of 2 columns, one of them text",
+        "a table of 200 columns, one of them text",
         "a value of another column that passes Python by",
     },
 }

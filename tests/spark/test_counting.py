@@ -1,11 +1,13 @@
-"""What follows from the counts of a run; plain numbers, no session."""
+"""What follows from the counts of a run, and what a task sends to the driver for them."""
 
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.spark.counting import record_epsilon
+from dptext_spark.spark.counting import counts_of, percentiles, record_epsilon
 
 NAMES = ("mean", "p50", "p95", "max")
 UNITS = {"units_mean": 2.5, "units_p50": 2, "units_p95": 7, "units_max": 11}
@@ -44,3 +46,19 @@ def test_no_rows_have_no_figures() -> None:
         **dict.fromkeys(NAMES), "basis": "ε times the drawn words of the record"
     }  # fmt: skip
     assert "at most" in record_epsilon(UNITS, WITHIN, "record", 2, False)["basis"]
+
+
+def test_what_a_task_sends_does_not_grow_with_its_rows(spark) -> None:
+    """A job of ten thousand tasks must stay below `spark.driver.maxResultSize`, 1 GB by default."""
+    rows = 300_000
+    units = spark.range(0, rows, 1, 1).withColumn("units", F.pmod(F.hash("id"), F.lit(20_000)))
+    observation = Observation("units")
+    units.observe(observation, percentiles(F.col("units"))).write.format("noop").mode("overwrite").save()
+    counts = counts_of(observation)
+    assert counts is not None
+    assert counts["units_p50"] == pytest.approx(0.5 * 20_000, abs=0.01 * 20_000)
+    assert counts["units_p95"] == pytest.approx(0.95 * 20_000, abs=0.01 * 20_000)
+    store = spark._jsc.sc().statusStore()
+    job = int(store.jobsList(None).head().jobId())
+    stage = spark.sparkContext.statusTracker().getJobInfo(job).stageIds[0]
+    assert store.taskList(stage, 0, 1).head().taskMetrics().get().resultSize() < 30_000
