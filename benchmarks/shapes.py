@@ -41,6 +41,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         try:
             _long_text(section, folder, sizes, say)
             _one_partition(section, folder, sizes, say)
+            _dealt_out(section, folder, sizes, say)
             _wide_table(section, folder, sizes, say)
         except SettingsError as error:
             section.skipped.append(f"shapes: {error}")
@@ -72,9 +73,9 @@ def _long_text(section: Section, folder: Path, sizes: Sizes, say: Callable[[str]
 
 
 def _one_partition(section: Section, folder: Path, sizes: Sizes, say: Callable[[str], None]) -> None:
-    """One file of one row group with ten million words: a worker's memory, and what dealing the rows out gains."""
+    """One file of one row group with ten million words: a worker's memory, against a tenth of it."""
     rows, words = sizes.scale_rows, sizes.words_a_row
-    held, took = {}, {}
+    held = {}
     for name, part in (("tenth", rows // 10), ("whole", rows)):
         say(f"shapes: one partition, {name}")
         write_files(folder / name, 1, part, words, row_group=rows)
@@ -82,22 +83,33 @@ def _one_partition(section: Section, folder: Path, sizes: Sizes, say: Callable[[
             for source in (folder / "tenth", folder / name):
                 done = sanitized(session, source, folder / "output", run={"partitions": "keep"})
             held[name] = Spread((done.worker_bytes / MEGABYTE,))
-            for number in range(sizes.long_rounds if name == "whole" else 0):
-                for how in ("keep", SHARES):
-                    say(f"shapes: one partition, {how}, round {number + 1} of {sizes.long_rounds}")
-                    done = sanitized(session, folder / name, folder / "output", run={"partitions": how})
-                    took.setdefault(how, []).append(done.seconds)
     section.figures.append(
         Figure(
             f"memory of a worker, one partition of {rows * words:,} words", "MB", held["whole"], "a tenth of it",
             held["tenth"], quotient(held["whole"], held["tenth"]), "x", PARTITION,
         )
     )  # fmt: skip
+
+
+def _dealt_out(section: Section, folder: Path, sizes: Sizes, say: Callable[[str], None]) -> None:
+    """What dealing one partition out gains, where the drawing is what takes the time."""
+    rows = sizes.scale_rows // 200
+    write_files(folder / "skewed", 1, rows, sizes.words_a_row, row_group=rows)
+    took: dict[int | str, list[float]] = {"keep": [], SHARES: []}
+    with local(CORES, folder) as session:
+        for number in range(sizes.long_rounds + 1):
+            for how, seconds in took.items():
+                say(f"shapes: one partition, {how}, round {number} of {sizes.long_rounds}")
+                done = sanitized(
+                    session, folder / "skewed", folder / "output", run={"partitions": how}, mechanism={"name": "calibrated"}
+                )  # fmt: skip
+                if number:  # the round before starts the workers
+                    seconds.append(done.seconds)
     kept, dealt = (Spread(tuple(took[how])) for how in ("keep", SHARES))
     section.figures.append(
         Figure(
-            f"the same dealt out over {SHARES} partitions, {CORES} cores", "s", dealt, "kept as one", kept,
-            quotient(dealt, kept), "x its time", SKEW,
+            f"one partition of {rows * sizes.words_a_row:,} words, `calibrated`, dealt out over {SHARES}, {CORES} cores", "s",
+            dealt, "kept as one", kept, quotient(dealt, kept), "x its time", SKEW,
         )
     )  # fmt: skip
 
@@ -128,7 +140,7 @@ def _wide_table(section: Section, folder: Path, sizes: Sizes, say: Callable[[str
         section.figures.append(
             Figure(
                 f"a table of {columns} columns, one of them text", "s", ours, "a job that changes nothing", bare,
-                quotient(ours, bare), "x its time", WIDE,
+                quotient(ours, bare), "x its time", WIDE if columns > 2 else (),
             )
         )  # fmt: skip
     passed = [_difference(took["identity", columns], took["copy", columns]) for columns in widths]

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 ROW = "__dptext_row"
 SHARES = 3  # partitions that a core gets: the last of them evens out what the others differ by
-SKEWED = 1.5  # the largest partition holds more than that many fair shares of a core
+SKEWED = 1.5  # the largest partition holds more than that many fair shares of a task
+# A task keeps two cores busy: Spark reads and writes while Python draws. Where each word searches the lexicon, Python's alone.
+CORES_A_TASK = 2
 # Text below which a shuffle does not pay: a second or two of work for a core.
 LEAST_BYTES = 64 << 20
 LEAST_BYTES_NOISE = 256 << 10  # where each word searches the lexicon
@@ -68,4 +70,5 @@ def _needed(setup: Setup) -> int | None:
     rows, largest = counted[0] or 0, counted[1] or 0
     if largest * sizes.average < least:
         return None
-    return SHARES * cores if largest > SKEWED * rows / cores else None
+    at_once = cores if noise else cores / CORES_A_TASK
+    return SHARES * cores if largest > SKEWED * rows / at_once else None

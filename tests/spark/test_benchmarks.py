@@ -16,7 +16,7 @@ FIGURES = {
     "shapes": {
         "memory that one long text adds to a worker",
         "memory of a worker, one partition of 100,000 words",
-        "the same dealt out over 6 partitions, 2 cores",
+        "one partition of 500 words, `calibrated`, dealt out over 6, 2 cores",
         "a table of 2 columns, one of them text",
         "a table of 200 columns, one of them text",
         "a value of another column that passes Python by",

@@ -54,6 +54,7 @@ def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
         spark, source, tmp_path / "kept", run={"id": "the-run", "partitions": "keep"}, **more
     )
     monkeypatch.setattr(spread, "LEAST_BYTES", 0)
+    monkeypatch.setattr(spread, "CORES_A_TASK", 1)
     monkeypatch.setattr(spread, "SKEWED", 1.2)  # of two cores, one holds nearly everything
     dealt, many, said = written(spark, source, tmp_path / "dealt", **more)
     assert dealt == kept and few <= 2 and many == 6
@@ -61,6 +62,15 @@ def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
 
 
 def test_even_or_small_inputs_are_left_alone(spark: Any, source: Path, tmp_path: Path) -> None:
+    _, files, said = written(spark, source, tmp_path / "out")
+    assert files <= 2 and not [line for line in said if "dealing" in line]
+
+
+def test_two_cores_that_one_task_keeps_busy_are_left_alone(
+    spark: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "LEAST_BYTES", 0)
+    monkeypatch.setattr(spread, "SKEWED", 1.2)
     _, files, said = written(spark, source, tmp_path / "out")
     assert files <= 2 and not [line for line in said if "dealing" in line]
 
