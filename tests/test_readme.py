@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -119,14 +120,31 @@ def test_its_tables_are_those_of_the_schemas() -> None:
     assert metrics is not None and re.findall(r"`(\w+)`", metrics.group(1)) == METRICS.fieldNames()
 
 
-def test_its_gains_are_those_of_the_newest_record() -> None:
+def newest(section: str) -> dict[str, Any]:
+    """A section of the newest full record that holds it."""
     files = sorted((README.parent / "benchmarks" / "records").glob("*.json"))
     records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    measured = [r for r in records if "calibration" in r["sections"] and r["sizes"]["name"] == "full"]
+    measured = [r for r in records if section in r["sections"] and r["sizes"]["name"] == "full"]
     if not measured:
-        pytest.skip("no full record holds the section `calibration` yet")
-    newest = max(measured, key=lambda record: record["date"])
-    assert markdown(newest["sections"]["calibration"]["facts"]["gains"]) in README.read_text(encoding="utf-8")
+        pytest.skip(f"no full record holds the section `{section}` yet")
+    found: dict[str, Any] = max(measured, key=lambda record: record["date"])["sections"][section]
+    return found
+
+
+def test_its_gains_are_those_of_the_newest_record() -> None:
+    assert markdown(newest("calibration")["facts"]["gains"]) in README.read_text(encoding="utf-8")
+
+
+def test_the_page_on_scale_is_worked_out_from_the_newest_record() -> None:
+    page = (README.parent / "docs" / "scale.md").read_text(encoding="utf-8")
+    rows = newest("scale")["grids"][0]["rows"]
+    for master, words, _, cost, rate, _, worker in rows:
+        assert f"| {master} | {words:,} | {cost:.0f} | {rate:.1f} | {worker:.0f} MB |" in page
+    cost, words = rows[-1][3], 1e13 / 5.86
+    seconds = words * cost * 1e-9
+    assert f"words \N{MULTIPLICATION SIGN} {cost:.0f} core-ns | {seconds / 3600:.0f} core-hours |" in page
+    assert f"core-hours / 1,600 cores | {seconds / 1600 / 60:.1f} minutes |" in page
+    assert f"58,600, of {seconds / 58_600:.0f} s each" in page
 
 
 def test_it_names_no_machine_and_no_registry() -> None:
