@@ -27,6 +27,15 @@ def read_key(key: Key) -> None:
         _from_environment(key.env)
 
 
+def taken(key: Key) -> RunKey | None:
+    """Return the key as far as it can be had without Spark: of a file, or of a variable, which is removed.
+
+    Raises:
+        SettingsError: as :func:`read_key`.
+    """
+    return take_from_environment(key) if key.file is None else RunKey.from_file(key.file)
+
+
 def take_from_environment(key: Key) -> RunKey | None:
     """Return the key of the variable that the settings name, and remove it from this process's environment.
 

@@ -24,6 +24,7 @@ class Balance:
         columns: what was spent on each.
         unfinished: runs that count although they did not commit, as far as the ledger knows, the one in hand left out.
         limit: of the settings; `override` the reason for which it was passed.
+        overrides: runs that passed a limit, each with its reason.
     """
 
     ledger: str
@@ -33,6 +34,7 @@ class Balance:
     unfinished: int = 0
     limit: float | None = None
     override: str | None = None
+    overrides: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -91,6 +93,7 @@ class Balance:
             "unfinished": self.unfinished,
             "limit": self.limit,
             "override": self.override,
+            "overrides": list(self.overrides),
             "sentence": self.sentence,
             "notes": list(self.notes),
             "warnings": list(self.warnings),
@@ -155,7 +158,11 @@ def balances(entries: Sequence[Entry], ledger: str) -> list[Balance]:
         first = left[0]
         here = of_input(left, first.input, first.input_id)
         columns = tuple(spent_on(here, column) for column in _columns(here))
-        found.append(Balance(ledger, first.at, first.input, columns, _unfinished(here, set())))
+        found.append(
+            Balance(
+                ledger, first.at, first.input, columns, _unfinished(here, set()), overrides=_overrides(here)
+            )
+        )
         named = {entry.entry for entry in here}
         left = [entry for entry in left if entry.entry not in named]
     return found
@@ -178,6 +185,16 @@ def _unfinished(entries: Iterable[Entry], but: set[str]) -> int:
     done = {entry.spend for entry in entries if entry.status == SPENT}
     open_runs = {one.run_id for one in entries if one.status == RESERVED and one.spend not in done}
     return len(open_runs - but)
+
+
+def _overrides(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Return what is to be said of each run that passed a limit, in order."""
+    passed = [one for one in entries if one.override is not None and one.status != VOID]
+    said = [
+        f"run {one.run_id} passed the limit of {exact(one.limit or 0.0)}, with the reason: {one.override}"
+        for one in passed
+    ]
+    return tuple(dict.fromkeys(said))
 
 
 def _columns(entries: Iterable[Entry]) -> list[str]:

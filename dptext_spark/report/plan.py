@@ -152,7 +152,8 @@ def plan_text(planned: Mapping[str, Any], columns: int = WIDTH) -> str:
         parts += [hanging("    - ", sentence, columns) for sentence in section["sentences"]]
     parts += [
         "",
-        "No data was read, and nothing was written but the model:",
+        hanging("", "No data was read, so columns, keys and target were not checked.", columns),
+        "Nothing was written but the model:",
         planned["artifact"]["folder"],
     ]
     return "\n".join(parts)

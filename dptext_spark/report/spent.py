@@ -22,4 +22,6 @@ def _lines(balance: Balance, columns: int) -> Iterator[str]:
         yield hanging(f"  {spent.column:<{wide}}  ", str(spent), columns)
     if balance.unfinished:
         yield hanging("  ", f"counted with them: {balance.unfinished:,} that did not finish", columns)
+    for passed in balance.overrides:
+        yield hanging("  ", passed, columns)
     yield ""

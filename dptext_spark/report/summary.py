@@ -10,6 +10,9 @@ from dptext_spark.report.console import WIDTH, hanging
 
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
 LEAST = 1e6  # bytes: a run of fewer measures nothing but its own start
+LEAST_SECONDS = (
+    30.0  # of a write; a shorter one is mostly the start of its workers, and says nothing of a large one
+)
 PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round figure for rented machines
 _STATUS = {
     "succeeded": "succeeded",
@@ -49,6 +52,12 @@ def summary(
     lines = [status, *(hanging("  ", problem, columns) for problem in facts.get("problems") or ())]
     lines += [hanging("  WARNING: ", warning, columns) for warning in _warnings(facts)]
     if facts["status"] == "unchanged":
+        if facts.get("input_version_now") is not None:
+            then = facts["run"]["input_version"]
+            note = (
+                f"It read {then}; the input is at {facts['input_version_now']} now, which takes a new run id."
+            )
+            lines.append(hanging("  ", note, columns))
         return "\n".join(lines)
     rows = [*_work(facts, internal), *_promise(facts, internal), *_places(facts), *_cost(facts, price)]
     width = max((len(name) for name, _ in rows), default=0)
@@ -167,6 +176,10 @@ def _cost(facts: Mapping[str, Any], price: float) -> Iterator[tuple[str, str]]:
         return  # the seconds of a write are gone with the driver that wrote
     if text_bytes < LEAST:
         yield "5 TB like it", f"{text_bytes:,} bytes are too few to say what it would cost"
+        return
+    if seconds < LEAST_SECONDS:
+        why = f"{seconds:,.1f} s of writing are mostly the start of the workers"
+        yield "5 TB like it", f"{why}, and say nothing of a large table (docs/scale.md works one out)"
         return
     speed = text_bytes / (seconds * cores)
     hours = core_hours(text_bytes, seconds, cores)

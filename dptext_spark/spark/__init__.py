@@ -27,6 +27,11 @@ _HOMES = {
 __all__ = ["Report", "examine", "privatize", "run", "spark_session"]
 
 
+def __dir__() -> list[str]:
+    """Return the public names, which exist on first use."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name from its module; say what to install where pyspark is missing."""
     if name not in _HOMES:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 SETTINGS = ("config", "artifact", "input", "input_version", "identity", "output")
 OF_THE_KEY = ("key_commitment", "key_kind")
 SEAL = "dptext_bound"  # in the commit of a run
+# What decided what a finished run drew, and from what. The source may have gone on since: then there is nothing to do again.
+DECIDED = ("columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy")
+PLACE = ("path", "table")
+LONGEST = 40  # characters of a value that is shown
 
 
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,3 +79,60 @@ def _sealed_in(commit: Mapping[str, Any], run_id: str) -> dict[str, Any]:
             "it cannot be accounted for. Use a new run id."
         )
     return dict(found)
+
+
+def check_finished(record: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
+    """Refuse a run id that finished as another release than the one that is asked for.
+
+    Args:
+        record: the row of `runs` that would bind the run.
+        earlier: the row that stands there.
+
+    Raises:
+        RunError: with the settings that differ.
+    """
+    before, now = (_decided(json.loads(row["config"])) for row in (earlier, record))
+    names = differences(before, now)
+    said = [f"{name}{_then_and_now(_at(before, name), _at(now, name))}" for name in names]
+    if not said and earlier["artifact"] != record["artifact"]:
+        said = ["model (the lexicon's content, or the version of the engine)"]
+    if earlier["output"] != record["output"]:
+        said.append("output")
+    if said:
+        raise RunError(
+            f"run.id: {record['run_id']!r} has committed with another {', another '.join(said)}. Nothing was written; valid: a "
+            "new run id, or the settings that it committed with."
+        )
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return the names of settings that differ, with dots."""
+    found: list[str] = []
+    for name in sorted(before.keys() | now.keys()):
+        one, other = before.get(name), now.get(name)
+        if (
+            isinstance(one, dict)
+            and isinstance(other, dict)
+            and {"name"} & one.keys() == {"name"} & other.keys()
+        ):
+            found += differences(one, other, f"{prefix}{name}.")
+        elif one != other:
+            found.append(prefix + name)
+    return found
+
+
+def _decided(config: Mapping[str, Any]) -> dict[str, Any]:
+    place = {name: (config.get("input") or {}).get(name) for name in PLACE}
+    return {**{name: config.get(name) for name in DECIDED}, "input": place}
+
+
+def _at(settings: Any, name: str) -> Any:
+    for part in name.split("."):
+        settings = settings.get(part) if isinstance(settings, Mapping) else None
+    return settings
+
+
+def _then_and_now(before: Any, now: Any) -> str:
+    """Return two values where they are short."""
+    short = all(isinstance(one, int | float | str) and len(str(one)) <= LONGEST for one in (before, now))
+    return f" ({before} then, {now} now)" if short else ""

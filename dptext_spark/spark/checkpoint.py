@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.privatizer import ENGINE_VERSION
 from dptext_spark.spark import runs
+from dptext_spark.spark.binding import differences
 from dptext_spark.spark.checks import delta_detail, holds_files
 from dptext_spark.spark.tables import Target, delta_version, our_commits
 
@@ -132,7 +133,7 @@ def _compared(setup: Setup, place: Target) -> str:
         )
     now = json.loads(json.dumps(_bound(setup, stream)))
     differ = [name for name in ("key", "source") if before[name] != now[name]]
-    differ += _differences(before["settings"], now["settings"])
+    differ += differences(before["settings"], now["settings"])
     if not differ and before["model"] != now["model"]:
         differ = ["model (the lexicon's content, or the version of the engine)"]
     if before["columns"] != now["columns"]:
@@ -144,22 +145,6 @@ def _compared(setup: Setup, place: Target) -> str:
             "settings and source that it began with, or a new checkpoint and a new target."
         )
     return stream
-
-
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Return the names of settings that differ."""
-    found: list[str] = []
-    for name in sorted(before.keys() | now.keys()):
-        one, other = before.get(name), now.get(name)
-        if (
-            isinstance(one, dict)
-            and isinstance(other, dict)
-            and {"name"} & one.keys() == {"name"} & other.keys()
-        ):
-            found += _differences(one, other, f"{prefix}{name}.")
-        elif one != other:
-            found.append(prefix + name)
-    return found
 
 
 def _check_not_released(setup: Setup, checkpoint: str) -> None:

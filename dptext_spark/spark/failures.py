@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INVALID_UTF8, NULL_KEY = "INVALID_UTF8", "NULL_KEY"
+_NOT_INSTALLED = "No module named 'dptext_spark'"
 _PATTERN = re.compile(r"DPTEXT\[(\w+)\] partition=(\d+) batch=(\d+) rows=(\d+)")
 # The last is that of the Connect client, which shows whole requests and errors where its level is set.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
@@ -64,6 +65,11 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
         if code == NULL_KEY:
             return DataError(f"row_key or record_key: {rows} rows with a NULL key in {where}.")
         return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
+    if _NOT_INSTALLED in str(error):
+        return RunError(
+            "a worker's Python cannot import dptext_spark. Valid: PYSPARK_PYTHON, or spark.pyspark.python, with the interpreter "
+            "that has it, or the package on every node (README, On a cluster); `dptext doctor` checks both."
+        )
     condition, state = condition_of(error), None
     for cause in _causes(error):
         state = _called(cause, "getSqlState") if _called(cause, "getCondition") else state

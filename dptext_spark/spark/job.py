@@ -11,15 +11,15 @@ from dptext_spark.budget.entries import SPENT
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import CountsDisagree, DPTextError, NotAccounted, RunError
-from dptext_spark.keys import take_from_environment
+from dptext_spark.keys import taken
 from dptext_spark.spark import ledger, runs
 from dptext_spark.spark.account import account
-from dptext_spark.spark.binding import bound
+from dptext_spark.spark.binding import bound, check_finished
 from dptext_spark.spark.failures import reduced, silenced
 from dptext_spark.spark.recount import recounted
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.setup import Setup, validated
-from dptext_spark.spark.stream import stream
+from dptext_spark.spark.stream import require_lasting, stream
 from dptext_spark.spark.tables import leftover_files, our_commits
 from dptext_spark.spark.write import write
 
@@ -75,7 +75,9 @@ def run(
         NotAccounted: the run committed, but its account could not be made.
     """
     say = progress or (lambda step: None)
-    key = key or take_from_environment(config.key)  # before Spark starts, which would inherit it
+    key = key or taken(config.key)  # before Spark starts, which would inherit a variable
+    if key is None and config.is_stream:
+        require_lasting(config.key.kind, config.mode)
     session = spark or spark_session()
     if config.is_stream:
         return Report(stream(session, config, key, say, carried_out))
@@ -101,12 +103,18 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
                     f"run {setup.run_id} committed version {earlier['output_version']} of {setup.place.target} before, but "
                     "its counts or its consistency did not agree. Nothing was written again; do not share that version."
                 )
+            record = setup.record("started", started)
             if earlier is not None and earlier["status"] in FINISHED:
-                return Report({"status": "unchanged", "run_id": setup.run_id, "run": _plain(earlier)})
+                check_finished(record, earlier)
+                moved = (
+                    record["input_version"] if record["input_version"] != earlier["input_version"] else None
+                )
+                facts = {"status": "unchanged", "run_id": setup.run_id, "input_version_now": moved}
+                return Report({**facts, "run": _plain(earlier)})
             # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
             commit = _commit(setup)
             committed = commit is not None
-            record = bound(setup, setup.record("started", started), earlier, commit)
+            record = bound(setup, record, earlier, commit)
             say("reserving what the run spends")
             with ledger.reserved(setup, committed=committed, second=record["second_release"]) as reservation:
                 record["cumulative"] = reservation.cumulative

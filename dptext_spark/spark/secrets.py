@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import SettingsError
-from dptext_spark.keys import decoded, take_from_environment
+from dptext_spark.keys import decoded, taken
 from dptext_spark.settings.sections import Key, Secret
 
 if TYPE_CHECKING:
@@ -31,13 +31,11 @@ def key_of(spark: SparkSession, key: Key, given: RunKey | None = None) -> RunKey
         SettingsError: it cannot be read or is too short, others may read its file, or it is a variable of a driver that runs
             in the cluster.
     """
-    found = given or take_from_environment(key)
+    found = given or taken(key)
     if found is not None:
         if found.kind == "env":
             require_client_mode(spark)
         return found
-    if key.file is not None:
-        return RunKey.from_file(key.file)
     if key.secret is not None:
         return RunKey(_secret(spark, key.secret), kind="secret")
     return replace(RunKey.generate(), kind="os")

@@ -99,6 +99,19 @@ def stream(
         return facts
 
 
+def require_lasting(kind: str, mode: str) -> None:
+    """Refuse a key that is gone when the process ends.
+
+    Raises:
+        SettingsError: it is of the operating system.
+    """
+    if kind == "os":
+        raise SettingsError(
+            f"key: none given; mode {mode} needs one that outlives the run (key.file, key.env or key.secret), or an "
+            "interrupted micro-batch could not be repeated with the same draws."
+        )
+
+
 def _prepared(
     session: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None]
 ) -> Setup:
@@ -109,11 +122,7 @@ def _prepared(
             "Connect: mode batch, or a job of spark-submit."
         )
     setup = validated(session, config, key, say)
-    if setup.key_kind == "os":
-        raise SettingsError(
-            f"key: none given; mode {config.mode} needs one that outlives the run (key.file, key.env or key.secret), or an "
-            "interrupted micro-batch could not be repeated with the same draws."
-        )
+    require_lasting(setup.key_kind, config.mode)
     if not setup.input_version.startswith("delta:"):
         raise DataError(
             f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "

@@ -14,6 +14,7 @@ from dptext_spark.budget.balance import Balance, after, allowed, balances
 from dptext_spark.budget.entries import ADDED, RESERVED, SPENT, VOID, Entry, of_input, settled
 from dptext_spark.budget.sums import spent_on
 from dptext_spark.errors import RunError
+from dptext_spark.report.spent import spent_text
 
 NOW = datetime(2026, 11, 21, 9, 30)
 TOKEN, RECORD = "one occurrence of a word", "all occurrences of a word in a record"
@@ -328,6 +329,16 @@ class TestALimit:
 
     def test_none_refuses_nothing(self) -> None:
         assert allowed(grown([entry(holds=False)], entry(epsilon=1e9)), None, None).limit is None
+
+
+def test_runs_that_passed_a_limit_are_named_with_their_reason() -> None:
+    passed = replace(entry(), run_id="r7", limit=3.0, override="review 7 of the board")
+    (balance,) = balances([entry(), passed, replace(entry(), override="never", status=VOID)], "/ledger")
+    assert balance.overrides == ("run r7 passed the limit of 3, with the reason: review 7 of the board",)
+    assert balance.as_dict()["overrides"] == list(balance.overrides)
+    assert "run r7 passed the limit of 3, with the reason: review 7" in " ".join(
+        spent_text([balance]).split()
+    )
 
 
 def test_entries_are_rows_of_the_table() -> None:

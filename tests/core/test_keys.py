@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.keys import read_key, take_from_environment
+from dptext_spark.keys import read_key, take_from_environment, taken
 from dptext_spark.settings.sections import Key, Secret
 
 SECRET = bytes(range(200, 240))
@@ -73,3 +73,15 @@ def test_other_sources_need_nothing_here() -> None:
         "env",
         "secret",
     ]
+
+
+def test_a_file_is_read_before_spark_starts(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(SECRET)
+    with pytest.raises(SettingsError, match=r"key\.file: .*may be read by others"):
+        file.chmod(0o644)
+        taken(Key(file=str(file)))
+    file.chmod(0o600)
+    found = taken(Key(file=str(file)))
+    assert found is not None and found.secret == SECRET
+    assert taken(Key()) is None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.errors import RunError
-from dptext_spark.spark.binding import OF_THE_KEY, SEAL, SETTINGS, bound, seal
+from dptext_spark.spark.binding import DECIDED, OF_THE_KEY, SEAL, SETTINGS, bound, check_finished, seal
 from dptext_spark.spark.schemas import RUNS
 
 ROW: dict[str, Any] = {
@@ -71,3 +71,47 @@ def test_a_commit_that_does_not_say_what_it_was_begun_with() -> None:
 def test_what_binds_a_run_is_in_the_table_and_the_seal_is_short() -> None:
     assert {*SETTINGS, *OF_THE_KEY, "second_release"} <= set(RUNS.fieldNames())
     assert len(json.dumps(seal({**ROW, "config": "x" * 100_000}))) < 600
+
+
+CONFIG: dict[str, Any] = {
+    **dict.fromkeys(DECIDED), "input": {"path": "/in", "table": None, "where": "a"},
+    "mechanism": {"name": "custext", "epsilon": 2.0, "k": 20}, "policy": {"stop_words": "keep"}, "audit": {"scopes": 1},
+}  # fmt: skip
+
+
+def row_of(**changes: Any) -> dict[str, Any]:
+    return {**ROW, "config": json.dumps({**CONFIG, **changes})}
+
+
+def test_a_finished_run_may_be_tried_again_while_its_source_goes_on() -> None:
+    check_finished({**row_of(), "input_version": "delta:9"}, {**row_of(), "key_commitment": "c2"})
+    check_finished(row_of(audit={"scopes": 2}, input={"path": "/in", "where": "b"}), row_of())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"mechanism": {"name": "custext", "epsilon": 1.0, "k": 20}},
+            r"mechanism\.epsilon \(2\.0 then, 1\.0 now\)",
+        ),
+        (
+            {"mechanism": {"name": "tem", "epsilon": 2.0}},
+            r"mechanism\.k.*mechanism\.name \(custext then, tem now\)",
+        ),
+        ({"policy": {"stop_words": "draw"}}, r"policy\.stop_words \(keep then, draw now\)"),
+        ({"columns": ["title"]}, r"columns"),
+        ({"consistency": "token"}, r"consistency"),
+        ({"input": {"path": "/other"}}, r"input\.path \(/in then, /other now\)"),
+    ],
+)
+def test_a_finished_run_is_no_other_release(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(RunError, match=f"'r1' has committed with another {said}.*Nothing was written"):
+        check_finished(row_of(**changes), row_of())
+
+
+def test_a_finished_run_has_one_model_and_one_target() -> None:
+    with pytest.raises(RunError, match="another model"):
+        check_finished(row_of(), {**row_of(), "artifact": "f2"})
+    with pytest.raises(RunError, match="another output"):
+        check_finished(row_of(), {**row_of(), "output": "elsewhere"})

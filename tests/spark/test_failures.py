@@ -78,6 +78,10 @@ class TestReduced:
         assert type(error) is kind
         assert str(error).startswith(said) and MARKER not in str(error)
 
+    def test_workers_without_the_package_are_told_apart(self) -> None:
+        lost = Exception("Traceback ... ModuleNotFoundError: No module named 'dptext_spark'")
+        assert "PYSPARK_PYTHON" in str(reduced(lost, ["body"])) and "doctor" in str(reduced(lost, ["body"]))
+
     def test_an_error_of_ours_stays_itself(self) -> None:
         error = SettingsError("mechanism.k: 0 given")
         assert reduced(error, ["body"]) is error

@@ -143,6 +143,11 @@ class TestARunId:
         config = _config(source, tmp_path, run={"id": "r1"})
         run(config, spark, key=KEY)
         assert run(config, spark, key=KEY).status == "unchanged"
+        other = _config(source, tmp_path, run={"id": "r1"}, mechanism={"epsilon": 1.5})
+        with pytest.raises(
+            RunError, match=r"'r1' has committed with another mechanism\.epsilon \(.* then, 1\.5 now\)"
+        ):
+            run(other, spark, key=KEY)
         assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
 
     def test_that_failed_finishes_with_its_key_only(

@@ -97,4 +97,7 @@ def test_the_text_holds_settings_guarantee_and_disclosure() -> None:
         "    - Every further release of the same records",
     ):
         assert expected in text
-    assert "\n\nNo data was read, and nothing was written but the model:\n/" in text
+    assert (
+        "\n\nNo data was read, so columns, keys and target were not checked.\nNothing was written but the model:\n/"
+        in text
+    )

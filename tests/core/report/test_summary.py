@@ -96,13 +96,14 @@ def test_what_depends_on_the_text_is_shown_only_on_request() -> None:
 def test_the_cost_states_its_arithmetic() -> None:
     # 40 MB in 10 s on 2 cores are 2 MB a second and core; 5e12 / 2e6 = 2.5e6 core-seconds.
     assert core_hours(40e6, 10.0, 2) == pytest.approx(2.5e6 / 3600)
-    text = summary(FACTS, price=0.1, columns=200)
+    facts = {**FACTS, "text_bytes": 160_000_000, "write_seconds": 40.0}
+    text = summary(facts, price=0.1, columns=200)
     assert (
         "5e12 bytes / 2,000,000 bytes a second and core / 3600 = 694 core-hours; at 0.1 a core-hour 69 "
         in text
     )
-    assert "measured on 40.0 MB and 2 cores" in text
-    assert "measured on" not in summary({**FACTS, "text_bytes": 2_000_000_000})
+    assert "measured on 160.0 MB and 2 cores" in text
+    assert "measured on" not in summary({**facts, "text_bytes": 2_000_000_000})
 
 
 def test_a_small_run_measures_no_cost() -> None:
@@ -140,6 +141,20 @@ def test_a_run_that_changed_nothing_says_so_and_no_more() -> None:
 def test_counts_that_disagree_are_loud() -> None:
     text = summary({**FACTS, "status": "mismatch", "problems": ["5 rows were counted and 6 written"]})
     assert "CONSISTENCY DO NOT AGREE: do not share this version\n  5 rows were counted" in text
+
+
+def test_a_short_run_does_not_say_what_a_large_one_costs() -> None:
+    short = summary(FACTS)
+    assert "10.0 s of writing are mostly the start of the workers" in " ".join(short.split())
+    assert "core-hours" not in short
+    assert "core-hours; at 0.05" in " ".join(summary({**FACTS, "write_seconds": 40.0}).split())
+
+
+def test_an_input_that_went_on_since_is_named() -> None:
+    facts = {"status": "unchanged", "run_id": "r1", "run": {"input_version": "delta:3"}}
+    assert summary({**facts, "input_version_now": None}).count("\n") == 0
+    said = summary({**facts, "input_version_now": "delta:4"})
+    assert "It read delta:3; the input is at delta:4 now, which takes a new run id." in said
 
 
 def test_a_recovered_run_says_whether_it_was_counted() -> None:
