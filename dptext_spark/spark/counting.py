@@ -17,7 +17,7 @@ from dptext_spark.text.engine import COUNTERS
 
 WAIT_SECONDS = 120.0
 PERCENTILES = {"units_p50": 0.5, "units_p95": 0.95}
-# Ranks within 1/200. Each task sends its sketch to the driver: 5 KB of a million rows, where the default made 1.5 MB of it and
+# Ranks within 1/200. Each task sends its sketch to the driver: 6 KB of a million rows, where the default made 1.5 MB of it and
 # `spark.driver.maxResultSize` ended a job of 700 tasks.
 ACCURACY = 200
 
