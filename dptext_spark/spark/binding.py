@@ -19,7 +19,7 @@ SEAL = "dptext_bound"  # in the commit of a run
 # What decided what a finished run drew, and from what. The source may have gone on since: then there is nothing to do again.
 DECIDED = ("columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy")
 PLACE = ("path", "table")
-LONGEST = 40  # characters of a value that is shown
+SHOWN = 40  # characters of a value that is shown
 
 
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def check_finished(record: Mapping[str, Any], earlier: Mapping[str, Any]) -> Non
         RunError: with the settings that differ.
     """
     before, now = (_decided(json.loads(row["config"])) for row in (earlier, record))
-    names = differences(before, now)
-    said = [f"{name}{_then_and_now(_at(before, name), _at(now, name))}" for name in names]
+    found = differences(before, now)
+    said = [f"{name}{_then_and_now(*values)}" for name, values in found.items()]
     if not said and earlier["artifact"] != record["artifact"]:
         said = ["model (the lexicon's content, or the version of the engine)"]
     if earlier["output"] != record["output"]:
@@ -105,9 +105,9 @@ def check_finished(record: Mapping[str, Any], earlier: Mapping[str, Any]) -> Non
         )
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Return the names of settings that differ, with dots."""
-    found: list[str] = []
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the settings that differ, by name with dots: what they were, and what they are."""
+    found: dict[str, tuple[Any, Any]] = {}
     for name in sorted(before.keys() | now.keys()):
         one, other = before.get(name), now.get(name)
         if (
@@ -115,9 +115,9 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str =
             and isinstance(other, dict)
             and {"name"} & one.keys() == {"name"} & other.keys()
         ):
-            found += differences(one, other, f"{prefix}{name}.")
+            found |= {f"{name}.{inner}": values for inner, values in differences(one, other).items()}
         elif one != other:
-            found.append(prefix + name)
+            found[name] = (one, other)
     return found
 
 
@@ -126,13 +126,7 @@ def _decided(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: config.get(name) for name in DECIDED}, "input": place}
 
 
-def _at(settings: Any, name: str) -> Any:
-    for part in name.split("."):
-        settings = settings.get(part) if isinstance(settings, Mapping) else None
-    return settings
-
-
 def _then_and_now(before: Any, now: Any) -> str:
     """Return two values where they are short."""
-    short = all(isinstance(one, int | float | str) and len(str(one)) <= LONGEST for one in (before, now))
+    short = all(isinstance(one, int | float | str) and len(str(one)) <= SHOWN for one in (before, now))
     return f" ({before} then, {now} now)" if short else ""

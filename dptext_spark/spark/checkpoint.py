@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.privatizer import ENGINE_VERSION
 from dptext_spark.spark import runs
-from dptext_spark.spark.binding import differences
+from dptext_spark.spark.binding import DECIDED, differences
 from dptext_spark.spark.checks import delta_detail, holds_files
 from dptext_spark.spark.tables import Target, delta_version, our_commits
 
@@ -37,7 +37,7 @@ SCHEMA = T.StructType(
     ]
 )
 # Settings that decide what is drawn from what, and where it goes. The others may change while a stream lives.
-SETTINGS = ("input", "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy")
+SETTINGS = ("input", *DECIDED)
 LONGEST = 100  # characters of a stream's run id: a micro-batch's has a number behind it
 
 

@@ -122,7 +122,6 @@ def _prepared(
             "Connect: mode batch, or a job of spark-submit."
         )
     setup = validated(session, config, key, say)
-    require_lasting(setup.key_kind, config.mode)
     if not setup.input_version.startswith("delta:"):
         raise DataError(
             f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "
