@@ -37,7 +37,7 @@ demo: $(VENV)/.runnable  ## sanitize a sample table of support tickets on local 
 	@$(VENV)/bin/dptext demo
 
 test: $(VENV)/.installed  ## run the tests, two files at a time: all but those of test-cluster
-	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not cluster"
+	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not cluster"
 
 test-cluster: $(VENV)/.installed  ## run the tests that start clusters, servers and drivers, and kill them: 10 to 20 minutes
 	@$(VENV)/bin/python -m pytest -m cluster

@@ -34,6 +34,11 @@ settings.register_profile("search", parent=fixed, derandomize=False, max_example
 settings.load_profile(os.environ.get("DPTEXT_HYPOTHESIS", "fixed"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take minutes begin first, so that no process is left with one of them at the end."""
+    items.sort(key=lambda item: "core" in item.path.parts)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder with SST-2, SimLex-999 and the GloVe excerpt: $DPTEXT_SHARED_DATA, else ../shared/data."""

@@ -14,6 +14,11 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    return kept | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(CHECKOUT)}
+
+
 def _submit(job: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     from dptext_spark.spark.session import spark_session
 
@@ -32,12 +37,7 @@ def _submit(job: str, *arguments: str, folder: Path) -> subprocess.CompletedProc
         str(CHECKOUT / "jobs" / job),
         *arguments,
     ]  # fmt: skip
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))},
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(CHECKOUT),
-        "SPARK_HOME": str(home),
-    }
+    environment = _environment() | {"SPARK_HOME": str(home)}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=400)
 
 
@@ -80,5 +80,13 @@ def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
     assert out.count() == 40 and out.where("body LIKE '%Please%Martin%'").count() < 10
     runs = spark.read.format("delta").load(str(tmp_path / "out_audit" / "shareable" / "runs")).collect()
     assert [(row["status"], row["artifact"]) for row in runs] == [("succeeded", fingerprint)]
-    again = _submit("privatize.py", str(settings), "--set", "mechanism.k=1", folder=tmp_path)
-    assert again.returncode == 2 and "mechanism.k" in again.stdout + again.stderr
+
+
+def test_wrong_settings_end_the_job_before_spark_starts(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("columns: [body]\nmechanism: {k: 1}\n", encoding="utf-8")
+    command = [sys.executable, str(CHECKOUT / "jobs" / "privatize.py"), str(file)]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=_environment(), capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 2 and "mechanism.k" in done.stderr and "spark" not in done.stderr.lower()
