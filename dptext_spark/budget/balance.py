@@ -23,6 +23,7 @@ class Balance:
         input: where the input is.
         columns: what was spent on each.
         unfinished: runs that count although they did not commit, as far as the ledger knows, the one in hand left out.
+        whose: what the figure `more` of a column is said to be of.
         limit: of the settings; `override` the reason for which it was passed.
         overrides: runs that passed a limit, each with its reason.
     """
@@ -32,6 +33,7 @@ class Balance:
     input: str
     columns: tuple[Spent, ...]
     unfinished: int = 0
+    whose: str = "this run"
     limit: float | None = None
     override: str | None = None
     overrides: tuple[str, ...] = ()
@@ -41,11 +43,12 @@ class Balance:
         """What all releases of the input have spent on one word, and what the run in hand added; names no place."""
         said = []
         for spent, columns in _alike(self.columns):
-            more = (
-                f"{exact(spent.more)} of it is of this run" if spent.more else "this run added nothing to it"
-            )
-            if math.isinf(spent.total):
-                more = "this run is one of them" if spent.more else "this run added nothing to it"
+            if not spent.more:
+                more = f"{self.whose} added nothing to it"
+            elif math.isinf(spent.total):
+                more = f"{self.whose} is one of them"
+            else:
+                more = f"{exact(spent.more)} of it is of {self.whose}"
             said.append(f"one word of {columns}: {spent}; {more}")
         return f"All releases of the input that the ledger knows have together spent on {'. On '.join(said)}."
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.draws import Draws
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.parameters import documented, parameters_of
@@ -82,10 +83,14 @@ class Mechanism(ABC):
         """Check every parameter.
 
         Raises:
-            SettingsError: a value is not valid.
+            SettingsError: values are not valid; a line for each.
         """
-        for name, parameter in parameters_of(self).items():
-            parameter.check(f"mechanism.{name}", getattr(self, name))
+        checked = (
+            parameter.problem(f"mechanism.{name}", getattr(self, name))
+            for name, parameter in parameters_of(self).items()
+        )
+        if found := [*filter(None, checked)]:
+            raise SettingsError("\n".join(found))
 
     def embeddings(self) -> range:
         """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, TypeGuard, get_args
 
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import unknown
 
 DECLARED = "parameter"  # the key of the metadata
 
@@ -47,10 +47,11 @@ class Parameter(ABC):
     def accepts(self, value: object) -> bool:
         """Whether `value` is valid; None is not asked about."""
 
-    def check(self, name: str, value: object) -> None:
-        """Raise :class:`SettingsError` unless `value` is valid; `name` is the setting that the message names."""
-        if not (self.null and value is None) and not self.accepts(value):
-            raise SettingsError(f"{name}: {value!r} given; valid: {self.valid}.")
+    def problem(self, name: str, value: object) -> str | None:
+        """Return what is wrong with `value`, None where it is valid; `name` is the setting that the message names."""
+        if (self.null and value is None) or self.accepts(value):
+            return None
+        return f"{name}: {value!r} given; valid: {self.valid}."
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is declared, JSON-able: `min`, `max` and `choices` are None where there are none."""
@@ -162,9 +163,9 @@ class Choice(Parameter):
         """Whether `value` is one of the names."""
         return isinstance(value, str) and value in self.choices
 
-    def check(self, name: str, value: object) -> None:
-        """Raise :class:`SettingsError` unless `value` is one of the names; the closest one is suggested."""
-        require_choice(name, value, self.choices)
+    def problem(self, name: str, value: object) -> str | None:
+        """Return what is wrong with `value`, None where it is one of the names; the closest one is suggested."""
+        return None if self.accepts(value) else str(unknown(name, value, self.choices))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the declaration, JSON-able."""

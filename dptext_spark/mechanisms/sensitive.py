@@ -31,13 +31,13 @@ class Sensitive(Parameter):
         """Whether `value` is of one of the forms."""
         return value == "none" or isinstance(value, tuple) or (is_number(value) and 0 < value <= 1)
 
-    def check(self, name: str, value: object) -> None:
-        """Raise :class:`SettingsError` unless `value` is of one of the forms; no word of a list is shown."""
+    def problem(self, name: str, value: object) -> str | None:
+        """Return what is wrong with `value`, None where it is of one of the forms; no word of a list is shown."""
         if isinstance(value, tuple) and not (
             len(value) >= 2 and all(isinstance(word, str) and word for word in value)
         ):
-            raise SettingsError(f"{name}: a list of two words or more is needed, none of them empty.")
-        super().check(name, value)
+            return f"{name}: a list of two words or more is needed, none of them empty."
+        return super().problem(name, value)
 
 
 def sensitive_ids(sensitive: str | float | tuple[str, ...], lexicon: Lexicon) -> Ids:

@@ -76,13 +76,19 @@ def _spent(facts: Facts) -> Iterator[Tile]:
     worst = None if None in totals else max(totals)
     alone = all(len(one["figures"]) == 1 for one in counted["columns"])
     releases = max(sum(figure["times"] for figure in one["figures"]) for one in counted["columns"])
-    said = f"on one word, by all releases of the input that the ledger knows; ε was spent {releases:,} times"
+    said = f"by all releases of the input that the ledger knows; ε was spent {releases:,} times"
     if worst is None:
-        yield Tile("Spent so far", "no ε", f"a guarantee was refuted or a key was no secret; {said}")
+        yield Tile(
+            "Spent on one word so far", "no ε", f"a guarantee was refuted or a key was no secret; {said}"
+        )
     elif alone:
-        yield Tile("Spent so far", f"ε = {exact(worst)}", said)
+        yield Tile("Spent on one word so far", f"ε = {exact(worst)}", said)
     else:
-        yield Tile("Spent so far", "several kinds", f"which are not to be added, see the disclosure; {said}")
+        yield Tile(
+            "Spent on one word so far",
+            "several kinds",
+            f"which are not to be added, see the disclosure; {said}",
+        )
 
 
 def _composed(facts: Facts) -> Tile:
@@ -113,7 +119,7 @@ def _found(facts: Facts) -> Iterator[Tile]:
         worst = strongest["upper"] if strongest.get("upper") is not None else strongest["success"]
         most = ", a better one maybe more" if strongest.get("open") else " at most"
         worst_words = max((_of_worst_words(one) for one in facts["attacks"]), default=0.0)
-        by = "" if _of_worst_words(strongest) == worst_words else "another one "
+        by = "" if _of_worst_words(strongest) == worst_words else "another attack finds "
         among = f"; {by}{percent_up(worst_words)} of the worst 1 % of words" if worst_words else ""
         yield Tile("Strongest attack finds", percent_up(worst), f"of words{most}{among}")
     stays = next((one for one in facts["deniability"]["figures"] if one["name"] == "N_w"), None)

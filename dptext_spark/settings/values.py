@@ -102,12 +102,18 @@ def policy_of(value: object) -> Policy:
 
 def _build(field: str, kind: type[Any], given: dict[str, Any], also: tuple[str, ...] = ()) -> Any:
     names = [*also, *(entry.name for entry in fields(kind))]
-    for name in given:
-        if name not in names:
-            raise problem(
-                f"{field}.{name}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
-            )
-    return _safely(lambda: kind(**given))
+    found = [
+        f"{field}.{name}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
+        for name in given
+        if name not in names
+    ]
+    try:
+        built = kind(**{name: value for name, value in given.items() if name in names})
+    except SettingsError as error:
+        found.append(str(error))
+    if found:
+        raise problem("\n".join(found))
+    return built
 
 
 def _words_of(field: str, value: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What must hold of the output before a byte is written."""
+"""What must hold of the keys and of the output before a byte is written."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.config import RunConfig
@@ -198,3 +199,29 @@ def check_schema(
                 f"{', '.join(f'{n} {t}' for n, t in there.items())}. Columns that it lacks are left out by "
                 "output.other_columns: drop, or a list."
             )
+
+
+def check_key(df: DataFrame, name: str, field: str, unique: bool) -> int:
+    """Refuse a key column that holds NULLs or, if it must be unique, repeats. One pass, with a shuffle of the key.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        DataError: with the number of rows concerned.
+    """
+    aggregates = [F.count(F.lit(1)).alias("rows"), F.count(quoted(name)).alias("held")]
+    if unique:
+        aggregates.append(F.countDistinct(quoted(name)).alias("distinct"))
+    row = df.agg(*aggregates).first()
+    assert row is not None
+    if row["rows"] != row["held"]:
+        raise DataError(
+            f"{field}: column {name!r} is NULL in {row['rows'] - row['held']:,} of {row['rows']:,} rows."
+        )
+    if unique and row["distinct"] != row["rows"]:
+        raise DataError(
+            f"{field}: column {name!r} is not unique: {row['rows']:,} rows, {row['distinct']:,} distinct values. "
+            "Name a unique column, or leave row_key out."
+        )
+    return int(row["rows"])

@@ -150,7 +150,8 @@ def standing(setup: Setup) -> Balance | None:
     path = setup.place.ledger
     balance = balance_after(others, ours, path) if ours else balances(here, path)[0]
     reasons = (one.override for one in ours if one.override)
-    return replace(balance, limit=setup.config.ledger.limit, override=next(reasons, None))
+    limit = setup.config.ledger.limit
+    return replace(balance, whose="this stream", limit=limit, override=next(reasons, None))
 
 
 def settle(reservation: Reservation, status: str, why: str | None = None) -> None:

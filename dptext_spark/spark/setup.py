@@ -26,14 +26,14 @@ from dptext_spark.privatizer import Privatizer
 from dptext_spark.settings.names import parts_of, spelled
 from dptext_spark.spark import runs
 from dptext_spark.spark.batches import TextSizes, text_sizes
-from dptext_spark.spark.checks import Place, check_output, partitions_of, place_of
+from dptext_spark.spark.checks import Place, check_key, check_output, partitions_of, place_of
 from dptext_spark.spark.column import Job
 from dptext_spark.spark.identity import Identity, identify_rows
 from dptext_spark.spark.layout import check_partitions
 from dptext_spark.spark.paths import Parts, Path, beside, paths_of
 from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.ship import Shipped
-from dptext_spark.spark.tables import check_key, check_text_columns, corrupt_records, history, read_input
+from dptext_spark.spark.tables import check_text_columns, corrupt_records, history, read_input
 from dptext_spark.version import __version__
 
 if TYPE_CHECKING:

@@ -31,6 +31,7 @@ from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.models import prepare
 from dptext_spark.spark import runs
+from dptext_spark.spark.checks import check_key
 from dptext_spark.spark.consistency import scope_sampler
 from dptext_spark.spark.failures import reduced, silenced
 from dptext_spark.spark.pair_tables import LEVELS, SCHEMAS, WHOLE, PairTables
@@ -38,7 +39,6 @@ from dptext_spark.spark.progress import watched
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.ship import ship
 from dptext_spark.spark.table_use import check_classes, use_of
-from dptext_spark.spark.tables import check_key
 from dptext_spark.spark.two_tables import opened, require_matching, require_the_model, sides
 
 if TYPE_CHECKING:

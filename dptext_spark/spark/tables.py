@@ -259,32 +259,6 @@ def check_text_columns(df: DataFrame, columns: list[str]) -> None:
     paths_of(df.schema, columns)
 
 
-def check_key(df: DataFrame, name: str, field: str, unique: bool) -> int:
-    """Refuse a key column that holds NULLs or, if it must be unique, repeats. One pass, with a shuffle of the key.
-
-    Returns:
-        The number of rows.
-
-    Raises:
-        DataError: with the number of rows concerned.
-    """
-    aggregates = [F.count(F.lit(1)).alias("rows"), F.count(quoted(name)).alias("held")]
-    if unique:
-        aggregates.append(F.countDistinct(quoted(name)).alias("distinct"))
-    row = df.agg(*aggregates).first()
-    assert row is not None
-    if row["rows"] != row["held"]:
-        raise DataError(
-            f"{field}: column {name!r} is NULL in {row['rows'] - row['held']:,} of {row['rows']:,} rows."
-        )
-    if unique and row["distinct"] != row["rows"]:
-        raise DataError(
-            f"{field}: column {name!r} is not unique: {row['rows']:,} rows, {row['distinct']:,} distinct values. "
-            "Name a unique column, or leave row_key out."
-        )
-    return int(row["rows"])
-
-
 def leftover_files(spark: SparkSession, target: Target, since: float) -> list[str]:
     """List data files in a target's folder that are newer than `since` (epoch seconds): what a failed run left.
 

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS, look_up_form
 
 STOP_WORDS = ("keep", "draw")
@@ -16,6 +16,10 @@ OOV = ("mask", "draw", "keep")
 NUMBERS = ("random", "mask", "keep")
 CASES = ("carry", "lower")
 GAPS = ("keep", "normalise")
+CHOICES = {
+    **{"stop_words": STOP_WORDS, "oov": OOV, "numbers": NUMBERS, "case": CASES},
+    **{"gaps": GAPS, "tokenizer": tuple(TOKENIZERS)},
+}
 OOV_MASK = "[OOV]"
 NUMBER_MASK = "[NUM]"
 
@@ -53,21 +57,26 @@ class Policy:
     tokenizer: Literal["words", "whitespace"] = "words"
 
     def __post_init__(self) -> None:
-        """Check every choice."""
-        require_choice("policy.stop_words", self.stop_words, STOP_WORDS)
-        require_choice("policy.oov", self.oov, OOV)
-        require_choice("policy.numbers", self.numbers, NUMBERS)
-        require_choice("policy.case", self.case, CASES)
-        require_choice("policy.gaps", self.gaps, GAPS)
-        require_choice("policy.tokenizer", self.tokenizer, TOKENIZERS)
+        """Check every choice.
+
+        Raises:
+            SettingsError: values are not valid; a line for each.
+        """
+        found = [
+            str(unknown(f"policy.{name}", getattr(self, name), choices))
+            for name, choices in CHOICES.items()
+            if getattr(self, name) not in choices
+        ]
         words = self.stop_word_list
         if words is not None and (
             not isinstance(words, list | tuple)
             or not all(isinstance(word, str) and word.strip() for word in words)
         ):
-            raise SettingsError("policy.stop_word_list: a list of words is needed, none of them empty.")
-        if any(re.search("[\ud800-\udfff]", word) for word in words or ()):
-            raise SettingsError("policy.stop_word_list: a word in it is no valid Unicode.")
+            found.append("policy.stop_word_list: a list of words is needed, none of them empty.")
+        elif any(re.search("[\ud800-\udfff]", word) for word in words or ()):
+            found.append("policy.stop_word_list: a word in it is no valid Unicode.")
+        if found:
+            raise SettingsError("\n".join(found))
         if words is not None:
             object.__setattr__(self, "stop_word_list", tuple(words))
 

@@ -126,6 +126,16 @@ def test_an_unknown_name_is_refused_with_a_suggestion(sections: dict[str, Any], 
     assert all(part in message for part in said), message
 
 
+def test_all_mistakes_of_a_section_are_named_at_once() -> None:
+    wrong = {"name": "custext", "epsilon": -1, "k": 0, "kk": 2}
+    said = refused(mechanism=wrong, policy={"oov": "drop", "gaps": 1, "oovv": "mask"}).splitlines()
+    for field in (
+        *("mechanism.kk: no such setting", "mechanism.epsilon: -1 given", "mechanism.k: 0 given"),
+        *("policy.oovv: no such setting", "policy.oov: 'drop' is not", "policy.gaps: 1 is not"),
+    ):
+        assert sum(field in line for line in said) == 1, (field, said)
+
+
 @pytest.mark.parametrize(
     ("sections", "said"),
     [

@@ -180,7 +180,7 @@ class TestWhatAStreamSpends:
         limits = {**ledger, "ledger": {**ledger["ledger"], "limit": 4.0}}
         third = stream("third", **limits, **accept)
         assert third["batches"]["now"] == 3 and self._said(third) == (4.0, 3.0)
-        assert "ε = 4 " in third["ledger"]["sentence"] and "3 of it is of this run" in json.dumps(
+        assert "ε = 4 " in third["ledger"]["sentence"] and "3 of it is of this stream" in json.dumps(
             third["disclosure"], ensure_ascii=False
         )
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark import tables
+from dptext_spark.spark.checks import check_key
 from dptext_spark.spark.tables import Target, read_input
 
 
@@ -180,17 +181,17 @@ class TestKeys:
     @pytest.mark.parametrize("unique", [True, False])
     def test_nulls_are_counted(self, rows: DataFrame, unique: bool) -> None:
         with pytest.raises(DataError, match=r"row_key: column 'body' is NULL in 1 of 3 rows"):
-            tables.check_key(rows, "body", "row_key", unique)
+            check_key(rows, "body", "row_key", unique)
 
     def test_repeats_are_counted_where_they_matter(self, rows: DataFrame) -> None:
         twice = rows.union(rows).withColumnRenamed("id", "the `id`")
-        tables.check_key(twice, "the `id`", "record_key", unique=False)
+        check_key(twice, "the `id`", "record_key", unique=False)
         with pytest.raises(DataError, match="is not unique: 6 rows, 3 distinct values"):
-            tables.check_key(twice, "the `id`", "row_key", unique=True)
+            check_key(twice, "the `id`", "row_key", unique=True)
 
     def test_a_unique_key_and_no_rows_pass(self, rows: DataFrame) -> None:
-        tables.check_key(rows, "id", "row_key", unique=True)
-        tables.check_key(rows.where("id < 0"), "id", "row_key", unique=True)
+        check_key(rows, "id", "row_key", unique=True)
+        check_key(rows.where("id < 0"), "id", "row_key", unique=True)
 
 
 class TestLeftoverFiles:

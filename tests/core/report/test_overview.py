@@ -79,7 +79,7 @@ def test_another_attack_that_finds_more_of_the_worst_words_is_said_to_be_another
     alone = {**facts["attacks"][0], "worst": 0.8}
     context = {"name": "context", "success": 0.95}
     found = said({**facts, "attacks": [alone, context]}, "Strongest attack finds")
-    assert found.startswith("95 % of words at most; another one 80 % of the worst")
+    assert found.startswith("95 % of words at most; another attack finds 80 % of the worst")
 
 
 def test_what_all_releases_have_spent(facts: dict[str, Any]) -> None:
@@ -90,7 +90,11 @@ def test_what_all_releases_have_spent(facts: dict[str, Any]) -> None:
             "run": {**facts["run"], "cumulative": {"columns": [column, {**column, "total": 1.0}]}},
         }
 
-    assert [tile for tile in tiles(facts) if tile.name == "Spent so far"] == []
-    assert said(counted(3.0), "Spent so far").startswith("ε = 3 on one word")
-    assert said(counted(1.0, 2.0), "Spent so far").startswith("several kinds which are not to be added")
-    assert said(counted(3.0, total=None), "Spent so far").startswith("no ε a guarantee was refuted")
+    assert [tile for tile in tiles(facts) if tile.name == "Spent on one word so far"] == []
+    assert said(counted(3.0), "Spent on one word so far").startswith("ε = 3 by all releases")
+    assert said(counted(1.0, 2.0), "Spent on one word so far").startswith(
+        "several kinds which are not to be added"
+    )
+    assert said(counted(3.0, total=None), "Spent on one word so far").startswith(
+        "no ε a guarantee was refuted"
+    )
