@@ -19,6 +19,7 @@ from benchmarks import (
     calibration,
     engine,
     frontier,
+    keys,
     lexicon,
     mapping,
     mechanisms,
@@ -52,6 +53,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "spark": spark.measure,
     "scale": scale.measure,
     "shapes": shapes.measure,
+    "keys": keys.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"
 

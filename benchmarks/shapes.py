@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CORES = 2
-SHARES = 3 * CORES
 OTHERS = 198  # columns beside the key and the text
 MEGABYTE = 1e6
 # A long text is in memory as Spark sent it, padded, sanitized, and on its way back.
@@ -95,7 +94,7 @@ def _dealt_out(section: Section, folder: Path, sizes: Sizes, say: Callable[[str]
     """What dealing one partition out gains, where the drawing is what takes the time."""
     rows = sizes.scale_rows // 200
     write_files(folder / "skewed", 1, rows, sizes.words_a_row, row_group=rows)
-    took: dict[int | str, list[float]] = {"keep": [], SHARES: []}
+    took: dict[str, list[float]] = {"keep": [], "auto": []}
     with local(CORES, folder) as session:
         for number in range(sizes.long_rounds + 1):
             for how, seconds in took.items():
@@ -105,11 +104,12 @@ def _dealt_out(section: Section, folder: Path, sizes: Sizes, say: Callable[[str]
                 )  # fmt: skip
                 if number:  # the round before starts the workers
                     seconds.append(done.seconds)
-    kept, dealt = (Spread(tuple(took[how])) for how in ("keep", SHARES))
+    kept, dealt = (Spread(tuple(took[how])) for how in ("keep", "auto"))
     section.figures.append(
         Figure(
-            f"one partition of {rows * sizes.words_a_row:,} words, `calibrated`, dealt out over {SHARES}, {CORES} cores", "s",
-            dealt, "kept as one", kept, quotient(dealt, kept), "x its time", SKEW,
+            f"one partition of {rows * sizes.words_a_row:,} words, `calibrated`, {CORES} cores, run.partitions: auto", "s",
+            dealt, "run.partitions: keep", kept, quotient(dealt, kept), "x its time", SKEW,
+            note="a partition that is too small to pay for the shuffle is kept",
         )
     )  # fmt: skip
 

@@ -15,8 +15,11 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
-# Java processes of some minutes: checking the classes of a release costs more than they ever win back.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote")
+# Java processes of some minutes: checking the classes of a release, and the second compiler, cost more than they ever win back.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m",
+)
 
 # Fixed examples and no database: a test passes or fails the same way everywhere, and leaves nothing behind.
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / f"hypothesis-{os.getuid()}")

@@ -176,7 +176,9 @@ def delta_detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
 def check_schema(
     target: T.StructType, source: T.StructType, columns: list[str], kept: list[str], mode: str
 ) -> None:
-    """Refuse a target that cannot take replacements of any length, or, to append to, other columns.
+    """Refuse a target that cannot take replacements of any length, or has other columns than what is written.
+
+    Overwriting too: Delta Lake would keep the table's columns, and fill those that are missing with NULL.
 
     Raises:
         DataError: naming the column.
@@ -189,15 +191,15 @@ def check_schema(
                     f"output: column {field.name!r} of the target is {raw}; replacements vary in length: make it a plain "
                     "string."
                 )
-    if mode == "append":
+    if mode in ("append", "overwrite"):
         wanted = {name: source[name].dataType.simpleString() for name in kept}
         there = {field.name: field.dataType.simpleString() for field in target.fields}
         differ = sorted(set(wanted.items()) ^ set(there.items()))
         if differ:
             raise DataError(
-                f"output.mode: append needs the target's columns; {differ[0][0]!r} differs. Target: "
+                f"output.mode: {mode} needs the target's columns; {differ[0][0]!r} differs. Target: "
                 f"{', '.join(f'{n} {t}' for n, t in there.items())}. Columns that it lacks are left out by "
-                "output.other_columns: drop, or a list."
+                "output.other_columns: drop, or a list; another output takes them all."
             )
 
 

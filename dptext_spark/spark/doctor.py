@@ -22,7 +22,7 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.spark.failures import reduced, silenced
 from dptext_spark.spark.places import folders_of, on_folder, on_name
-from dptext_spark.spark.probe import driver_facts, slots_of, worker_facts
+from dptext_spark.spark.probe import arrow_slots, driver_facts, slots_of, worker_facts
 from dptext_spark.spark.secrets import key_of, require_client_mode
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.ship import ship
@@ -52,6 +52,11 @@ _SAID = {
     "env": "the variable holds a key; a run removes it when it has read it",
     "secret": "the platform's secret can be read",
 }  # fmt: skip
+
+_KEY_CURE = (
+    "Give the setting what it names: a file of 32 bytes or more that its owner alone may read (mode 600), a variable of the "
+    "driver in base64 or hex, or a secret that the job's user may read; or leave key out, for a key of each run."
+)
 
 
 def examine(
@@ -108,8 +113,20 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Callable[[str]
             began = time.time()
             workers = worker_facts(spark, shipped, slots)
             yield from on_workers(driver, workers, slots, began, time.time())
+            if not any("missing" in one for one in workers):
+                yield _arrow(spark, slots)
     except Exception as error:
         yield Finding("executors", "fail", f"the probe failed. {reduced(error, [])}", _why(str(error)))
+
+
+def _arrow(spark: SparkSession, slots: int) -> Finding:
+    cure = "Install the pyarrow and pandas of this package's requirements on every node; `libraries` above names the versions."
+    try:
+        back = arrow_slots(spark, slots)
+    except Exception as error:
+        return Finding("Arrow", "fail", f"no batch came through. {reduced(error, [])}", cure)
+    said = f"batches came through it in {back} of {slots} task slots"
+    return Finding("Arrow", "ok", said) if back == slots else Finding("Arrow", "fail", said, cure)
 
 
 def _why(message: str) -> str:
@@ -152,7 +169,7 @@ def _tiny(folder: str) -> tuple[Path, Privatizer]:
 
 def _settings(spark: SparkSession, config: RunConfig, say: Callable[[str], None]) -> Iterator[Finding]:
     say("looking at the key, the input and the places that are written")
-    yield _checked("key", lambda: _key(spark, config), "")
+    yield _checked("key", lambda: _key(spark, config), _KEY_CURE)
     yield _checked(
         "input", lambda: _input(spark, config), "Correct the settings, or the rights of the job's user."
     )

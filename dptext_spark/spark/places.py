@@ -12,6 +12,7 @@ from urllib.parse import urlparse
 from dptext_spark.config import RunConfig
 from dptext_spark.findings import Finding
 from dptext_spark.spark.failures import reduced
+from dptext_spark.spark.probe import slots_of
 from dptext_spark.spark.session import context_of
 from dptext_spark.spark.tables import Target, split_name
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _CURE = (
     "Give the user that runs Spark the right to write and delete there, on every node, or name another place."
 )
+_UNSHARED = "Name a place that all nodes share: an object store, or a folder that is mounted on each of them."
+_MOST_FILES = 64
 
 
 def folders_of(config: RunConfig) -> dict[str, str]:
@@ -36,18 +39,38 @@ def folders_of(config: RunConfig) -> dict[str, str]:
 
 
 def on_folder(spark: SparkSession, check: str, path: str) -> Finding:
-    """Write a small table into `path`, or into the nearest folder above that exists, and remove it again."""
+    """Write a small table into `path`, or into the nearest folder above that exists, and remove it again.
+
+    Every task slot writes a row, and the driver looks for the files: a folder that each node has for itself would hold a part.
+    """
     near = _nearest(spark, path)
     probe = f"{near.rstrip('/')}/_dptext_doctor_{secrets.token_hex(6)}"
     try:
-        spark.range(1).coalesce(1).write.format("delta").save(probe)
+        written, seen = _written(spark, probe)
     except Exception as error:
         _remove(spark, probe)
         return Finding(check, "fail", f"{near} cannot be written. {reduced(error, [])}", _CURE)
+    if seen is not None and seen < written:
+        _remove(spark, probe)
+        return Finding(
+            check, "fail", f"{near}: of {written} files that tasks wrote, the driver sees {seen}", _UNSHARED
+        )
     if not _remove(spark, probe):
         return Finding(check, "warn", f"{probe} was written, but not removed", f"Remove it. {_CURE}")
     where = path if near.rstrip("/") == path.rstrip("/") else f"{path}, to be made in {near}"
     return Finding(check, "ok", f"{where}: a table was written and removed")
+
+
+def _written(spark: SparkSession, probe: str) -> tuple[int, int | None]:
+    """Write a row from every task slot; return the files of the table, and those that the driver sees (None: not asked)."""
+    slots = min(slots_of(spark), _MOST_FILES)
+    spark.range(0, slots, 1, slots).write.format("delta").save(probe)
+    files = spark.read.format("delta").load(probe).inputFiles()
+    found, context = _file_system(spark, probe), context_of(spark)
+    if found is None or context is None:
+        return len(files), None
+    system, kind = found
+    return len(files), sum(bool(system.exists(kind(context._jvm.java.net.URI(file)))) for file in files)
 
 
 def on_name(spark: SparkSession, check: str, name: str) -> Finding:

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
-from pyspark.sql import functions as F
+from pyspark.sql import functions
 
 from dptext_spark.artifact import MANIFEST, read_manifest
 from dptext_spark.compiled import compilations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dptext_spark.privatizer import Privatizer
 
 TEXTS = ("The quick brown fox, No. 42, isn't here.", "A second text: EVERYTHING else stays as it was!")
+F: Any = functions  # its stubs leave out what Spark adds at run time
 _MOST_SLOTS = 1_000
 _ROWS = 1 << 20
 
@@ -48,6 +50,22 @@ def worker_facts(spark: SparkSession, shipped: Shipped, slots: int) -> list[dict
     asked = F.udf(_asker(pickle.dumps(shipped)), "string", useArrow=False).asNondeterministic()
     rows = spark.range(0, slots, 1, slots).select(asked("id").alias("facts")).collect()
     return [json.loads(row["facts"]) for row in rows]
+
+
+def arrow_slots(spark: SparkSession, slots: int) -> int:
+    """Send a batch through Arrow in every slot, as a run does with texts; return how many came back as they should.
+
+    Raises:
+        Exception: Spark's, where a worker cannot.
+    """
+
+    def doubled(values: pd.Series) -> pd.Series:
+        return values * 2
+
+    # Sent whole: what it would be imported from may be missing there, which is another check's business.
+    asked = F.pandas_udf(doubled, "long")
+    df = spark.range(0, slots, 1, slots)
+    return df.select("id", asked("id").alias("twice")).where("twice = 2 * id").count()
 
 
 def _asker(shipped: bytes) -> Callable[[int], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ import pandas as pd
 import dptext_spark
 from dptext_spark.config import RunConfig
 from dptext_spark.errors import DPTextError
+from dptext_spark.spark import account
 from dptext_spark.spark.job import run
 from dptext_spark.spark.session import spark_session
 
@@ -85,6 +87,20 @@ def another_writer(folder: Path) -> None:
     (log / f"{1:020}.json").write_text(json.dumps(changed) + "\n", encoding="utf-8")
 
 
+def change_a_row_before_the_audit(folder: Path) -> None:
+    """Let the audit of consistency find another replacement in one row than in the others."""
+    real = account.consistency.audit
+
+    def changed(setup: Any, version: int, rows: int, say: Any) -> Any:
+        account.consistency.audit = real
+        spark.sql(
+            f"UPDATE delta.`{folder}` SET value = regexp_replace(value, '^[A-Za-z]+', 'Zebra') WHERE id LIKE '%7'"
+        )
+        return real(setup, version + 1, rows, say)
+
+    account.consistency.audit = changed
+
+
 look_at_the_workers()
 go("good", row_key="id", record_key="id", consistency="record", audit={"consistency_scopes": 1_000_000})
 source = {"path": str(base / "in" / "delta")}
@@ -93,6 +109,13 @@ spark.read.parquet(str(base / "in" / "good.parquet")).write.format("delta").save
 spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 spark.sparkContext.setLogLevel("INFO")
 go("delta", input=source, row_key="id")
+go("stream", input=source, row_key="id", mode="incremental")
+limited = {"path": str(base / "ledger"), "limit": 1.5}
+os.environ["LEAK_TEST_KEY"] = base64.b64encode((base / "key").read_bytes()).decode()
+go("environment", input=source, row_key="id", ledger=limited, key={"env": "LEAK_TEST_KEY"})
+go("limit", input=source, row_key="id", ledger=limited)
+change_a_row_before_the_audit(base / "out" / "broken")
+go("broken", input=source, row_key="id", consistency="dataset", audit={"consistency_scopes": 1_000_000})
 go("unreadable")
 go("null_key", row_key="id")
 go("repeated_key", row_key="id")

@@ -1,7 +1,8 @@
 """Executors, Python workers and drivers die while the job works: nothing is lost, nothing twice, and no draw is repeated.
 
 One story, told in acts on one cluster, since an application takes long to start: an undisturbed run; one whose driver dies
-before its commit; the same run again, through a storm; one whose driver dies after its commit; the same run again.
+before its commit; the same run again, through a storm; one that loses an executor and a Python worker without speculation, and
+whose driver dies after its commit; the same run again.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class Story:
     reasons: dict[str, int]
     early_again: Outcome
     late: Job
+    late_strikes: int
+    late_reasons: dict[str, int]
     late_files: list[str]
     late_outcome: Outcome
 
@@ -65,14 +68,22 @@ def story(cluster: Cluster, base: Path) -> Story:
     seen = cluster.failed_tasks()
     reasons = {name: number - before.get(name, 0) for name, number in seen.items()}
 
+    before = cluster.failed_tasks()
     application = late.submit(cluster)
+    retried = 0
+    for kill in (faults.kill_executor, faults.kill_python_worker):
+        assert faults.while_writing(late, application, len(late.data_files()) + 1), application.said[-3000:]
+        retried += kill(cluster, late, application, CHANCE)
     assert faults.kill_driver_after_commit(cluster, late, application, CHANCE) == 1
     files = sorted(file.name for file in late.data_files())
     runs = faults.live_rows(base / "late_audit" / "shareable" / "runs")[1]
     assert [row["status"] for row in runs] == ["started"], "the driver was killed too late"
+    seen = cluster.failed_tasks()
+    late_reasons = {name: number - before.get(name, 0) for name, number in seen.items()}
     _ended_well(late, cluster)
     return Story(
-        calm, calm.outcome(), early, left, committed, strikes, reasons, early.outcome(), late, files, late.outcome()
+        calm, calm.outcome(), early, left, committed, strikes, reasons, early.outcome(), late, retried, late_reasons, files,
+        late.outcome(),
     )  # fmt: skip
 
 
@@ -99,6 +110,13 @@ def test_the_same_run_again_finishes_through_a_storm(story: Story) -> None:
     assert faults.differences(story.early, story.calm) == []
     # What the dead driver, and attempts that failed or lost a race, left lies beside the committed files.
     assert len(story.early.data_files()) >= faults.TASKS + story.early_left
+
+
+def test_tasks_are_tried_again_without_speculation(story: Story) -> None:
+    assert story.late_strikes == 2, "an executor and a worker were killed"
+    assert story.late_reasons.get("ExecutorLostFailure", 0) >= 1
+    assert story.late_reasons.get("ExceptionFailure", 0) >= 1
+    assert story.late_reasons.get("speculative", 0) == 0
 
 
 def test_a_driver_that_dies_after_its_commit_is_accounted_for_later(story: Story) -> None:

@@ -31,6 +31,10 @@ LINE = f"please tell {WORDS[0].decode()} that {WORDS[1].decode()} has called"
 STAGES = {
     "good": "good succeeded",
     "delta": "delta succeeded",  # whose log holds the least and the greatest text, which Delta informs of
+    "stream": "stream succeeded",
+    "environment": "environment succeeded",
+    "limit": "RunError ledger.limit: 1.5 given",
+    "broken": "CountsDisagree",  # what the audit of consistency found, too
     "unreadable": "Nothing was written|The run failed before its commit",
     "null_key": "DataError row_key: column 'id' is NULL in 1 of 2 rows",
     "repeated_key": "DataError row_key: column 'id' is not unique: 2 rows, 1 distinct values",

@@ -18,7 +18,8 @@ from dptext_spark.draws import RunKey
 from dptext_spark.errors import DPTextError
 from dptext_spark.spark.session import spark_session
 
-KEY = RunKey.insecure(11)
+SECRET = b"MARKERKEY-0123456789-abcdefghijk"
+KEY = RunKey(SECRET)
 COLUMNS = ["body", "tags", "comments.text", "attributes"]
 
 

@@ -24,6 +24,7 @@ class Server:
 
     remote: str
     log: Path
+    events: Path
 
     def printed(self) -> str:
         return self.log.read_text("utf-8", "replace")
@@ -52,6 +53,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
     folder = tmp_path_factory.mktemp("connect")
     home = Path(pyspark.__file__).parent
+    events = folder / "events"
+    events.mkdir()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -61,6 +64,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "spark.driver.memory": "1g",
         "spark.jars.packages": configure_spark_with_delta_pip(SparkSession.builder)._options["spark.jars.packages"],
         "spark.local.dir": str(folder / "local"),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": events.as_uri(),
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.shuffle.partitions": "2",
@@ -83,7 +89,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             _stop(started)
             raise
     try:
-        yield Server(f"sc://127.0.0.1:{port}", log)
+        yield Server(f"sc://127.0.0.1:{port}", log, events)
     finally:
         _stop(started)
 

@@ -18,7 +18,8 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
-from tests.connect.client import COLUMNS, KEY, config_of, failing
+from tests.cluster.traces import traces
+from tests.connect.client import COLUMNS, KEY, SECRET, config_of, failing
 from tests.connect.conftest import CHECKOUT, Server, environment
 
 pytestmark = pytest.mark.cluster
@@ -159,6 +160,17 @@ def test_errors_say_what_to_do_and_no_private_word(client: Client) -> None:
     assert MARKER in (client.folder / "marked").joinpath(
         _a_file(client.folder / "marked")
     ).read_bytes().decode("latin1")
+
+
+def test_the_key_is_in_nothing_that_client_and_server_wrote(client: Client) -> None:
+    """The key travels in the plan that the client sends: no log, event log, table or left-over file of the server has it."""
+    (client.folder / "printed").write_text(client.printed, encoding="utf-8")
+    folders = (client.folder, client.server.log.parent)
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+    events = [file for file in files if client.server.events in file.parents]
+    assert sum(file.stat().st_size for file in events) > 100_000 and client.server.log in files
+    assert traces(files, [SECRET]) == []
+    assert traces(events, [MARKER.encode()]) == []
 
 
 def _a_file(folder: Path) -> str:

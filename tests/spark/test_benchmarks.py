@@ -16,11 +16,13 @@ FIGURES = {
     "shapes": {
         "memory that one long text adds to a worker",
         "memory of a worker, one partition of 100,000 words",
-        "one partition of 500 words, `calibrated`, dealt out over 6, 2 cores",
+        "one partition of 500 words, `calibrated`, 2 cores, run.partitions: auto",
         "a table of 2 columns, one of them text",
         "a table of 200 columns, one of them text",
         "a value of another column that passes Python by",
     },
+    "keys": {"the check of 500,000 keys", "what the check shuffles"},
+    "scale": set(),
 }
 SMALL = """
 import sys
@@ -43,4 +45,5 @@ def test_a_section_measures_its_figures(tmp_path: Path, section: str) -> None:
     measured = json.loads(record.read_text(encoding="utf-8"))["sections"][section]
     assert measured["skipped"] == []
     assert {figure["name"] for figure in measured["figures"]} == FIGURES[section]
+    assert len(measured["grids"]) == (section == "scale")
     assert all(figure["value"]["median"] == figure["value"]["median"] for figure in measured["figures"])

@@ -17,7 +17,7 @@ from pyspark import cloudpickle
 
 from dptext_spark.cli import main
 from dptext_spark.errors import SettingsError
-from dptext_spark.spark import doctor, probe
+from dptext_spark.spark import doctor, places, probe
 from dptext_spark.spark.places import on_folder, on_name
 from dptext_spark.spark.ship import Shipped
 
@@ -53,6 +53,7 @@ def test_what_works_is_ok_and_leaves_nothing(
         "dptext_spark",
         "libraries",
         "text engine",
+        "Arrow",
         "code cache",
         "matrix products",
     }
@@ -114,6 +115,44 @@ def test_a_table_that_exists_is_probed_inside(spark: Any, tmp_path: Path) -> Non
     assert found.status == "ok" and "to be made" not in found.said
     assert spark.read.format("delta").load(str(tmp_path / "out")).count() == 2
     assert not list((tmp_path / "out").glob("*doctor*"))
+
+
+def test_a_folder_that_nodes_do_not_share(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = places._file_system
+
+    class Elsewhere:
+        """A file system in which the driver finds no file of a task."""
+
+        def __init__(self, system: Any) -> None:
+            self.delete, self.exists = (
+                system.delete,
+                lambda path: "part-" not in str(path) and system.exists(path),
+            )
+
+    def seen(session: Any, path: str) -> tuple[Any, Any]:
+        system, kind = real(session, path)  # type: ignore[misc]
+        return Elsewhere(system), kind
+
+    monkeypatch.setattr(places, "_file_system", seen)
+    found = on_folder(spark, "output.path", str(tmp_path / "out"))
+    assert found.status == "fail" and "the driver sees 0" in found.said and "share" in found.cure
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrow_is_asked_with_a_batch(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert probe.arrow_slots(spark, 2) == 2
+    monkeypatch.setattr(doctor, "arrow_slots", lambda *_: 1)
+    found = doctor._arrow(spark, 2)
+    assert found.status == "fail" and found.said.startswith("batches came through it in 1 of 2")
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("private")
+
+    monkeypatch.setattr(doctor, "arrow_slots", fails)
+    found = doctor._arrow(spark, 2)
+    assert found.status == "fail" and "no batch came through" in found.said and "private" not in found.said
 
 
 def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -98,6 +99,7 @@ def submit(session: Any, tmp_path: Path) -> Submit:
             "SPARK_WORKER_DIR": str(tmp_path / "work"),
         }
         kept |= {"DPTEXT_CACHE": str(tmp_path / "cache"), **environment}
+        kept = {name: value for name, value in kept.items() if value}
         done = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
         return done.stdout
@@ -133,7 +135,10 @@ def test_an_installed_wheel_shows_its_jobs(wheel: Path, submit: Submit, tmp_path
     job = dptext("jobs", "privatize")
     assert job == str(site / "dptext_spark" / "jobs" / "privatize.py")
     assert (Path(dptext("jobs", "--conf")) / "databricks" / "databricks.yml").is_file()
-    said = submit(job, "reviews.yaml", "--json", master="local[1]", PYTHONPATH=str(site))
+    defaults = Path(dptext("jobs", "--conf")) / "spark-defaults.conf"
+    said = submit(
+        "--properties-file", str(defaults), job, "reviews.yaml", "--json", master="local[1]", PYTHONPATH=str(site)
+    )  # fmt: skip
     assert documents(said)[-1]["rows"] == 20
 
 
@@ -176,6 +181,27 @@ def test_a_packed_folder_as_archive(wheel: Path, submit: Submit, tmp_path: Path)
     assert checks(checkup)["text engine"].startswith(
         "the shared model opens everywhere, and draws the same words"
     )
+
+
+def test_a_packed_environment_as_archive(wheel: Path, submit: Submit, tmp_path: Path) -> None:
+    """The executors' interpreter and packages come out of the archive: a whole run."""
+    environment = tmp_path / "packed"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    unpacked(wheel, packages, "0.1.0+env")
+    # The large packages are not copied: of them it is enough that they are found.
+    (packages / "others.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n", encoding="utf-8")
+    with tarfile.open(tmp_path / "environment.tar.gz", "w:gz", compresslevel=1) as archive:
+        archive.add(environment, ".")
+    site = unpacked(wheel, tmp_path / "site", "0.1.0+env")
+    said = submit(
+        "--archives", "environment.tar.gz#environment", "--conf", "spark.pyspark.python=./environment/bin/python",
+        "--conf", f"spark.pyspark.driver.python={sys.executable}",
+        "driver.py", "reviews.yaml", master="local-cluster[1,1,600]", PYTHONPATH=str(site), PYSPARK_PYTHON="",
+    )  # fmt: skip
+    checkup, report = documents(said)
+    assert checks(checkup)["dptext_spark"] == "0.1.0+env, the same build everywhere"
+    assert report["rows"] == 20 and report["status"] == "succeeded"
 
 
 def test_the_readme_has_these_commands() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from dptext_spark.spark.job import run
 
 pytestmark = pytest.mark.cluster
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 KEY = RunKey.insecure(5)
 ROWS = 40
 
@@ -185,3 +189,29 @@ class TestDeletionVectors:
         facts = run(more, spark, key=KEY).facts
         assert facts["rows"] == 20 and facts["consistency_audit"]["passed"] is True
         assert set(texts(spark, target)) == set(range(ROWS)) - {7}
+
+
+def test_the_bundles_notebook_shows_the_last_run(spark, tmp_path: Path) -> None:
+    """What the bundle for Databricks runs last, with the platform's widgets in its place."""
+    rows(spark).write.format("delta").save(str(tmp_path / "in"))
+    settings = {
+        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "output": {"table": "default.looked"},
+        "audit": {"shareable": str(tmp_path / "a"), "restricted": str(tmp_path / "b")},
+    }  # fmt: skip
+    (tmp_path / "settings.yaml").write_text(json.dumps(settings), encoding="utf-8")
+    facts = run(RunConfig.load(tmp_path / "settings.yaml"), spark, key=KEY).facts
+    widgets = SimpleNamespace(get={"settings": str(tmp_path / "settings.yaml")}.__getitem__)
+    names: dict[str, Any] = {"dbutils": SimpleNamespace(widgets=widgets)}
+    notebook = json.loads((CHECKOUT / "conf/databricks/notebooks/look.ipynb").read_text(encoding="utf-8"))
+    shown = []
+    for source in ("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"):
+        *body, last = ast.parse(source).body
+        exec(compile(ast.Module(body, []), "look", "exec"), names)
+        if isinstance(last, ast.Expr):
+            shown.append(eval(compile(ast.Expression(last.value), "look", "eval"), names))
+        else:
+            exec(compile(ast.Module([last], []), "look", "exec"), names)
+    (sentence, *of_the_run), disclosure, lines = shown
+    assert sentence == facts["guarantee"]["sentence"] and of_the_run == ["succeeded", ROWS, "insecure"]
+    assert any("stop words" in line.lower() for line in disclosure)
+    assert len(lines) == 5 and all(row["body"] in texts(spark, "default.looked").values() for row in lines)

@@ -15,6 +15,8 @@ from pyspark.sql import types as T
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.spark import account, checks, counting, runs, write
 from dptext_spark.spark.job import run
 from dptext_spark.spark.schemas import METRICS, RUNS
@@ -140,14 +142,26 @@ class TestARunThatSucceeds:
 
 class TestARunId:
     def test_that_committed_does_nothing_again(self, spark, source: str, tmp_path: Path) -> None:
-        config = _config(source, tmp_path, run={"id": "r1"})
+        words, whole = str(tmp_path / "words"), Lexicon.default()
+
+        def save(size: int) -> None:
+            kept = Vocabulary.of(whole.vocabulary.strings().slice(0, size))
+            Lexicon(kept, whole.vectors[:size].copy()).save(words)
+
+        save(300)
+        settings = {"run": {"id": "r1"}, "lexicon": {"source": words}}
+        config = _config(source, tmp_path, **settings)
         run(config, spark, key=KEY)
         assert run(config, spark, key=KEY).status == "unchanged"
-        other = _config(source, tmp_path, run={"id": "r1"}, mechanism={"epsilon": 1.5})
+        other = _config(source, tmp_path, **settings, mechanism={"epsilon": 1.5})
         with pytest.raises(
             RunError, match=r"'r1' has committed with another mechanism\.epsilon \(.* then, 1\.5 now\)"
         ):
             run(other, spark, key=KEY)
+        shutil.rmtree(words)
+        save(200)
+        with pytest.raises(RunError, match=r"'r1' has committed with another model \(the lexicon's content"):
+            run(config, spark, key=KEY)
         assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
 
     def test_that_failed_finishes_with_its_key_only(
@@ -281,8 +295,6 @@ class TestWhatIsRefused:
         kind: type[DPTextError],
         said: str,
     ) -> None:
-        from dptext_spark.lexicon.lexicon import Lexicon
-        from dptext_spark.lexicon.vocabulary import Vocabulary
 
         if "record_key" in changes:
             frame = spark.read.format("delta").load(source).withColumn("empty", F.lit(None).cast("string"))
@@ -319,6 +331,17 @@ class TestWhatIsRefused:
         with pytest.raises(DataError, match=r"'body' of the target is varchar\(50\)"):
             run(_config(source, tmp_path, output=output), spark, key=KEY)
 
+    @pytest.mark.parametrize("mode", ["append", "overwrite"])
+    def test_a_target_with_other_columns(self, spark, source: str, tmp_path: Path, mode: str) -> None:
+        folder = str(tmp_path / "other")
+        columns = "id BIGINT, customer STRING, body STRING, note INT, score DOUBLE"
+        spark.sql(f"CREATE TABLE delta.`{folder}` ({columns}) USING delta")
+        before = set(tmp_path.rglob("*"))
+        output = {"path": folder, "mode": mode, "overwrite_raw": True}
+        with pytest.raises(DataError, match=rf"output\.mode: {mode} needs the target's columns; 'note' diff"):
+            run(_config(source, tmp_path, output=output), spark, key=KEY)
+        assert set(tmp_path.rglob("*")) == before
+
     def test_a_collated_target(self) -> None:
         plain = T.StructType([T.StructField("body", T.StringType())])
         collated = T.StructType([T.StructField("body", T.StringType("UTF8_LCASE"))])
@@ -332,6 +355,7 @@ class TestWhatIsRefused:
         config = _config(source, tmp_path, input={"table": "twice"}, row_key=None)
         with pytest.raises(SettingsError, match="row_key: none given"):
             run(config, spark, key=KEY)
+        assert not (tmp_path / "out").exists() and not (tmp_path / "out_audit").exists()
 
 
 class TestInputs:

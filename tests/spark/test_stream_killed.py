@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +17,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.spark import runs
 from dptext_spark.spark.job import run
 from dptext_spark.spark.tables import Target, history
+from tests.cluster.traces import traces
 from tests.spark.stream_job import CHECKOUT, FILES, settings
 
 pytestmark = pytest.mark.cluster
@@ -107,15 +106,11 @@ def _one_output_a_row(folder: Path, rows: dict[int, str]) -> None:
 
 
 def _nothing_private(base: Path) -> None:
-    key = [KEY, KEY.hex().encode(), base64.b64encode(KEY)[:-4]]
-    needles: list[Any] = [MARKER.encode(), MARKER.encode().hex().encode(), *key]
-    searched = 0
-    for file in base.rglob("*"):
-        # What Spark shuffles is the input, and a killed JVM cannot remove it: spark.io.encryption.enabled is for that.
-        sparks_own = {base / "in", base / "local"} & set(file.parents)
-        if file.is_file() and not sparks_own and file != base / "key":
-            searched += 1
-            content = file.read_bytes()
-            assert not [needle for needle in needles if needle in content], file
-    assert searched > 50 and any((base / "events").rglob("*"))
+    files = [file for file in base.rglob("*") if file.is_file() and file != base / "key"]
+    assert traces(files, [KEY]) == []
+    # What Spark shuffles is the input, and a killed JVM cannot remove it: spark.io.encryption.enabled is for that.
+    ours = [file for file in files if not {base / "in", base / "local"} & set(file.parents)]
+    assert traces(ours, [MARKER.encode()]) == []
+    assert len(ours) > 50 and any((base / "events").rglob("*"))
+    assert len(files) > len(ours)
     assert runs.checked("killed.0")

@@ -60,8 +60,17 @@ def settings(spark, tmp_path: Path) -> Path:
     return file
 
 
+def _python(job: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(CHECKOUT / "jobs" / job), *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=_environment(), capture_output=True, text=True, timeout=200
+    )
+
+
 def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
-    prepared = _submit("prepare.py", str(settings), str(tmp_path / "model"), folder=tmp_path)
+    prepared = _python(
+        "prepare.py", str(settings), str(tmp_path / "model"), folder=tmp_path
+    )  # no Spark in it
     assert prepared.returncode == 0, prepared.stderr[-2000:]
     fingerprint = prepared.stdout.split()[-1]
     assert len(fingerprint) == 64
@@ -85,8 +94,5 @@ def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
 def test_wrong_settings_end_the_job_before_spark_starts(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("columns: [body]\nmechanism: {k: 1}\n", encoding="utf-8")
-    command = [sys.executable, str(CHECKOUT / "jobs" / "privatize.py"), str(file)]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=_environment(), capture_output=True, text=True, timeout=200
-    )
+    done = _python("privatize.py", str(file), folder=tmp_path)
     assert done.returncode == 2 and "mechanism.k" in done.stderr and "spark" not in done.stderr.lower()

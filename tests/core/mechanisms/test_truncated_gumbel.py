@@ -166,6 +166,7 @@ class TestRefutation:
             assert made.guarantee.status == status
             assert ("refuted: the words" in made.guarantee.sentence) == (status == "refuted")
 
+    @pytest.mark.cluster
     def test_glove(self, shared_data: Path) -> None:
         """Refuted at every admissible ε up to about 25,900.
 

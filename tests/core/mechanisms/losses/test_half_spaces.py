@@ -51,6 +51,7 @@ def test_all_words_equal() -> None:
     assert found.delta == 0.0
 
 
+@pytest.mark.cluster
 def test_glove(glove: Lexicon) -> None:
     """The published calibration is refuted for the released word, too, at ε = 0.1."""
     found = by_half_spaces(TruncatedLaplace(0.1, calibration="published").compile(glove))
