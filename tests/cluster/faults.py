@@ -25,6 +25,7 @@ ROWS = 40_000
 TASKS = 16
 BATCH = 50  # rows: small batches make a write that lasts long enough to be disturbed
 RUN = "the-run"
+BEGUN = 0.5  # seconds of a core after which a Python worker has opened the model
 PATIENCE = 400.0  # seconds to wait for what comes within ten on a quiet machine
 TIMED = ("write_seconds", "tokens_per_second")  # what may differ between two runs that did the same
 SPECULATIVE = {
@@ -183,8 +184,13 @@ def _struck(
     processes: Callable[[], list[psutil.Process]], application: Application, chance: random.Random
 ) -> int:
     """Kill one of the processes as soon as there is one."""
-    eventually(lambda: processes() or not application.runs, PATIENCE, 0.02)
-    found = processes()
+    found: list[psutil.Process] = []
+
+    def there() -> bool:
+        found[:] = processes()
+        return bool(found)
+
+    eventually(lambda: not application.runs or there(), PATIENCE, 0.02)
     if not application.runs or not found:
         return 0
     try:
@@ -192,6 +198,22 @@ def _struck(
     except psutil.NoSuchProcess:
         return 0
     return 1
+
+
+def _used(worker: psutil.Process) -> float:
+    """Return the seconds of a core that a process has used; 0 where it is gone."""
+    try:
+        used = worker.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(used.user + used.system)
+
+
+def busy(workers: list[psutil.Process]) -> list[psutil.Process]:
+    """Return the Python workers that are at work. Killing one that waits, or only begins, fails no task: Spark makes another."""
+    before = [_used(one) for one in workers]
+    time.sleep(0.1)
+    return [one for one, used in zip(workers, before, strict=True) if _used(one) > max(used, BEGUN)]
 
 
 def while_writing(job: Job, application: Application, files: int = 1) -> bool:
@@ -207,7 +229,7 @@ def kill_executor(cluster: Cluster, job: Job, application: Application, chance: 
 
 def kill_python_worker(cluster: Cluster, job: Job, application: Application, chance: random.Random) -> int:
     """Kill a Python worker."""
-    return _struck(cluster.python_workers, application, chance)
+    return _struck(lambda: busy(cluster.python_workers()), application, chance)
 
 
 @contextmanager
@@ -219,9 +241,14 @@ def frozen_python_worker(
     Yields:
         The process's number, or None where there was none any more.
     """
-    eventually(lambda: cluster.python_workers() or not application.runs, PATIENCE, 0.02)
-    found = cluster.python_workers() if application.runs else []
-    if not found:
+    found: list[psutil.Process] = []
+
+    def at_work() -> bool:
+        found[:] = busy(cluster.python_workers())
+        return bool(found)
+
+    eventually(lambda: not application.runs or at_work(), PATIENCE, 0.02)
+    if not found or not application.runs:
         yield None
         return
     victim = chance.choice(found)
@@ -257,7 +284,7 @@ def storm(cluster: Cluster, job: Job, application: Application, chance: random.R
         def newcomers() -> list[psutil.Process]:
             new = [p for p in cluster.executors() if p.pid not in before]
             below = {c.pid for p in new for c in p.children(recursive=True)}
-            return [p for p in cluster.python_workers() if p.pid in below]
+            return busy([p for p in cluster.python_workers() if p.pid in below])
 
         struck = _struck(newcomers, application, chance)
         eventually(lambda: job.committed() or not application.runs, PATIENCE)

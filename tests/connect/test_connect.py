@@ -170,7 +170,11 @@ def test_the_key_is_in_nothing_that_client_and_server_wrote(client: Client) -> N
     events = [file for file in files if client.server.events in file.parents]
     assert sum(file.stat().st_size for file in events) > 100_000 and client.server.log in files
     assert traces(files, [SECRET]) == []
-    assert traces(events, [MARKER.encode()]) == []
+    # Of the text Spark tells only what the user's own expressions hold: a constraint's constant, and the value that a cast of
+    # input.where fails on (README, Security).
+    lines = [line for file in events for line in file.read_bytes().splitlines() if MARKER.encode() in line]
+    own = (b"DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", b"CAST_INVALID_INPUT")
+    assert lines and all(any(condition in line for condition in own) for line in lines)
 
 
 def _a_file(folder: Path) -> str:

@@ -22,7 +22,11 @@ FIGURES = {
         "a value of another column that passes Python by",
     },
     "keys": {"the check of 500,000 keys", "what the check shuffles"},
-    "scale": set(),
+    "scale": {
+        f"{master}: {figure} at 4 x"
+        for master in ("local[1]", "local[2]", "standalone, 2 workers")
+        for figure in ("cost of a word", "memory of a worker")
+    },
 }
 SMALL = """
 import sys
