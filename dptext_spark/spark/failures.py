@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INVALID_UTF8, NULL_KEY = "INVALID_UTF8", "NULL_KEY"
+STREAM_FAILED = "STREAM_FAILED"  # what Spark calls whatever ends a streaming query
 _NOT_INSTALLED = "No module named 'dptext_spark'"
 _PATTERN = re.compile(r"DPTEXT\[(\w+)\] partition=(\d+) batch=(\d+) rows=(\d+)")
 # The last is that of the Connect client, which shows whole requests and errors where its level is set.
@@ -79,7 +80,11 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
 def condition_of(error: BaseException) -> str:
     """Return the error condition of the innermost cause that has one, or the name of the error's class."""
     named = [_called(cause, "getCondition") for cause in _causes(error)]
-    return next((name for name in reversed(named) if name), type(error).__name__)
+    found = next((name for name in reversed(named) if name), type(error).__name__)
+    if found == STREAM_FAILED:  # some causes are told in its message only
+        told = re.search(r"terminated with exception: \[([A-Z][A-Z0-9_.]*)\]", str(error))
+        return told[1] if told else found
+    return found
 
 
 def _causes(error: BaseException) -> Iterator[Any]:

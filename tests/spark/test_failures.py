@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
-from dptext_spark.spark.failures import TaskError, reduced, silenced
+from dptext_spark.spark.failures import TaskError, condition_of, reduced, silenced
 from dptext_spark.spark.job import run
 
 MARKER = "zanzibarmarker"
@@ -165,3 +165,17 @@ def test_delta_does_not_inform_of_a_tables_values_meanwhile(spark) -> None:
     assert levels() == before
     with silenced(spark):
         assert levels() == before  # which says less than a warning already
+
+
+def test_what_ended_a_stream_is_named_by_its_own_condition() -> None:
+    """Some causes stand in the message of the query's error only, of which nothing but the name is taken."""
+
+    class Ended(Exception):
+        def getCondition(self) -> str:
+            return "STREAM_FAILED"
+
+    told = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
+    assert condition_of(Ended(f"{told}[DELTA_SCHEMA_CHANGED_WITH_VERSION] a private")) == (
+        "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+    )
+    assert condition_of(Ended(f"{told}a private [word]")) == "STREAM_FAILED"
