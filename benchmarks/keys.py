@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure, Section, Spread, quotient
 from benchmarks.sizes import Sizes
+from benchmarks.tables import local
 
 CORES = 2
 FILES = 8
@@ -21,7 +22,6 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     from pyspark.sql import functions as F
 
     from dptext_spark.spark.checks import check_key
-    from dptext_spark.spark.session import spark_session
 
     section = Section("keys", f"The check of `row_key`, local[{CORES}]")
     keys = KEYS_A_ROW * sizes.scale_rows
@@ -34,10 +34,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": (folder / "events").as_uri(),
         }
-        session = spark_session(
-            "dptext-bench", master=f"local[{CORES}]", warehouse=folder / "warehouse", settings=settings
-        )
-        try:
+        with local(CORES, folder, settings) as session:
             session.range(0, keys, 1, FILES).write.parquet(str(folder / "keys"))
             df = session.read.parquet(str(folder / "keys"))
             for number in range(sizes.long_rounds + 1):
@@ -49,14 +46,12 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
                 if number:  # the round before reads the file into the page cache
                     checked.append(between - began)
                     counted.append(time.perf_counter() - between)
-        finally:
-            session.stop()
         moved = _shuffled(folder / "events") / (sizes.long_rounds + 1)
     ours, peer = Spread(tuple(checked)), Spread(tuple(counted))
     section.figures.append(
         Figure(
             f"the check of {keys:,} keys", "s", ours, "counting them", peer, quotient(ours, peer), "x its time",
-            note=f"{ours.median * CORES * 1e9 / keys:,.0f} core-ns and {moved / keys:.1f} bytes of shuffle a key",
+            note=f"{ours.median * CORES * 1e9 / keys:,.0f} core-ns a key",
         )
     )  # fmt: skip
     section.figures.append(

@@ -59,11 +59,13 @@ def repeat_files(folder: Path, times: int) -> Path:
 
 
 @contextmanager
-def local(cores: int, folder: Path) -> Iterator[SparkSession]:
+def local(cores: int, folder: Path, settings: dict[str, Any] | None = None) -> Iterator[SparkSession]:
     """Start a session of its own with so many cores; its workers have done nothing before."""
     from dptext_spark.spark.session import spark_session
 
-    session = spark_session("dptext-bench", master=f"local[{cores}]", warehouse=folder / "warehouse")
+    session = spark_session(
+        "dptext-bench", master=f"local[{cores}]", warehouse=folder / "warehouse", settings=settings
+    )
     try:
         yield session
     finally:

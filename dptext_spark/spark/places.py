@@ -12,7 +12,6 @@ from urllib.parse import urlparse
 from dptext_spark.config import RunConfig
 from dptext_spark.findings import Finding
 from dptext_spark.spark.failures import reduced
-from dptext_spark.spark.probe import slots_of
 from dptext_spark.spark.session import context_of
 from dptext_spark.spark.tables import Target, split_name
 
@@ -41,7 +40,7 @@ def folders_of(config: RunConfig) -> dict[str, str]:
 def on_folder(spark: SparkSession, check: str, path: str) -> Finding:
     """Write a small table into `path`, or into the nearest folder above that exists, and remove it again.
 
-    Every task slot writes a row, and the driver looks for the files: a folder that each node has for itself would hold a part.
+    Every task slot writes, and the driver looks for the files: a folder that each node has for itself would hold a part.
     """
     near = _nearest(spark, path)
     probe = f"{near.rstrip('/')}/_dptext_doctor_{secrets.token_hex(6)}"
@@ -62,9 +61,8 @@ def on_folder(spark: SparkSession, check: str, path: str) -> Finding:
 
 
 def _written(spark: SparkSession, probe: str) -> tuple[int, int | None]:
-    """Write a row from every task slot; return the files of the table, and those that the driver sees (None: not asked)."""
-    slots = min(slots_of(spark), _MOST_FILES)
-    spark.range(0, slots, 1, slots).write.format("delta").save(probe)
+    """Write from every task slot; return the files of the table, and those that the driver sees (None: not asked)."""
+    spark.range(_MOST_FILES).write.format("delta").save(probe)  # in as many parts as there are slots
     files = spark.read.format("delta").load(probe).inputFiles()
     found, context = _file_system(spark, probe), context_of(spark)
     if found is None or context is None:

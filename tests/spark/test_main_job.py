@@ -295,7 +295,6 @@ class TestWhatIsRefused:
         kind: type[DPTextError],
         said: str,
     ) -> None:
-
         if "record_key" in changes:
             frame = spark.read.format("delta").load(source).withColumn("empty", F.lit(None).cast("string"))
             frame.write.format("delta").option("overwriteSchema", "true").mode("overwrite").save(source)
