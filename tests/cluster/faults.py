@@ -25,7 +25,7 @@ ROWS = 40_000
 TASKS = 16
 BATCH = 50  # rows: small batches make a write that lasts long enough to be disturbed
 RUN = "the-run"
-BEGUN = 0.5  # seconds of a core after which a Python worker has opened the model
+BEGUN = 0.5  # seconds of a core that a Python worker has used before it counts as one at work
 PATIENCE = 400.0  # seconds to wait for what comes within ten on a quiet machine
 TIMED = ("write_seconds", "tokens_per_second")  # what may differ between two runs that did the same
 SPECULATIVE = {
@@ -180,10 +180,8 @@ def differences(job: Job, calm: Outcome) -> list[str]:
 Fault = Callable[[Cluster, Job, Application, random.Random], int]
 
 
-def _struck(
-    processes: Callable[[], list[psutil.Process]], application: Application, chance: random.Random
-) -> int:
-    """Kill one of the processes as soon as there is one."""
+def _awaited(processes: Callable[[], list[psutil.Process]], application: Application) -> list[psutil.Process]:
+    """Return the processes as soon as there are any; none where the application ends before."""
     found: list[psutil.Process] = []
 
     def there() -> bool:
@@ -191,7 +189,15 @@ def _struck(
         return bool(found)
 
     eventually(lambda: not application.runs or there(), PATIENCE, 0.02)
-    if not application.runs or not found:
+    return found if application.runs else []
+
+
+def _struck(
+    processes: Callable[[], list[psutil.Process]], application: Application, chance: random.Random
+) -> int:
+    """Kill one of the processes as soon as there is one."""
+    found = _awaited(processes, application)
+    if not found:
         return 0
     try:
         chance.choice(found).kill()
@@ -241,14 +247,8 @@ def frozen_python_worker(
     Yields:
         The process's number, or None where there was none any more.
     """
-    found: list[psutil.Process] = []
-
-    def at_work() -> bool:
-        found[:] = busy(cluster.python_workers())
-        return bool(found)
-
-    eventually(lambda: not application.runs or at_work(), PATIENCE, 0.02)
-    if not found or not application.runs:
+    found = _awaited(lambda: busy(cluster.python_workers()), application)
+    if not found:
         yield None
         return
     victim = chance.choice(found)

@@ -50,6 +50,10 @@ def _ended_well(job: Job, cluster: Cluster, conf: dict[str, str] | None = None) 
     assert application.wait() == 0, application.said[-3000:]
 
 
+def _since(before: dict[str, int], now: dict[str, int]) -> dict[str, int]:
+    return {name: number - before.get(name, 0) for name, number in now.items()}
+
+
 @pytest.fixture(scope="module")
 def story(cluster: Cluster, base: Path) -> Story:
     faults.write_input(base / "in.parquet")
@@ -66,9 +70,8 @@ def story(cluster: Cluster, base: Path) -> Story:
     strikes = faults.storm(cluster, early, application, CHANCE)
     assert application.wait() == 0, application.said[-3000:]
     seen = cluster.failed_tasks()
-    reasons = {name: number - before.get(name, 0) for name, number in seen.items()}
+    reasons = _since(before, seen)
 
-    before = cluster.failed_tasks()
     application = late.submit(cluster)
     retried = 0
     for kill in (faults.kill_executor, faults.kill_python_worker):
@@ -78,8 +81,7 @@ def story(cluster: Cluster, base: Path) -> Story:
     files = sorted(file.name for file in late.data_files())
     runs = faults.live_rows(base / "late_audit" / "shareable" / "runs")[1]
     assert [row["status"] for row in runs] == ["started"], "the driver was killed too late"
-    seen = cluster.failed_tasks()
-    late_reasons = {name: number - before.get(name, 0) for name, number in seen.items()}
+    late_reasons = _since(seen, cluster.failed_tasks())
     _ended_well(late, cluster)
     return Story(
         calm, calm.outcome(), early, left, committed, strikes, reasons, early.outcome(), late, retried, late_reasons, files,
