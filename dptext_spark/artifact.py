@@ -18,8 +18,11 @@ import numpy as np
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selector import restored
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.privatizer import Privatizer, fingerprint_of
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.words import WordTable
@@ -110,13 +113,14 @@ def _manifest(privatizer: Privatizer, spec: dict[str, Any] | None) -> dict[str, 
     manifest = {
         "format": FORMAT,
         "fingerprint": privatizer.fingerprint,
-        "sampler": _sampler_name(privatizer),
+        "sampler": _sampler_name(privatizer.sampler),
         "spec": spec or {},
         "policy": asdict(privatizer.policy),
         "consistency": privatizer.consistency,
         "guarantee": privatizer.sampler.guarantee.as_dict(),
         "summary": privatizer.sampler.summary,
         "arrays": sorted(privatizer.arrays()),
+        **_importance(privatizer),
     }
     made: dict[str, Any] = json.loads(json.dumps(manifest))
     return made | {"seal": _seal(made)}
@@ -133,8 +137,21 @@ def _samplers() -> dict[str, Any]:
     return {mechanism.sampler.__name__: mechanism.sampler for mechanism in MECHANISMS.values()}
 
 
-def _sampler_name(privatizer: Privatizer) -> str:
-    name = type(privatizer.sampler).__name__
+def _importance(privatizer: Privatizer) -> dict[str, Any]:
+    """Return how words are chosen, and the samplers of the levels after the first, where words are chosen."""
+    selector = privatizer.selector
+    if selector is None:
+        return {}
+    levels = [
+        {"sampler": _sampler_name(one), "guarantee": one.guarantee.as_dict(), "summary": one.summary}
+        for one in selector.further
+    ]
+    chosen = {"selection": selector.selection.as_dict(), "bound": selector.bound(), "levels": levels}
+    return {"importance": chosen}
+
+
+def _sampler_name(sampler: Sampler) -> str:
+    name = type(sampler).__name__
     if name not in _samplers():
         raise SettingsError(
             f"artifact: a sampler of type {name} cannot be stored; valid: {', '.join(_samplers())}."
@@ -184,17 +201,36 @@ def open_artifact(folder: str | os.PathLike[str], *, prefix: str = "", verify: b
             raise DataError(
                 f"artifact: {name}.npy of {str(folder)!r} cannot be read ({type(error).__name__})."
             ) from None
-    policy = Policy(**manifest["policy"])
-    if verify and fingerprint_of(arrays, policy, manifest["consistency"]) != manifest["fingerprint"]:
+    policy, chosen = Policy(**manifest["policy"]), manifest.get("importance")
+    made_of = (policy, manifest["consistency"], None if chosen is None else chosen["bound"])
+    if verify and fingerprint_of(arrays, *made_of) != manifest["fingerprint"]:
         raise DataError(f"artifact: {str(folder)!r} was changed after it was written.")
-    table = WordTable.restore(
-        {k.removeprefix("words."): v for k, v in arrays.items() if k.startswith("words.")}
-    )
-    sampler = _samplers()[manifest["sampler"]].restore(
-        {k.removeprefix("sampler."): v for k, v in arrays.items() if k.startswith("sampler.")},
-        Guarantee(**manifest["guarantee"]),
-        manifest["summary"],
-    )
+    table = WordTable.restore(_under("words", arrays))
+    sampler = _restored(manifest, _under("sampler", arrays))
+    selector = None
+    if chosen is not None:
+        levels = enumerate(chosen["levels"], start=1)
+        further = tuple(_restored(level, _under(f"level{number}", arrays)) for number, level in levels)
+        selection = Selection.of(chosen["selection"])
+        selector = restored(selection, table, _under("importance", arrays), further)
     size = int(table.size[0])
     vocabulary = Vocabulary(table.offsets[: size + 1], table.word_bytes[: int(table.offsets[size])])
-    return Privatizer(vocabulary, sampler, policy, manifest["consistency"], manifest["fingerprint"], table)
+    return Privatizer(
+        vocabulary, sampler, policy, manifest["consistency"], manifest["fingerprint"], table, selector
+    )
+
+
+def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays of one part, by their names in it."""
+    return {
+        name.removeprefix(f"{prefix}."): array
+        for name, array in arrays.items()
+        if name.startswith(f"{prefix}.")
+    }
+
+
+def _restored(made: dict[str, Any], arrays: dict[str, Any]) -> Sampler:
+    """Build a sampler again from what the manifest says of it, and its arrays."""
+    kind = _samplers()[made["sampler"]]
+    sampler: Sampler = kind.restore(arrays, Guarantee(**made["guarantee"]), made["summary"])
+    return sampler

@@ -21,6 +21,11 @@ NO_SETTINGS = (
     "packaged lexicon count as words to draw"
 )
 
+CHOSEN = (
+    "attacks, and that equal words of a record have one replacement: with importance only some words of a text were drawn, which "
+    "these do not know"
+)
+
 
 class Place(NamedTuple):
     """A table by path or by catalog name; the other is empty."""
@@ -49,6 +54,7 @@ class AuditPlan:
         partial: whether rows that only one of the tables has are allowed.
         limits: what is required of the figures.
         metrics: the folder of the table of metrics.
+        chosen: whether only some words were drawn, as importance chose; the model is then that of all words.
     """
 
     table: str
@@ -66,6 +72,7 @@ class AuditPlan:
     partial: bool
     limits: tuple[Limit, ...]
     metrics: str
+    chosen: bool = False
 
     @property
     def level(self) -> Any:
@@ -74,12 +81,14 @@ class AuditPlan:
 
     @property
     def attacked(self) -> bool:
-        """Whether the mechanism is known."""
-        return self.given
+        """Whether it is known which words were drawn, and how."""
+        return self.given and not self.chosen
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """What is not measured, and why."""
+        if self.chosen:
+            return (CHOSEN,)
         return () if self.given else (NO_SETTINGS,)
 
     @property
@@ -96,7 +105,12 @@ class AuditPlan:
     @property
     def figures(self) -> tuple[str, ...]:
         """The names of the figures that this audit has."""
-        asked = {ATTACKS: self.given, LABEL: self.label, ATTRIBUTE: self.attribute, LIKENESS: self.likeness}
+        asked = {
+            ATTACKS: self.attacked,
+            LABEL: self.label,
+            ATTRIBUTE: self.attribute,
+            LIKENESS: self.likeness,
+        }
         without = {name for names, wanted in asked.items() if not wanted for name in names}
         return tuple(name for name in MEANING if name not in without)
 
@@ -152,6 +166,8 @@ class AuditPlan:
                 raise SettingsError(f"{name}: {key!r} is a text column; valid: another column.")
         _require_classes(label, attribute, columns, keys)
         plain = model or ModelConfig.of({"policy": {"stop_words": "draw"}})
+        chosen = plain.importance is not None
+        plain = plain.model_copy(update={"importance": None})
         level = plain.consistency if model else "token"
         metrics = _metrics(table, out, run)
         _require_apart(table, source, metrics)
@@ -160,10 +176,10 @@ class AuditPlan:
                 raise SettingsError(f"{name}: {number} given; valid: 1 or more.")
         made = cls(
             table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, label, attribute,
-            likeness or label is not None, label_rows, sample, partial, (), metrics,
+            likeness or label is not None, label_rows, sample, partial, (), metrics, chosen,
         )  # fmt: skip
         limits = [Limit.parse(text, made.figures) for text in require]
-        if level != "token":  # what the settings promise is required without being asked
+        if level != "token" and not chosen:  # what the settings promise is required without being asked
             limits.append(Limit(f"{level}_broken_groups", "<=", 0.0))
         return replace(made, limits=tuple(limits))
 

@@ -86,6 +86,10 @@ def compare(
         raise SettingsError(
             f"run.artifact: {config.run.artifact!r} given, but a comparison compiles several mechanisms; valid: null."
         )
+    if config.importance is not None:
+        raise SettingsError(
+            "importance: given, but a comparison draws all words and attacks each of them; valid: null (--set importance=null)."
+        )
     if public.texts.equals(private.texts):
         raise SettingsError(
             "public: the private text itself given; valid: another text of the same language."

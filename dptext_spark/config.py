@@ -14,9 +14,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, InstanceOf, ValidationError, model_validator
 
+from dptext_spark.importance.selection import Selection
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.settings import agreement
 from dptext_spark.settings.file import SECRET, override, read_settings
+from dptext_spark.settings.importance import about_importance, about_weights
 from dptext_spark.settings.problems import as_settings_error, problem
 from dptext_spark.settings.sections import (
     Audit,
@@ -30,7 +32,7 @@ from dptext_spark.settings.sections import (
     Section,
     Stream,
 )
-from dptext_spark.settings.values import mechanism_of, policy_of, section_of
+from dptext_spark.settings.values import mechanism_of, policy_of, section_of, selection_of
 from dptext_spark.text.policy import Policy
 
 Self = TypeVar("Self", bound="ModelConfig")
@@ -47,6 +49,7 @@ class ModelConfig(Section):
         default_factory=lambda: mechanism_of(None)
     )
     policy: Annotated[InstanceOf[Policy], BeforeValidator(policy_of)] = Policy()
+    importance: Annotated[InstanceOf[Selection] | None, BeforeValidator(selection_of)] = None
     run: Annotated[Run, BeforeValidator(section_of)] = Run()
     key: Annotated[Key, BeforeValidator(section_of)] = Key()
 
@@ -58,7 +61,7 @@ class ModelConfig(Section):
         return self
 
     def _problems(self) -> Iterable[str]:
-        return agreement.about_lexicons(self)
+        return [*agreement.about_lexicons(self), *about_importance(self)]
 
     @classmethod
     def of(cls: type[Self], settings: Mapping[str, Any]) -> Self:
@@ -85,17 +88,21 @@ class ModelConfig(Section):
         """Return the policy."""
         return self.policy
 
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Return the mechanism of each level of importance; where there is one level, or all words are drawn, the only one."""
+        return (self.mechanism,) if self.importance is None else self.importance.mechanisms(self.mechanism)
+
     def spec(self) -> dict[str, Any]:
         """Return what an artifact is made from, JSON-able."""
         values = self.as_dict()
-        return {name: values[name] for name in ("lexicon", "mechanism", "policy", "consistency")}
+        names = ("lexicon", "mechanism", "policy", "consistency", "importance")
+        return {name: values[name] for name in names}
 
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets."""
-        values = self.model_dump(mode="json", exclude={"mechanism", "policy"})
-        fields = asdict(self.mechanism)  # type: ignore[call-overload]
-        listed = {name: list(value) for name, value in fields.items() if isinstance(value, tuple)}
-        values["mechanism"] = {"name": self.mechanism.name} | fields | listed
+        values = self.model_dump(mode="json", exclude={"mechanism", "policy", "importance"})
+        values["mechanism"] = self.mechanism.as_dict()
+        values["importance"] = None if self.importance is None else self.importance.as_dict()
         words = self.policy.stop_word_list
         values["policy"] = asdict(self.policy) | {"stop_word_list": words if words is None else list(words)}
         return values
@@ -127,6 +134,7 @@ class RunConfig(ModelConfig):
         return [
             *super()._problems(),
             *agreement.about_columns(self),
+            *about_weights(self),
             *agreement.about_places(self),
             *agreement.about_stream(self),
             *agreement.about_ledger(self),
@@ -167,7 +175,17 @@ class RunConfig(ModelConfig):
         values["input"]["options"] = {
             name: "(hidden)" if SECRET.search(name) else value for name, value in options.items()
         }
-        order = ("input", "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy")
+        order = (
+            "input",
+            "columns",
+            "row_key",
+            "record_key",
+            "consistency",
+            "lexicon",
+            "mechanism",
+            "policy",
+            "importance",
+        )
         places = ("output", "key", "run", "audit", "ledger", "mode", "stream")
         return {name: values[name] for name in (*order, *places)}
 

@@ -86,6 +86,10 @@ def find_epsilon(
         raise SettingsError(
             f"run.artifact: {config.run.artifact!r} given, but a search compiles the mechanism at many ε; valid: null."
         )
+    if config.importance is not None and config.importance.levels:
+        raise SettingsError(
+            "importance.levels: given, but a search looks for one ε; valid: null, or importance.percent (--set importance=null)."
+        )
     say = progress or (lambda step, share: None)
     lexicons = with_shared_words(load_lexicons(config, say))
     say(f"preparing {config.mechanism.name} for {len(lexicons[0]):,} words", None)

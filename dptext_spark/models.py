@@ -16,6 +16,8 @@ from dptext_spark.audit.certificate import certify, is_cheap
 from dptext_spark.cache_folder import user_cache
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.weighed import choosing, made_from
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import with_shared_words
 from dptext_spark.privatizer import ENGINE_VERSION, Privatizer
@@ -27,8 +29,13 @@ from dptext_spark.version import __version__
 Progress = Callable[[str, float | None], None]
 
 
-def prepare(config: ModelConfig, progress: Progress | None = None) -> tuple[Privatizer, Path]:
+def prepare(
+    config: ModelConfig, progress: Progress | None = None, frequencies: Frequencies | None = None
+) -> tuple[Privatizer, Path]:
     """Return the privatizer of the settings and the artifact folder that holds it.
+
+    `frequencies` are those of the very texts that are sanitized, where importance is measured by them; without them the model
+    says everything of itself, and refuses to choose words.
 
     `run.artifact` is opened where it is named; else the artifact lies in the user's cache, under a digest of
     the settings, the lexicons' fingerprints and the versions, and is compiled there if it is not sound.
@@ -45,17 +52,17 @@ def prepare(config: ModelConfig, progress: Progress | None = None) -> tuple[Priv
         return artifact.open_artifact(folder, verify=True), folder
     fingerprints = _known_fingerprints(config)
     if fingerprints is not None:
-        folder = _cached(config, fingerprints)
+        folder = _cached(config, fingerprints, frequencies)
         found = _open_cached(folder, say)
         if found is not None:
             return found, folder
     lexicons = load_lexicons(config, say)
     fingerprints = [lexicon.fingerprint for lexicon in lexicons]
     _remember(config, fingerprints)
-    folder = _cached(config, fingerprints)
+    folder = _cached(config, fingerprints, frequencies)
     found = _open_cached(folder, say)
     if found is None:
-        _compile(config, lexicons, folder, say)
+        _compile(config, lexicons, folder, say, frequencies)
         found = artifact.open_artifact(folder, verify=True)
     return found, folder
 
@@ -121,15 +128,24 @@ def _load(source: Embedding, field: str, tokenizer: Literal["words", "whitespace
     )
 
 
-def _compile(config: ModelConfig, lexicons: Sequence[Lexicon], folder: Path, say: Progress) -> str:
+def _compile(
+    config: ModelConfig,
+    lexicons: Sequence[Lexicon],
+    folder: Path,
+    say: Progress,
+    frequencies: Frequencies | None = None,
+) -> str:
     """Compile and save; another process that saved the same artifact meanwhile is no harm."""
     shared = with_shared_words(lexicons)
     say(f"compiling {config.mechanism.name} for {len(shared[0]):,} words", None)
     # Settings with several lexicons are those of a mechanism that takes them.
-    sampler = config.mechanism.compile(*shared)
+    sampler, *further = (mechanism.compile(*shared) for mechanism in config.mechanisms())
     privatizer = Privatizer(shared[0], sampler, config.policy, config.consistency)
-    made_from = _alone([lexicon.fingerprint for lexicon in lexicons])
-    spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": made_from}
+    if config.importance is not None:
+        say("weighing words", None)
+        privatizer = choosing(privatizer, config.importance, tuple(further), frequencies)
+    words = _alone([lexicon.fingerprint for lexicon in lexicons])
+    spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": words}
     try:
         artifact.save(privatizer, folder, spec)
     except OSError as error:
@@ -175,15 +191,16 @@ def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
         return None
 
 
-def _cached(config: ModelConfig, fingerprints: Sequence[str]) -> Path:
-    """Return the place in the cache of what the settings and the lexicons give."""
-    made_from = config.spec() | {
+def _cached(config: ModelConfig, fingerprints: Sequence[str], frequencies: Frequencies | None = None) -> Path:
+    """Return the place in the cache of what the settings, the lexicons and what was counted give."""
+    parts = config.spec() | {
+        "importance": None if config.importance is None else made_from(config.importance, frequencies),
         "lexicon": _alone(fingerprints),
         "engine": ENGINE_VERSION,
         "version": __version__,
         "stop_words": config.policy.stop_list(),
     }
-    return user_cache() / "artifacts" / _digest(made_from)
+    return user_cache() / "artifacts" / _digest(parts)
 
 
 def _digest(value: Any) -> str:

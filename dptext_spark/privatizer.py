@@ -16,6 +16,10 @@ import pyarrow as pa
 from dptext_spark.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
 from dptext_spark.errors import DataError, require_choice
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.providers import Given
+from dptext_spark.importance.selection import agree
+from dptext_spark.importance.selector import Selector
+from dptext_spark.importance.spending import Units
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Ids, Sampler
@@ -49,9 +53,12 @@ class Counters:
 
     Attributes:
         rows: int32[n, len(COUNTERS)].
+        units: int64[n], how many units of ε the draws of each row come to: drawn words, or distinct ones at record level; where
+            levels of importance differ in ε, see :func:`dptext_spark.importance.spending.in_units`.
     """
 
     rows: npt.NDArray[np.int32]
+    units: npt.NDArray[np.int64]
 
     def column(self, name: str) -> npt.NDArray[np.int32]:
         """Return one counter, int32[n]."""
@@ -67,7 +74,7 @@ class Counters:
 
     def __add__(self, other: Counters) -> Counters:
         """Join the rows of two batches."""
-        return Counters(np.concatenate([self.rows, other.rows]))
+        return Counters(np.concatenate([self.rows, other.rows]), np.concatenate([self.units, other.units]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +88,8 @@ class Privatizer:
         consistency: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
         fingerprint: of the arrays, the policy and the level; of the artifact where this was opened from one.
         table: the look-up table, built where it is not given.
+        selector: chooses which of the words that the policy draws are drawn, and at which level; None for all of them. The
+            sampler is that of the first level.
     """
 
     lexicon: Lexicon | Vocabulary
@@ -89,17 +98,26 @@ class Privatizer:
     consistency: Consistency = "token"
     fingerprint: str = ""
     table: WordTable | None = None
+    selector: Selector | None = None
     _draws: dict[bytes, Ids] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the level; build the look-up table and the fingerprint."""
+        """Check the level; build the look-up table and the fingerprint.
+
+        Raises:
+            SettingsError: an unknown level, or one that does not agree with the selection; levels of importance whose guarantees
+                are of different kinds.
+        """
         require_choice("consistency", self.consistency, CONSISTENCY)
+        if self.selector is not None:
+            agree(self.selector.selection.strategy, self.consistency)
+            self.selector.guarantee(self.sampler.guarantee)
         if self.table is None:
             object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
         if not self.fingerprint:
-            object.__setattr__(
-                self, "fingerprint", fingerprint_of(self.arrays(), self.policy, self.consistency)
-            )
+            bound = None if self.selector is None else self.selector.bound()
+            made = fingerprint_of(self.arrays(), self.policy, self.consistency, bound)
+            object.__setattr__(self, "fingerprint", made)
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without what was drawn so far: no table of substitutions is shipped."""
@@ -120,16 +138,31 @@ class Privatizer:
         """Return everything that sampling needs, by file name."""
         assert self.table is not None
         named = {f"sampler.{name}": array for name, array in self.sampler.arrays().items()}
+        if self.selector is not None:
+            named |= self.selector.arrays()
         return named | {f"words.{name}": array for name, array in self.table.arrays().items()}
 
     def guarantee(self) -> Guarantee:
         """Return what holds for one drawn word under this policy and level."""
-        base = self.sampler.guarantee
+        base, chosen = self.sampler.guarantee, ""
+        if self.selector is not None:
+            base, chosen = self.selector.guarantee(base), f" {self.selector.sentence}"
         return replace(
             base,
             unit=UNITS[self.consistency],
-            sentence=f"{base.sentence} {UNIT_SENTENCES[self.consistency]} {COMPUTATIONAL}",
+            sentence=f"{base.sentence}{chosen} {UNIT_SENTENCES[self.consistency]} {COMPUTATIONAL}",
         )
+
+    @property
+    def samplers(self) -> tuple[Sampler, ...]:
+        """The laws that are sampled: one, or one for each level of importance."""
+        return (self.sampler,) if self.selector is None else (self.sampler, *self.selector.further)
+
+    @cached_property
+    def units(self) -> Units:
+        """How the ε of a record is counted: one drawn word is one unit, but for levels of importance that differ in ε."""
+        base = self.sampler.guarantee
+        return Units((1,), base) if self.selector is None else self.selector.units(base)
 
     def privatize(
         self,
@@ -140,6 +173,7 @@ class Privatizer:
         record_ids: pa.Array | None = None,
         key: RunKey,
         run_id: str = "",
+        weights: pa.Array | None = None,
     ) -> tuple[pa.Array, Counters]:
         """Replace the words of a batch.
 
@@ -150,20 +184,28 @@ class Privatizer:
             record_ids: the same types [n]; the scope of record consistency. None: the row.
             key: the run key.
             run_id: at token level part of what the draws are for.
+            weights: list<float> [n], the importance of each word, where a selection takes them from the user.
 
         Returns:
             (texts [n], counters). A row with invalid UTF-8 is counted as `invalid` and comes back empty.
 
         Raises:
-            DataError: NULL identities, lengths that differ, or a type that is no text.
+            DataError: NULL identities, lengths that differ, or a type that is no text; weights that are missing, or not one for
+                each word.
         """
         identities = row_ids if record_ids is None or self.consistency == "token" else record_ids
         if not is_bytes(texts.type):
             raise DataError(f"{column}: a column of type {texts.type}; valid: a text column.")
         if len(identities) != len(texts):
             raise DataError(f"{column}: {len(texts)} texts with {len(identities)} identities.")
-        rows, counts = self.engine.privatize(texts, self._noise(identities, column, key, run_id))
-        return rows, Counters(counts)
+        chosen = None
+        if self.selector is not None:
+            chosen = self.selector.choose(self.engine, texts, self.consistency, self.units, weights)
+        rows, counts = self.engine.privatize(texts, self._noise(identities, column, key, run_id), chosen)
+        if chosen is not None:
+            return rows, Counters(counts, chosen.units)
+        drawn = COUNTERS.index("distinct" if self.consistency == "record" else "drawn")
+        return rows, Counters(counts, counts[:, drawn].astype(np.int64))
 
     def _one_draw_each(self, ids: Ids, subkey: bytes) -> Ids:
         """Return int32[n], the draws of int32[n] words at dataset level: one a word, made when it first occurs."""
@@ -175,8 +217,15 @@ class Privatizer:
 
     def warm_up(self) -> None:
         """Compile the loops, or load them from the cache, so that the workers of this machine find them there."""
-        ids = pa.array([0], pa.int64())
-        self.privatize(pa.array(["a"]), column="", row_ids=ids, record_ids=ids, key=RunKey.insecure(0))
+        ids, key = pa.array([0], pa.int64()), RunKey.insecure(0)
+        own = self.selector is not None and isinstance(self.selector.provider, Given)
+        weights = pa.array([[1.0]]) if own else None
+        self.privatize(pa.array(["a"]), column="", row_ids=ids, record_ids=ids, key=key, weights=weights)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it can tell which words are drawn: not before a run has counted in its own texts what that depends on."""
+        return self.selector is None or self.selector.is_complete
 
     def _context(self, column: str, run_id: str) -> tuple[str, ...]:
         """Return what a subkey is bound to (MECHANISMS §13)."""
@@ -199,12 +248,33 @@ class Privatizer:
                 return self._one_draw_each(ids, words)
             return self.sampler.sample(ids, Draws(words, blocks, lane_keys))
 
-        return Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks))
+        noise = Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks))
+        if self.selector is None or not self.selector.further:
+            return noise
+        samplers = self.samplers
+        # One number never serves two mechanisms: each level has a subkey of its own.
+        subkeys = [words, *(key.derive(*context, "words", f"level {n}") for n in range(1, len(samplers)))]
+
+        def at_levels(ids: Ids, blocks: npt.NDArray[np.uint64], levels: npt.NDArray[np.uint8]) -> Ids:
+            drawn = np.empty(len(ids), np.int32)
+            for number, (sampler, subkey) in enumerate(zip(samplers, subkeys, strict=True)):
+                here = np.flatnonzero(levels == number)
+                if len(here):
+                    drawn[here] = sampler.sample(ids[here], Draws(subkey, blocks[here]))
+            return drawn
+
+        return noise._replace(at_levels=at_levels)
 
 
-def fingerprint_of(arrays: Mapping[str, npt.NDArray[Any]], policy: Policy, consistency: str) -> str:
-    """Return the sha256 over the policy, the level, and the names, types, shapes and bytes of arrays, hex."""
-    digest = hashlib.sha256(json.dumps([asdict(policy), consistency], sort_keys=True).encode())
+def fingerprint_of(
+    arrays: Mapping[str, npt.NDArray[Any]],
+    policy: Policy,
+    consistency: str,
+    selector: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the sha256 over the policy, the level, the arrays with their names, types and shapes, and how words are chosen."""
+    bound = [asdict(policy), consistency, *([] if selector is None else [selector])]
+    digest = hashlib.sha256(json.dumps(bound, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())

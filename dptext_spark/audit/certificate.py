@@ -6,17 +6,19 @@ It confirms, refutes, or says that it could not refute; it never rounds in the u
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from dptext_spark.figures import digits_up, exact, rounded_down
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.losses import Loss, Progress, vector_loss, worst_loss
 from dptext_spark.privatizer import Privatizer
 
 CHEAP = 50_000  # words: all pairs of them are looked at within seconds
 Verdict = Literal["confirmed", "refuted", "not refuted"]
+VERDICTS = ("confirmed", "not refuted", "refuted")  # from the best to the worst
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Certificate:
         seconds: wall time.
         vector: what was found of the noisy vector, on which a claim may rest though only the word next to it is released;
             None where it was not looked at.
+        levels: the certificates of all levels of importance, where there are several; the other fields are those of the worst.
     """
 
     verdict: Verdict
@@ -38,10 +41,15 @@ class Certificate:
     loss: Loss | None
     seconds: float
     vector: Loss | None = None
+    levels: tuple[Certificate, ...] = ()
 
     @property
     def sentence(self) -> str:
         """The finding in plain words."""
+        if self.levels:
+            return " ".join(
+                f"Level {number}: {one.sentence}" for number, one in enumerate(self.levels, start=1)
+            )
         loss = self.loss
         if loss is None:
             return f"{self.verdict.capitalize()}: by the argument that stands in the guarantee itself; no law was searched."
@@ -118,7 +126,7 @@ def certify(
 ) -> Certificate:
     """Certify the guarantee of a privatizer's draws.
 
-    All words of the lexicon count as drawn; which of them the policy draws can only take pairs away.
+    All words of the lexicon count as drawn; which of them the policy or importance draws can only take pairs away.
 
     Args:
         privatizer: the model.
@@ -126,9 +134,17 @@ def certify(
         sample: where a search grows with the square of the words, look at so many of them, taken at equal steps through the
             lexicon; None for all.
     """
+    found = [_certified(one, len(privatizer.vocabulary), progress, sample) for one in privatizer.samplers]
+    if len(found) == 1:
+        return found[0]
+    worst = max(found, key=lambda one: VERDICTS.index(one.verdict))
+    return replace(worst, seconds=sum(one.seconds for one in found), levels=tuple(found))
+
+
+def _certified(sampler: Sampler, words: int, progress: Progress | None, sample: int | None) -> Certificate:
+    """Certify one law."""
     began = time.perf_counter()
-    sampler = privatizer.sampler
-    loss = worst_loss(sampler, len(privatizer.vocabulary), progress, sample)
+    loss = worst_loss(sampler, words, progress, sample)
     vector = vector_loss(sampler, progress, sample)
     decided = verdict(sampler.guarantee, loss, vector)
     return Certificate(decided, sampler.guarantee, loss, time.perf_counter() - began, vector)
@@ -140,7 +156,8 @@ def is_cheap(privatizer: Privatizer) -> bool:
     On 33,000 words that takes seconds; the noise mechanisms are searched by draws, which takes longer and is left to
     `dptext certify`.
     """
-    return len(privatizer.vocabulary) <= CHEAP and not isinstance(privatizer.sampler, NoiseSampler)
+    noise = any(isinstance(one, NoiseSampler) for one in privatizer.samplers)
+    return len(privatizer.vocabulary) <= CHEAP and not noise
 
 
 def verdict(guarantee: Guarantee, loss: Loss | None, vector: Loss | None = None) -> Verdict:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from dptext_spark.audit import chosen
 from dptext_spark.audit.assumptions import across_runs, assumed
 from dptext_spark.audit.released import filters_on_text, released
 from dptext_spark.audit.statement import Statement
@@ -39,6 +40,7 @@ def disclosure(facts: Facts) -> Statement:
             - `key_kind`: os, file, env, secret, given or insecure;
             - `releases_in_history`: runs that the target's history holds, or None where that is not known;
             - `second_release`: whether records of an unfinished run were released again;
+            - `importance`: what the provider of importance says of itself, or None;
             - `ledger`: `sentence`, `notes` and `warnings` of what was spent on the input so far, or None before the run.
     """
     writers: tuple[tuple[str, Callable[[Facts], Sentences]], ...] = (
@@ -65,6 +67,7 @@ def _warnings(facts: Facts) -> Sentences:
     if "refuted" in (facts["guarantee"]["status"], (facts.get("certificate") or {}).get("verdict")):
         yield "THE GUARANTEE BELOW DOES NOT HOLD: it was checked against the law that is sampled, and refuted."
     yield from _weak(facts)
+    yield from chosen.warned(facts)
     if filters_on_text(facts["config"]):
         yield (
             "input.where names a sanitized column: that a record is in the output tells what its text held. The condition is "
@@ -120,6 +123,7 @@ def _protected(facts: Facts) -> Sentences:
     yield f"Drawn words in {columns}: the {size}words of the lexicon{stop}."
     if facts["policy"]["tokenizer"] == "words":
         yield "A compound that the lexicon lacks counts as the words that it is made of."
+    yield from chosen.chosen(facts)
     yield from _made_with(facts["config"])
     yield f"{guarantee['sentence']} [{guarantee['status']}; unit: {guarantee['unit']}]"
     if facts.get("certificate"):
@@ -160,7 +164,8 @@ def _composed(facts: Facts) -> Sentences:
             f"between their drawn words{counted}; no single number stands for a record."
         )
         return
-    added = f"{exact(guarantee['epsilon'])}"
+    several = chosen.levels_of(facts) > 1
+    added = "the ε of its level" if several else f"{exact(guarantee['epsilon'])}"
     if guarantee["kind"] == "approx_dp":
         added += f", and δ = {exact(guarantee['delta'])},"
     counted = "drawn words" if level == "token" else "distinct drawn words"
@@ -195,6 +200,7 @@ def _unprotected(facts: Facts) -> Sentences:
             "output that "
             "is no stop word was drawn. Gone with policy.stop_words: draw."
         )
+    yield from chosen.choice(facts)
     yield (
         "The sense of a text: replacements are near to what they replace, and topic, tone and order of words "
         "remain. Facts that several words tell together are protected only as far as ε adds up. A smaller "

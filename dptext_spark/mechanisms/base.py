@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -91,6 +91,12 @@ class Mechanism(ABC):
         )
         if found := [*filter(None, checked)]:
             raise SettingsError("\n".join(found))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the name and the parameters, JSON-able."""
+        parameters = asdict(self)  # type: ignore[call-overload]
+        listed = {name: list(value) for name, value in parameters.items() if isinstance(value, tuple)}
+        return {"name": self.name, **parameters, **listed}
 
     def embeddings(self) -> range:
         """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""

@@ -38,6 +38,10 @@ _NO_TEXT = (
     "The contextual adversary needs a public text to learn from and to attack: --public-text names one."
 )
 _OTHERS = "Results of attacks on the text itself can be added by --figures."
+_CHOSEN = (
+    "The attack in context was left out: it takes every word for drawn, and importance chose some. Success on a drawn word is "
+    "shown; the other words need no attack."
+)
 _BOUNDED = "The black line holds the success of the best possible adversary with a confidence of {}."
 _RANKED = (
     "This mechanism has no law to read: the adversary ranks the words of the lexicon by their distance to the output, as it "
@@ -61,6 +65,8 @@ def attacks_on(
     """
     say("attacking word by word", None)
     found = [_alone(privatizer)]
+    if privatizer.selector is not None:
+        return found, f"{_CHOSEN} {_OTHERS}"
     if not lines:
         return found, f"{_NO_TEXT} {_OTHERS}"
     say("attacking with context", None)

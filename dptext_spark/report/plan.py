@@ -29,6 +29,7 @@ def planned_facts(
         "guarantee": privatizer.guarantee().as_dict(),
         "certificate": certificate,
         "mechanism_summary": privatizer.sampler.summary,
+        "importance": None if privatizer.selector is None else privatizer.selector.provider.sentence,
         "identity": "row_key" if config.row_key else None,
         "other_columns": [] if others == "drop" else None if others == "keep" else list(others),
         "key_kind": config.key.kind,
@@ -87,8 +88,11 @@ def _steps(config: RunConfig) -> list[str]:
         steps.append(f"check that {config.row_key} is unique and never NULL (a pass over that column)")
     if config.record_key:
         steps.append(f"check that {config.record_key} is never NULL")
+    if config.importance is not None and config.importance.own_data:
+        steps.append("count in how many texts each word occurs (a pass over the text)")
+    chosen = "" if config.importance is None else " that importance chooses"
     steps.append(
-        f"replace the words of {', '.join(config.columns)} by {config.mechanism.name} at "
+        f"replace the words of {', '.join(config.columns)}{chosen} by {config.mechanism.name} at "
         f"{config.consistency} level; {along}"
     )
     limit = (

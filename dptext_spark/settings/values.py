@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext_spark.errors import SettingsError, did_you_mean, require_choice
+from dptext_spark.importance.selection import Level, Selection
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.settings.locations import TABLE
@@ -98,6 +99,36 @@ def policy_of(value: object) -> Policy:
             "a text file."
         )
     return _build("policy", Policy, given)  # type: ignore[no-any-return]
+
+
+def selection_of(value: object) -> Selection | None:
+    """Build the selection of words by importance; None where all words are drawn."""
+    if value is None or isinstance(value, Selection):
+        return value
+    given = _mapping("importance", value)
+    if isinstance(given.get("weights"), str):
+        given["weights"] = (given["weights"],)
+    for name in ("levels", "weights"):
+        if given.get(name) is None:
+            given.pop(name, None)
+        elif not isinstance(given[name], list | tuple):
+            raise problem(f"importance.{name}: {shown(given[name])} given; valid: a list.")
+        else:
+            given[name] = tuple(given[name])
+    if "levels" in given:
+        given["levels"] = tuple(_level(number, level) for number, level in enumerate(given["levels"]))
+    return _build("importance", Selection, given)  # type: ignore[no-any-return]
+
+
+def _level(number: int, value: object) -> Level:
+    """Build a level; one that names no share takes what is left."""
+    field = f"importance.levels[{number}]"
+    if isinstance(value, Level):
+        return value
+    given = {"share": None, **_mapping(field, value)}
+    if given.get("mechanism") is not None:
+        given["mechanism"] = mechanism_of(given["mechanism"])
+    return _build(field, Level, given)  # type: ignore[no-any-return]
 
 
 def _build(field: str, kind: type[Any], given: dict[str, Any], also: tuple[str, ...] = ()) -> Any:

@@ -102,7 +102,9 @@ def account(
 def stated(setup: Setup, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the statement of a run or a stream, from its facts and its settings."""
     config = setup.config.as_dict()
+    selector = setup.privatizer.selector
     more = {"config": config, "policy": config["policy"], "mechanism_summary": facts["mapping"]}
+    more["importance"] = None if selector is None else selector.provider.sentence
     return disclosure({**facts, **more}).as_dict()
 
 
@@ -137,8 +139,9 @@ def _metrics(
     if several and setup.config.consistency != "dataset":
         counts = {**counts, **_units_by_record(setup)}
     epsilon = counting.record_epsilon(
-        counts, setup.privatizer.guarantee(), setup.config.consistency, len(setup.columns), several or lists
-    )
+        counts, setup.privatizer.units.of_one, setup.config.consistency, len(setup.columns), several or lists,
+        len(setup.privatizer.units.multiples),
+    )  # fmt: skip
     rows += [(None, f"record_epsilon_{name}", epsilon[name]) for name in ("mean", "p50", "p95", "max")]
     speed = None if seconds is None else (whole["words"] or 0.0) / seconds if seconds else 0.0
     rows.append((None, "tokens_per_second", speed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -227,3 +228,23 @@ def check_key(df: DataFrame, name: str, field: str, unique: bool) -> int:
             "Name a unique column, or leave row_key out."
         )
     return int(row["rows"])
+
+
+def check_weights(df: DataFrame, names: Sequence[str]) -> None:
+    """Refuse columns of weights that are missing or hold no lists of numbers.
+
+    Raises:
+        DataError: naming the column and what is valid.
+    """
+    types = {field.name.lower(): field.dataType for field in df.schema.fields}
+    numbers = (T.FloatType, T.DoubleType, T.DecimalType, T.IntegralType)
+    for name in names:
+        kind = types.get(name.lower())
+        if kind is None:
+            raise DataError(
+                f"importance.weights: {name!r} is not in the input; columns there: {', '.join(df.columns)}."
+            )
+        if not isinstance(kind, T.ArrayType) or not isinstance(kind.elementType, numbers):
+            raise DataError(
+                f"importance.weights: column {name!r} is of type {kind.simpleString()}; valid: array<float>."
+            )

@@ -20,9 +20,10 @@ from pyspark.sql import types as T
 
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DPTextError, SettingsError, require_choice
+from dptext_spark.importance.providers import WrongWeights
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.spark.elements import Elements, is_list
-from dptext_spark.spark.failures import INVALID_UTF8, NULL_KEY, TaskError
+from dptext_spark.spark.failures import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError
 from dptext_spark.spark.paths import Parts, paths_of, quoted, rebuilt, unnoted
 from dptext_spark.spark.ship import Shipped, open_shipped
 from dptext_spark.text.engine import COUNTERS
@@ -44,6 +45,7 @@ class Job:
         run_id: of the run.
         has_row_id: the argument after the texts identifies the row; otherwise (partition, ordinal) does.
         has_record_id: the last argument identifies the record.
+        weights: the columns that weigh the words of each text, which stand behind the texts; none where they are not needed.
     """
 
     columns: tuple[str, ...]
@@ -52,6 +54,12 @@ class Job:
     run_id: str
     has_row_id: bool
     has_record_id: bool
+    weights: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> int:
+        """How many arguments are texts or weigh them."""
+        return len(self.columns) + len(self.weights)
 
 
 def result_type(columns: tuple[str, ...], lists: frozenset[int] = frozenset()) -> T.StructType:
@@ -74,18 +82,19 @@ def sanitize(
     """Sanitize one batch.
 
     Args:
-        arrays: the arguments: texts, or lists of texts, then the row's identity, then the record's, where the job has them.
+        arrays: the arguments: texts, or lists of texts, then the weights of their words, then the row's identity, then the
+            record's, where the job has them.
         job: what to do.
         privatizer: the model.
         row_ids: the row's identity [n].
 
     Returns:
-        struct[n] of :func:`result_type`. `units` is, for each row, how many draws count for its ε: drawn words, or
-        distinct drawn words at record level (of a list: those of its texts, summed). Counters stand as totals in the
-        batch's first row, 0 elsewhere.
+        struct[n] of :func:`result_type`. `units` is, for each row, how many units of ε it has spent, as
+        :attr:`Counters.units` says (of a list: those of its texts, summed). Counters stand as totals in the batch's first row,
+        0 elsewhere.
 
     Raises:
-        TaskError: invalid UTF-8 or a NULL key.
+        TaskError: invalid UTF-8, a NULL key, or weights that are not one number for each word.
     """
     record_ids = arrays[-1] if job.has_record_id else None
     if row_ids.null_count or (record_ids is not None and record_ids.null_count):
@@ -95,21 +104,29 @@ def sanitize(
     rows = len(row_ids)
     texts, totals = [], []
     units = np.zeros(rows, np.int64)
-    counted = "distinct" if privatizer.consistency == "record" else "drawn"
-    for column, values in zip(job.columns, arrays, strict=False):
+    for index, (column, values) in enumerate(zip(job.columns, arrays, strict=False)):
+        weights = arrays[len(job.columns) + index] if job.weights else None
         elements = Elements.of(values) if is_list(values.type) else None
         ids, records = row_ids, record_ids
         if elements is not None:  # each text is a row of its own to the engine, and of its row's record
             records = (row_ids if record_ids is None else record_ids).take(pa.array(elements.rows))
             values, ids = elements.texts, elements.identities(row_ids)
-        text, counters = privatizer.privatize(
-            values, column=column, row_ids=ids, record_ids=records, key=job.key, run_id=job.run_id
-        )
+        try:
+            text, counters = privatizer.privatize(
+                values,
+                column=column,
+                row_ids=ids,
+                record_ids=records,
+                key=job.key,
+                run_id=job.run_id,
+                weights=weights,
+            )
+        except WrongWeights as error:
+            raise TaskError(WEIGHTS, 0, 0, error.count) from None
         invalid = int((counters.column("invalid") > 0).sum())
         if invalid:
             raise TaskError(INVALID_UTF8, 0, 0, invalid)
-        own = counters.column(counted)
-        units += own if elements is None else elements.sums(own)
+        units += counters.units if elements is None else elements.sums(counters.units)
         sums = counters.totals()
         for name in COUNTERS:
             total = np.zeros(rows, np.int64)
@@ -132,7 +149,7 @@ def batches(job: Job, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
             arrays = batch if isinstance(batch, tuple) else (batch,)
             rows = len(arrays[0])
             if job.has_row_id:
-                row_ids = arrays[len(job.columns)]
+                row_ids = arrays[job.texts]
             else:
                 first = (partition << ORDINAL_BITS) + ordinal
                 row_ids = pa.array(np.arange(first, first + rows, dtype=np.int64))
@@ -156,6 +173,15 @@ def _as_bytes(values: Any, several: bool) -> pa.Array:
     """Turn a pandas series of bytes, or of NumPy arrays of bytes, back into Arrow binary."""
     kind = pa.list_(pa.binary()) if several else pa.binary()
     return pa.array(values.to_numpy(dtype=object), kind, from_pandas=True)
+
+
+def _as_arrow(values: Any, index: int, job: Job, lists: frozenset[int]) -> pa.Array:
+    """Turn an argument that came as a pandas series back into Arrow."""
+    if index < len(job.columns):
+        return _as_bytes(values, index in lists)
+    if index < job.texts:
+        return pa.array(values.to_numpy(dtype=object), pa.list_(pa.float32()), from_pandas=True)
+    return pa.Array.from_pandas(values)
 
 
 def build(
@@ -183,16 +209,12 @@ def build(
 
         made = F.arrow_udf(over_arrow, returns)
     else:
-        texts = len(job.columns)
 
         def over_pandas(stream: Iterator[tuple[pd.Series, ...]]) -> Iterator[pd.DataFrame]:
             def arrow() -> Iterator[tuple[pa.Array, ...]]:
                 for batch in stream:
                     series = batch if isinstance(batch, tuple) else (batch,)
-                    yield tuple(
-                        _as_bytes(s, i in lists) if i < texts else pa.Array.from_pandas(s)
-                        for i, s in enumerate(series)
-                    )
+                    yield tuple(_as_arrow(s, i, job, lists) for i, s in enumerate(series))
 
             for result in batches(job, arrow()):
                 yield pd.DataFrame(
@@ -214,8 +236,9 @@ def applied(df: DataFrame, job: Job, kind: Any, row_id: Column | None, record_id
             text.cast("array<binary>" if path.over else "binary")
             for path, text in zip(paths, texts, strict=True)
         ]
+    weights = [quoted(name).cast("array<float>") for name in job.weights]
     identities = [c for c in (row_id, record_id) if c is not None]
-    return df.withColumn(RESULT, function(*texts, *identities))
+    return df.withColumn(RESULT, function(*texts, *weights, *identities))
 
 
 def replaced(df: DataFrame, job: Job, keep: list[str], dropped: frozenset[Parts] = frozenset()) -> DataFrame:

@@ -79,6 +79,10 @@ def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], Non
     spark, key_name = setup.spark, quoted(config.row_key)
     written = _written(setup, version)
     scope = setup.identity.record if setup.identity.record is not None else setup.identity.row
+    if config.importance is not None:
+        scope = (
+            setup.identity.row
+        )  # words are chosen text by text: in another text of the record one may stay as it is
     assert scope is not None
     paths = setup.paths
     source = setup.df.select(
@@ -105,7 +109,8 @@ def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], Non
     joined = sampled.join(output, "row_key")
     lists = frozenset(i for i, path in enumerate(paths) if path.over)
     shipped = ship(spark, setup.folder, config.run.ship)
-    job = PairJob(shipped, setup.key, len(paths), config.consistency, lists)
+    by_text = config.importance is not None
+    job = PairJob(shipped, setup.key, len(paths), config.consistency, lists, by_text)
     texts = [f"{side}{i}" for i in range(len(paths)) for side in "so"]
     pairs = joined.select("scope", *texts).mapInPandas(job, PAIRS)
     figures = _counted(pairs)
@@ -115,7 +120,7 @@ def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], Non
         problems.append("groups of equal words have two replacements")
     if misfits:
         problems.append("texts are not their source with words replaced")
-    unit = "records" if config.consistency == "record" else "rows"
+    unit = "records" if config.consistency == "record" and config.importance is None else "rows"
     said = (
         f"Consistency was audited on a keyed sample of about {100 * share:.3g} % of the {unit}: "
         f"{'every group of equal words has one replacement' if not problems else '; '.join(problems)}."
@@ -178,6 +183,7 @@ class PairJob:
     columns: int
     level: str
     lists: frozenset[int] = frozenset()  # which columns hold several texts a row
+    by_text: bool = False  # whether each text is a scope of its own
 
     def __call__(self, stream: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Map batches of (scope, s0, o0, s1, o1, ...) to rows of `PAIRS`."""
@@ -190,7 +196,8 @@ class PairJob:
                 yield _rows(SCOPE, np.unique(np.ascontiguousarray(scope).view("V16").reshape(-1)))
                 for i in range(self.columns):
                     sides = [_as_texts(batch[f"{side}{i}"], i in self.lists) for side in "so"]
-                    yield self._pairs(privatizer, plain, scope, keys, *sides)
+                    own = np.uint64(i << 32 if self.by_text else 0)
+                    yield self._pairs(privatizer, plain, scope ^ own, keys, *sides)
         except GeneratorExit:
             raise
         except BaseException as error:
@@ -203,7 +210,11 @@ class PairJob:
         if isinstance(source, Elements):
             same = (np.diff(source.bounds) == np.diff(output.bounds)) & (source.null == output.null)
             texts, written = (side.texts.filter(pa.array(same[side.rows])) for side in (source, output))
-            scope, lost = scope[source.rows[same[source.rows]]], int((~same).sum())
+            kept = same[source.rows]
+            scope, lost = scope[source.rows[kept]], int((~same).sum())
+            if self.by_text:
+                place = np.arange(len(kept)) - source.bounds[:-1][source.rows]
+                scope = scope ^ place[kept].astype(np.uint64)[:, None]
         nulls = np.asarray(texts.is_valid()) != np.asarray(written.is_valid())
         shaped, _ = plain.privatize(texts, column="", row_ids=pa.array(np.arange(len(texts))), key=self.key)
         groups, replacements, rows, fits = align(privatizer.engine, shaped, written, keys)

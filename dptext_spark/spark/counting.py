@@ -98,16 +98,22 @@ def totals(counts: dict[str, Any], columns: tuple[str, ...]) -> dict[str, int]:
 
 
 def record_epsilon(
-    counts: dict[str, Any], guarantee: Guarantee, consistency: str, columns: int, several_rows: bool
+    counts: dict[str, Any],
+    guarantee: Guarantee,
+    consistency: str,
+    columns: int,
+    several_rows: bool,
+    levels: int = 1,
 ) -> dict[str, Any]:
     """Compose ε over a record (MECHANISMS §12).
 
     Args:
         counts: with `units_mean`, `units_p50`, `units_p95`, `units_max`.
-        guarantee: of one draw.
+        guarantee: of one of those units: of a draw, unless levels of importance differ in ε.
         consistency: the level.
         columns: number of text columns.
         several_rows: whether a record may span rows.
+        levels: of importance.
 
     Returns:
         `mean`, `p50`, `p95`, `max` (None where there is no such sum) and `basis`, in words.
@@ -119,10 +125,14 @@ def record_epsilon(
             else "ε times the sum of the distances between the words of two records; no single figure"
         )
         return {"mean": None, "p50": None, "p95": None, "max": None, "basis": why}
-    basis = "ε times the drawn words of the record"
+    drawn = "drawn words"
     if consistency == "record":
-        bound = columns > 1 or several_rows
-        basis = f"ε times the distinct drawn words of the record{' (at most: columns and rows are summed)' if bound else ''}"
+        drawn = "distinct drawn words"
+    basis = f"ε times the {drawn} of the record"
+    if levels > 1:
+        basis = f"the sum over the levels of importance of the level's ε times its {drawn} of the record"
+    if consistency == "record" and (columns > 1 or several_rows):
+        basis += " (at most: columns and rows are summed)"
     figures: dict[str, float | None] = {}
     for name in ("mean", "p50", "p95", "max"):
         units = counts.get(f"units_{name}")

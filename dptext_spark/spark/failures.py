@@ -29,7 +29,7 @@ except ImportError:  # a client of Spark Connect may come without it
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-INVALID_UTF8, NULL_KEY = "INVALID_UTF8", "NULL_KEY"
+INVALID_UTF8, NULL_KEY, WEIGHTS = "INVALID_UTF8", "NULL_KEY", "WEIGHTS"
 STREAM_FAILED = "STREAM_FAILED"  # what Spark calls whatever ends a streaming query
 _NOT_INSTALLED = "No module named 'dptext_spark'"
 _PATTERN = re.compile(r"DPTEXT\[(\w+)\] partition=(\d+) batch=(\d+) rows=(\d+)")
@@ -65,6 +65,12 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
             )
         if code == NULL_KEY:
             return DataError(f"row_key or record_key: {rows} rows with a NULL key in {where}.")
+        if code == WEIGHTS:
+            return DataError(
+                f"importance: {rows} texts or weights in {where} do not fit; valid: a finite number of 0 or more for each word "
+                "of a "
+                "text as the policy cuts it, stop words, unknown words and numbers included."
+            )
         return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
     if _NOT_INSTALLED in str(error):
         return RunError(

@@ -13,6 +13,7 @@ from dptext_spark.cache_folder import user_cache
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import SettingsError
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.spark.checks import check_weights
 from dptext_spark.spark.column import Job, applied, replaced
 from dptext_spark.spark.failures import silenced
 from dptext_spark.spark.identity import identify_rows
@@ -31,6 +32,7 @@ def privatize(
     key: RunKey | None = None,
     run_id: str | None = None,
     udf: str = "auto",
+    weights: Sequence[str] = (),
 ) -> DataFrame:
     """Return `df` with its text columns sanitized; nothing runs until Spark is asked for rows.
 
@@ -45,15 +47,29 @@ def privatize(
         key: the run key; None takes 32 bytes of the operating system.
         run_id: part of what token-level draws are for; None makes one.
         udf: `auto`, `arrow` or `pandas`.
+        weights: of a privatizer with importance from the user: for each text column a column with a number for each word. They
+            are not in the frame that is returned.
 
     Raises:
         SettingsError: no stable identity of the rows (`row_key` is the cure), or no columns.
-        DataError: a column is missing or no text.
+        DataError: a column is missing or no text, or holds no lists of weights.
     """
     if isinstance(columns, str) or not columns:
         raise SettingsError("columns: a list with at least one text column is needed.")
+    selector = privatizer.selector
+    own = selector is not None and selector.selection.provider == "column"
+    if isinstance(weights, str) or len(weights) != (len(columns) if own else 0):
+        raise SettingsError(
+            f"weights: {weights!r} given; valid: a list of columns, one for each text column, with importance from the user, and "
+            "none without."
+        )
+    if not privatizer.chooses:
+        raise SettingsError(
+            "privatizer: it chooses words by document frequencies that were not counted; valid: importance.corpus, or counts."
+        )
     with silenced(df.sparkSession):
         check_text_columns(df, list(columns))
+        check_weights(df, weights)
         paths = paths_of(df.schema, columns)
         identity = identify_rows(df, row_key, record_key, ordinal=False)
         folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
@@ -65,5 +81,8 @@ def privatize(
             run_id=run_id or secrets.token_hex(8),
             has_row_id=True,
             has_record_id=identity.record is not None,
+            weights=tuple(weights),
         )
-        return replaced(applied(df, job, udf, identity.row, identity.record), job, df.columns)
+        left = {name.lower() for name in weights}
+        kept = [name for name in df.columns if name.lower() not in left]
+        return replaced(applied(df, job, udf, identity.row, identity.record), job, kept)

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 Progress = Callable[[str, float | None], None]
 LATEST = "latest"
 NEWEST = 5  # run ids that are named where one does not exist
+_NOT_AGAIN = (
+    "the model of the run cannot be had here: it chose words by what it counted in the private texts, or drew them at several "
+    "levels of importance, and figures of another model, or of one level, would mislead"
+)
 
 
 @dataclass(frozen=True)
@@ -210,9 +214,12 @@ def _model(row: Mapping[str, Any], account: Account, say: Progress) -> tuple[Mod
     """Open or compile the run's model; (None, why) where that gives nothing, or another model."""
     made_from = json.loads(row["config"])
     sections = {name: made_from[name] for name in ("lexicon", "mechanism", "policy", "consistency")}
+    sections["importance"] = made_from.get("importance")
     artifact = account.config.run.artifact if account.config is not None else None
     try:
         config = ModelConfig.of({**sections, **({"run": {"artifact": artifact}} if artifact else {})})
+        if config.importance is not None and (config.importance.own_data or config.importance.levels):
+            return None, _NOT_AGAIN
         privatizer, _ = prepare(config, say)
     except DPTextError as error:
         return None, f"the model of the run cannot be had here ({error})"

@@ -26,8 +26,9 @@ from dptext_spark.privatizer import Privatizer
 from dptext_spark.settings.names import parts_of, spelled
 from dptext_spark.spark import runs
 from dptext_spark.spark.batches import TextSizes, text_sizes
-from dptext_spark.spark.checks import Place, check_key, check_output, partitions_of, place_of
+from dptext_spark.spark.checks import Place, check_key, check_output, check_weights, partitions_of, place_of
 from dptext_spark.spark.column import Job
+from dptext_spark.spark.frequencies import weighed
 from dptext_spark.spark.identity import Identity, identify_rows
 from dptext_spark.spark.layout import check_partitions
 from dptext_spark.spark.paths import Parts, Path, beside, paths_of
@@ -97,6 +98,7 @@ class Setup:
             run_id=self.run_id,
             has_row_id=self.identity.row is not None,
             has_record_id=self.identity.record is not None,
+            weights=() if self.config.importance is None else self.config.importance.weights,
         )
 
     def commits(self) -> list[dict[str, Any]]:
@@ -154,6 +156,8 @@ def validated(
     columns = list(config.columns)
     df, input_version = read_input(spark, config.input, columns)
     check_text_columns(df, columns)
+    if config.importance is not None:
+        check_weights(df, config.importance.weights)
     identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
     place = place_of(config)
     kept, dropped = _kept_columns(df, config)
@@ -165,13 +169,14 @@ def validated(
     check_output(spark, config, place, df, kept, persistent=key.kind != "os", dropped=dropped)
     say("preparing the model")
     privatizer, folder = prepare(config, lambda step, share: say(step))
-    privatizer.warm_up()
+    if privatizer.chooses:
+        privatizer.warm_up()
     if config.row_key and not config.is_stream:
         say("checking that row_key is unique (one pass over the key)")
         check_key(df, config.row_key, "row_key", unique=True)
     if config.record_key and not config.is_stream:
         check_key(df, config.record_key, "record_key", unique=False)
-    return Setup(
+    setup = Setup(
         spark=spark,
         config=config,
         run_id=config.run.id or f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}",
@@ -189,13 +194,17 @@ def validated(
         certificate=certificate_of(folder),
         dropped=dropped,
     )
+    return weighed(setup, say)
 
 
 def _kept_columns(df: DataFrame, config: RunConfig) -> tuple[list[str], frozenset[Parts]]:
     """Return the columns of the target, in the order of the input, and the fields beside nested texts that are left out."""
     other = config.output.other_columns
     if other == "keep":
-        return list(df.columns), frozenset()
+        # What weighs private words tells of them: such a column goes along only where it is named.
+        weights = () if config.importance is None else config.importance.weights
+        left = {name.lower() for name in weights}
+        return [name for name in df.columns if name.lower() not in left], frozenset()
     paths = paths_of(df.schema, config.columns)
     fields, _ = beside(df.schema, paths)
     listed = () if other == "drop" else other

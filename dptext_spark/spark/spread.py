@@ -60,7 +60,7 @@ def spread(setup: Setup, say: Callable[[str], None]) -> Setup:
 def _needed(setup: Setup) -> int | None:
     """Return how many partitions an uneven input needs; None where it is even, small, or the cores are not known."""
     cores, sizes = cores_of(setup.spark), setup.sizes
-    noise = isinstance(setup.privatizer.sampler, NoiseSampler)
+    noise = any(isinstance(sampler, NoiseSampler) for sampler in setup.privatizer.samplers)
     least = LEAST_BYTES_NOISE if noise else LEAST_BYTES
     small = sizes.rows < SAMPLE_ROWS and sizes.rows * sizes.average < least
     if cores is None or small:

@@ -73,7 +73,7 @@ def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
 
 def require_the_model(plan: AuditPlan, privatizer: Privatizer, tables: TwoTables) -> None:
     """Refuse settings whose model is not the one that the table's commit names."""
-    if not plan.given or tables.made_by is None:
+    if not plan.attacked or tables.made_by is None:
         return
     run_id, commit = tables.made_by
     artifact = json.loads(commit["userMetadata"]).get("artifact")

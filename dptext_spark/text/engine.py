@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from dptext_spark.draws import byte_view
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
+from dptext_spark.text.chosen import Chosen, drop_unselected
 from dptext_spark.text.join import SLACK, assign_blocks, rebuild
 from dptext_spark.text.policy import CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
 from dptext_spark.text.segment import cut_whitespace, cut_words
@@ -37,6 +38,7 @@ class Noise(NamedTuple):
         hash_keys: the two keys for hashing unknown words and numbers.
         words: (ids int32[n], blocks uint64[n, 2]) -> outputs int32[n].
         others: blocks uint64[n, 2] -> uint64[n, 2], the draws of unknown words and numbers.
+        at_levels: as `words`, with the level of importance of each, uint8[n]; needed where words are chosen.
     """
 
     level: int
@@ -44,6 +46,7 @@ class Noise(NamedTuple):
     hash_keys: tuple[np.uint64, np.uint64]
     words: Callable[[I32, U64], I32]
     others: Callable[[U64], U64]
+    at_levels: Callable[[I32, U64, npt.NDArray[np.uint8]], I32] | None = None
 
 
 def padded(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
@@ -64,7 +67,7 @@ def _validity(texts: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(texts.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def _blocks(bounds: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+def byte_blocks(bounds: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     """Split strips into ranges of about `BLOCK_BYTES`."""
     total = int(bounds[-1])
     cuts = np.searchsorted(bounds, np.arange(BLOCK_BYTES, total, BLOCK_BYTES), side="left")
@@ -111,19 +114,20 @@ class Engine:
             dtype=np.uint64,
         )
 
-    def privatize(self, texts: pa.Array, noise: Noise) -> tuple[pa.Array, I32]:
+    def privatize(self, texts: pa.Array, noise: Noise, chosen: Chosen | None = None) -> tuple[pa.Array, I32]:
         """Replace the words of a batch.
 
         Args:
             texts: string, large_string or binary [rows], NULLs allowed.
             noise: the draws.
+            chosen: which of the words that the policy draws are drawn; None for all.
 
         Returns:
             (texts of the same length and type (string for binary), counts int32[rows, 9] in the order of `COUNTERS`).
             A row with invalid UTF-8 is counted under `invalid` and comes back empty.
 
         Raises:
-            DataError: the output of one batch passes 2 GiB.
+            DataError: the output of one batch passes 2 GiB, or what was chosen are other words than those of the texts.
         """
         table, policy, chars = self.table, self.policy, tables()
         data, rows = padded(texts)
@@ -141,22 +145,31 @@ class Engine:
         out_bounds = np.zeros(len(bounds), np.int64)
         carried = np.zeros(2, np.int64)
         forms = np.zeros((2, 4096), np.uint8)
-        at, room = 0, 0
-        for r0, r1 in _blocks(bounds):
+        at, room, place = 0, 0, 0
+        for r0, r1 in byte_blocks(bounds):
             size = int(bounds[r1] - bounds[r0])
             if size + 1 > room:
                 room = size + 1
                 tokens = np.empty((room, 4), np.int64)
                 content, keys, blocks, others = (np.empty((room, 2), np.uint64) for _ in range(4))
-                ids = np.empty(room, np.int32)
+                ids, levels = np.empty(room, np.int32), np.empty(room, np.uint8)
             found = cut(
                 data, bounds, r0, r1, lookup, letters, counts, options, (tokens, content, keys, forms)
             )
             found = look_up(data, bounds, found, lookup, counts, options, (tokens, content, keys, forms))
+            if chosen is not None:
+                found, place = drop_unselected(
+                    tokens, found, content, *chosen[:3], place, policy.case == "lower", counts, levels
+                )
+                if found < 0:
+                    raise DataError("importance: the words that were chosen are not those of the texts.")
             known, other = assign_blocks(
                 tokens, found, content, rows, cuts.rows, noise.identity, noise.level, ids, blocks, others
             )
-            drawn = noise.words(ids[:known], blocks[:known])
+            if chosen is None or noise.at_levels is None:
+                drawn = noise.words(ids[:known], blocks[:known])
+            else:
+                drawn = noise.at_levels(ids[:known], blocks[:known], levels[:known])
             numbers = noise.others(others[:other])
             need = at + 2 * size + found * self._longest + SLACK
             if need > len(out):

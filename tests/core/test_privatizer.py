@@ -315,7 +315,7 @@ class TestCounters:
 
     def test_sums_do_not_overflow(self) -> None:
         rows = np.full((3, len(COUNTERS)), 2**31 - 1, np.int32)
-        assert Counters(rows).totals()["words"] == 3 * (2**31 - 1)
+        assert Counters(rows, np.zeros(3, np.int64)).totals()["words"] == 3 * (2**31 - 1)
 
     def test_distinct_words_of_a_row(self) -> None:
         _, counters = run(privatizer(step=1), ["cat CAT dog", "cat frob frob 1 1", "", "the the"])

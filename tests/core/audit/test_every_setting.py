@@ -18,7 +18,9 @@ from dptext_spark.report.plan import planned_facts
 PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 # The model is held fixed: what changes the statement is the setting alone.
 GUARANTEE = Guarantee("epsilon_dp", 1.0, unit="one occurrence of a word", sentence="A bound holds.")
-MODEL: Any = SimpleNamespace(guarantee=lambda: GUARANTEE, sampler=SimpleNamespace(summary={"words": 1024}))
+MODEL: Any = SimpleNamespace(
+    guarantee=lambda: GUARANTEE, sampler=SimpleNamespace(summary={"words": 1024}), selector=None
+)
 
 RELEASES: dict[str, list[Any]] = {
     "input.where": ["lang = 'en'"],
@@ -37,6 +39,24 @@ RELEASES: dict[str, list[Any]] = {
     "policy.case": ["lower"],
     "policy.gaps": ["normalise"],
     "policy.tokenizer": ["whitespace"],
+    "importance": [
+        {"percent": 30},
+        {"percent": 31},
+        {"percent": 30, "direction": "medium"},
+        {"percent": 30, "direction": "bottom"},
+        {"percent": 30, "rank_punctuation": True},
+        {"percent": 30, "corpus": "/corpus.txt"},
+        {"percent": 30, "provider": "random"},
+        {"percent": 30, "provider": "column", "weights": "w"},
+        {"percent": 30, "provider": "column", "weights": "v"},
+        {"percent": 30, "provider": "attention", "model": "/encoder"},
+        {"percent": 30, "provider": "attention", "model": "/another"},
+        {"levels": [{"share": 10}, {"share": 20}]},
+        {"levels": [{"share": 10}, {"share": 20, "epsilon": 2}]},
+        {"levels": [{"share": 10}, {"share": 20, "epsilon": 3}]},
+        {"levels": [{"share": 10}, {"share": 20, "mechanism": {"name": "tem"}}]},
+        {"levels": [{"share": 10}, {"epsilon": 2}]},
+    ],
     "output.other_columns": ["drop", ["city"]],
     "output.overwrite_raw": [True],
     "key.file": ["/run.key"],

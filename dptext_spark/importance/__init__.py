@@ -1,0 +1,1 @@
+"""Which words of a text matter: providers of importance, and the choice of the words that are drawn (MECHANISMS §11)."""

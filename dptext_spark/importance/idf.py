@@ -1,0 +1,107 @@
+"""Rare words are important: inverse document frequency. No model, no network.
+
+The weight of a word is ln((1 + N) / (1 + df)), of N documents of which df hold it; a word that the lexicon does not hold has the
+greatest there is, and punctuation none. Computed once in float64, stored and compared in float32.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.importance.frequency import NO_WORD, UNKNOWN, Frequencies, numbers_of
+from dptext_spark.text.spans import Spans
+from dptext_spark.text.words import WordTable
+
+
+@dataclass(frozen=True, eq=False)
+class Idf:
+    """Inverse document frequency.
+
+    Attributes:
+        table: the words.
+        values: float32[W + 1], the weight of each word, and at the end that of an unknown one; None where the run is still to
+            count its own texts.
+        documents: that were counted.
+        corpus: of the settings; None for the very texts that are sanitized.
+    """
+
+    name: ClassVar[str] = "idf"
+    table: WordTable
+    values: npt.NDArray[np.float32] | None
+    documents: int = 0
+    corpus: str | None = None
+
+    @classmethod
+    def of(cls, table: WordTable, frequencies: Frequencies, corpus: str | None = None) -> Idf:
+        """Weigh the words of a table."""
+        kinds, place = np.unique(np.append(frequencies.counts, 0), return_inverse=True)
+        whole = math.log(1 + frequencies.documents)
+        weights = np.array([whole - math.log(1 + int(count)) for count in kinds], np.float64)
+        values = np.maximum(weights, 0.0).astype(np.float32)[place]
+        return cls(table, values, frequencies.documents, corpus)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the weights; which words they are of is in the model's own."""
+        if self.values is None:
+            return "idf, not counted"
+        return f"idf {hashlib.sha256(np.ascontiguousarray(self.values).tobytes()).hexdigest()}"
+
+    @property
+    def sentence(self) -> str:
+        """Say what was counted."""
+        counted = f" ({self.documents:,} documents)" if self.corpus is not None and self.documents else ""
+        if self.corpus is not None:
+            return (
+                f"Importance is inverse document frequency, counted in {self.corpus}{counted}, which is taken to be public: rare "
+                "words are important, and words that the lexicon lacks most of all."
+            )
+        return (
+            "Importance is inverse document frequency, counted in the private texts themselves, without any noise: rare "
+            "words are "
+            "important, and words that the lexicon lacks most of all. Which words of a text are drawn depends on all other "
+            "texts, "
+            "and that is not protected. With importance.corpus it does not."
+        )
+
+    def weights(self, words: Spans) -> npt.NDArray[np.float32]:
+        """Return float32[n].
+
+        Raises:
+            SettingsError: nothing was counted.
+        """
+        if self.values is None:
+            raise SettingsError(
+                "importance.corpus: none given, and what a run counts in its own texts is only known in the run; valid here: a "
+                "text "
+                "file, a document a line."
+            )
+        numbers = numbers_of(self.table, words)
+        found: npt.NDArray[np.float32] = np.append(self.values, np.float32(0))[
+            numbers
+        ]  # -1, no word, is the 0
+        found[numbers == UNKNOWN] = self.values[-1]
+        found[numbers == NO_WORD] = 0
+        return found
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the weights, where they are known."""
+        if self.values is None:
+            return {}
+        return {"values": self.values, "documents": np.array([self.documents])}
+
+    @classmethod
+    def restore(cls, table: WordTable, arrays: Mapping[str, npt.NDArray[Any]], corpus: str | None) -> Idf:
+        """Build again from :meth:`arrays`."""
+        if "values" not in arrays:
+            return cls(table, None, 0, corpus)
+        return cls(table, arrays["values"], int(arrays["documents"][0]), corpus)

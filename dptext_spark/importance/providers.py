@@ -1,0 +1,175 @@
+"""What measures how important words are: Arrow strings, cut into words, in, and a number for each word out.
+
+A provider sees every word of a text, in the order in which the engine cuts them, and whole texts only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dptext_spark.errors import DataError
+from dptext_spark.text.spans import Spans
+
+F32 = npt.NDArray[np.float32]
+_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+class WrongWeights(DataError):
+    """Weights that are missing, not one for each word, or no finite numbers of 0 or more.
+
+    Attributes:
+        count: of texts or weights that are concerned.
+    """
+
+    def __init__(self, message: str, count: int) -> None:
+        """Take the message, and how many are concerned."""
+        super().__init__(message)
+        self.count = count
+
+
+@runtime_checkable
+class Importance(Protocol):
+    """A measure of importance."""
+
+    @property
+    def name(self) -> str:
+        """What settings call it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells it from every other: equal ones give equal words equal weights."""
+
+    @property
+    def sentence(self) -> str:
+        """What it is and what it was made from, for the disclosure statement."""
+
+    def weights(self, words: Spans) -> F32:
+        """Return the importance of each word, float32[n]: finite, 0 or more; only its order within a text counts."""
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what must be stored to do so elsewhere, by name."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """No importance: the places that come first depend on the number of a text's words alone. A baseline.
+
+    Attributes:
+        seed: another one gives other places.
+    """
+
+    name: ClassVar[str] = "random"
+    seed: int = 0
+
+    @property
+    def fingerprint(self) -> str:
+        """The seed."""
+        return f"random {self.seed}"
+
+    @property
+    def sentence(self) -> str:
+        """Say that nothing is measured."""
+        return (
+            "Which words are drawn is not measured: the places depend on the number of a text's words, and on nothing that "
+            "these are."
+        )
+
+    def weights(self, words: Spans) -> F32:
+        """Return float32[n], mixed from the seed, the number of words of the text and the place of the word."""
+        sizes = np.diff(words.bounds)
+        size = np.repeat(sizes, sizes).astype(np.uint64)
+        place = np.arange(len(words.starts), dtype=np.uint64) - np.repeat(words.bounds[:-1], sizes).astype(
+            np.uint64
+        )
+        state = (np.uint64(self.seed) * _MIX[0]) ^ (size << np.uint64(32)) ^ place
+        for factor in _MIX[1:]:
+            state += _MIX[0]
+            state = (state ^ (state >> np.uint64(30))) * factor
+            state ^= state >> np.uint64(31)
+        return (state >> np.uint64(40)).astype(np.float32)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return nothing."""
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Numbers of the user's: a list of them for each text.
+
+    Attributes:
+        lists: list<float> [rows]; None in a model, to which each batch brings its own.
+    """
+
+    name: ClassVar[str] = "column"
+    fingerprint: ClassVar[str] = "column"
+    sentence: ClassVar[str] = (
+        "Importance is a column of the input, a number for each word; what it was made from is not known here."
+    )
+    lists: pa.Array | None = None
+
+    def weights(self, words: Spans) -> F32:
+        """Return float32[n].
+
+        Raises:
+            WrongWeights: there are none, or not as many as words in a text, or one is NULL.
+        """
+        if self.lists is None:
+            raise WrongWeights(
+                "importance: no weights given; provider column needs a list of numbers for each text.", 0
+            )
+        rows = len(words.bounds) - 1
+        lists = self.lists
+        if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
+            raise WrongWeights(f"importance: weights of type {lists.type}; valid: lists of numbers.", rows)
+        sizes = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+        wrong = rows if len(lists) != rows else int((sizes != np.diff(words.bounds)).sum())
+        if wrong:
+            raise WrongWeights(
+                f"importance: {wrong:,} texts have not as many weights as words; valid: a number for each word as the policy "
+                "cuts "
+                "them, stop words, unknown words and numbers included.",
+                wrong,
+            )
+        flat = lists.flatten()
+        if flat.null_count:
+            missing = flat.null_count
+            raise WrongWeights(
+                f"importance: {missing:,} weights are NULL; valid: a number for each word.", missing
+            )
+        with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
+            found: F32 = flat.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
+        return found
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return nothing."""
+        return {}
+
+
+def checked(provider: Importance, words: Spans) -> F32:
+    """Return the weights of a provider, float32[n].
+
+    Raises:
+        WrongWeights: not as many as words, or some are negative or no finite numbers.
+    """
+    weights = np.asarray(provider.weights(words), np.float32)
+    if weights.shape != words.starts.shape:
+        raise WrongWeights(
+            f"importance: provider {provider.name} gave {weights.size:,} weights for {len(words.starts):,} words; valid: one for "
+            "each.",
+            weights.size,
+        )
+    wrong = len(weights) - int((np.isfinite(weights) & (weights >= 0)).sum())
+    if wrong:
+        raise WrongWeights(
+            f"importance: provider {provider.name} gave {wrong:,} weights that are negative or no finite numbers; valid: 0 or "
+            "more.",
+            wrong,
+        )
+    return weights

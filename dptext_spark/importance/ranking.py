@@ -1,0 +1,139 @@
+"""Rank the words of each text by importance, and give the share that comes first its levels (MECHANISMS §11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.compiled import Int, compiled
+from dptext_spark.importance.selection import DIRECTIONS, WHOLE
+
+TOP, MEDIUM, BOTTOM = range(len(DIRECTIONS))
+F32 = npt.NDArray[np.float32]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+U8 = npt.NDArray[np.uint8]
+
+
+def levels_of(weights: F32, bounds: I64, cumulative: tuple[int, ...], direction: str) -> U8:
+    """Return the level of each word: of a text's n words the first ceil(share·n) by rank, ties to the earlier word.
+
+    Direction `medium` takes, of the words in descending order, those in the middle: the first level the innermost ones, the next
+    those around it.
+
+    Args:
+        weights: float32[n], finite.
+        bounds: int64[rows + 1], text i has the words bounds[i]:bounds[i + 1].
+        cumulative: the share of each level and those before it, in parts of `WHOLE`, ascending.
+        direction: one of `DIRECTIONS`.
+
+    Returns:
+        uint8[n]; the number of levels for a word of none.
+    """
+    levels = np.full(len(weights), len(cumulative), np.uint8)
+    shares = np.array(cumulative, np.int64)
+    longest = int(np.diff(bounds).max(initial=0))
+    work = np.empty((2, longest), np.int64)
+    _levels(weights, bounds, shares, DIRECTIONS.index(direction), levels, work)
+    return levels
+
+
+def shared_by_word(codes: I32, levels: U8, bounds: I64, words: int) -> None:
+    """Let all occurrences of a word in a text have the level of its first in rank, in place.
+
+    Args:
+        codes: int32[n], lexicon ids; below 0 what is not drawn.
+        levels: uint8[n].
+        bounds: int64[rows + 1].
+        words: of the lexicon.
+    """
+    _share(codes, levels, bounds, np.zeros(words, np.int64), np.zeros(words, np.uint8))
+
+
+def units_of(codes: I32, levels: U8, bounds: I64, multiples: I64, words: int, distinct: bool) -> I64:
+    """Return what the draws of each text come to: the sum of `multiples` over its drawn words, int64[rows].
+
+    Args:
+        codes: int32[n], as above.
+        levels: uint8[n].
+        bounds: int64[rows + 1].
+        multiples: int64[levels], of one draw.
+        words: of the lexicon.
+        distinct: whether equal words of a text share a draw; they have one level then.
+    """
+    units = np.zeros(len(bounds) - 1, np.int64)
+    _sum(codes, levels, bounds, multiples, distinct, np.zeros(words if distinct else 0, np.int64), units)
+    return units
+
+
+@compiled
+def _before(weights: Any, a: Int, b: Int, direction: Int) -> Any:
+    """Whether word a comes before the later word b or ties with it."""
+    return weights[a] <= weights[b] if direction == BOTTOM else weights[a] >= weights[b]
+
+
+@compiled
+def _sort(weights: Any, start: Int, n: Int, direction: Int, work: Any) -> Int:
+    """Sort the words start..start + n stably into a row of `work`; return which row. Merges runs of doubling length."""
+    for i in range(n):
+        work[0, i] = start + i
+    source, width = np.int64(0), np.int64(1)
+    while width < n:
+        target = 1 - source
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            a, b = low, middle
+            for at in range(low, high):
+                left = a < middle
+                if left and b < high:
+                    left = _before(weights, work[source, a], work[source, b], direction)
+                if left:
+                    work[target, at] = work[source, a]
+                    a += 1
+                else:
+                    work[target, at] = work[source, b]
+                    b += 1
+        source, width = target, 2 * width
+    return source
+
+
+@compiled
+def _levels(weights: Any, bounds: Any, shares: Any, direction: Int, levels: Any, work: Any) -> None:
+    for row in range(bounds.shape[0] - 1):
+        start = bounds[row]
+        n = bounds[row + 1] - start
+        sorted_in = _sort(weights, start, n, direction, work)
+        for level in range(shares.shape[0] - 1, -1, -1):
+            size = (shares[level] * n + WHOLE - 1) // WHOLE
+            first = (n - size) // 2 if direction == MEDIUM else np.int64(0)
+            for rank in range(first, first + size):
+                levels[work[sorted_in, rank]] = level
+
+
+@compiled
+def _share(codes: Any, levels: Any, bounds: Any, seen: Any, best: Any) -> None:
+    for row in range(bounds.shape[0] - 1):
+        for i in range(bounds[row], bounds[row + 1]):
+            word = codes[i]
+            if word >= 0 and (seen[word] != row + 1 or levels[i] < best[word]):
+                seen[word] = row + 1
+                best[word] = levels[i]
+        for i in range(bounds[row], bounds[row + 1]):
+            if codes[i] >= 0:
+                levels[i] = best[codes[i]]
+
+
+@compiled
+def _sum(codes: Any, levels: Any, bounds: Any, multiples: Any, distinct: bool, seen: Any, units: Any) -> None:
+    for row in range(bounds.shape[0] - 1):
+        for i in range(bounds[row], bounds[row + 1]):
+            word = codes[i]
+            if word < 0 or levels[i] >= multiples.shape[0]:
+                continue
+            if distinct:
+                if seen[word] == row + 1:
+                    continue
+                seen[word] = row + 1
+            units[row] += multiples[levels[i]]

@@ -1,0 +1,220 @@
+"""Which share of a text's words is drawn, by whose measure of importance: the user's choice, in one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from itertools import accumulate
+from typing import Any, Literal
+
+from dptext_spark.errors import SettingsError, unknown
+from dptext_spark.mechanisms import MECHANISMS, Mechanism
+
+PROVIDERS = ("idf", "column", "attention", "random")
+DIRECTIONS = ("top", "medium", "bottom")
+STRATEGIES = {"aggressive": "token", "conservative": "record"}  # each with its level of consistency
+MOST_LEVELS = 250
+PLACES = 6  # decimals of a percentage
+WHOLE = 100 * 10**PLACES  # a text, in the integers that shares are counted in
+# Which providers take which setting; all others refuse it.
+OWN = {"corpus": ("idf",), "weights": ("column",), "model": ("attention",)}
+NEEDED = {"weights": "the column of weights of each text column", "model": "the folder of an encoder"}
+
+
+@dataclass(frozen=True)
+class Level:
+    """A share of the words and how they are drawn.
+
+    Attributes:
+        share: of each text's words, in percent; None, of the last level only, for all that are left.
+        epsilon: of the settings' mechanism; None for its own.
+        mechanism: in place of the settings'; None for that.
+    """
+
+    share: float | None
+    epsilon: float | None = None
+    mechanism: Mechanism | None = None
+
+    def drawn_by(self, mechanism: Mechanism) -> Mechanism:
+        """Return the mechanism of this level, where the settings name `mechanism`.
+
+        Raises:
+            SettingsError: ε is out of the mechanism's range.
+        """
+        if self.mechanism is not None:
+            return self.mechanism
+        if self.epsilon is None:
+            return mechanism
+        return replace(mechanism, epsilon=self.epsilon)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which words are drawn; the others are released as they are, but for unknown words and numbers.
+
+    Attributes:
+        provider: what measures importance: `idf`, rare words; `column`, numbers of the user's; `attention` of a pretrained
+            encoder; `random`, nothing: places that depend on the number of words alone.
+        direction: which words come first: `top`, the most important; `bottom`, the least; `medium`, those around the median.
+        percent: of each text's words, that are drawn; None where `levels` say.
+        strategy: `aggressive` looks at each occurrence by itself (consistency: token); `conservative` draws all occurrences of a
+            word in a text if one is among those that come first (consistency: record). None: as the consistency is.
+        levels: shares in the order of `direction`, each with its own ε or mechanism; empty where `percent` says.
+        rank_punctuation: whether punctuation is ranked with the words, as in the paper: it takes places, and is never drawn.
+        corpus: of idf: a text file, a document a line; None counts in the texts that are sanitized.
+        weights: of column: for each text column a column with a number for each word.
+        model: of attention: the folder of the encoder.
+    """
+
+    provider: Literal["idf", "column", "attention", "random"] = "idf"
+    direction: Literal["top", "medium", "bottom"] = "top"
+    percent: float | None = None
+    strategy: Literal["aggressive", "conservative"] | None = None
+    levels: tuple[Level, ...] = ()
+    rank_punctuation: bool = False
+    corpus: str | None = None
+    weights: tuple[str, ...] = ()
+    model: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check every choice.
+
+        Raises:
+            SettingsError: values are not valid; a line for each.
+        """
+        found = [*self._choices(), *self._shares_problems(), *self._own()]
+        if not isinstance(self.rank_punctuation, bool):
+            found.append(
+                f"importance.rank_punctuation: {self.rank_punctuation!r} given; valid: true or false."
+            )
+        if found:
+            raise SettingsError("\n".join(found))
+
+    def _choices(self) -> Iterator[str]:
+        for name, valid in (
+            ("provider", PROVIDERS),
+            ("direction", DIRECTIONS),
+            ("strategy", tuple(STRATEGIES)),
+        ):
+            given = getattr(self, name)
+            if given not in valid and not (name == "strategy" and given is None):
+                yield str(unknown(f"importance.{name}", given, valid))
+
+    def _shares_problems(self) -> Iterator[str]:
+        if (self.percent is None) == (not self.levels):
+            given = "neither" if self.percent is None else "both"
+            yield f"importance: {given} of percent and levels given; valid: exactly one."
+            return
+        if self.percent is not None:
+            yield from _percentage("importance.percent", self.percent)
+            return
+        if len(self.levels) > MOST_LEVELS:
+            yield f"importance.levels: {len(self.levels)} given; valid: {MOST_LEVELS} or fewer."
+        problems = 0
+        for number, level in enumerate(self.levels):
+            field = f"importance.levels[{number}]"
+            if level.share is None and number < len(self.levels) - 1:
+                problems += 1
+                yield f"{field}.share: none given; valid: a percentage; only the last level may take what is left."
+            for problem in [] if level.share is None else _percentage(f"{field}.share", level.share):
+                problems += 1
+                yield problem
+            if level.epsilon is not None and level.mechanism is not None:
+                yield f"{field}: both of epsilon and mechanism given; valid: at most one."
+        if not problems and (total := self.cumulative[-1]) > WHOLE:
+            given = f"{Decimal(total).scaleb(-PLACES).normalize():f}"
+            yield f"importance.levels: shares of {given} % together given; valid: at most 100."
+
+    def _own(self) -> Iterator[str]:
+        for name, providers in OWN.items():
+            given = getattr(self, name)
+            if given and self.provider not in providers:
+                yield f"importance.{name}: given with provider {self.provider}; valid: with {', '.join(providers)}."
+            if not given and name in NEEDED and self.provider in providers:
+                yield f"importance.{name}: none given; provider {self.provider} needs {NEEDED[name]}."
+        if not isinstance(self.weights, tuple) or not all(
+            isinstance(name, str) and name for name in self.weights
+        ):
+            yield f"importance.weights: {self.weights!r} given; valid: a column, or a list of columns."
+
+    @property
+    def cumulative(self) -> tuple[int, ...]:
+        """The share of each level and those before it, in parts of `WHOLE`."""
+        if self.percent is not None:
+            return (_parts(self.percent),)
+        shares = [_parts(level.share) for level in self.levels if level.share is not None]
+        rest = [WHOLE - sum(shares)] if self.levels[-1].share is None else []
+        return tuple(accumulate([*shares, *rest]))
+
+    @property
+    def own_data(self) -> bool:
+        """Whether it needs document frequencies of the very texts that are sanitized."""
+        return self.provider == "idf" and self.corpus is None
+
+    def mechanisms(self, mechanism: Mechanism) -> tuple[Mechanism, ...]:
+        """Return the mechanism of each level, where the settings name `mechanism`."""
+        return tuple(level.drawn_by(mechanism) for level in self.levels) or (mechanism,)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Selection:
+        """Build again from :meth:`as_dict`."""
+        levels = tuple(
+            Level(level["share"], level["epsilon"], mechanism_again(level["mechanism"]))
+            for level in values["levels"]
+        )
+        return cls(**{**values, "levels": levels, "weights": tuple(values["weights"])})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, JSON-able."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        levels = [
+            {
+                "share": level.share,
+                "epsilon": level.epsilon,
+                "mechanism": None if level.mechanism is None else level.mechanism.as_dict(),
+            }
+            for level in self.levels
+        ]
+        return values | {"levels": levels, "weights": list(self.weights)}
+
+
+def agree(strategy: str | None, consistency: str) -> str:
+    """Return the strategy that a level of consistency stands for.
+
+    Raises:
+        SettingsError: it stands for none, or for another than the one that is given.
+    """
+    found = next((name for name, level in STRATEGIES.items() if level == consistency), None)
+    valid = ", ".join(f"{level} (strategy {name})" for name, level in STRATEGIES.items())
+    if found is None:
+        raise SettingsError(
+            f"consistency: {consistency!r} given with importance, which chooses text by text, so that a word may be drawn in one "
+            f"and stay in another; valid with it: {valid}."
+        )
+    if strategy is not None and strategy != found:
+        raise SettingsError(
+            f"importance.strategy: {strategy!r} given with consistency: {consistency}; valid: consistency "
+            f"{STRATEGIES[strategy]}, or strategy {found}."
+        )
+    return found
+
+
+def mechanism_again(values: Mapping[str, Any] | None) -> Mechanism | None:
+    """Build a mechanism again from :meth:`Mechanism.as_dict`."""
+    if values is None:
+        return None
+    listed = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    parameters = {name: value for name, value in {**values, **listed}.items() if name != "name"}
+    return MECHANISMS[values["name"]](**parameters)
+
+
+def _percentage(field: str, value: object) -> Iterator[str]:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 100
+    if not good or Decimal(repr(value)).scaleb(PLACES) % 1:
+        yield f"{field}: {value!r} given; valid: a number above 0 and at most 100, with {PLACES} decimals or fewer."
+
+
+def _parts(percent: float) -> int:
+    """Return a percentage as an integer, exactly."""
+    return int(Decimal(repr(percent)).scaleb(PLACES))

@@ -1,0 +1,191 @@
+"""A selection, ready to choose: its provider, its levels and their samplers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.figures import exact
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.idf import Idf
+from dptext_spark.importance.providers import Chance, Given, Importance, checked
+from dptext_spark.importance.ranking import levels_of, shared_by_word, units_of
+from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.spending import Units, in_units, together
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.text.chosen import Chosen
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.listing import list_words
+from dptext_spark.text.words import WordTable
+
+WHICH = {
+    "top": "the most important",
+    "medium": "those of middling importance",
+    "bottom": "the least important",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Selector:
+    """Chooses the words of a text that are drawn.
+
+    Attributes:
+        selection: what the user chose.
+        provider: of importance.
+        further: the samplers of the levels after the first, over the same words as the first one's.
+    """
+
+    selection: Selection
+    provider: Importance
+    further: tuple[Sampler, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Compare what was compiled with what was chosen.
+
+        Raises:
+            SettingsError: another provider, or another number of samplers.
+        """
+        if self.provider.name != self.selection.provider:
+            raise SettingsError(
+                f"importance.provider: {self.selection.provider!r} given with a provider {self.provider.name!r}; valid: the same."
+            )
+        if len(self.further) != len(self.selection.cumulative) - 1:
+            raise SettingsError(
+                f"importance.levels: {len(self.selection.cumulative)} given with {len(self.further) + 1} samplers; valid: one "
+                "each."
+            )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that it weighs words by is known."""
+        return not isinstance(self.provider, Idf) or self.provider.values is not None
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything that choosing and drawing needs beside the first sampler, by file name."""
+        named = {f"importance.{name}": array for name, array in self.provider.arrays().items()}
+        for number, sampler in enumerate(self.further, start=1):
+            named |= {f"level{number}.{name}": array for name, array in sampler.arrays().items()}
+        return named
+
+    def bound(self) -> dict[str, Any]:
+        """Return what decides which words are chosen, JSON-able, for a fingerprint."""
+        selection = self.selection
+        return {
+            "provider": self.provider.fingerprint,
+            "direction": selection.direction,
+            "shares": list(selection.cumulative),
+            "rank_punctuation": selection.rank_punctuation,
+            "weights": list(selection.weights),
+        }
+
+    def choose(
+        self, engine: Engine, texts: pa.Array, consistency: str, units: Units, weights: pa.Array | None
+    ) -> Chosen:
+        """Choose the words of a batch that are drawn, each text by itself and whole.
+
+        Args:
+            engine: that will draw them.
+            texts: string, large_string or binary [rows].
+            consistency: token or record, which is the strategy.
+            units: of the levels.
+            weights: list<float> [rows], for provider column; None for all others.
+
+        Raises:
+            DataError: weights are missing, given without need, or not one for each word.
+        """
+        provider: Importance = self.provider
+        if isinstance(provider, Given):
+            provider = Given(weights)
+        elif weights is not None:
+            raise DataError(f"weights: given with provider {provider.name}; valid: none.")
+        listing = list_words(engine, texts, marks=self.selection.rank_punctuation)
+        words, codes = listing
+        found = checked(provider, words)
+        levels = levels_of(found, words.bounds, self.selection.cumulative, self.selection.direction)
+        size, conservative = int(engine.table.size[0]), consistency == "record"
+        if conservative:
+            shared_by_word(codes, levels, words.bounds, size)
+        multiples = np.array(units.multiples, np.int64)
+        spent = units_of(codes, levels, words.bounds, multiples, size, conservative)
+        return Chosen(words.starts, levels, len(units.multiples), spent)
+
+    def guarantees(self, first: Guarantee) -> tuple[Guarantee, ...]:
+        """Return the guarantee of a draw at each level; `first` is that of the first level."""
+        return (first, *(sampler.guarantee for sampler in self.further))
+
+    def guarantee(self, first: Guarantee) -> Guarantee:
+        """Return what holds for a drawn word, whatever its level; see :func:`together`."""
+        return together(self.guarantees(first))
+
+    def units(self, first: Guarantee) -> Units:
+        """Return how the ε of a record is counted; see :func:`in_units`."""
+        return in_units(self.guarantees(first))
+
+    @cached_property
+    def sentence(self) -> str:
+        """What the guarantee is about, in plain words."""
+        return (
+            f"It holds for the words that are chosen to be drawn ({self.share}), given which these are: that choice depends "
+            "on the "
+            "whole text and is not protected; the other words are released as they are."
+        )
+
+    @property
+    def share(self) -> str:
+        """Which words are drawn."""
+        selection = self.selection
+        parts = np.diff([0, *selection.cumulative]) / 1e6
+        shares = " and ".join(f"{exact(float(part))} %" for part in parts)
+        return f"of each text {WHICH[selection.direction]}, {shares}" + (" in turn" if len(parts) > 1 else "")
+
+
+def provider_of(
+    selection: Selection,
+    table: WordTable,
+    engine: Engine | None = None,
+    frequencies: Frequencies | None = None,
+) -> Importance:
+    """Make the provider that a selection names.
+
+    Args:
+        selection: what the user chose.
+        table: the words.
+        engine: that cuts a corpus; needed where the selection names one.
+        frequencies: that were counted in the texts themselves; None where they are not known yet.
+
+    Raises:
+        DataError: the corpus cannot be read.
+        SettingsError: the encoder cannot be opened.
+    """
+    if selection.provider == "idf":
+        if selection.corpus is not None and engine is not None:
+            frequencies = Frequencies.read(engine, selection.corpus)
+        if frequencies is None:
+            return Idf(table, None, 0, selection.corpus)
+        return Idf.of(table, frequencies, selection.corpus)
+    if selection.provider == "attention":
+        from dptext_spark.importance.attention import Attention
+
+        return Attention(str(selection.model))
+    return Chance() if selection.provider == "random" else Given()
+
+
+def restored(
+    selection: Selection,
+    table: WordTable,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    further: tuple[Sampler, ...],
+) -> Selector:
+    """Build a selector again from an artifact; `arrays` are the provider's."""
+    provider = provider_of(selection, table)
+    if isinstance(provider, Idf):
+        provider = Idf.restore(table, arrays, selection.corpus)
+    return Selector(selection, provider, further)

@@ -1,0 +1,132 @@
+"""Rare words are important: counts of documents, and the weights that follow from them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.frequency import NO_WORD, UNKNOWN, Frequencies, numbers_of
+from dptext_spark.importance.idf import Idf
+from dptext_spark.importance.providers import checked
+from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.weighed import choosing, made_from
+from dptext_spark.text.listing import list_words
+from dptext_spark.text.policy import Policy
+from tests.core.text.plain_engine import form
+from tests.core.text.samples import POLICIES, TEXTS, WORDS, plain, privatizer
+
+MODEL = privatizer(Policy(stop_words="draw"))
+TEXT = ["cat dog, cat!", "CAT a frob", None, "", "a a 12"]
+
+
+def counted(texts: list[str | None], policy: Policy = MODEL.policy) -> Frequencies:
+    return Frequencies.of(privatizer(policy).engine, pa.array(texts, pa.string()))
+
+
+def weights(idf: Idf, text: str) -> list[float]:
+    return idf.weights(list_words(MODEL.engine, pa.array([text]), marks=True).words).tolist()
+
+
+def test_documents_are_counted_once_a_word() -> None:
+    found = counted(TEXT)
+    assert found.documents == 4
+    assert {WORDS[i]: int(found.counts[i]) for i in np.flatnonzero(found.counts)} == {
+        "cat": 2,
+        "a": 2,
+        "dog": 1,
+    }
+    both = counted(TEXT) + counted(TEXT)
+    assert both.documents == 8 and both.counts.tolist() == (2 * found.counts).tolist()
+    assert both.digest != found.digest == counted(TEXT).digest
+
+
+@settings(max_examples=100)
+@given(policy=POLICIES, texts=st.lists(st.one_of(st.none(), TEXTS), max_size=4))
+def test_any_texts(policy: Policy, texts: list[str | None]) -> None:
+    rules, found = plain(policy), counted(texts, policy)
+    expected: dict[str, int] = {}
+    for text in texts:
+        words = {form(piece.source) for piece in rules.pieces(text or "") if piece.counter}
+        for word in words:
+            expected[word] = expected.get(word, 0) + 1
+    assert {w: int(found.counts[i]) for i, w in enumerate(WORDS) if found.counts[i]} == {
+        word: n for word, n in expected.items() if word in WORDS
+    }
+
+
+def test_the_weight_is_the_logarithm_of_the_share() -> None:
+    idf = Idf.of(MODEL.engine.table, counted(TEXT))
+    one, two, none = (np.float32(math.log(5) - math.log(1 + n)) for n in (1, 2, 0))
+    assert weights(idf, "Cat dog ox, frob 12!") == [two, one, none, 0, none, none, 0]
+    assert idf.values is not None and idf.values.dtype == np.float32
+    everywhere = Idf.of(MODEL.engine.table, counted(["cat"] * 3))
+    assert weights(everywhere, "cat") == [0]
+
+
+def test_counts_that_were_made_elsewhere() -> None:
+    made = Frequencies.from_counts(MODEL.engine, {"cat": 2, "dog": 1, "a": 2, "frob": 1, "two words": 3}, 4)
+    assert made.digest == counted(TEXT).digest
+    for counts, documents in (({"cat": 5}, 4), ({"cat": -1}, 4), ({}, -1)):
+        with pytest.raises(SettingsError, match="counts that are negative or greater"):
+            Frequencies.from_counts(MODEL.engine, counts, documents)
+
+
+def test_a_file_holds_a_document_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "corpus.txt"
+    file.write_text("cat dog, cat!\n\nCAT a frob\n   \na a 12\nox\u2028ox\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dptext_spark.importance.frequency.LINES", 2)
+        found = Frequencies.read(MODEL.engine, file)
+    assert found.documents == 4 and found.counts[WORDS.index("ox")] == 1
+    assert found.digest == Frequencies.read(MODEL.engine, file).digest
+    made = choosing(MODEL, Selection(percent=20, corpus=str(file)))
+    assert made.selector is not None and "4 documents" in made.selector.provider.sentence
+    bad = tmp_path / "bad.txt"
+    for content, said in ((b"\xff\n", "no UTF-8"), (b"\n \n", "holds no document")):
+        bad.write_bytes(content)
+        with pytest.raises(DataError, match=said):
+            Frequencies.read(MODEL.engine, bad)
+    with pytest.raises(DataError, match="cannot be read"):
+        Frequencies.read(MODEL.engine, tmp_path / "none")
+    with pytest.raises(DataError, match="cannot be read"):
+        made_from(Selection(percent=20, corpus=str(tmp_path / "none")), None)
+
+
+def test_what_a_model_is_made_from(tmp_path: Path) -> None:
+    file = tmp_path / "corpus.txt"
+    file.write_text("cat\n")
+    chosen = Selection(percent=20, corpus=str(file))
+    before = made_from(chosen, None)
+    file.write_text("dog\n")
+    assert made_from(chosen, None) != before
+    own = Selection(percent=20)
+    assert made_from(own, counted(TEXT)) != made_from(own, None) != made_from(own, counted(["cat"]))
+
+
+def test_nothing_is_chosen_before_it_is_counted() -> None:
+    made = choosing(MODEL, Selection(percent=20))
+    assert not made.chooses and made.selector is not None
+    assert "counted in the private texts themselves, without any noise" in made.selector.provider.sentence
+    with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
+        made.privatize(pa.array(["cat"]), column="b", row_ids=pa.array([1]), key=None)  # type: ignore[arg-type]
+    complete = choosing(MODEL, Selection(percent=20), (), counted(TEXT))
+    assert complete.chooses and complete.fingerprint != made.fingerprint
+    assert complete.fingerprint != choosing(MODEL, Selection(percent=20), (), counted(["ox"])).fingerprint
+
+
+def test_words_are_looked_up_as_the_engine_does() -> None:
+    words = list_words(
+        MODEL.engine, pa.array(["CAT\u2019S o\u2019clock -- x\u0345y " + "d" * 90]), marks=True
+    ).words
+    found = numbers_of(MODEL.engine.table, words)
+    known = [WORDS.index(word) for word in ("cat", "s", "o'clock", "x\u0345y", "d" * 90)]
+    marks = int((found == NO_WORD).sum())
+    assert found[found >= 0].tolist() == known and marks == 3 and not (found == UNKNOWN).any()
+    assert len(checked(Idf.of(MODEL.engine.table, counted(TEXT)), words)) == len(found)
