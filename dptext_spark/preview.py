@@ -15,6 +15,9 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.figures import rounded_up
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.characters import look_up_form, tables
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.previewed_choice import chosen_alone, levels_of_words
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.engine import Engine, padded
 from dptext_spark.text.policy import Policy
@@ -29,6 +32,7 @@ MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form
 ALL_DRAWS = 5_000  # of all words of a text, as far as each has the least
 # What the settings do with a word: (what happens, why).
 STOP_KEPT = ("kept", "stop word")
+NOT_CHOSEN = ("kept", "NOT CHOSEN, IN CLEAR")
 OOV_FATE = {
     "mask": ("masked", "unknown"),
     "draw": ("drawn uniformly", "unknown"),
@@ -115,16 +119,27 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
     alone = [b" " * start + raw[start:end] for start, end, _ in spans]
     rows = _binary([raw, *alone])
     same_row = _binary([b""] * len(rows))
-    drawn, _ = privatizer.privatize(rows, column="text", row_ids=same_row, key=RunKey.generate())
+    levels = levels_of_words(privatizer, rows.slice(0, 1), listed)
+    starts = [start for start, _, _ in spans]
+    chosen = chosen_alone(starts, levels, [len(row) for row in (raw, *alone)], len(privatizer.samplers))
+    drawn, _ = privatizer.privatize(
+        rows, column="text", row_ids=same_row, key=RunKey.generate(), chosen=chosen
+    )
     output, *pieces = drawn.to_pylist()
-    candidates = _candidates(privatizer, sorted({code for code in listed.values() if code >= 0}), top)
+    known = {(levels.get(start, 0), code) for start, code in listed.items() if code >= 0}
+    candidates = {
+        level: _candidates(sampler, privatizer.vocabulary, sorted(c for at, c in known if at == level), top)
+        for level, sampler in enumerate(privatizer.samplers)
+    }
     words = []
     for (start, end, _), piece in zip(spans, pieces, strict=True):
         written = raw[start:end].decode("utf-8")
-        code = listed.get(start, LOWERED)
-        fate, reason = _fate(code, policy)
-        if code >= 0:
-            words.append(replace(candidates[code], text=written, became=piece.lstrip(" ")))
+        code, level = listed.get(start, LOWERED), levels.get(start, 0)
+        fate, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
+        if code >= 0 and level in candidates:
+            at = f"level {level + 1}" if len(candidates) > 1 else ""
+            found = candidates[level][code]
+            words.append(replace(found, text=written, reason=at, became=piece.lstrip(" ")))
         elif fate == "kept":
             became = _lowered(written) if policy.case == "lower" else written
             words.append(Word(written, fate, reason, became))
@@ -150,9 +165,9 @@ def _fate(code: int, policy: Policy) -> tuple[str, str]:
     return NUMBER_FATE[policy.numbers] if code == MASKED_NUMBER else OOV_FATE[policy.oov]
 
 
-def _candidates(privatizer: Privatizer, words: list[int], top: int) -> dict[int, Word]:
+def _candidates(sampler: Sampler, vocabulary: Vocabulary, words: list[int], top: int) -> dict[int, Word]:
     """Return what each word of the lexicon can become: from its law, or from draws where that has no closed form."""
-    sampler, name = privatizer.sampler, privatizer.vocabulary.word
+    name = vocabulary.word
     laws = {word: sampler.law(word) for word in words}
     unknown = np.array([word for word in words if laws[word] is None], np.int32)
     draws = min(MOST_DRAWS, max(LEAST_DRAWS, ALL_DRAWS // max(1, len(unknown))))

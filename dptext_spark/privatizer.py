@@ -23,6 +23,7 @@ from dptext_spark.importance.spending import Units
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.text.chosen import Chosen
 from dptext_spark.text.engine import COUNTERS, Engine, Noise
 from dptext_spark.text.join import DATASET, TOKEN, word_blocks
 from dptext_spark.text.policy import Policy
@@ -174,6 +175,7 @@ class Privatizer:
         key: RunKey,
         run_id: str = "",
         weights: pa.Array | None = None,
+        chosen: Chosen | None = None,
     ) -> tuple[pa.Array, Counters]:
         """Replace the words of a batch.
 
@@ -185,6 +187,7 @@ class Privatizer:
             key: the run key.
             run_id: at token level part of what the draws are for.
             weights: list<float> [n], the importance of each word, where a selection takes them from the user.
+            chosen: which words are drawn, where that was settled by :meth:`choose` before.
 
         Returns:
             (texts [n], counters). A row with invalid UTF-8 is counted as `invalid` and comes back empty.
@@ -198,14 +201,28 @@ class Privatizer:
             raise DataError(f"{column}: a column of type {texts.type}; valid: a text column.")
         if len(identities) != len(texts):
             raise DataError(f"{column}: {len(texts)} texts with {len(identities)} identities.")
-        chosen = None
-        if self.selector is not None:
-            chosen = self.selector.choose(self.engine, texts, self.consistency, self.units, weights)
+        chosen = self.choose(texts, weights) if chosen is None else chosen
         rows, counts = self.engine.privatize(texts, self._noise(identities, column, key, run_id), chosen)
         if chosen is not None:
             return rows, Counters(counts, chosen.units)
         drawn = COUNTERS.index("distinct" if self.consistency == "record" else "drawn")
         return rows, Counters(counts, counts[:, drawn].astype(np.int64))
+
+    def choose(self, texts: pa.Array, weights: pa.Array | None = None) -> Chosen | None:
+        """Choose the words of a batch that are drawn; None: all that the policy draws.
+
+        Args:
+            texts: string, large_string or binary [n].
+            weights: as :meth:`privatize` takes them.
+
+        Raises:
+            DataError: weights that are missing, not one for each word, or given without need.
+        """
+        if self.selector is None:
+            if weights is not None:
+                raise DataError("weights: given, but all words are drawn; valid: none.")
+            return None
+        return self.selector.choose(self.engine, texts, self.consistency, self.units, weights)
 
     def _one_draw_each(self, ids: Ids, subkey: bytes) -> Ids:
         """Return int32[n], the draws of int32[n] words at dataset level: one a word, made when it first occurs."""

@@ -23,6 +23,9 @@ from dptext_spark.artifact import (
 )
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.importance.weighed import choosing
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
@@ -318,3 +321,44 @@ class TestSave:
         with pytest.raises(SettingsError, match="Step"):
             save(privatizer(), tmp_path / "model")
         assert list(tmp_path.iterdir()) == []
+
+
+class TestImportance:
+    """A model that chooses its words is opened as it was saved: provider, levels, their laws and guarantees."""
+
+    def made(self, consistency: str = "token", **selection: Any) -> Privatizer:
+        plain = make(consistency=consistency, epsilon=1.0)
+        chosen = Selection(**({"levels": (Level(30), Level(None, 4.0))} | selection))
+        further = tuple(make(epsilon=4.0).sampler for _ in chosen.cumulative[1:])
+        frequencies = Frequencies.of(plain.engine, pa.array(["cat dog", "cat", "a cat"]))
+        return choosing(plain, chosen, further, frequencies)
+
+    def test_it_draws_the_same_after_it_was_opened(self, tmp_path: Path) -> None:
+        for number, consistency in enumerate(("token", "record")):
+            made = self.made(consistency)
+            save(made, tmp_path / str(number), SPEC)
+            again = open_artifact(tmp_path / str(number), verify=True)
+            assert output(again) == output(made) != output(make(consistency=consistency))
+            assert again.fingerprint == made.fingerprint and again.guarantee() == made.guarantee()
+            assert again.units == made.units and again.units.multiples == (1, 4)
+            assert again.selector is not None and made.selector is not None
+            assert again.selector.selection == made.selector.selection
+            assert again.selector.bound() == made.selector.bound()
+
+    def test_what_it_chooses_by_is_sealed(self, tmp_path: Path) -> None:
+        save(self.made(), tmp_path / "model", SPEC)
+        values = np.load(tmp_path / "model" / "importance.values.npy")
+        np.save(tmp_path / "model" / "importance.values.npy", values[::-1])
+        with pytest.raises(DataError, match="was changed"):
+            open_artifact(tmp_path / "model", verify=True)
+
+    def test_no_word_and_no_count_of_the_corpus_is_in_the_manifest(self, tmp_path: Path) -> None:
+        save(self.made(), tmp_path / "model", SPEC)
+        manifest = (tmp_path / "model" / artifact.MANIFEST).read_text()
+        assert "zebra" not in manifest
+        assert "importance" not in json.dumps(artifact._manifest(make(), None))
+
+    def test_one_that_is_not_counted_yet(self, tmp_path: Path) -> None:
+        made = choosing(make(), Selection(percent=20))
+        save(made, tmp_path / "model", SPEC)
+        assert not open_artifact(tmp_path / "model", verify=True).chooses

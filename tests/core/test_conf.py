@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dptext_spark.config import RunConfig
+from dptext_spark.importance.selection import Selection
 from dptext_spark.mechanisms import CusText
 from dptext_spark.settings.file import read_settings
 
@@ -27,6 +29,7 @@ def test_there_is_one_for_each_use() -> None:
         "gated",
         "incremental",
         "streaming",
+        "importance",
         "ledger",
         "reference",
     }
@@ -47,6 +50,11 @@ def test_the_examples_are_what_they_say() -> None:
     papers = RunConfig.load(CONF / "papers.yaml")
     assert papers.policy.tokenizer == "whitespace" and papers.policy.stop_words == "draw"
     assert papers.mechanism == CusText(mapping="conservative", metric="euclidean", remainder="own")
+    importance = RunConfig.load(CONF / "importance.yaml")
+    assert importance.mechanism == replace(papers.mechanism, epsilon=3.0)  # type: ignore[type-var]
+    assert importance.importance == Selection(
+        "attention", "top", 30, "aggressive", rank_punctuation=True, model="/data/encoder"
+    )
     incremental, streaming = (
         RunConfig.load(CONF / "incremental.yaml"),
         RunConfig.load(CONF / "streaming.yaml"),

@@ -83,7 +83,9 @@ def test_as_dict_is_json_and_makes_the_same_settings_again() -> None:
 
 
 def test_spec_is_what_a_model_is_made_from() -> None:
-    assert set(RunConfig.of(LEAST).spec()) == {"lexicon", "mechanism", "policy", "consistency"}
+    assert set(RunConfig.of(LEAST).spec()) == {
+        "lexicon", "mechanism", "policy", "consistency", "importance"
+    }  # fmt: skip
     assert RunConfig.of(LEAST).spec()["mechanism"]["name"] == "custext"
 
 

@@ -15,6 +15,7 @@ from dptext_spark.compiled import code_cache
 from dptext_spark.config import ModelConfig, load_model
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import with_shared_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -429,3 +430,54 @@ class TestTheCertificate:
         steps: list[str] = []
         _, folder = prepare(settings(vectors), lambda step, share: steps.append(step))
         assert artifact.certificate_of(folder) is None and "the certificate cannot be kept" in steps
+
+
+class TestImportance:
+    """A model that chooses words: compiled with what it weighs them by, and made again where that has changed."""
+
+    def test_a_corpus_is_part_of_the_model(self, vectors: Path, tmp_path: Path) -> None:
+        corpus = tmp_path / "corpus.txt"
+        corpus.write_text(f"{WORDS[0]} {WORDS[1]}\n{WORDS[0]}\n")
+        config = settings(vectors, importance={"percent": 50, "corpus": str(corpus)})
+        made, folder = prepare(config)
+        assert prepare(config)[1] == folder != prepare(settings(vectors))[1]
+        texts, ids = pa.array([f"{WORDS[0]} {WORDS[1]}"]), pa.array([1])
+        out, counters = made.privatize(texts, column="c", row_ids=ids, key=RunKey.insecure(1))
+        assert out[0].as_py().split()[0] == WORDS[0] and counters.units.tolist() == [1]
+        corpus.write_text(f"{WORDS[1]}\n{WORDS[1]} {WORDS[1]}\n")
+        other, elsewhere = prepare(config)
+        assert elsewhere != folder and other.fingerprint != made.fingerprint
+
+    def test_counts_of_the_texts_themselves_come_later(self, vectors: Path) -> None:
+        config = settings(vectors, importance={"percent": 50})
+        base, folder = prepare(config)
+        assert not base.chooses and artifact.certificate_of(folder) is not None
+        counts = Frequencies.of(base.engine, pa.array([WORDS[0], WORDS[0], WORDS[1]]))
+        made, counted = prepare(config, frequencies=counts)
+        assert made.chooses and counted != folder and prepare(config, frequencies=counts)[1] == counted
+        assert prepare(config)[1] == folder
+
+    def test_every_level_is_compiled(self, vectors: Path) -> None:
+        levels = [{"share": 20, "epsilon": 0.5}, {"share": 30}, {"mechanism": {"name": "custext", "k": 3}}]
+        made, folder = prepare(settings(vectors, importance={"provider": "random", "levels": levels}))
+        assert [sampler.guarantee.epsilon for sampler in made.samplers] == [0.5, 1.0, 1.0]
+        assert made.samplers[2].summary["set_size"]["max"] == 3
+        kept = artifact.certificate_of(folder)
+        assert kept is not None and kept["sentence"].count("Level ") == 3 and kept["verdict"] == "confirmed"
+
+    def test_levels_of_different_kinds_are_refused(self, vectors: Path) -> None:
+        levels = [{"share": 20}, {"mechanism": {"name": "tem", "epsilon": 1.0}}]
+        with pytest.raises(SettingsError, match="mechanisms of one kind"):
+            prepare(settings(vectors, importance={"provider": "random", "levels": levels}))
+
+    def test_an_artifact_that_draws_all_words_is_another(self, vectors: Path, tmp_path: Path) -> None:
+        chosen = {"percent": 50, "provider": "random"}
+        compile_to(settings(vectors), tmp_path / "all")
+        compile_to(settings(vectors, importance=chosen), tmp_path / "some")
+        for folder, importance in (("all", chosen), ("some", None), ("some", {**chosen, "percent": 40})):
+            run = {"artifact": str(tmp_path / folder)}
+            with pytest.raises(SettingsError, match="importance"):
+                prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": run, "importance": importance}))
+        run = {"artifact": str(tmp_path / "some")}
+        made, _ = prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": run, "importance": chosen}))
+        assert made.selector is not None and made.chooses

@@ -17,6 +17,9 @@ from rich.console import Console
 from dptext_spark.cli import main
 from dptext_spark.config import load_model
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.importance.weighed import choosing
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText, Sampler
@@ -249,3 +252,43 @@ class WithoutLaw:
 
     def law(self, word_id: int) -> None:
         return None
+
+
+class TestImportance:
+    """Words that importance does not choose are shown as what they are: in clear."""
+
+    def model(self, consistency: str = "token", **selection: object) -> Privatizer:
+        plain = privatizer(consistency)
+        counts = Frequencies.from_counts(plain.engine, {"hello": 3, "good": 2, "day": 1}, 3)
+        chosen = Selection(**({"percent": 50} | selection))  # type: ignore[arg-type]
+        return choosing(plain, chosen, (plain.sampler,) * (len(chosen.cumulative) - 1), counts)
+
+    def test_each_word_is_drawn_or_not_and_the_pieces_are_the_whole(self) -> None:
+        for level in ("token", "record"):
+            for _ in range(20):
+                result = preview(self.model(level), "Hello the GOOD day, hello Xyzzy")
+                assert fates(result) == {
+                    "Hello": ("kept", "NOT CHOSEN, IN CLEAR"),
+                    "hello": ("kept", "NOT CHOSEN, IN CLEAR"),
+                    "the": ("kept", "stop word"),
+                    "GOOD": ("kept", "NOT CHOSEN, IN CLEAR"),
+                    "day": ("drawn", ""),
+                    "Xyzzy": ("masked", "unknown"),
+                }
+                became = [word.became for word in result.words]
+                assert result.output == "{} {} {} {}, {} {}".format(*became)
+
+    def test_levels_are_named(self) -> None:
+        made = self.model(percent=None, levels=(Level(60), Level(None)))
+        result = preview(made, "hello good day")
+        assert fates(result) == {
+            "hello": ("drawn", "level 2"), "good": ("drawn", "level 1"), "day": ("drawn", "level 1"),
+        }  # fmt: skip
+        assert result.output == " ".join(word.became for word in result.words)
+
+    def test_a_column_has_no_preview(self) -> None:
+        own = choosing(privatizer(), Selection(provider="column", percent=5, weights=("w",)))
+        with pytest.raises(SettingsError, match="a preview has no column of weights"):
+            preview(own, "hello")
+        with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
+            preview(choosing(privatizer(), Selection(percent=5)), "hello")

@@ -10,6 +10,8 @@ import pytest
 
 from dptext_spark.audit.certificate import certify, verdict
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.importance.weighed import choosing
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
@@ -71,3 +73,14 @@ def test_of_two_releases_the_worse_decides() -> None:
 def test_a_refuted_guarantee_stays_refuted() -> None:
     loss = Loss(0.1, 0.1, 10, 10, None, "a test")
     assert verdict(replace(CLAIM, status="refuted"), loss) == "refuted"
+
+
+def test_each_level_of_importance_is_certified(lexicon: Lexicon) -> None:
+    first, second = (CusText(epsilon=epsilon, k=6).compile(lexicon) for epsilon in (1.0, 3.0))
+    boasting = TableSampler(second.cells, replace(second.guarantee, epsilon=0.5), second.summary)
+    chosen = Selection(provider="random", levels=(Level(20), Level(None)))
+    for further, expected in ((second, "confirmed"), (boasting, "refuted")):
+        found = certify(choosing(Privatizer(lexicon, first), chosen, (further,)))
+        assert found.verdict == expected
+        assert found.sentence.startswith("Level 1: Confirmed") and "Level 2: " in found.sentence
+        assert json.loads(json.dumps(found.as_dict()))["verdict"] == expected

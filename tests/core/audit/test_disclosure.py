@@ -9,6 +9,7 @@ import pytest
 
 from dptext_spark.audit.disclosure import disclosure
 from dptext_spark.audit.statement import Statement
+from dptext_spark.config import RunConfig
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.text.policy import Policy
 
@@ -336,3 +337,56 @@ def test_what_the_ledger_says_stands_under_across_runs() -> None:
     assert "Warnings" not in dict(counted.sections)
     passed = {**LEDGER, "warnings": ["THE LIMIT OF THE BUDGET WAS PASSED: why."]}
     assert under("Warnings", ledger=passed) == "THE LIMIT OF THE BUDGET WAS PASSED: why."
+
+
+class TestImportance:
+    """Where only some words are drawn, the statement says which, that the others are in clear, and what the choice tells."""
+
+    def config(self, **selection: Any) -> dict[str, Any]:
+        plain = RunConfig.of(
+            {
+                "input": {"path": "/in"},
+                "columns": ["body"],
+                "output": {"path": "/out"},
+                "importance": {"percent": 30, **selection},
+            }
+        )
+        return {"config": plain.as_dict()}
+
+    def test_what_is_drawn_and_what_is_not(self) -> None:
+        found = self.config()
+        assert "only the most important words (30 %) are drawn" in under("Warnings", **found)
+        protected = under("What is protected", **found)
+        assert "the most important words (30 %) of each text, rounded up and ties to the earlier" in protected
+        assert "each occurrence by itself" in protected
+        assert "counted in the private texts themselves" in protected
+        assert "EVERY WORD THAT IS NOT CHOSEN" in under("What is released in clear", **found)
+        hidden = under("What is not protected", **found)
+        assert "Which words are chosen" in hidden and "How frequent words are in the other texts" in hidden
+
+    def test_nothing_of_it_where_all_words_are_drawn(self) -> None:
+        for word in ("chosen", "importance"):
+            assert word not in said()
+
+    def test_each_provider_is_named(self) -> None:
+        assert "counted in /c.txt" in said(**self.config(corpus="/c.txt"))
+        own = {"provider": "column", "weights": "w"}
+        assert "the numbers in the column w" in said(**self.config(**own))
+        assert "What the column of weights was made from" in said(**self.config(**own))
+        random = said(**self.config(provider="random"))
+        assert "anybody can compute them" in random and "Which words are chosen" not in random
+        assert "It says more." in said(**self.config(), importance="It says more.")
+
+    def test_the_strategy_is_told_by_the_consistency(self) -> None:
+        record = {**self.config(), "consistency": "record"}
+        assert "all occurrences of a word in the text if one of them comes first" in said(**record)
+
+    def test_levels(self) -> None:
+        levels = [{"share": 10}, {"share": 20, "epsilon": 2}, {"mechanism": {"name": "tem"}}]
+        found = said(**self.config(percent=None, levels=levels))
+        assert "(10 % and 20 % and what is left)" in found
+        assert "Level 1, 10 %: drawn by the mechanism as it is." in found
+        assert "Level 2, 20 %: drawn by the mechanism with ε = 2." in found
+        assert "Level 3, what is left: drawn by tem (" in found
+        assert "ε adds up: the ε of its level for each of its drawn words" in found
+        assert "RELEASED IN CLEAR (importance)" not in found  # the last level takes the rest
