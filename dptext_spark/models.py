@@ -17,6 +17,7 @@ from dptext_spark.cache_folder import user_cache
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.spending import require_one_distance
 from dptext_spark.importance.weighed import choosing, made_from
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import with_shared_words
@@ -139,7 +140,9 @@ def _compile(
     shared = with_shared_words(lexicons)
     say(f"compiling {config.mechanism.name} for {len(shared[0]):,} words", None)
     # Settings with several lexicons are those of a mechanism that takes them.
-    sampler, *further = (mechanism.compile(*shared) for mechanism in config.mechanisms())
+    mechanisms = config.mechanisms()
+    sampler, *further = (mechanism.compile(*shared) for mechanism in mechanisms)
+    require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
     privatizer = Privatizer(shared[0], sampler, config.policy, config.consistency)
     if config.importance is not None:
         say("weighing words", None)

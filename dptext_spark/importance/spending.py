@@ -11,8 +11,11 @@ from typing import NamedTuple
 from dptext_spark.errors import SettingsError
 from dptext_spark.figures import exact
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import Mechanism
 
 STATUSES = ("proved", "verified", "claimed", "refuted")  # from the best known to the worst
+# Parameters that decide how words are drawn and not how far apart they are.
+NOT_OF_THE_DISTANCE = ("epsilon", "calibration", "search")
 LARGEST = 10**9  # multiple of a unit: the sum over a billion words is still an integer of 64 bits
 
 
@@ -76,6 +79,28 @@ def in_units(guarantees: Sequence[Guarantee]) -> Units:
     )
     said = f"{exact(unit)} is the unit in which the ε of the levels is counted."
     return Units(multiples, replace(together(guarantees), epsilon=unit, delta=delta, sentence=said))
+
+
+def require_one_distance(mechanisms: Sequence[Mechanism], guarantees: Sequence[Guarantee]) -> None:
+    """Refuse levels that measure distances between words in different ways: ε of one is not ε of another.
+
+    Raises:
+        SettingsError: naming the level.
+    """
+    first = _geometry(mechanisms[0])
+    for number, (mechanism, promised) in enumerate(zip(mechanisms, guarantees, strict=True)):
+        if promised.adds_up or promised.metric == "euclidean":
+            continue
+        if _geometry(mechanism) != first:
+            raise SettingsError(
+                f"importance.levels[{number}]: its distance ({promised.metric}) is that of other parameters than level 0 has; "
+                "valid: "
+                "levels that differ in ε alone."
+            )
+
+
+def _geometry(mechanism: Mechanism) -> dict[str, object]:
+    return {name: value for name, value in mechanism.as_dict().items() if name not in NOT_OF_THE_DISTANCE}
 
 
 def _kind(guarantee: Guarantee) -> str:

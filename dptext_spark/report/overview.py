@@ -31,8 +31,13 @@ def lead(facts: Facts) -> str:
     version = "" if run["output_version"] is None else f", version {run['output_version']}"
     rows = "" if run["rows"] is None else f" {run['rows']:,} rows."
     ended = _ENDED.get(run["status"], run["status"])
+    some = (
+        "Of each text's words, those that importance chose"
+        if run["config"].get("importance")
+        else "The words"
+    )
     return (
-        f"The words of {columns} in {run['input']} were replaced by {run['config']['mechanism']['name']}, and written to "
+        f"{some} of {columns} in {run['input']} were replaced by {run['config']['mechanism']['name']}, and written to "
         f"{run['output']}{version}. The run began at {run['started_at']} and {ended}.{rows}"
     )
 
@@ -104,6 +109,8 @@ def _composed(facts: Facts) -> Tile:
     if run["guarantee"]["kind"] == "metric_dp":
         return Tile("ε of a record", "ε times distances", "summed over its words; no single figure")
     counted = "drawn words" if level == "token" else "distinct words"
+    if (run["config"].get("importance") or {}).get("levels"):
+        return Tile("ε of a record", "by level", f"the sum of its {counted}, each with the ε of its level")
     return Tile(
         "ε of a record", f"{exact(run['guarantee']['epsilon'])} a word", f"times the {counted} that it has"
     )
@@ -145,6 +152,7 @@ def _clear(facts: Facts) -> Iterator[Tile]:
             ("stop words", policy["stop_words"] == "keep"),
             ("UNKNOWN WORDS", policy["oov"] == "keep"),
             ("NUMBERS", policy["numbers"] == "keep"),
+            ("WORDS THAT WERE NOT CHOSEN", bool(facts["run"]["config"].get("importance"))),
             ("case", policy["case"] == "carry"),
             ("spacing", policy["gaps"] == "keep"),
             ("length", True),

@@ -17,6 +17,7 @@ _KINDS = {
     "approx_dp": "(ε, δ)-DP",
 }
 _PARTS = (("drawn", "drawn"), ("stop_kept", "kept: stop words"), ("oov", "unknown"), ("numbers", "numbers"))
+_NOT_CHOSEN = ("not_chosen", "not chosen, in clear")
 
 
 def guarantee(facts: Facts) -> Section:
@@ -138,8 +139,9 @@ def _counted(facts: Facts) -> Iterator[Block]:
             quiet=True,
         )
         return
-    shares = [Bar(said, (whole.get(name) or 0.0) / words, 0) for name, said in _PARTS]
-    counts = [f"{whole.get(name) or 0.0:,.0f}" for name, _ in _PARTS]
+    parts = (*_PARTS, *([_NOT_CHOSEN] if whole.get(_NOT_CHOSEN[0]) else []))
+    shares = [Bar(said, (whole.get(name) or 0.0) / words, 0) for name, said in parts]
+    counts = [f"{whole.get(name) or 0.0:,.0f}" for name, _ in parts]
     yield Chart(
         "What became of the words",
         f"The {words:,.0f} words of all text columns, by what the policy did with them.",

@@ -25,6 +25,7 @@ _PARTS = (
     ("kept: stop words", ("stop_kept",)),
     ("unknown words", ("oov",)),
     ("numbers", ("numbers",)),
+    ("not chosen, IN CLEAR", ("not_chosen",)),
 )
 
 
@@ -105,7 +106,7 @@ def _words(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if words is None:
         return
     yield "words", f"{words:,.0f}"
-    for name, parts in _PARTS:
+    for name, parts in _PARTS if counts.get("not_chosen") else _PARTS[:-1]:
         held = sum(counts.get(part) or 0.0 for part in parts)
         yield f"  {name}", f"{held:,.0f}{_share(held / words if words else None)}"
     for name, figure, percent in (

@@ -81,7 +81,9 @@ def column_figures(counts: dict[str, Any], index: int) -> dict[str, float | None
 
 
 def shares(c: dict[str, int]) -> dict[str, float | None]:
-    """Return counts with the shares that follow from them."""
+    """Return counts with the shares that follow from them; words that importance did not choose are what no other counter has."""
+    not_chosen = c["words"] - c["drawn"] - c["stop_kept"] - c["oov"] - c["numbers"]
+    chosen = {"not_chosen": float(not_chosen), "not_chosen_share": _share(not_chosen, c["words"])}
     return {
         **{name: float(value) for name, value in c.items() if name not in ("invalid", "distinct")},
         "changed_share": _share(c["changed"], c["words"]),
@@ -89,6 +91,7 @@ def shares(c: dict[str, int]) -> dict[str, float | None]:
         "original_share_all": _share(c["words"] - c["changed"], c["words"]),
         "oov_share": _share(c["oov"], c["words"]),
         "stop_share": _share(c["stop_kept"], c["words"]),
+        **(chosen if not_chosen else {}),
     }
 
 

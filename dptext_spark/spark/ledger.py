@@ -228,7 +228,7 @@ def _asked(setup: Setup, source: Source, added_to: str | None) -> list[Entry]:
             record_key=config.record_key or config.row_key or "row",
             unit=guarantee.unit,
             consistency=config.consistency,
-            mechanism=shown_mechanism(config.spec()["mechanism"]),
+            mechanism=shown_mechanism(config.spec()),
             kind=guarantee.kind,
             metric=metric_of(guarantee, config.spec(), manifest) if guarantee.kind == METRIC else None,
             epsilon=float(guarantee.epsilon),

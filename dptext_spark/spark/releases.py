@@ -13,15 +13,13 @@ from pyspark.errors import PySparkException
 
 from dptext_spark.budget.entries import TABLE
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.spending import NOT_OF_THE_DISTANCE
 from dptext_spark.privatizer import ENGINE_VERSION
 from dptext_spark.settings.locations import normal_path, normal_table
 from dptext_spark.settings.problems import briefly
 from dptext_spark.spark.checks import delta_detail
 from dptext_spark.spark.setup import Setup
 from dptext_spark.spark.tables import Target
-
-# Parameters that decide how words are drawn and not how far apart they are.
-_NOT_OF_THE_DISTANCE = ("epsilon", "calibration", "search")
 
 
 @dataclass(frozen=True)
@@ -86,14 +84,19 @@ def metric_of(guarantee: Guarantee, spec: Mapping[str, Any], manifest: Mapping[s
     made_from: list[Any] = [manifest["spec"].get("lexicon_fingerprint", manifest["fingerprint"])]
     if guarantee.metric != "euclidean":
         parameters = spec["mechanism"].items()
-        made_from.append({name: value for name, value in parameters if name not in _NOT_OF_THE_DISTANCE})
+        made_from.append({name: value for name, value in parameters if name not in NOT_OF_THE_DISTANCE})
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
     return f"{guarantee.metric}, space {digest}"
 
 
-def shown_mechanism(mechanism: Mapping[str, Any]) -> str:
-    """Return a mechanism as JSON, its lists of words by their length and a digest."""
-    shown = {name: briefly(value) if isinstance(value, list) else value for name, value in mechanism.items()}
+def shown_mechanism(spec: Mapping[str, Any]) -> str:
+    """Return the mechanism of the settings as JSON, its lists of words by their length and a digest; with what chooses words."""
+    shown = {
+        name: briefly(value) if isinstance(value, list) else value
+        for name, value in spec["mechanism"].items()
+    }
+    if spec["importance"] is not None:
+        shown["importance"] = spec["importance"]
     return json.dumps(shown, ensure_ascii=False)
 
 

@@ -40,6 +40,7 @@ def write(
     metadata = {
         "dptext_run": setup.run_id,
         "mechanism": config.spec()["mechanism"],
+        **({} if config.importance is None else {"importance": config.importance.as_dict()}),
         "guarantee": setup.privatizer.guarantee().as_dict(),
         "artifact": setup.privatizer.fingerprint,
         SEAL: seal(record),

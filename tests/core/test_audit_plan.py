@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.audit_plan import AuditPlan
-from dptext_spark.config import RunConfig
+from dptext_spark.config import ModelConfig, RunConfig
 from dptext_spark.errors import SettingsError
 
 RUN = """
@@ -120,3 +120,11 @@ def test_a_folder_here_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_what_is_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         plan(**change)
+
+
+def test_words_that_importance_chose_are_not_attacked() -> None:
+    chosen = ModelConfig.of({"consistency": "record", "importance": {"percent": 30}})
+    found = plan(config=chosen)
+    assert not found.attacked and found.model.importance is None and found.limits == ()
+    assert "with importance only some words of a text were drawn" in found.left_out[0]
+    assert plan(config=ModelConfig.of({"consistency": "record"})).attacked

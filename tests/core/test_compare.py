@@ -23,6 +23,7 @@ from dptext_spark.cli import main
 from dptext_spark.compare import compare
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.selection import Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.measured_points import FILE
@@ -197,6 +198,9 @@ def test_other_wrong_input(config: ModelConfig, places: Path) -> None:
         compare(config, asked, *texts)
     with pytest.raises(SettingsError, match="public: the private text itself"):
         compare(config, asked, texts[1], texts[1])
+    chosen = config.model_copy(update={"importance": Selection(percent=30)})
+    with pytest.raises(SettingsError, match="importance: given, but a comparison draws all words"):
+        compare(chosen, asked, *texts)
 
 
 def test_too_few_epsilons_are_told_before_anything_is_compiled(

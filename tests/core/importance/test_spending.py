@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.spending import LARGEST, in_units, together
+from dptext_spark.importance.spending import LARGEST, in_units, require_one_distance, together
+from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.mahalanobis import Mahalanobis
 
 
 def of(*epsilons: float, **more: float) -> list[Guarantee]:
@@ -65,3 +67,12 @@ def test_kinds_that_differ_have_no_sum() -> None:
         SettingsError, match=r"levels\[1\]: its guarantee is of the kind metric_dp \(euclidean\)"
     ):
         together([*of(1.0), metric])
+
+
+def test_distances_that_differ_have_no_sum() -> None:
+    metric = Guarantee("metric_dp", 1.0, metric="mahalanobis")
+    one, other = Mahalanobis(1.0, lam=0.2), Mahalanobis(2.0, lam=0.2)
+    require_one_distance([one, other], [metric, metric])
+    with pytest.raises(SettingsError, match=r"levels\[1\]: its distance \(mahalanobis\)"):
+        require_one_distance([one, Mahalanobis(1.0, lam=0.3)], [metric, metric])
+    require_one_distance([CusText(1.0, 5), CusText(2.0, 7)], of(1.0, 2.0))

@@ -52,6 +52,12 @@ def test_the_steps_follow_the_settings() -> None:
     assert steps[6] == "check on 1,000 records that equal words have equal replacements"
     assert "no other column goes along" in planned(output={"path": "/o", "other_columns": "drop"})["steps"][1]
     assert "not possible without a row_key" in planned(consistency="dataset")["steps"][4]
+    chosen = planned(importance={"percent": 30})
+    assert chosen["steps"][1:3] == [
+        "count in how many texts each word occurs (a pass over the text)",
+        "replace the words of body that importance chooses by custext at token level; all other columns go along",
+    ]
+    assert "counted in the private texts themselves" in str(chosen["disclosure"])
     limited = planned(ledger={"path": "/none/budget", "limit": 2})
     assert limited["steps"][2].endswith("spends; refused past ε = 2 for one word of a column")
     assert "/none/budget" in [place["where"] for place in limited["writes"]]

@@ -1,0 +1,138 @@
+"""Words that importance chooses, through the whole job: counted by Spark or weighed by the user, at levels, audited."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from dptext_spark import spark as dps
+from dptext_spark.config import RunConfig
+from dptext_spark.draws import RunKey
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.weighed import choosing
+from dptext_spark.spark.frequencies import count_documents
+from dptext_spark.spark.job import run
+from dptext_spark.spark.paths import paths_of
+from dptext_spark.spark.ship import Shipped
+
+KEY = RunKey.insecure(7)
+BODIES = [
+    "money and time and money",
+    "time for people",
+    None,
+    "people like money",
+    "world news for money",
+    "",
+]
+TAGS = [["time", "world"], None, [], ["money", None], ["news"], ["people people"]]
+
+
+def texts(values: list[Any]) -> pa.Array:
+    return pa.array(values, pa.string())
+
+
+def test_levels_of_words_that_spark_counts(spark, tmp_path: Path) -> None:
+    rows = [(i, f"c{i // 2}", body, tags) for i, (body, tags) in enumerate(zip(BODIES, TAGS, strict=True))]
+    frame = spark.createDataFrame(rows * 1, "id long, customer string, body string, tags array<string>")
+    frame.repartition(3, "id").write.format("delta").save(str(tmp_path / "in"))
+    settings: dict[str, Any] = {
+        "input": {"path": str(tmp_path / "in")},
+        "columns": ["body", "tags"],
+        "row_key": "id",
+        "record_key": "customer",
+        "consistency": "record",
+        "policy": {"stop_words": "draw"},
+        "importance": {"levels": [{"share": 40, "epsilon": 0.5}, {"share": 20, "epsilon": 2}]},
+        "output": {"path": str(tmp_path / "out")},
+    }
+    config = RunConfig.of(settings)
+    facts = run(config, spark, key=KEY).facts
+    assert facts["status"] == "succeeded"
+    assert "every group of equal words has one replacement" in facts["consistency_audit"]["said"]
+    assert facts["certificate"]["sentence"].startswith("Level 1: Confirmed")
+    assert facts["guarantee"]["epsilon"] == 2.0 and facts["ledger"]["columns"][0]["total"] is None
+    assert "sum over the levels of importance" in facts["record_epsilon"]["basis"]
+    # The model that the workers had draws the same here, and its counts are those of all texts.
+    model = choosing_here(config)
+    written = {row["id"]: row for row in spark.read.format("delta").load(str(tmp_path / "out")).collect()}
+    ids = pa.array(range(len(BODIES)))
+    customers = pa.array([f"c{i // 2}" for i in range(len(BODIES))])
+    out, counters = model.privatize(texts(BODIES), column="body", row_ids=ids, record_ids=customers, key=KEY)
+    assert [written[i]["body"] for i in range(len(BODIES))] == out.to_pylist() != BODIES
+    restricted = facts["restricted"]
+    assert restricted["not_chosen"] > 0 and restricted["record_epsilon"]["max"] > 0
+    assert int(counters.units.sum()) > 0
+    row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
+    assert "WORDS ARE RELEASED IN CLEAR (importance)" in row["disclosure"]
+    assert json.loads(row["config"])["importance"]["levels"][1]["epsilon"] == 2
+
+
+def choosing_here(config: RunConfig) -> Any:
+    """The model of a run whose texts are counted here."""
+    from dptext_spark.models import prepare
+
+    base, _ = prepare(config)
+    every = [*BODIES, *(tag for tags in TAGS for tag in tags or ())]
+    return prepare(config, frequencies=Frequencies.of(base.engine, texts(every)))[0]
+
+
+def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: Path) -> None:
+    rows = [
+        (1, "time for people", [0.1, 0.2, 0.9]),
+        (2, None, None),
+        (3, "money money", [2.0, 1.0]),
+    ]
+    frame = spark.createDataFrame(rows, "id long, body string, w array<double>")
+    own = choosing(privatizer, Selection(provider="column", percent=30, weights=("w",)))
+    expected, _ = own.privatize(
+        texts([row[1] for row in rows]), column="body", row_ids=pa.array([1, 2, 3]), key=KEY, run_id="r",
+        weights=pa.array([row[2] for row in rows]),
+    )  # fmt: skip
+    options: dict[str, Any] = {"row_key": "id", "key": KEY, "run_id": "r"}
+    for udf in ("arrow", "pandas"):
+        out = dps.privatize(frame, ["body"], own, weights=["w"], udf=udf, **options)
+        assert out.columns == ["id", "body"]
+        assert [row["body"] for row in out.orderBy("id").collect()] == expected.to_pylist()
+    assert expected[0].as_py().startswith("time for ") and expected[2].as_py().endswith(" money")
+    broken = frame.withColumn("w", F.slice("w", 1, 1))
+    frame.write.format("delta").save(str(tmp_path / "in"))
+    broken.write.format("delta").save(str(tmp_path / "broken"))
+    settings: dict[str, Any] = {
+        "columns": ["body"],
+        "row_key": "id",
+        "importance": {"provider": "column", "percent": 30, "weights": "w"},
+    }
+    done = run(
+        RunConfig.of(
+            {**settings, "input": {"path": str(tmp_path / "in")}, "output": {"path": str(tmp_path / "out")}}
+        ),
+        spark,
+        key=KEY,
+    )
+    assert spark.read.format("delta").load(str(tmp_path / "out")).columns == ["id", "body"]
+    assert done.facts["other_columns"] == ["id"]
+    with pytest.raises(DataError, match="importance: 2 texts or weights in partition"):
+        wrong = {"input": {"path": str(tmp_path / "broken")}, "output": {"path": str(tmp_path / "none")}}
+        run(RunConfig.of({**settings, **wrong}), spark, key=KEY)
+    with pytest.raises(DataError, match=r"importance.weights: column 'id' is of type bigint"):
+        dps.privatize(frame, ["body"], own, weights=["id"], **options)
+    with pytest.raises(SettingsError, match="weights: .* one for each text column"):
+        dps.privatize(frame, ["body"], own, **options)
+    with pytest.raises(SettingsError, match="document frequencies that were not counted"):
+        dps.privatize(frame, ["body"], choosing(privatizer, Selection(percent=30)), **options)
+    from dptext_spark.artifact import save
+
+    save(privatizer, tmp_path / "model")
+    found = count_documents(
+        frame, paths_of(frame.schema, ["body"]), Shipped(str(tmp_path / "model"), ""),
+        len(privatizer.engine.table.flags),
+    )  # fmt: skip
+    here = Frequencies.of(privatizer.engine, texts([row[1] for row in rows]))
+    assert found.digest == here.digest and found.documents == 2
