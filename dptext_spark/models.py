@@ -72,9 +72,15 @@ def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | Non
     """Compile the settings into an artifact at `folder`, whole or not at all; return its fingerprint.
 
     Raises:
-        SettingsError: `folder` holds something else, or a parameter does not fit the lexicon.
+        SettingsError: `folder` holds something else, a parameter does not fit the lexicon, or words are weighed by what a run
+            counts in its own texts.
         DataError: the lexicon is missing or damaged.
     """
+    if config.importance is not None and config.importance.own_data:
+        raise SettingsError(
+            "importance.corpus: none given, so that a run counts its own texts and makes its own model; valid here: a text file, "
+            "a document a line."
+        )
     say = progress or (lambda step, share: None)
     return _compile(config, load_lexicons(config, say), Path(folder), say)
 

@@ -17,11 +17,13 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.listing import list_words
+from dptext_spark.text.segment import letters_of
 from dptext_spark.text.settle import look_up_form
 from dptext_spark.text.spans import Spans
-from dptext_spark.text.words import WordTable
+from dptext_spark.text.words import SHORT, WordTable, find_short, key_of
 
-UNKNOWN, NO_WORD = -1, -2
+UNKNOWN, NO_WORD = -2, -1
+TOP = np.uint64(0x8080808080808080)  # of characters that are not ASCII
 LINES = 10_000  # of a corpus that are looked at together
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -136,7 +138,20 @@ def numbers_of(table: WordTable, words: Spans) -> I32:
 def _numbers(data: Any, starts: Any, ends: Any, table: Any, chars: Any, form: Any, found: Any) -> None:
     stage, classes, lower = chars
     for i in range(starts.shape[0]):
-        info = look_up_form(form, lower_into(data, starts[i], ends[i], form, stage, lower), table)
+        size = ends[i] - starts[i]
+        plain = 0 < size <= SHORT and starts[i] + SHORT <= data.shape[0]
+        if plain:
+            k0, k1 = key_of(data[starts[i] : starts[i] + SHORT], size)
+            plain = (k0 | k1) & TOP == 0 and data[ends[i] - 1] != 0
+        if plain:  # of ASCII alone, 16 bytes at most: lower case as the engine's fast path makes it
+            info = find_short(
+                table[0],
+                table[1],
+                k0 | (letters_of(k0) >> np.uint64(2)),
+                k1 | (letters_of(k1) >> np.uint64(2)),
+            )
+        else:
+            info = look_up_form(form, lower_into(data, starts[i], ends[i], form, stage, lower), table)
         found[i] = info & 0xFFFFFFFF if info >= 0 else UNKNOWN
         position = starts[i]
         while info < 0 and position < ends[i]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.frequency import NO_WORD, UNKNOWN, Frequencies, numbers_of
+from dptext_spark.importance.frequency import Frequencies, numbers_of
 from dptext_spark.text.spans import Spans
 from dptext_spark.text.words import WordTable
 
@@ -85,12 +85,8 @@ class Idf:
                 "text "
                 "file, a document a line."
             )
-        numbers = numbers_of(self.table, words)
-        found: npt.NDArray[np.float32] = np.append(self.values, np.float32(0))[
-            numbers
-        ]  # -1, no word, is the 0
-        found[numbers == UNKNOWN] = self.values[-1]
-        found[numbers == NO_WORD] = 0
+        # The last two places are those of UNKNOWN and of NO_WORD.
+        found: npt.NDArray[np.float32] = np.append(self.values, np.float32(0))[numbers_of(self.table, words)]
         return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -456,6 +456,8 @@ class TestImportance:
         made, counted = prepare(config, frequencies=counts)
         assert made.chooses and counted != folder and prepare(config, frequencies=counts)[1] == counted
         assert prepare(config)[1] == folder
+        with pytest.raises(SettingsError, match=r"importance.corpus: none given, so that a run counts"):
+            compile_to(config, folder.parent / "other")
 
     def test_every_level_is_compiled(self, vectors: Path) -> None:
         levels = [{"share": 20, "epsilon": 0.5}, {"share": 30}, {"mechanism": {"name": "custext", "k": 3}}]

@@ -123,7 +123,7 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
         run(RunConfig.of({**settings, **wrong}), spark, key=KEY)
     with pytest.raises(DataError, match=r"importance.weights: column 'id' is of type bigint"):
         dps.privatize(frame, ["body"], own, weights=["id"], **options)
-    with pytest.raises(SettingsError, match="weights: .* one for each text column"):
+    with pytest.raises(SettingsError, match=r"weights: .* one for each text column"):
         dps.privatize(frame, ["body"], own, **options)
     with pytest.raises(SettingsError, match="document frequencies that were not counted"):
         dps.privatize(frame, ["body"], choosing(privatizer, Selection(percent=30)), **options)
