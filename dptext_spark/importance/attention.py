@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,40 +13,53 @@ import numpy.typing as npt
 
 from dptext_spark.text.spans import Spans
 
+# By name: only who asks for attention needs the extra [encoder].
+_ENCODER, _MODEL = "dptext_spark.encoder.encoder", "dptext_spark.encoder.model"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Attention:
-    """A pretrained encoder in a folder, opened when it is first needed.
+    """A pretrained encoder: its arrays go into the model, so that no node needs its folder.
 
     Attributes:
-        folder: of the encoder; every node that weighs words must see it.
+        model: the encoder's arrays.
+        source: what settings call it: a folder, or an installed package.
     """
 
     name: ClassVar[str] = "attention"
-    folder: str
+    model: Any
+    source: str
+
+    @classmethod
+    def open(cls, source: str) -> Attention:
+        """Read an encoder.
+
+        Raises:
+            SettingsError: the extra [encoder] is not installed; neither a folder nor a package.
+            DataError: a file is missing or damaged, or the architecture is not supported.
+        """
+        return cls(import_module(_MODEL).EncoderModel.open(source, field="importance.model"), source)
 
     @cached_property
     def _encoder(self) -> Any:
-        from importlib import import_module
-
-        # By name: the extra [encoder] brings what it needs.
-        return import_module("dptext_spark.encoder.encoder").Encoder.open(self.folder)
+        return import_module(_ENCODER).Encoder(self.model)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Travel without the encoder, which each process opens by itself."""
-        return {"folder": self.folder}
+        """Travel without what is made ready in each process."""
+        return {"model": self.model, "source": self.source}
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """Of the encoder's files."""
-        return f"attention {self._encoder.fingerprint}"
+        """Of the encoder's arrays."""
+        return f"attention {self.model.fingerprint}"
 
     @property
     def sentence(self) -> str:
         """Say what measures importance."""
         return (
-            "Importance is the attention that a word receives from the other words of its text in a pretrained encoder, averaged "
-            "over heads and layers."
+            "It is the share of a text's attention that a word receives from the other words, averaged over heads and "
+            "layers; the "
+            "encoder is taken to be public."
         )
 
     def weights(self, words: Spans) -> npt.NDArray[np.float32]:
@@ -53,5 +68,11 @@ class Attention:
         return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return nothing: the encoder stays in its folder."""
-        return {}
+        """Return the encoder's arrays."""
+        found: dict[str, npt.NDArray[Any]] = self.model.arrays()
+        return found
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, npt.NDArray[Any]], source: str) -> Attention:
+        """Build again from :meth:`arrays`."""
+        return cls(import_module(_MODEL).EncoderModel.restore(arrays), source)

@@ -19,7 +19,10 @@ PLACES = 6  # decimals of a percentage
 WHOLE = 100 * 10**PLACES  # a text, in the integers that shares are counted in
 # Which providers take which setting; all others refuse it.
 OWN = {"corpus": ("idf",), "weights": ("column",), "model": ("attention",)}
-NEEDED = {"weights": "the column of weights of each text column", "model": "the folder of an encoder"}
+NEEDED = {
+    "weights": "the column of weights of each text column",
+    "model": "an encoder: a folder, or an installed package that holds one",
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Selection:
         rank_punctuation: whether punctuation is ranked with the words, as in the paper: it takes places, and is never drawn.
         corpus: of idf: a text file, a document a line; None counts in the texts that are sanitized.
         weights: of column: for each text column a column with a number for each word.
-        model: of attention: the folder of the encoder.
+        model: of attention: the folder of the encoder, or an installed package that holds one.
     """
 
     provider: Literal["idf", "column", "attention", "random"] = "idf"

@@ -174,7 +174,7 @@ def provider_of(
     if selection.provider == "attention":
         from dptext_spark.importance.attention import Attention
 
-        return Attention(str(selection.model))
+        return Attention.open(str(selection.model))
     return Chance() if selection.provider == "random" else Given()
 
 
@@ -185,7 +185,10 @@ def restored(
     further: tuple[Sampler, ...],
 ) -> Selector:
     """Build a selector again from an artifact; `arrays` are the provider's."""
-    provider = provider_of(selection, table)
-    if isinstance(provider, Idf):
-        provider = Idf.restore(table, arrays, selection.corpus)
-    return Selector(selection, provider, further)
+    if selection.provider == "attention":
+        from dptext_spark.importance.attention import Attention
+
+        return Selector(selection, Attention.restore(arrays, str(selection.model)), further)
+    if selection.provider == "idf":
+        return Selector(selection, Idf.restore(table, arrays, selection.corpus), further)
+    return Selector(selection, provider_of(selection, table), further)

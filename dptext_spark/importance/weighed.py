@@ -52,7 +52,7 @@ def made_from(selection: Selection, frequencies: Frequencies | None) -> list[Any
     elif selection.provider == "attention":
         from dptext_spark.importance.attention import Attention
 
-        made = Attention(str(selection.model)).fingerprint
+        made = Attention.open(str(selection.model)).fingerprint
     return [selection.as_dict(), made, None if frequencies is None else frequencies.digest]
 
 
