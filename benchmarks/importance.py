@@ -25,6 +25,8 @@ from dptext_spark.audit.simulated import simulate
 from dptext_spark.errors import DPTextError
 from dptext_spark.importance.attention import Attention
 from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.idf import Idf
+from dptext_spark.importance.providers import Chance, Importance
 from dptext_spark.importance.selection import STRATEGIES, Selection
 from dptext_spark.importance.weighed import choosing
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -60,7 +62,7 @@ class Bench:
         task: the sentences.
         words: of the lexicon, by their frequency in them.
         plain: privatizers that draw every word, by level of consistency.
-        counted: document frequencies of the training sentences.
+        weights: list<float> of all sentences by provider: the importance of each of their words, measured once.
         learnt: a classifier that learnt from the sentences as they are.
         public: word pairs of the training sentences, which the adversary knows.
     """
@@ -68,13 +70,13 @@ class Bench:
     task: Task
     words: Lexicon
     plain: dict[str, Privatizer]
-    counted: Frequencies
+    weights: dict[str, pa.ListArray]
     learnt: TextClassifier
     public: Bigrams
 
     @classmethod
-    def of(cls, task: Task, words: Lexicon) -> Bench:
-        """Compile the paper's mechanism, count, and learn."""
+    def of(cls, task: Task, words: Lexicon, encoder: Attention | None, say: Say) -> Bench:
+        """Compile the paper's mechanism, weigh, and learn; `encoder` is None where there is none."""
         mechanism = CusText(EPSILON, min(K, len(words) // 2), "conservative", "euclidean", "own")
         policy = Policy(stop_words="draw", oov="keep", numbers="keep", tokenizer="whitespace")
         sampler = mechanism.compile(words)
@@ -83,29 +85,37 @@ class Bench:
         known = read(engine, task.train)
         public = Bigrams.of(known.words, known.bounds, len(words))
         learnt = TextClassifier().fit(task.train.to_pylist(), task.train_labels)
-        return cls(task, words, plain, Frequencies.of(engine, task.train), learnt, public)
+        providers: list[Importance] = [Idf.of(engine.table, Frequencies.of(engine, task.train)), Chance()]
+        whole = list_words(engine, pa.concat_arrays([task.train, task.test]), marks=True).words
+        weights = {}
+        for provider in [encoder, *providers] if encoder is not None else providers:
+            say(f"importance: weighing words by {provider.name}")
+            numbers = pa.array(provider.weights(whole))
+            weights[provider.name] = pa.ListArray.from_arrays(
+                pa.array(whole.bounds.astype(np.int32)), numbers
+            )
+        return cls(task, words, plain, weights, learnt, public)
 
-    def model(self, provider: str, percent: float, direction: str, strategy: str) -> Privatizer:
-        """Return the privatizer of one row; nothing is chosen where the percentage is 100."""
-        selection = Selection(
-            provider, direction, percent, rank_punctuation=True,  # type: ignore[arg-type]
-            model=os.environ.get(MODEL, PACKAGE) if provider == "attention" else None,
-        )  # fmt: skip
-        return choosing(self.plain[STRATEGIES[strategy]], selection, (), self.counted)
+    def model(self, percent: float, direction: str, strategy: str) -> Privatizer:
+        """Return the privatizer of one row."""
+        selection = Selection("column", direction, percent, rank_punctuation=True, weights=("weights",))  # type: ignore[arg-type]
+        return choosing(self.plain[STRATEGIES[strategy]], selection)
 
-    def accuracies(self, model: Privatizer) -> tuple[Estimate, Estimate]:
+    def accuracies(self, model: Privatizer, provider: str) -> tuple[Estimate, Estimate]:
         """Return the accuracy of a classifier that learnt from sanitized sentences, and of one that learnt from plain ones."""
         whole = pa.concat_arrays([self.task.train, self.task.test])
-        out, _ = model.privatize(whole, column="text", row_ids=row_ids(len(whole)), key=KEY)
+        out, _ = model.privatize(
+            whole, column="text", row_ids=row_ids(len(whole)), key=KEY, weights=self.weights[provider]
+        )
         rows = out.to_pylist()
         train, test = rows[: len(self.task.train)], rows[len(self.task.train) :]
         guessed = self.learnt.predict(test) == self.learnt.places(self.task.test_labels)
         return self.task.accuracy(train, test), accuracy(guessed)
 
-    def inference(self, model: Privatizer) -> tuple[float, float, float]:
+    def inference(self, model: Privatizer, provider: str) -> tuple[float, float, float]:
         """Attack test sentences: (share of words drawn, share of drawn words found, share of all words known afterwards)."""
         texts = self.task.test[:ATTACKED]
-        drawn, found = self._drawn(model, texts)
+        drawn, found = self._drawn(model, provider, texts)
         level = model.consistency
         tokens = simulate(model.sampler, found.words, drawn, found.bounds, level)
         words = int((found.words != EDGE).sum())
@@ -116,10 +126,14 @@ class Bench:
         share = float(drawn.sum()) / words
         return share, attack.success, 1.0 - share * (1.0 - attack.success)
 
-    def _drawn(self, model: Privatizer, texts: pa.Array) -> tuple[npt.NDArray[np.bool_], Any]:
+    def of_test(self, provider: str) -> pa.ListArray:
+        """Return the weights of the test sentences."""
+        return self.weights[provider][len(self.task.train) :]
+
+    def _drawn(self, model: Privatizer, provider: str, texts: pa.Array) -> tuple[npt.NDArray[np.bool_], Any]:
         """Return which tokens of some texts are drawn, and the texts as read."""
         found = read(model.engine, texts)
-        chosen = model.choose(texts)
+        chosen = model.choose(texts, self.of_test(provider)[: len(texts)])
         assert chosen is not None
         listed = list_words(model.engine, texts, marks=True)
         levels = chosen.levels[listed.codes >= 0]
@@ -136,17 +150,17 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     task, reasons = Task.sst2(lexicon, None if sizes.lexicon_words is None else min(sizes.rows, 1_600))
     section.skipped += [one for one in reasons if one not in section.skipped]
     words = without_punctuation(by_frequency(lexicon, pa.concat_arrays([task.train, task.test])))
-    say("importance: plain sentences, and all words drawn")
-    bench = Bench.of(task, words)
-    providers = ["idf", "random"]
+    encoder = None
     try:
-        Attention.open(os.environ.get(MODEL, PACKAGE))
-        providers.insert(0, "attention")
+        encoder = Attention.open(os.environ.get(MODEL, PACKAGE))
     except (DPTextError, ImportError) as error:
         section.skipped.append(f"attention: {MODEL} names no encoder ({error})")
+    bench = Bench.of(task, words, encoder, say)
+    providers = list(bench.weights)
+    say("importance: plain sentences, and all words drawn")
     nothing = task.accuracy(task.train.to_pylist(), task.test.to_pylist())
-    every = bench.model("random", 100, "top", "aggressive")
-    everything, tested = bench.accuracies(every)
+    every = bench.model(100, "top", "aggressive")
+    everything, tested = bench.accuracies(every, "random")
     section.facts = {
         "lexicon": name, "words": len(words), "text": task.name, "train": len(task.train), "test": len(task.test),
         "plain": nothing.value, "all": everything.value, "attacked": min(ATTACKED, len(task.test)),
@@ -165,7 +179,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
             *shares(everything),
             None,
             *shares(tested),
-            *bench.inference(every),
+            *bench.inference(every, "random"),
         ),
     )
     headings = (
@@ -218,21 +232,20 @@ def _row(bench: Bench, provider: str, direction: str, strategy: str, percent: in
         papers = [BOTH[direction][at], TEST[direction][at]]
     elif provider != "random" and strategy == "conservative" and direction == "top":
         papers[0] = BY_STRATEGY["conservative"][at]
-    model = bench.model(provider, percent, direction, strategy)
-    both, test = bench.accuracies(model)
+    model = bench.model(percent, direction, strategy)
+    both, test = bench.accuracies(model, provider)
     return (
         provider, direction if provider != "random" else "any", strategy, percent, papers[0], *shares(both), papers[1],
-        *shares(test), *bench.inference(model),
+        *shares(test), *bench.inference(model, provider),
     )  # fmt: skip
 
 
 def _kinds(bench: Bench, providers: list[str]) -> Iterator[tuple[Any, ...]]:
     counts: dict[str, Counter[str]] = {}
-    texts = bench.task.test
+    texts, model = bench.task.test, bench.model(IMPORTANT, "top", "aggressive")
+    words, _ = list_words(model.engine, texts, marks=True)
     for provider in providers:
-        model = bench.model(provider, IMPORTANT, "top", "aggressive")
-        words, _ = list_words(model.engine, texts, marks=True)
-        chosen = model.choose(texts)
+        chosen = model.choose(texts, bench.of_test(provider))
         assert chosen is not None
         pieces = [
             bytes(words.data[a:b]).decode().lower() for a, b in zip(words.starts, words.ends, strict=True)
