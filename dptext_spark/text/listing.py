@@ -17,7 +17,7 @@ from dptext_spark.text.settle import look_up
 from dptext_spark.text.spans import Spans
 from dptext_spark.text.strips import strips
 
-PUNCTUATION = -6  # among the codes: punctuation, which is no word
+PUNCTUATION = -7  # among the codes: punctuation, which is no word
 NO_MARKS, EACH_CHARACTER, BETWEEN_SPACES = range(3)
 
 
