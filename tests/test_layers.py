@@ -29,6 +29,7 @@ LAYERS = {
     "lexicon": 1,
     "mechanisms": 2,
     "artifact": 3,
+    "encoder": 3,
     "importance": 3,
     "privatizer": 3,
     "text": 3,

@@ -1,0 +1,129 @@
+"""A small transformer encoder on texts: what attention words receive.
+
+A window's figures do not depend on the batch that it is in, bit for bit on one machine: each is padded by its own length alone,
+only windows of one length share a batch, and no sum in the graph runs over texts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.encoder.graph import Kind
+from dptext_spark.encoder.importance import of_pieces, of_words
+from dptext_spark.encoder.model import EncoderModel
+from dptext_spark.encoder.pieces import Pieces, Tokenizer
+from dptext_spark.encoder.running import Running
+from dptext_spark.encoder.windows import Windows, batches, padded_lengths, windows
+from dptext_spark.errors import require_extra
+from dptext_spark.text.spans import Spans
+
+MODULES = ("onnx", "onnxruntime", "tokenizers", "safetensors")
+
+
+class Encoder:
+    """An encoder that is ready to run.
+
+    Attributes:
+        model: its arrays.
+        tokenizer: its tokenizer.
+    """
+
+    def __init__(self, model: EncoderModel, threads: int = 1) -> None:
+        """Take a model.
+
+        Args:
+            model: the arrays.
+            threads: of its matrix products; a worker of Spark has one core.
+
+        Raises:
+            SettingsError: the extra is not installed.
+            DataError: the tokenizer cannot be read.
+        """
+        require_extra("encoder", *MODULES)
+        self.model = model
+        self.tokenizer = Tokenizer(model.tokenizer.tobytes().decode())
+        self._threads = threads
+        self._running: dict[Kind, Running] = {}
+
+    @classmethod
+    def open(
+        cls, source: str | Path, *, head: bool = False, threads: int = 1, field: str = "encoder"
+    ) -> Encoder:
+        """Open an encoder.
+
+        Args:
+            source: a folder as the encoder's makers ship it, the name of an installed package that holds one, or a folder that
+                :meth:`dptext_spark.encoder.model.EncoderModel.save` wrote, which is memory-mapped.
+            head: whether also what guesses masked words.
+            threads: of its matrix products.
+            field: what messages call it.
+
+        Raises:
+            SettingsError: the extra is not installed; neither a folder nor a package.
+            DataError: a file or a weight is missing or damaged, or the architecture is not supported.
+        """
+        require_extra("encoder", *MODULES)
+        return cls(EncoderModel.open(source, head=head, field=field), threads)
+
+    def running(self, kind: Kind) -> Running:
+        """Return a graph, made ready once."""
+        if kind not in self._running:
+            self._running[kind] = Running(kind, self.model, self._threads)
+        return self._running[kind]
+
+    def importance(self, words: Spans) -> npt.NDArray[np.float32]:
+        """Return the importance of words: the attention that each receives (MECHANISMS §11).
+
+        Attention is averaged over heads, layers, and the queries other than [CLS], [SEP] and padding; sub-words are summed to
+        words, and words divided by the sum of their text. Of a text longer than the encoder takes, see
+        :mod:`dptext_spark.encoder.windows`, each window's attention is divided by what its sub-words receive together.
+
+        Args:
+            words: n words of some texts.
+
+        Returns:
+            float32[n], in 0..1; those of a text sum to 1, or to 0 where no word has a sub-word.
+        """
+        pieces = self.tokenizer.pieces(words.data, words.rows)
+        return of_words(self.attention(pieces), pieces, words)
+
+    def attention(self, pieces: Pieces) -> npt.NDArray[np.float64]:
+        """Return the share of attention that each sub-word receives, float64[m]; those of a window sum to 1."""
+        cut = windows(pieces.bounds, self.model.sizes.positions)
+        received = np.zeros(int(cut.sizes.sum()), np.float32)
+        ends = np.cumsum(cut.sizes)
+        lengths = padded_lengths(cut.sizes, self.model.sizes.positions)
+        run = self.running("importance")
+        for batch in batches(lengths):
+            ids, content = self.filled(pieces.ids, cut, batch, int(lengths[batch[0]]))
+            sizes = cut.sizes[batch, None]
+            present = np.arange(ids.shape[1]) < sizes + 2
+            found = run(
+                ids=ids, present=present.astype(np.float32), queries=(content / sizes).astype(np.float32)
+            )
+            places = (ends[batch] - cut.sizes[batch])[:, None] + np.arange(-1, ids.shape[1] - 1)
+            received[places[content]] = found[content]
+        return of_pieces(received, cut)
+
+    def filled(
+        self, pieces: npt.NDArray[np.int64], cut: Windows, batch: npt.NDArray[np.int64], length: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Return windows as rows: (int64[b, length], ids between [CLS] and [SEP], then padding; bool, which are sub-words).
+
+        Args:
+            pieces: int64[m], ids of all sub-words.
+            cut: the windows.
+            batch: int64[b], which of them.
+            length: of the rows.
+        """
+        sizes = cut.sizes[batch, None]
+        place = np.arange(length)[None, :]
+        content = (place > 0) & (place <= sizes)
+        ids = np.full((len(batch), length), self.tokenizer.padding, np.int64)
+        ids[content] = pieces[(cut.starts[batch, None] + place - 1)[content]]
+        ids[:, 0] = self.tokenizer.start
+        ids[np.arange(len(batch)), sizes[:, 0] + 1] = self.tokenizer.end
+        return ids, content

@@ -1,0 +1,139 @@
+"""An encoder as a few arrays: what is kept with a compiled model, shipped, and memory-mapped by every worker of a node."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.encoder.architecture import Architecture
+from dptext_spark.encoder.folder import CONFIG, find, read_json
+from dptext_spark.encoder.pieces import read_tokenizer
+from dptext_spark.encoder.weights import read_weights
+from dptext_spark.errors import DataError, SettingsError
+
+ARRAYS = ("facts", "tokenizer", "weights")
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderModel:
+    """The arrays of an encoder.
+
+    Attributes:
+        facts: uint8[...], JSON: its sizes, and the shapes of its weights by name, in order.
+        tokenizer: uint8[...], JSON of its tokenizer.
+        weights: float32[...], one weight after the other.
+    """
+
+    facts: npt.NDArray[np.uint8]
+    tokenizer: npt.NDArray[np.uint8]
+    weights: npt.NDArray[np.float32]
+
+    @classmethod
+    def read(cls, source: str | Path, *, head: bool = False, field: str = "encoder") -> EncoderModel:
+        """Read an encoder as its makers ship it: `config.json`, `model.safetensors`, `tokenizer.json` or `vocab.txt`.
+
+        Args:
+            source: a folder, or the name of an installed package that holds one.
+            head: whether also what guesses masked words.
+            field: what messages call it.
+
+        Raises:
+            SettingsError: neither a folder nor a package.
+            DataError: a file or a weight is missing or damaged, or the architecture is not supported.
+        """
+        found = find(source, field)
+        weights = read_weights(found.weights, found.sizes, head=head)
+        settings = found.tokenizer.with_name("tokenizer_config.json")
+        lower = read_json(settings).get("do_lower_case", True) if settings.is_file() else True
+        facts = {
+            "sizes": asdict(found.sizes),
+            "weights": {name: list(one.shape) for name, one in weights.items()},
+        }
+        return cls(
+            _bytes(json.dumps(facts)),
+            _bytes(read_tokenizer(found.tokenizer, bool(lower))),
+            np.concatenate([one.ravel() for one in weights.values()]),
+        )
+
+    @property
+    def sizes(self) -> Architecture:
+        """The sizes."""
+        return Architecture(**self._facts()["sizes"])
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the weights by name, in order."""
+        return {name: tuple(shape) for name, shape in self._facts()["weights"].items()}
+
+    def _facts(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.facts.tobytes())
+        return found
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays by name."""
+        return {name: getattr(self, name) for name in ARRAYS}
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> EncoderModel:
+        """Build again from :meth:`arrays`; best from memory-mapped ones, see :mod:`dptext_spark.encoder.running`.
+
+        Raises:
+            DataError: they are not those of an encoder.
+        """
+        made = cls(**{name: arrays[name] for name in ARRAYS})
+        try:
+            numbers = sum(math.prod(shape) for shape in made.shapes().values())
+        except (KeyError, TypeError, ValueError):
+            raise DataError("encoder: its facts cannot be read.") from None
+        if made.weights.dtype != np.float32 or made.weights.shape != (numbers,):
+            raise DataError(f"encoder: {made.weights.size:,} weights; valid: {numbers:,}, by its facts.")
+        return made
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the arrays into a new folder, whole or not at all.
+
+        Raises:
+            SettingsError: the folder is not empty.
+        """
+        target = Path(folder)
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise SettingsError(f"encoder: {str(target)!r} exists; name an empty folder.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".encoder-") as work:
+            built = Path(work) / "encoder"
+            built.mkdir()
+            for name, array in self.arrays().items():
+                np.save(built / f"{name}.npy", array, allow_pickle=False)
+            if target.exists():
+                target.rmdir()
+            built.rename(target)
+
+    @classmethod
+    def open(cls, source: str | Path, *, head: bool = False, field: str = "encoder") -> EncoderModel:
+        """Memory-map what :meth:`save` wrote, or read an encoder as :meth:`read` does.
+
+        Raises:
+            SettingsError: neither a folder nor a package.
+            DataError: a file or a weight is missing or damaged, or the architecture is not supported.
+        """
+        folder = Path(source)
+        if (folder / CONFIG).exists() or not (folder / f"{ARRAYS[0]}.npy").exists():
+            return cls.read(source, head=head, field=field)
+        try:
+            return cls.restore(
+                {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS}
+            )
+        except (OSError, ValueError, EOFError) as error:
+            raise DataError(f"{field}: {str(folder)!r} cannot be read ({type(error).__name__}).") from None
+
+
+def _bytes(text: str) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(text.encode(), np.uint8)

