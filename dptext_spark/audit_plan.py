@@ -10,8 +10,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dptext_spark.audit.limit import Limit
-from dptext_spark.audit.table_figures import ATTACKS, ATTRIBUTE, LABEL, LIKENESS, MEANING
+from dptext_spark.audit.table_figures import (
+    ATTACKS,
+    ATTRIBUTE,
+    ENCODED,
+    LABEL,
+    LIKENESS,
+    MASKED,
+    MEANING,
+)
 from dptext_spark.config import ModelConfig, RunConfig, load_model
+from dptext_spark.encoder.folder import require_encoders
 from dptext_spark.errors import SettingsError
 from dptext_spark.settings.locations import TABLE, holds_credentials, inside, same_path, same_table
 
@@ -49,6 +58,8 @@ class AuditPlan:
         label: a column of the source that a classifier learns to predict; None leaves it out.
         attribute: a column of the source that an adversary guesses from the text; None leaves it out.
         likeness: whether the texts of both tables are compared; with a label they are.
+        encoder: a folder or a package of an encoder that compares them, too; None leaves it out.
+        masked_model: as that, of a masked language model that attacks the texts.
         label_rows: how many rows, about, classifiers look at.
         sample: how many rows, about, consistency, likeness and attacks look at.
         partial: whether rows that only one of the tables has are allowed.
@@ -67,6 +78,8 @@ class AuditPlan:
     label: str | None
     attribute: str | None
     likeness: bool
+    encoder: str | None
+    masked_model: str | None
     label_rows: int
     sample: int
     partial: bool
@@ -98,6 +111,11 @@ class AuditPlan:
         return {option: column for option, column in named.items() if column is not None}
 
     @property
+    def looks_at_texts(self) -> bool:
+        """Whether texts of the sample are looked at, and not counts of their words alone."""
+        return bool(self.likeness or self.values or self.encoder or self.masked_model)
+
+    @property
     def of_source(self) -> dict[str, str | None]:
         """The columns that only the source needs to have, by the option that names them."""
         return {"record_key": self.record_key, **self.values}
@@ -106,10 +124,8 @@ class AuditPlan:
     def figures(self) -> tuple[str, ...]:
         """The names of the figures that this audit has."""
         asked = {
-            ATTACKS: self.attacked,
-            LABEL: self.label,
-            ATTRIBUTE: self.attribute,
-            LIKENESS: self.likeness,
+            **{ATTACKS: self.attacked, LABEL: self.label, ATTRIBUTE: self.attribute, LIKENESS: self.likeness},
+            **{ENCODED: self.encoder, MASKED: self.masked_model},
         }
         without = {name for names, wanted in asked.items() if not wanted for name in names}
         return tuple(name for name in MEANING if name not in without)
@@ -134,6 +150,8 @@ class AuditPlan:
         label: str | None = None,
         attribute: str | None = None,
         likeness: bool = False,
+        encoder: str | None = None,
+        masked_model: str | None = None,
         label_rows: int = LABEL_ROWS,
         require: Sequence[str] = (),
         sample: int = SAMPLE,
@@ -144,7 +162,9 @@ class AuditPlan:
 
         Raises:
             SettingsError: no columns, no row_key, a label that is a text or a key, a requirement that is none, or no place for
-                the metrics; overrides of settings that are not read from a file.
+                the metrics; overrides of settings that are not read from a file; an encoder that is neither folder nor package,
+                or whose extra is not installed.
+            DataError: a folder that holds no encoder that is supported.
         """
         if isinstance(config, ModelConfig) and overrides:
             raise SettingsError(
@@ -174,9 +194,10 @@ class AuditPlan:
         for name, number in (("sample", sample), ("label_rows", label_rows)):
             if number < 1:
                 raise SettingsError(f"{name}: {number} given; valid: 1 or more.")
+        require_encoders(encoder, masked_model)
         made = cls(
             table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, label, attribute,
-            likeness or label is not None, label_rows, sample, partial, (), metrics, chosen,
+            likeness or label is not None, encoder, masked_model, label_rows, sample, partial, (), metrics, chosen,
         )  # fmt: skip
         limits = [Limit.parse(text, made.figures) for text in require]
         if level != "token" and not chosen:  # what the settings promise is required without being asked
@@ -195,6 +216,8 @@ class AuditPlan:
             "consistency": self.level if self.given else None,
             "label": self.label,
             "attribute": self.attribute,
+            "encoder": self.encoder,
+            "masked_model": self.masked_model,
             "label_rows": self.label_rows if self.values else None,
             "sample": self.sample,
             "partial": self.partial,

@@ -38,6 +38,13 @@ MEANING = {
     "rouge_2": "the same in pairs of words",
     "rouge_l": "the same in the longest common sequence of words",
     "bleu": "overlap of the whole sample, 0 to 100",
+    "embedding_cosine": "likeness of meaning to an encoder: mean cosine of the sentence embeddings of a row's texts, -1 to 1",
+    "bert_precision": "mean likeness of each sub-word of the table's text to the nearest of the source's (BERTScore), -1 to 1",
+    "bert_recall": "the same of each sub-word of the source's text to the table's",
+    "bert_f1": "both as their harmonic mean in each row, 0 to 1",
+    "masked_success": "share of drawn words that a masked language model names from the rest of the table's text",
+    "masked_unprotected": "the same from the rest of the source's text",
+    "masked_words": "drawn words that it was asked for",
     "accuracy_plain_plain": "share of rows whose label a classifier predicts that learnt from and reads the source's text",
     "accuracy_plain_private": "that learnt from the source's text and reads the table's",
     "accuracy_private_plain": "that learnt from the table's text and reads the source's",
@@ -56,6 +63,8 @@ MEANING = {
 }
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
 LIKENESS = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu")))
+ENCODED = tuple(name for name in MEANING if name.startswith(("embedding_", "bert_")))
+MASKED = tuple(name for name in MEANING if name.startswith("masked_"))
 LABEL = tuple(name for name in MEANING if name.startswith(("accuracy_", "label_", "membership_")))
 ATTRIBUTE = tuple(name for name in MEANING if name.startswith("attribute_"))
 

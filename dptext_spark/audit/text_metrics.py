@@ -171,9 +171,9 @@ def vector_likeness(
     there = found[~np.isnan(found)]
     if not len(there):
         raise DataError("records: none of them holds a word of the lexicon on both sides.")
-    others = record_cosines(vectors, plain, private, _others(len(found)))
+    others = record_cosines(vectors, plain, private, other_records(len(found)))
     return VectorLikeness(
-        mean=_mean(there, confidence, resamples),
+        mean=mean_of(there, confidence, resamples),
         percentiles={
             f"p{p}": float(v) for p, v in zip(PERCENTILES, np.percentile(there, PERCENTILES), strict=True)
         },
@@ -219,12 +219,12 @@ def text_overlap(
     # `force` only silences a warning that a text looks tokenized, which sets like SST-2 are.
     bleu = BLEU(force=True)
     plain, private = (["" if text is None else text for text in side] for side in (plain, private))
-    order = _others(len(plain))
+    order = other_records(len(plain))
     elsewhere = [private[i] for i in order.tolist()]
     rouge, other_rouge = (_rouge(plain, side) for side in (private, elsewhere))
     score, other_score = (bleu.corpus_score(side, [plain]).score for side in (private, elsewhere))
     return TextOverlap(
-        rouge={name: _mean(values, confidence, resamples) for name, values in rouge.items()},
+        rouge={name: mean_of(values, confidence, resamples) for name, values in rouge.items()},
         bleu=float(score),
         other_rouge={name: float(values.mean()) for name, values in other_rouge.items()},
         other_bleu=float(other_score),
@@ -260,7 +260,7 @@ def _counts(records: Records, words: int) -> csr_array:
     return csr_array((ones, columns, ends[records.bounds]), shape=(len(records.bounds) - 1, words))
 
 
-def _others(records: int) -> npt.NDArray[np.int64]:
+def other_records(records: int) -> npt.NDArray[np.int64]:
     """Return another record for each, int64[s]: one long cycle in a random order. A single record has only itself."""
     order = np.random.default_rng(_SEED).permutation(records)
     out = np.empty(records, np.int64)
@@ -268,6 +268,7 @@ def _others(records: int) -> npt.NDArray[np.int64]:
     return out
 
 
-def _mean(values: Reals, confidence: float, resamples: int) -> Estimate:
+def mean_of(values: Reals, confidence: float, resamples: int) -> Estimate:
+    """Return the mean of a figure of each record, float64[s], with its interval."""
     low, high = rate_interval(values, np.ones(len(values)), confidence, resamples)
     return Estimate(float(values.mean()), low, high)

@@ -41,6 +41,20 @@ def audit(
         bool,
         typer.Option("--likeness", help="Compare both texts: ROUGE, BLEU, cosine; --label does so, too."),
     ] = False,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER|PACKAGE",
+            help="A BERT that compares both texts: sentence embeddings, BERTScore. Reads each text of the sample.",
+        ),
+    ] = None,
+    masked_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER|PACKAGE",
+            help="A BERT that names masked words; costs two runs over a text for each of up to 2,000 words.",
+        ),
+    ] = None,
     label_rows: Annotated[
         int, typer.Option(min=1, help="Rows, about, to learn from; of more than 10,000 by Spark ML.")
     ] = 10_000,
@@ -73,8 +87,8 @@ def audit(
 
     plan = AuditPlan.of(
         table, against, columns=columns or (), row_key=row_key, record_key=record_key, config=config,
-        overrides=overrides or (), label=label, attribute=attribute, likeness=likeness, label_rows=label_rows,
-        require=require or (), sample=sample, partial=partial, out=out,
+        overrides=overrides or (), label=label, attribute=attribute, likeness=likeness, encoder=encoder,
+        masked_model=masked_model, label_rows=label_rows, require=require or (), sample=sample, partial=partial, out=out,
     )  # fmt: skip
     if dry_run:
         planned = plan.as_dict()

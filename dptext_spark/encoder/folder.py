@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dptext_spark.encoder.architecture import SUPPORTED, Architecture
-from dptext_spark.encoder.weights import FILE
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.encoder.weights import FILE, guesses_words
+from dptext_spark.errors import DataError, SettingsError, require_extra
 
 CONFIG = "config.json"
 TOKENIZERS = ("tokenizer.json", "vocab.txt")
+MODULES = ("onnx", "onnxruntime", "tokenizers", "safetensors")
 
 
 class Found(NamedTuple):
@@ -53,6 +54,24 @@ def find(source: str | Path, field: str = "encoder") -> Found:
     if tokenizer is None:
         raise DataError(f"{field}: {str(source)!r} holds no tokenizer; valid: {' or '.join(TOKENIZERS)}.")
     return Found(Architecture.of(read_json(folder / CONFIG), f"{field}: {CONFIG}"), folder / FILE, tokenizer)
+
+
+def require_encoders(encoder: str | None, masked_model: str | None) -> None:
+    """Refuse encoders that cannot be opened before anything else is read; None is none.
+
+    Raises:
+        SettingsError: the extra is not installed; neither a folder nor a package.
+        DataError: a file is missing there, the architecture is not supported, or no masked words are guessed.
+    """
+    if encoder is None and masked_model is None:
+        return
+    require_extra("encoder", *MODULES)
+    if encoder is not None:
+        find(encoder)
+    if masked_model is not None and not guesses_words(find(masked_model, "masked_model").weights):
+        raise DataError(
+            f"masked_model: {masked_model!r} has no weights that guess masked words; valid: a BertForMaskedLM."
+        )
 
 
 def read_json(file: Path) -> dict[str, Any]:

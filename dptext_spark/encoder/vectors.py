@@ -60,4 +60,4 @@ def vectors(encoder: Encoder, texts: Sequence[str]) -> TextVectors:
 def _unit(rows: Reals) -> Reals:
     """Divide each row by its length; what has none stays 0."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return np.asarray(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0), np.float32)

@@ -44,6 +44,23 @@ def read_weights(file: Path, sizes: Architecture, *, head: bool) -> dict[str, Re
         ) from None
 
 
+def guesses_words(file: Path) -> bool:
+    """Whether a file of weights holds those that guess masked words; only its head is read.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(file), framework="numpy") as opened:
+            return any(name.startswith(MASKED) for name in opened.keys())  # noqa: SIM118 (no mapping)
+    except (OSError, SafetensorError) as error:
+        raise DataError(
+            f"encoder: {str(file)!r} cannot be read as weights ({type(error).__name__})."
+        ) from None
+
+
 def _arranged(
     names: Collection[str], tensor: Callable[[str], npt.NDArray[np.generic]], sizes: Architecture, file: str, head: bool
 ) -> dict[str, Reals]:  # fmt: skip

@@ -100,11 +100,27 @@ def _likeness(one: dict[str, Any]) -> Result:
     }
 
 
+def _encoder_likeness(one: dict[str, Any]) -> Result:
+    others = one.pop("other_matched")
+    group = "sub-words matched by their vectors (BERTScore)"
+    matched = one.pop("matched") | {f"{name}, with another record's": value for name, value in others.items()}
+    found = _likeness(one)
+    said = (
+        "Each sub-word is matched with the most similar one of the other text: precision is the mean over the replacement, "
+        "recall over the original. No weights for rare words, no rescaling."
+    )
+    return {**found, group: matched, "says": {**found["says"], group: said}}
+
+
 _INNER = ("resamples", "bleu_signature")  # how figures were made, of no use to who reads them
 _KNOWN: dict[str, tuple[Callable[[dict[str, Any]], Result], frozenset[str]]] = {
     "downstream accuracy": (_downstream, frozenset({"accuracy", "gain", "majority"})),
     "attribute attack": (_attribute, frozenset({*_READERS, "random", "rows"})),
     "membership attack": (_membership, frozenset({"private", "unprotected", "random"})),
     "text overlap": (_overlap, frozenset({"rouge", "other_rouge", "bleu", "other_bleu"})),
+    "encoder likeness": (
+        _encoder_likeness,
+        frozenset({"mean", "percentiles", "others", "unprotected", "matched", "other_matched"}),
+    ),
     "vector likeness": (_likeness, frozenset({"mean", "percentiles", "others", "unprotected"})),
 }

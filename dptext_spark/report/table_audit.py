@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dptext_spark.audit.table_figures import ATTRIBUTE, LABEL
+from dptext_spark.audit.masked_inference import MOST
+from dptext_spark.audit.table_figures import ATTRIBUTE, LABEL, MASKED
 from dptext_spark.figures import percent_down, percent_up
 from dptext_spark.report.console import WIDTH, hanging
 
-_SCORES = ("cosine", "rouge_", "bleu", "membership_")
-_SHARES = {name for name in (*LABEL, *ATTRIBUTE) if not name.endswith(("_rows", "_missing"))}
+_SCORES = ("cosine", "rouge_", "bleu", "embedding_", "bert_", "membership_")
+_COUNTS = ("_rows", "_missing", "_words")
+_SHARES = {name for name in (*LABEL, *ATTRIBUTE, *MASKED) if not name.endswith(_COUNTS)}
 
 
 def audit_plan_text(plan: Mapping[str, Any], columns: int = WIDTH) -> str:
@@ -37,12 +39,24 @@ def audit_plan_text(plan: Mapping[str, Any], columns: int = WIDTH) -> str:
             for name in ("label", "attribute")
             if plan[name]
         ),
+        *(
+            (said, f"{plan[name]}, {cost}")
+            for name, said, cost in (
+                ("encoder", "encoder", "which reads every text of the sample"),
+                (
+                    "masked_model",
+                    "masked model",
+                    f"which is asked for up to {MOST:,} words of the sample, twice, each a run over its text",
+                ),
+            )
+            if plan[name]
+        ),
         ("figures", ", ".join(plan["figures"])),
         *(("required", requirement) for requirement in plan["requirements"]),
         *(("left out", reason) for reason in plan["left_out"]),
         ("metrics to", f"{plan['metrics']} (restricted)"),
     ]
-    lines = [hanging(f"{name:<12}", text, columns) for name, text in rows]
+    lines = [hanging(f"{name:<14}", text, columns) for name, text in rows]
     return "\n".join([*lines, "Nothing was read."])
 
 

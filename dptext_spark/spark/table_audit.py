@@ -177,7 +177,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Callable[[str], None]) -> 
     if plan.attacked:
         say("attacking the sample")
         found += attack_sample(privatizer, paired("tokens", sampled).toPandas(), plan.level)
-    if plan.likeness or plan.values:
+    if plan.looks_at_texts:
         found += use_of(plan, privatizer, (left, right), rows, key, classes, say)
     figures = found.figures + [
         figure for i, name in enumerate(plan.columns) for figure in text_figures(counts[i], column=name)

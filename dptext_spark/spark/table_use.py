@@ -7,13 +7,16 @@ more rows are asked for than a driver should hold, or scikit-learn is missing, l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
+from dptext_spark.audit.encoder_use import likeness_to, named_by
 from dptext_spark.audit.table_figures import Figure, Findings
 from dptext_spark.audit.table_use import (
     MOST_CLASSES,
@@ -36,6 +39,7 @@ from dptext_spark.spark.two_tables import value_of
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 LOCAL = LABEL_ROWS  # rows that come to the driver at most, about
+Part = tuple[str, Callable[[], Findings]]
 TEST = 5  # records of every so many-th hash are tried on
 
 
@@ -96,21 +100,53 @@ def use_of(
             .orderBy("row_key")
         )
 
+    parts = [_compared(plan, privatizer, sampled, say)]
+    if plan.values:
+        parts.append(_learnt(plan, rows, sampled, classes, say))
     found = Findings()
-    if plan.likeness:
-        say("comparing the texts of a sample")
-        texts = _both(sampled(plan.sample).toArrow())
-        found += likeness(privatizer.engine, _vectors(plan, privatizer), texts)
-    if not plan.values:
-        return found
-    say(f"reading about {min(rows, plan.label_rows, LOCAL):,} rows to learn from")
-    local = sampled(min(plan.label_rows, LOCAL)).toArrow()
-    for option, part in _parts(plan, local, min(rows, plan.label_rows), sampled, classes, say):
+    for option, part in chain.from_iterable(parts):
         try:
             found += part()
         except (DataError, SettingsError) as error:  # the other figures are worth their time
             found += Findings(left_out=[f"{option}: {error}"])
     return found
+
+
+def _compared(
+    plan: AuditPlan, privatizer: Privatizer, sampled: Callable[[int], DataFrame], say: Callable[[str], None]
+) -> Iterator[Part]:
+    """Yield how texts of the sample are compared, each with a name for what is left out."""
+    if not (plan.likeness or plan.encoder or plan.masked_model):
+        return
+    say("reading the texts of a sample")
+    texts = _both(sampled(plan.sample).toArrow())
+    if plan.likeness:
+        say("comparing the texts of a sample")
+        yield "likeness", lambda: likeness(privatizer.engine, _vectors(plan, privatizer), texts)
+    encoder, masked_model = plan.encoder, plan.masked_model
+    if encoder is not None:
+        say(f"comparing {len(texts.plain):,} texts by an encoder")
+        yield "encoder", lambda: likeness_to(encoder, texts)
+    if masked_model is not None:
+        asked = partial(_tell, say)
+        yield "masked_model", lambda: named_by(masked_model, privatizer.engine, texts, asked)
+
+
+def _tell(say: Callable[[str], None], done: int, whole: int) -> None:
+    say(f"asking a masked language model for words ({100 * done / whole:.0f} %)")
+
+
+def _learnt(
+    plan: AuditPlan,
+    rows: int,
+    sampled: Callable[[int], DataFrame],
+    classes: dict[str, int],
+    say: Callable[[str], None],
+) -> Iterator[Part]:
+    """Read rows with their classes, and yield what is to be learnt of them."""
+    say(f"reading about {min(rows, plan.label_rows, LOCAL):,} rows to learn from")
+    local = sampled(min(plan.label_rows, LOCAL)).toArrow()
+    yield from _parts(plan, local, min(rows, plan.label_rows), sampled, classes, say)
 
 
 def _parts(
@@ -120,7 +156,7 @@ def _parts(
     sampled: Callable[[int], DataFrame],
     classes: dict[str, int],
     say: Callable[[str], None],
-) -> Iterator[tuple[str, Callable[[], Findings]]]:
+) -> Iterator[Part]:
     """Yield what is to be learnt, each with a name for what is left out."""
     if plan.label is not None:
         column = f"column {plan.label!r}"

@@ -20,6 +20,7 @@ from dptext_spark.lexicon.characters import PASS, SPACE, cell, decode, lower_int
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.reading import UNKNOWN, listed
 from dptext_spark.text.settle import INVALID, LOWERED, MASKED_NUMBER, look_up_form
+from dptext_spark.text.spans import Spans
 
 DRAWN_WORD, KEPT_WORD, UNKNOWN_WORD, NUMBER = range(4)
 Places = npt.NDArray[np.int64]
@@ -38,6 +39,7 @@ class Words:
         starts: int64[p + 1], piece i is the words starts[i]:starts[i + 1].
         pieces: int64[rows + 1], text i is the pieces pieces[i]:pieces[i + 1].
         invalid: bool[rows], invalid UTF-8.
+        spans: where the words stand.
     """
 
     ids: npt.NDArray[np.int32]
@@ -47,11 +49,12 @@ class Words:
     starts: Places
     pieces: Places
     invalid: Flags
+    spans: Spans
 
     @property
     def bounds(self) -> Places:
         """Text i is the words bounds[i]:bounds[i + 1]: int64[rows + 1]."""
-        return self.starts[self.pieces]
+        return self.spans.bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +138,15 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
         found.data, found.bounds, found.tokens, n, listing.lookup, (chars.stage, chars.classes, chars.lower), keys[0],
         keys[1], ids, kind, form, marked, starts, pieces,
     )  # fmt: skip
-    return Words(ids, kind, form, marked, starts[: count + 1], pieces, found.counts[:, INVALID] > 0)
+    starts = starts[: count + 1]
+    spans = Spans(
+        found.data,
+        found.bounds.astype(np.int64),
+        found.tokens[:n, 0].copy(),
+        found.tokens[:n, 1].copy(),
+        starts[pieces],
+    )
+    return Words(ids, kind, form, marked, starts, pieces, found.counts[:, INVALID] > 0, spans)
 
 
 def pair(source: Words, output: Words) -> Pairing:

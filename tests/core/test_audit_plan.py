@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.numpy import save_file
 
 from dptext_spark.audit_plan import AuditPlan
 from dptext_spark.config import ModelConfig, RunConfig
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.report.table_audit import audit_plan_text
+from tests.core.encoder.tiny_bert import make_tiny_bert, tiny_weights
 
 RUN = """
 input: {path: /data/in}
@@ -128,3 +131,48 @@ def test_words_that_importance_chose_are_not_attacked() -> None:
     assert not found.attacked and found.model.importance is None and found.limits == ()
     assert "with importance only some words of a text were drawn" in found.left_out[0]
     assert plan(config=ModelConfig.of({"consistency": "record"})).attacked
+
+
+class TestEncoders:
+    @pytest.fixture(autouse=True)
+    def _with_the_extra(self) -> None:
+        for name in ("onnx", "onnxruntime", "tokenizers", "safetensors"):
+            pytest.importorskip(name, reason="the extra [encoder] is not installed")
+
+    def test_they_bring_figures_of_their_own(self, tmp_path: Path) -> None:
+        bert = str(make_tiny_bert(tmp_path))
+        bare = plan()
+        compared, attacked = plan(encoder=bert), plan(masked_model=bert, require=["masked_success <= 0.3"])
+        assert not bare.looks_at_texts and compared.looks_at_texts and attacked.looks_at_texts
+        assert {*compared.figures} - {*bare.figures} == {
+            "embedding_cosine", "bert_precision", "bert_recall", "bert_f1",
+        }  # fmt: skip
+        assert {*attacked.figures} - {*bare.figures} == {
+            "masked_success",
+            "masked_unprotected",
+            "masked_words",
+        }
+        assert [str(limit) for limit in attacked.limits] == ["masked_success <= 0.3"]
+        shown = audit_plan_text(plan(encoder=bert, masked_model=bert).as_dict(), 200)
+        assert "which reads every text of the sample" in shown and "up to 2,000 words" in shown
+
+    def test_what_cannot_be_opened_is_refused_before_anything_is_read(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            SettingsError, match="encoder: 'no-such-bert' is neither a folder nor an installed"
+        ):
+            plan(encoder="no-such-bert")
+        bert = make_tiny_bert(tmp_path, config={"model_type": "gpt2", "architectures": ["GPT2Model"]})
+        with pytest.raises(DataError, match="GPT2Model given; valid: BertModel, BertForMaskedLM"):
+            plan(encoder=str(bert))
+        make_tiny_bert(tmp_path)
+        bare = {name: one for name, one in tiny_weights().items() if not name.startswith("cls.")}
+        save_file(bare, str(tmp_path / "model.safetensors"))
+        assert plan(encoder=str(tmp_path)).encoder == str(tmp_path)
+        with pytest.raises(DataError, match=r"masked_model: .* no weights that guess masked words"):
+            plan(masked_model=str(tmp_path))
+
+
+def test_encoders_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match=r"pip install 'dptext-spark\[encoder\]'"):
+        plan(encoder="anything")

@@ -80,7 +80,7 @@ def test_likeness_stands_beside_that_of_others() -> None:
 
 def test_every_record_is_compared_with_another() -> None:
     for many in (2, 3, 50):
-        order = text_metrics._others(many)
+        order = text_metrics.other_records(many)
         assert sorted(order.tolist()) == list(range(many)) and (order != np.arange(many)).all()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.audit.attribute import attribute_attack
+from dptext_spark.audit.encoder_likeness import EncoderLikeness
 from dptext_spark.audit.learning import TextClassifier
 from dptext_spark.audit.membership import membership_attack
 from dptext_spark.audit.scoring import Estimate
@@ -33,6 +34,12 @@ def results() -> dict[str, dict[str, Any]]:
             Estimate(0.5, 0.4, 0.6), {"p5": 0.1, "p95": 0.8}, others=0.3, unprotected=1.0, records=9, left_out=2, exact=False,
             confidence=0.95, resamples=1_000, restricted=True,
         ),
+        EncoderLikeness(
+            Estimate(0.5, 0.4, 0.6), {"p5": 0.1, "p95": 0.8}, others=0.3, unprotected=1.0,
+            matched={"precision": Estimate(0.7, 0.65, 0.75), "F1": Estimate(0.71, 0.66, 0.76)},
+            other_matched={"precision": 0.31, "F1": 0.32}, records=9, left_out=2, exact=False, confidence=0.95, resamples=1_000,
+            restricted=True,
+        ),
     )  # fmt: skip
     return {one.name: one.as_dict() for one in found}
 
@@ -54,6 +61,7 @@ def numbers(value: Any) -> list[float]:
         ("membership attack", "AUC", "guessing"),
         ("text overlap", "ROUGE, F1", "ROUGE-1, with another record's"),
         ("vector likeness", "cosine", "a record and another's replacement"),
+        ("encoder likeness", "cosine", "a record and another's replacement"),
     ],
 )
 def test_no_number_is_lost(results: dict[str, dict[str, Any]], name: str, group: str, baseline: str) -> None:
@@ -93,3 +101,14 @@ def test_each_chart_says_what_it_shows_once_and_how_sure_it_is(results: dict[str
     assert "with a confidence of 0.95" in first.read
     assert second.shows.startswith("So many percent of the records")
     assert second.read == "Each bar is a figure of its own. Estimated; no bounds were computed."
+
+
+def test_matched_sub_words_are_a_chart_of_their_own(results: dict[str, dict[str, Any]]) -> None:
+    pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+    drawn = [one for one in measured(results["encoder likeness"], "likeness") if isinstance(one, Chart)]
+    assert [one.title for one in drawn][2].endswith("matched by their vectors (BERTScore)")
+    assert "No weights for rare words" in drawn[2].shows
+    rows = {row[0]: row[1] for row in drawn[2].table.rows}
+    assert rows == {
+        "precision": "0.7", "F1": "0.71", "precision, with another record's": "0.31", "F1, with another record's": "0.32",
+    }  # fmt: skip
