@@ -12,6 +12,7 @@ from dptext_spark.audit.adversary import DRAWS, FEW
 from dptext_spark.audit.deniability import check_epsilons
 from dptext_spark.audit.frontier import LEAST_POINTS, check_levels
 from dptext_spark.config import ModelConfig
+from dptext_spark.encoder.folder import require_encoders
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.settings.file import override
@@ -33,6 +34,7 @@ class Asked:
         draws: of each of them, where there is no law.
         attacked: records of the private text that are attacked.
         records: records of the private text that are replaced.
+        encoder: a folder or a package of an encoder that compares texts, too; None leaves it out.
     """
 
     curves: dict[str, Mechanism]
@@ -42,6 +44,7 @@ class Asked:
     draws: int = DRAWS
     attacked: int = ATTACKED
     records: int = RECORDS
+    encoder: str | None = None
 
     @classmethod
     def of(
@@ -50,6 +53,7 @@ class Asked:
         mechanisms: str,
         epsilons: Sequence[str],
         levels: str | None = None,
+        encoder: str | None = None,
         **sizes: int,
     ) -> Asked:
         """Read what stands on a command line.
@@ -59,10 +63,13 @@ class Asked:
             mechanisms: names with commas between them, each with fields behind colons, such as `tem,diffractor:form=tem`.
             epsilons: numbers with commas between them, for all; `NAME=numbers` for one curve.
             levels: as those, of risk.
+            encoder: a folder or an installed package.
             sizes: the other attributes.
 
         Raises:
-            SettingsError: an unknown mechanism or field; a grid that is empty, unsorted or shorter than two; a size below 2.
+            SettingsError: an unknown mechanism or field; a grid that is empty, unsorted or shorter than two; a size below 2; an
+                encoder that is neither folder nor package, or whose extra is not installed.
+            DataError: a folder that holds no encoder that is supported.
         """
         curves: dict[str, Mechanism] = {}
         for text in mechanisms.split(","):
@@ -80,7 +87,9 @@ class Asked:
             if value < 2:
                 raise SettingsError(f"{name}: {value} given; valid: 2 or more.")
         wanted = None if levels is None else check_levels("levels", _numbers("levels", levels))
-        return cls(curves, {name: grids.get(name) or grids[""] for name in curves}, wanted, **sizes)
+        require_encoders(encoder, None)
+        grid = {name: grids.get(name) or grids[""] for name in curves}
+        return cls(curves, grid, wanted, encoder=encoder, **sizes)
 
 
 def _mechanism(text: str, base: Mechanism) -> Mechanism:

@@ -16,7 +16,7 @@ from dptext_spark.asked import Asked
 from dptext_spark.audit.frontier import LEAST_POINTS, Frontier, frontier
 from dptext_spark.audit.points import Measure, Point
 from dptext_spark.audit.risks import BAYES, CONTEXT
-from dptext_spark.audit.usefulness import ACCURACY, COSINE, KEPT
+from dptext_spark.audit.usefulness import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.compared_texts import ComparedTexts, check_labels
 from dptext_spark.config import ModelConfig
 from dptext_spark.errors import SettingsError, require_extra
@@ -123,7 +123,9 @@ def compare(
             point = texts.measured(name, epsilon, sampler, partial(_say, say, step))
             kept.put(keys[name, epsilon], point)
         points.append(point)
-    names = [KEPT, COSINE, *([ACCURACY] if private.labels is not None else [])]
+    names = [KEPT, COSINE]
+    names += [EMBEDDED] if asked.encoder is not None else []
+    names += [ACCURACY] if private.labels is not None else []
     frontiers = tuple(
         frontier(points, risk, utility, asked.levels) for risk in (BAYES, CONTEXT) for utility in names
     )

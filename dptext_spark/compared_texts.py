@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,26 @@ import pyarrow as pa
 
 from dptext_spark.asked import Asked
 from dptext_spark.audit.bigrams import Bigrams
+from dptext_spark.audit.encoder_likeness import Originals
 from dptext_spark.audit.learning import classes_of
 from dptext_spark.audit.points import Measure, Point
 from dptext_spark.audit.risks import Text, risks, words_of
 from dptext_spark.audit.tokens import Ids
-from dptext_spark.audit.usefulness import ACCURACY, COSINE, KEPT, TESTED, downstream, utilities
+from dptext_spark.audit.usefulness import (
+    ACCURACY,
+    COSINE,
+    EMBEDDED,
+    KEPT,
+    TESTED,
+    downstream,
+    joined,
+    measure_of,
+    released,
+    utilities,
+)
 from dptext_spark.config import ModelConfig
+from dptext_spark.encoder.encoder import Encoder
+from dptext_spark.encoder.vectors import vectors
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.measured_points import digest
@@ -44,6 +60,7 @@ class ComparedTexts:
         attacked: those of them that are attacked.
         labels: of the former, or None.
         digests: of the texts and the labels.
+        encoder: what compares texts, too, or None.
     """
 
     config: ModelConfig
@@ -53,6 +70,7 @@ class ComparedTexts:
     attacked: Text
     labels: tuple[str, ...] | None
     digests: dict[str, str]
+    encoder: Encoder | None = None
 
     @classmethod
     def of(
@@ -97,7 +115,8 @@ class ComparedTexts:
             "private": _digest(private.texts),
             "labels": "none" if private.labels is None else digest(list(private.labels)),
         }
-        return cls(config, asked, lexicons, text(whole), text(attacked), chosen.labels, digests)
+        encoder = None if asked.encoder is None else Encoder.open(asked.encoder, threads=os.cpu_count() or 1)
+        return cls(config, asked, lexicons, text(whole), text(attacked), chosen.labels, digests, encoder)
 
     def key(self, name: str, mechanism: Mechanism, epsilon: float) -> str:
         """Return the digest of everything that a point depends on."""
@@ -122,6 +141,7 @@ class ComparedTexts:
             "draws": asked.draws,
             "records": len(self.whole.bounds) - 1,
             "attacked": len(self.attacked.bounds) - 1,
+            **({} if self.encoder is None else {"encoder": self.encoder.model.fingerprint}),
         }
 
     def drawn(self) -> Ids | None:
@@ -135,14 +155,25 @@ class ComparedTexts:
         found, more = risks(sampler, self.attacked, few=self.asked.few, draws=self.asked.draws)
         say("measuring what is left")
         lexicon = self.lexicons[0]
-        useful = utilities(
-            self.whole.replaced(sampler), lexicon.vectors, lexicon.vocabulary.strings(), self.labels
-        )
+        replaced, strings = self.whole.replaced(sampler), lexicon.vocabulary.strings()
+        useful = utilities(replaced, lexicon.vectors, strings, self.labels)
+        if self._originals is not None:
+            say("asking the encoder")
+            texts = joined(released(replaced), replaced.bounds, strings)
+            useful[EMBEDDED] = measure_of(self._originals.likeness(texts))
         return Point(name, epsilon, found, useful, more)
+
+    @cached_property
+    def _originals(self) -> Originals | None:
+        if self.encoder is None:
+            return None
+        strings = self.lexicons[0].vocabulary.strings()
+        return Originals(partial(vectors, self.encoder), joined(self.whole.words, self.whole.bounds, strings))
 
     def unprotected(self) -> dict[str, Measure]:
         """Return the utilities of the text as it is."""
-        found = {KEPT: Measure(1.0, 1.0, 1.0, exact=True), COSINE: Measure(1.0, 1.0, 1.0, exact=True)}
+        same = [KEPT, COSINE, *([EMBEDDED] if self.encoder is not None else [])]
+        found = {name: Measure(1.0, 1.0, 1.0, exact=True) for name in same}
         if self.labels is not None:
             strings = self.lexicons[0].vocabulary.strings()
             found[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)

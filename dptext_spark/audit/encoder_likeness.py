@@ -137,6 +137,34 @@ def encoder_likeness(
     )
 
 
+class Originals:
+    """Records as an encoder reads them, to compare one replacement after the other with."""
+
+    def __init__(self, reader: Reader, texts: Sequence[str]) -> None:
+        """Read records [s]; of their vectors only those of whole texts are kept."""
+        self._reader = reader
+        self._plain = self._read(texts)
+
+    def likeness(
+        self, texts: Sequence[str], confidence: float = CONFIDENCE, resamples: int = 1_000
+    ) -> Estimate:
+        """Return the mean cosine of the sentence embeddings of the records and of their replacements [s].
+
+        Raises:
+            DataError: no record has a sub-word on both sides.
+        """
+        private = self._read(texts)
+        there = self._plain.any(axis=1) & private.any(axis=1)
+        if not there.any():
+            raise DataError("records: none of them holds a sub-word on both sides.")
+        cosines = (self._plain[there] * private[there]).sum(axis=1, dtype=np.float64)
+        return mean_of(np.clip(cosines, -1.0, 1.0), confidence, resamples)
+
+    def _read(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        parts = [self._reader(texts[i : i + AT_ONCE]).texts for i in range(0, len(texts), AT_ONCE)]
+        return np.concatenate(parts)
+
+
 def matched(plain: npt.NDArray[np.float32], private: npt.NDArray[np.float32]) -> tuple[float, float, float]:
     """Return (precision, recall, F1) of the sub-words of two texts, each matched with the most similar one of the other.
 

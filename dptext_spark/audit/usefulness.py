@@ -18,9 +18,11 @@ from dptext_spark.audit.text_metrics import vector_likeness
 from dptext_spark.audit.tokens import Ids, Tokens
 
 KEPT, COSINE, ACCURACY = "words kept", "likeness of meaning", "accuracy of a classifier"
+EMBEDDED = "likeness to an encoder"
 EXPLAINED = {
     KEPT: "The share of the replaced words that come out as themselves.",
     COSINE: "The mean cosine of the mean word vectors of a record and of its replacement.",
+    EMBEDDED: "The mean cosine of the sentence embeddings of a record and of its replacement, read as the lexicon's words.",
     ACCURACY: "How often a classifier that learnt from replaced records predicts the label of another replaced record.",
 }
 TESTED = 4  # every so many-th record is tested, the others are learnt from
@@ -58,7 +60,7 @@ def utilities(
     plain = Sides(tokens.words, tokens.bounds)
     found = {
         KEPT: Measure(share, *rate_interval(kept, drawn, CONFIDENCE)),
-        COSINE: _measure(vector_likeness(vectors, plain, Sides(released(tokens), tokens.bounds)).mean),
+        COSINE: measure_of(vector_likeness(vectors, plain, Sides(released(tokens), tokens.bounds)).mean),
     }
     if labels is not None:
         found[ACCURACY] = downstream(released(tokens), tokens.bounds, strings, labels)
@@ -93,7 +95,7 @@ def downstream(
         for rows in map(np.flatnonzero, (~test, test))
     )
     model = TextClassifier(label="labels").fit(train, train_labels)
-    return _measure(accuracy(model.predict(tested) == model.places(test_labels)))
+    return measure_of(accuracy(model.predict(tested) == model.places(test_labels)))
 
 
 def joined(words: Ids, bounds: npt.NDArray[np.int64], strings: pa.Array) -> list[str]:
@@ -104,5 +106,6 @@ def joined(words: Ids, bounds: npt.NDArray[np.int64], strings: pa.Array) -> list
     return list(pc.binary_join(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), taken), " ").to_pylist())
 
 
-def _measure(found: Estimate) -> Measure:
+def measure_of(found: Estimate) -> Measure:
+    """Return an estimate as a figure with its bounds."""
     return Measure(found.value, found.lower, found.upper)

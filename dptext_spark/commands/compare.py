@@ -52,6 +52,13 @@ def compare(
         typer.Option(help="Words the adversary considers, for SanText+ and truncated Gumbel."),
     ] = 500,
     draws: Annotated[int, typer.Option(help="Draws of each of them, where there is no law.")] = 100,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER|PACKAGE",
+            help="A BERT: also compare sentence embeddings. It reads all records again at each ε.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="A folder for compare.html and for the points, from which a later call goes on."),
@@ -72,7 +79,15 @@ def compare(
     chosen = [] if lexicon is None else [f"lexicon.source={lexicon}"]
     settings = load_model(config, [*(overrides or ()), *chosen])
     asked = Asked.of(
-        settings, mechanisms, epsilons, levels, few=words, draws=draws, attacked=attacked, records=records
+        settings,
+        mechanisms,
+        epsilons,
+        levels,
+        encoder,
+        few=words,
+        draws=draws,
+        attacked=attacked,
+        records=records,
     )
     known = read_records(public, "public", labels if public_labels is None else public_labels)
     secret = read_records(private, "private", labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -63,6 +64,14 @@ class EncoderModel:
             _bytes(read_tokenizer(found.tokenizer, bool(lower))),
             np.concatenate([one.ravel() for one in weights.values()]),
         )
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256 of all arrays, hex."""
+        found = hashlib.sha256()
+        for array in self.arrays().values():
+            found.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return found.hexdigest()
 
     @property
     def sizes(self) -> Architecture:

@@ -17,6 +17,7 @@ SHORT = {
     risks.CONTEXT: "in context",
     usefulness.KEPT: "kept",
     usefulness.COSINE: "meaning",
+    usefulness.EMBEDDED: "embedding",
     usefulness.ACCURACY: "accuracy",
 }
 INTERVALS = (

@@ -17,7 +17,7 @@ import pytest
 
 from dptext_spark.asked import Asked
 from dptext_spark.audit.risks import BAYES, CONTEXT
-from dptext_spark.audit.usefulness import ACCURACY, COSINE, KEPT
+from dptext_spark.audit.usefulness import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.cli import compare as command_line
 from dptext_spark.cli import main
 from dptext_spark.compare import compare
@@ -27,7 +27,9 @@ from dptext_spark.importance.selection import Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.measured_points import FILE
+from dptext_spark.report.comparison import comparison_text
 from dptext_spark.text.records import Records, read_records
+from tests.core.encoder.tiny_bert import make_tiny_bert
 
 pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
 
@@ -91,6 +93,22 @@ def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Pat
     ]
     values = json.loads(json.dumps(found.as_dict()))
     assert values["restricted"] is True and next(iter(values)) == "restricted"
+
+
+def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Path) -> None:
+    for name in ("onnx", "onnxruntime", "tokenizers", "safetensors"):
+        pytest.importorskip(name, reason="the extra [encoder] is not installed")
+    asked = Asked.of(config, "custext", ["1,12"], encoder=str(make_tiny_bert(tmp_path)), **SIZES)
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    found = compare(config, asked, *texts)
+    low, high = (one.utilities[EMBEDDED] for one in found.points)
+    assert low.lower <= low.value <= low.upper and low.value < high.value <= 1
+    assert found.unprotected[EMBEDDED].value == 1 and len(found.settings["encoder"]) == 64
+    assert (CONTEXT, EMBEDDED) in [(one.risk, one.utility) for one in found.frontiers]
+    said = comparison_text(found, 200)
+    assert "embedding, %" in said and "the sentence embeddings of a record" in said
+    with pytest.raises(SettingsError, match="encoder: 'no-such-bert' is neither a folder nor"):
+        Asked.of(config, "custext", ["1,12"], encoder="no-such-bert", **SIZES)
 
 
 def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, places: Path) -> None:

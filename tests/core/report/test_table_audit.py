@@ -21,6 +21,8 @@ FOUND = {
             Figure("bayes_success", 0.5, 0.45, 0.55),
             Figure("oov_kept_share", None), Figure("accuracy_private_private", 0.71239, 0.7, 0.75), Figure("label_rows", 1_200),
             Figure("attribute_adaptive", 0.30001, 0.2, 0.4), Figure("cosine", 0.9126, 0.9, 0.92), Figure("bleu", 31.25),
+            Figure("embedding_cosine", 0.8112, 0.8, 0.82), Figure("bert_f1", 0.9, 0.89, 0.91), Figure("masked_words", 2_000),
+            Figure("masked_success", 0.10001, 0.08, 0.12), Figure("masked_unprotected", 0.31),
             Figure("words", 7, column="a"), Figure("words", 9, column="b"),
         )
     ],
@@ -43,6 +45,11 @@ def test_figures_intervals_requirements_and_what_is_left_out() -> None:
         "attribute_adaptive 30.1 % (20 to 40) ",
         "cosine 0.913 (0.900 to 0.920) ",
         "bleu 31.250 ",
+        "embedding_cosine 0.811 (0.800 to 0.820) ",
+        "bert_f1 0.900 (0.890 to 0.910) ",
+        "masked_words 2,000 ",
+        "masked_success 10.1 % (8 to 12) ",
+        "masked_unprotected 31 % ",
     ):
         assert [line for line in lines if line.startswith(said)], said
     assert lines[lines.index("column b") + 1] == "words 9"
