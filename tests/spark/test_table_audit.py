@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from dptext_spark.audit.table_figures import ATTRIBUTE, LABEL, LIKENESS
+from dptext_spark.audit.table_figures import ATTRIBUTE, ENCODED, LABEL, LIKENESS, MASKED
 from dptext_spark.audit_plan import AuditPlan
 from dptext_spark.cli import main
 from dptext_spark.config import RunConfig
@@ -20,6 +20,7 @@ from dptext_spark.spark import learning, reporting, table_use
 from dptext_spark.spark.job import run
 from dptext_spark.spark.table_audit import TableAudit, audit_table
 from dptext_spark.spark.two_tables import value_of
+from tests.core.encoder.tiny_bert import make_tiny_bert
 
 ROWS, MARKER, MOODS = 60, "zanzibarsecret", ("sadsecret", "happysecret")
 WORDS = ("dog", "house", "money", "bank", "letter", "phone", "river", "doctor", "garden", "music")
@@ -163,6 +164,51 @@ class TestOurOwnTable:
         assert err.splitlines()[-1] == (
             f"dptext: requirement broken: record_broken_groups <= 0. Do not publish {broken}."
         )
+
+
+class TestEncoders:
+    def test_from_the_audit_to_the_report(self, session, ours, tmp_path: Path, capsys, monkeypatch) -> None:
+        for name in ("onnx", "onnxruntime", "tokenizers", "safetensors", "jinja2", "matplotlib"):
+            pytest.importorskip(name, reason="the extras [encoder] and [audit] are not installed")
+        bert = str(make_tiny_bert(tmp_path / "bert"))
+        given = ["audit", ours["target"], "--against", ours["source"], "--config", ours["settings"], "--json"]
+        asked = ["--encoder", bert, "--masked-model", bert, "--out", str(tmp_path / "out")]
+        assert (
+            main([*given, *asked, "--require", "bert_f1 >= 1.01", "--require", "masked_success <= 0.9"]) == 7
+        )
+        out, err = capsys.readouterr()
+        audit = json.loads(out)
+        assert [one["holds"] for one in audit["requirements"]] == [False, True, True]
+        assert audit["left_out"] == []
+        found = {one["name"]: one for one in audit["figures"] if one["column"] is None}
+        assert {*ENCODED, *MASKED} <= set(found) and not {*LIKENESS} & set(found)
+        for name in ENCODED:
+            assert -1.0 <= found[name]["lower"] <= found[name]["value"] <= found[name]["upper"] < 1.0
+        assert found["masked_words"]["value"] > 100
+        rows = session.read.format("delta").load(str(tmp_path / "out" / "metrics")).collect()
+        kept = {row["metric"]: row["value"] for row in rows if row["column"] is None}
+        assert kept["audit_embedding_cosine"] == found["embedding_cosine"]["value"]
+        assert "by an encoder" in err and "asking a masked language model" in err
+        file, page = tmp_path / "audit.json", tmp_path / "page.html"
+        file.write_text(out)
+        monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
+        report = [
+            "report",
+            ours["run"],
+            "--config",
+            ours["settings"],
+            "--figures",
+            str(file),
+            "--out",
+            str(page),
+        ]
+        assert main([*report, "--internal"]) == 0
+        text = page.read_text(encoding="utf-8")
+        for said in ("Encoder likeness", "Masked-token inference", "matched by their vectors (BERTScore)"):
+            assert said in text, said
+        said = out + err + text + str(capsys.readouterr()) + "\n".join(map(str, rows))
+        for secret in (MARKER, *MOODS):
+            assert secret not in said
 
 
 class TestWhatTheTextIsStillGoodFor:
