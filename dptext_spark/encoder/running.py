@@ -49,14 +49,14 @@ class Running:
         options.enable_mem_pattern = False  # lengths differ from batch to batch
         options.log_severity_level = 4
         options.add_session_config_entry("session.disable_prepacking", "1")
-        file = _file_of(model.weights)
-        if file is not None:
-            options.add_session_config_entry(_ELSEWHERE, str(file.parent))
-        places = _places(model, file)
+        mapped = mapped_from(model.weights)
+        if mapped is not None:
+            options.add_session_config_entry(_ELSEWHERE, str(mapped[0].parent))
+        places = _places(model, mapped)
         if kind == "masked" and "guess.weight" not in places:
             raise DataError("masked model: it was read without the weights that guess masked words.")
         drawn = graph(kind, model.sizes, places)
-        if file is None:
+        if mapped is None:
             values = [OrtValue.ortvalue_from_numpy(_weight(model, places[name])) for name in drawn.weights]
             options.add_external_initializers(list(drawn.weights), values)
         self._session: Any = InferenceSession(drawn.written, options, providers=["CPUExecutionProvider"])
@@ -67,18 +67,22 @@ class Running:
         return found
 
 
-def _file_of(weights: npt.NDArray[np.float32]) -> Path | None:
-    """Return the file that weights are mapped from; None where they are in memory."""
-    name = weights.filename if isinstance(weights, np.memmap) else None
-    return None if name is None else Path(name).resolve()
+def mapped_from(weights: npt.NDArray[np.float32]) -> tuple[Path, int] | None:
+    """Return the file that an array is mapped from and where in it the array begins, in bytes; None where it is in memory."""
+    root: Any = weights  # a view of a mapped array says nothing of the file, or what holds for the whole
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if not isinstance(root, np.memmap) or root.filename is None:
+        return None
+    return Path(root.filename).resolve(), root.offset + weights.ctypes.data - root.ctypes.data
 
 
-def _places(model: EncoderModel, file: Path | None) -> dict[str, Placed]:
+def _places(model: EncoderModel, mapped: tuple[Path, int] | None) -> dict[str, Placed]:
     """Return where each weight lies: in the file, or among the model's weights."""
-    at = model.weights.offset if file is not None and isinstance(model.weights, np.memmap) else 0
+    file, at = ("weights", 0) if mapped is None else (mapped[0].name, mapped[1])
     places = {}
     for name, shape in model.shapes().items():
-        places[name] = Placed(shape, at, "weights" if file is None else file.name)
+        places[name] = Placed(shape, at, file)
         at += 4 * math.prod(shape)
     return places
 

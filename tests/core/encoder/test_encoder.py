@@ -12,6 +12,7 @@ from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.folder import find
 from dptext_spark.encoder.model import EncoderModel
 from dptext_spark.encoder.pieces import Pieces
+from dptext_spark.encoder.running import mapped_from
 from dptext_spark.errors import SettingsError
 from tests.core.encoder.plain_bert import PlainBert
 from tests.core.encoder.spans_of import spans_of
@@ -121,6 +122,18 @@ def test_a_saved_encoder_is_memory_mapped_and_gives_the_same(encoder: Encoder, t
     assert isinstance(kept.model.weights, np.memmap)
     words = spans_of(TEXTS)
     assert np.array_equal(kept.importance(words), encoder.importance(words))
+
+
+def test_a_view_of_mapped_weights_is_found_in_its_file(encoder: Encoder, tmp_path: Path) -> None:
+    encoder.model.save(tmp_path / "kept")
+    kept = EncoderModel.open(tmp_path / "kept")
+    file = (tmp_path / "kept" / "weights.npy").resolve()
+    assert mapped_from(encoder.model.weights) is None
+    assert mapped_from(kept.weights) == (file, 128) == mapped_from(np.asarray(kept.weights))
+    assert mapped_from(kept.weights[5:]) == (file, 148)
+    words = spans_of(TEXTS)
+    plain = {name: np.asarray(array) for name, array in kept.arrays().items()}
+    assert np.array_equal(Encoder(EncoderModel.restore(plain)).importance(words), encoder.importance(words))
 
 
 def test_shipped_files_may_have_other_names(encoder: Encoder, tmp_path: Path) -> None:
