@@ -18,7 +18,7 @@ from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.importance.idf import Idf
 from dptext_spark.importance.providers import Chance, Given, Importance, checked
 from dptext_spark.importance.ranking import levels_of, shared_by_word, units_of
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import PLACES, WHOLE, Selection
 from dptext_spark.importance.spending import Units, in_units, together
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.text.chosen import Chosen
@@ -132,17 +132,19 @@ class Selector:
     @cached_property
     def sentence(self) -> str:
         """What the guarantee is about, in plain words."""
-        return (
-            f"It holds for the words that are chosen to be drawn ({self.share}), given which these are: that choice depends "
-            "on the "
-            "whole text and is not protected; the other words are released as they are."
+        depends = (
+            "that depends on the number of its words alone"
+            if self.selection.provider == "random"
+            else "that choice depends on the whole text and is not protected"
         )
+        left = "" if self.selection.cumulative[-1] == WHOLE else "; the other words are released as they are"
+        return f"It holds for the words that are chosen to be drawn ({self.share}), given which these are: {depends}{left}."
 
     @property
     def share(self) -> str:
         """Which words are drawn."""
         selection = self.selection
-        parts = np.diff([0, *selection.cumulative]) / 1e6
+        parts = np.diff([0, *selection.cumulative]) / 10**PLACES
         shares = " and ".join(f"{exact(float(part))} %" for part in parts)
         return f"of each text {WHICH[selection.direction]}, {shares}" + (" in turn" if len(parts) > 1 else "")
 

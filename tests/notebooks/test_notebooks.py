@@ -29,6 +29,7 @@ NAMES = [
     "3_comparing_mechanisms.ipynb",
     "4_reading_an_audit.ipynb",
     "5_text_classifier.ipynb",
+    "6_importance_levels.ipynb",
 ]
 MOST_BYTES, MOST_PICTURE = 150_000, 50_000
 # Outputs of cells with this tag differ from run to run: fresh draws, or measured on them.
@@ -65,6 +66,10 @@ PROBES = {
     "5_text_classifier.ipynb": """{
         "accuracy": {c: {n: e.value for n, e in f.accuracy.items()} for c, f in found.items()},
         "majority": found["body"].majority.value, "curve": accuracy.to_dict("index"),
+    }""",
+    "6_importance_levels.ipynb": """{
+        "fates": {word.text: word.fate for word in preview_of.words}, "known": shown["words known, here"].to_dict(),
+        "accuracy": shown["accuracy, here"].to_dict(), "unit": unit, "most": int(counters.units.max()),
     }""",
 }
 
@@ -299,3 +304,13 @@ def test_private_text_teaches_what_private_text_means(executed: Callable[[str], 
     assert 0.15 < found["majority"] < 0.25
     assert found["curve"]["0.5"]["private/private"] > 0.7
     assert found["curve"]["12.0"]["plain/private"] > found["curve"]["0.5"]["plain/private"] + 0.1
+
+
+def test_words_that_matter_are_drawn(executed: Callable[[str], Any]) -> None:
+    _, found = executed("6_importance_levels.ipynb")
+    assert set(found["fates"].values()) == {"drawn", "kept", "masked"}
+    accuracy, known = found["accuracy"], found["known"]
+    assert accuracy["all drawn"] < accuracy["top, by idf, 30 %"] < accuracy["bottom, by idf, 30 %"]
+    assert accuracy["bottom, by idf, 30 %"] < accuracy["nothing drawn"]
+    assert known["top, by idf, 30 %"] < known["any, by random, 30 %"] < known["bottom, by idf, 30 %"] < 1
+    assert found["unit"] == 1.0 and found["most"] > 6

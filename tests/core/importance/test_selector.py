@@ -211,7 +211,7 @@ class TestLevels:
             promised = made.guarantee()
             assert promised.epsilon == 2.0
             assert "Level 1: ε is 0.5. Level 2: ε is 2.0." in promised.sentence
-            assert "that choice depends on the whole text and is not protected" in promised.sentence
+            assert "that depends on the number of its words alone." in promised.sentence
 
 
 class TestWeights:
@@ -315,3 +315,10 @@ def test_case_of_words_that_stay() -> None:
     assert lower("ÉTÉ") == "été" == form("ÉTÉ")
     low = Policy(stop_words="draw", case="lower")
     assert sanitized(model(low, percent=1), ["SEVENTH ÉTÉ"])[0] == [f"{next_word('seventh')} été"]
+
+
+def test_the_guarantee_says_what_it_is_about() -> None:
+    said = choosing(privatizer(DRAW, 1), OWN).guarantee().sentence
+    assert "(of each text the most important, 40 %), given which these are" in said
+    assert "depends on the whole text and is not protected; the other words are released as they are." in said
+    assert "importan" not in privatizer(DRAW, 1).guarantee().sentence
