@@ -195,20 +195,17 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         ),
     ]
     section.notes += [
-        "The paper's figures are of attention in BERT as importance and of BERT fine-tuned; here the classifier is "
-        "TF-IDF with logistic "
-        "regression, trained and tested on privatized sentences (both) or tested only (test). Its figures by strategy "
-        "are of the top "
-        "words; those of PAPERS.md for both and test name no strategy and stand in the rows of the aggressive one.",
+        "The paper's figures are of attention in BERT as importance and of BERT fine-tuned; here the classifier is TF-IDF "
+        "with logistic regression, trained and tested on privatized sentences (both) or tested only (test). Its figures by "
+        "strategy are of the top words; those of PAPERS.md for both and test name no strategy and stand in the rows of the "
+        "aggressive one.",
         "SST-2 is the split of 6,920 / 872 / 1,821 sentences, not GLUE's; K is not given in the paper, and 20 here. "
         "Words are cut at "
         "spaces, punctuation is ranked with them and never drawn; document frequencies are those of the training sentences.",
         "Drawn: of all words of the attacked sentences. Of these found: what the contextual adversary guesses, who knows the "
-        "mechanism, which words were drawn, all other words and the word pairs of the training sentences. Known of "
-        "all: what is in clear "
-        "or guessed. Random rows choose as many words as the others, in places that depend on the length alone; words "
-        "that the lexicon "
-        "lacks are chosen and never drawn, and by document frequency they come first.",
+        "mechanism, which words were drawn, all other words and the word pairs of the training sentences. Known of all: what "
+        "is in clear or guessed. Random rows choose as many words as the others, in places that depend on the length alone; "
+        "words that the lexicon lacks are chosen and never drawn, and by document frequency they come first.",
         "Kinds of words by a closed list of function words (benchmarks/word_classes.py); what is in no list is a content word.",
     ]
     return section

@@ -74,9 +74,8 @@ def clear(facts: Mapping[str, Any]) -> Iterator[str]:
         return
     case = ", in lower case" if facts["policy"]["case"] == "lower" else ", its case included"
     yield (
-        f"EVERY WORD THAT IS NOT CHOSEN, as it stands{case}: all words of the lexicon but {_drawn(selection)} of each "
-        "text. Fewer "
-        "with a greater importance.percent, none without importance."
+        f"EVERY WORD THAT IS NOT CHOSEN, as it stands{case}: all words of the lexicon but {_drawn(selection)} of each text. "
+        "Fewer with a greater importance.percent, none without importance."
     )
 
 
@@ -87,17 +86,15 @@ def choice(facts: Mapping[str, Any]) -> Iterator[str]:
         return
     if selection["provider"] == "random":
         yield (
-            "Which places of a text are drawn: they are the same for all texts of the same number of words, and anybody "
-            "can compute "
-            "them. They tell nothing of the words."
+            "Which places of a text are drawn: they are the same for all texts of the same number of words, and anybody can "
+            "compute them. They tell nothing of the words."
         )
         return
     tells = "a word in mixed case was not drawn, and " if facts["policy"]["case"] == "carry" else ""
     yield (
-        f"Which words are chosen, which depends on the whole text: {tells}a reader who guesses how importance is "
-        "measured can tell "
-        "drawn words from others, and that a word was chosen tells that it was important there. One word that is another can "
-        "change which others are drawn; the guarantee compares only texts with the same choice."
+        f"Which words are chosen, which depends on the whole text: {tells}a reader who guesses how importance is measured can "
+        "tell drawn words from others, and that a word was chosen tells that it was important there. One word that is another "
+        "can change which others are drawn; the guarantee compares only texts with the same choice."
     )
     if selection["provider"] == "idf" and selection["corpus"] is None:
         yield (

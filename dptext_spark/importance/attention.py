@@ -57,9 +57,8 @@ class Attention:
     def sentence(self) -> str:
         """Say what measures importance."""
         return (
-            "It is the share of a text's attention that a word receives from the other words, averaged over heads and "
-            "layers; the "
-            "encoder is taken to be public."
+            "It is the share of a text's attention that a word receives from the other words, averaged over heads and layers; "
+            "the encoder is taken to be public."
         )
 
     def weights(self, words: Spans) -> npt.NDArray[np.float32]:

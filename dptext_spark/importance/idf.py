@@ -66,11 +66,9 @@ class Idf:
                 "words are important, and words that the lexicon lacks most of all."
             )
         return (
-            "Importance is inverse document frequency, counted in the private texts themselves, without any noise: rare "
-            "words are "
-            "important, and words that the lexicon lacks most of all. Which words of a text are drawn depends on all other "
-            "texts, "
-            "and that is not protected. With importance.corpus it does not."
+            "Importance is inverse document frequency, counted in the private texts themselves, without any noise: rare words "
+            "are important, and words that the lexicon lacks most of all. Which words of a text are drawn depends on all "
+            "other texts, and that is not protected. With importance.corpus it does not."
         )
 
     def weights(self, words: Spans) -> npt.NDArray[np.float32]:
@@ -81,9 +79,8 @@ class Idf:
         """
         if self.values is None:
             raise SettingsError(
-                "importance.corpus: none given, and what a run counts in its own texts is only known in the run; valid here: a "
-                "text "
-                "file, a document a line."
+                "importance.corpus: none given, and what a run counts in its own texts is only known in the run; valid here: "
+                "a text file, a document a line."
             )
         # The last two places are those of UNKNOWN and of NO_WORD.
         found: npt.NDArray[np.float32] = np.append(self.values, np.float32(0))[numbers_of(self.table, words)]

@@ -133,8 +133,7 @@ class Given:
         if wrong:
             raise WrongWeights(
                 f"importance: {wrong:,} texts have not as many weights as words; valid: a number for each word as the policy "
-                "cuts "
-                "them, stop words, unknown words and numbers included.",
+                "cuts them, stop words, unknown words and numbers included.",
                 wrong,
             )
         flat = lists.flatten()

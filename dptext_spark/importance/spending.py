@@ -94,8 +94,7 @@ def require_one_distance(mechanisms: Sequence[Mechanism], guarantees: Sequence[G
         if _geometry(mechanism) != first:
             raise SettingsError(
                 f"importance.levels[{number}]: its distance ({promised.metric}) is that of other parameters than level 0 has; "
-                "valid: "
-                "levels that differ in ε alone."
+                "valid: levels that differ in ε alone."
             )
 
 
