@@ -42,7 +42,16 @@ class Idf:
 
     @classmethod
     def of(cls, table: WordTable, frequencies: Frequencies, corpus: str | None = None) -> Idf:
-        """Weigh the words of a table."""
+        """Weigh the words of a table.
+
+        Raises:
+            SettingsError: the frequencies are those of another table.
+        """
+        if len(frequencies.counts) != len(table.flags):
+            raise SettingsError(
+                f"importance: document frequencies of {len(frequencies.counts):,} words given for {len(table.flags):,}; valid: those "
+                "of the same lexicon and stop words."
+            )
         kinds, place = np.unique(np.append(frequencies.counts, 0), return_inverse=True)
         whole = math.log(1 + frequencies.documents)
         weights = np.array([whole - math.log(1 + int(count)) for count in kinds], np.float64)

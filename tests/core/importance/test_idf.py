@@ -70,6 +70,11 @@ def test_the_weight_is_the_logarithm_of_the_share() -> None:
     assert weights(everywhere, "cat") == [0]
 
 
+def test_counts_of_other_words_are_refused() -> None:
+    with pytest.raises(SettingsError, match="those of the same lexicon and stop words"):
+        Idf.of(MODEL.engine.table, Frequencies(3, np.zeros(5, np.int64)))
+
+
 def test_counts_that_were_made_elsewhere() -> None:
     made = Frequencies.from_counts(MODEL.engine, {"cat": 2, "dog": 1, "a": 2, "frob": 1, "two words": 3}, 4)
     assert made.digest == counted(TEXT).digest
