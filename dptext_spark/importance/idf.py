@@ -49,7 +49,7 @@ class Idf:
         """
         if len(frequencies.counts) != len(table.flags):
             raise SettingsError(
-                f"importance: document frequencies of {len(frequencies.counts):,} words given for {len(table.flags):,}; valid: those "
+                f"importance: counts of {len(frequencies.counts):,} words given for {len(table.flags):,}; valid: those "
                 "of the same lexicon and stop words."
             )
         kinds, place = np.unique(np.append(frequencies.counts, 0), return_inverse=True)
