@@ -76,7 +76,7 @@ class MaskedInference:
         also = {
             "replaced words attacked": f"{self.words:,} of {self.drawn:,}, evenly spaced",
             "records": f"{self.records:,}",
-            "of them one sub-word of the model": f"{100 * self.guessable:.3g} %",
+            "replaced words that are one sub-word of the model": f"{100 * self.guessable:.3g} %",
             "privacy, as the papers have it": f"{1 - self.success:.4f}",
         }
         return {**found, "also": also, "open": True}  # a larger model may find more
