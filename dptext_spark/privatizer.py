@@ -19,9 +19,11 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Ids, Sampler
-from dptext_spark.text.engine import COUNTERS, Engine, Noise
+from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
 from dptext_spark.text.join import DATASET, TOKEN, word_blocks
+from dptext_spark.text.identifiers import TYPES
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.provider import Provider, check_providers
 from dptext_spark.text.words import WordTable
 
 ENGINE_VERSION = "1"
@@ -81,6 +83,7 @@ class Privatizer:
         consistency: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
         fingerprint: of the arrays, the policy and the level; of the artifact where this was opened from one.
         table: the look-up table, built where it is not given.
+        providers: who finds identifiers beside the policy's own patterns; their names are bound to the draws.
     """
 
     lexicon: Lexicon | Vocabulary
@@ -89,11 +92,13 @@ class Privatizer:
     consistency: Consistency = "token"
     fingerprint: str = ""
     table: WordTable | None = None
+    providers: tuple[Provider, ...] = ()
     _draws: dict[bytes, Ids] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the level; build the look-up table and the fingerprint."""
         require_choice("consistency", self.consistency, CONSISTENCY)
+        check_providers(self.providers, TYPES)
         if self.table is None:
             object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
         if not self.fingerprint:
@@ -114,7 +119,7 @@ class Privatizer:
     def engine(self) -> Engine:
         """The text engine."""
         assert self.table is not None
-        return Engine(self.table, self.policy)
+        return Engine(self.table, self.policy, self.providers)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that sampling needs, by file name."""
@@ -157,13 +162,29 @@ class Privatizer:
         Raises:
             DataError: NULL identities, lengths that differ, or a type that is no text.
         """
+        rows, counts, _ = self.placing(
+            texts, column=column, row_ids=row_ids, record_ids=record_ids, key=key, run_id=run_id
+        )
+        return rows, counts
+
+    def placing(
+        self,
+        texts: pa.Array,
+        *,
+        column: str,
+        row_ids: pa.Array,
+        record_ids: pa.Array | None = None,
+        key: RunKey,
+        run_id: str = "",
+    ) -> tuple[pa.Array, Counters, Placed | None]:
+        """Do the same, and say where the identifiers went (None where there are none): what an audit needs."""
         identities = row_ids if record_ids is None or self.consistency == "token" else record_ids
         if not is_bytes(texts.type):
             raise DataError(f"{column}: a column of type {texts.type}; valid: a text column.")
         if len(identities) != len(texts):
             raise DataError(f"{column}: {len(texts)} texts with {len(identities)} identities.")
-        rows, counts = self.engine.privatize(texts, self._noise(identities, column, key, run_id))
-        return rows, Counters(counts)
+        rows, counts, placed = self.engine.placing(texts, self._noise(identities, column, key, run_id))
+        return rows, Counters(counts), placed
 
     def _one_draw_each(self, ids: Ids, subkey: bytes) -> Ids:
         """Return int32[n], the draws of int32[n] words at dataset level: one a word, made when it first occurs."""
@@ -189,7 +210,7 @@ class Privatizer:
         identity = np.zeros((1, 2), np.uint64)
         if level != DATASET:
             identity = identify(identities, key, "row" if level == TOKEN else "record")
-        words, others = key.derive(*context, "words"), key.derive(*context, "others")
+        words, others, fakes = (key.derive(*context, use) for use in ("words", "others", "identifiers"))
         secret = key.derive(*context, "content", length=16)
         lane_keys: dict[int, bytes] = {}
 
@@ -199,12 +220,15 @@ class Privatizer:
                 return self._one_draw_each(ids, words)
             return self.sampler.sample(ids, Draws(words, blocks, lane_keys))
 
-        return Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks))
+        return Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks), lambda blocks: encrypt(fakes, blocks))
 
 
 def fingerprint_of(arrays: Mapping[str, npt.NDArray[Any]], policy: Policy, consistency: str) -> str:
     """Return the sha256 over the policy, the level, and the names, types, shapes and bytes of arrays, hex."""
-    digest = hashlib.sha256(json.dumps([asdict(policy), consistency], sort_keys=True).encode())
+    chosen = asdict(policy)
+    if not policy.identifiers:  # where none are looked for, draws are those of a policy that knows of none
+        del chosen["identifiers"]
+    digest = hashlib.sha256(json.dumps([chosen, consistency], sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())

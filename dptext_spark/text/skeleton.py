@@ -1,0 +1,145 @@
+"""What each character looks like in ASCII: identifiers are found however they are written.
+
+The *skeleton* of a text has one ASCII byte for each character that is seen: a digit of any script is that digit, a full-width
+or otherwise foreign @, dot, colon, slash, dash, plus or bracket is the plain one, any other letter `FOREIGN`. Characters that
+are not seen (zero-width joiners and spaces, direction marks, soft hyphens, variation selectors) and combining marks have
+none, so that nobody hides an address by putting one inside.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.compiled import Int, compiled
+from dptext_spark.lexicon.characters import DIGIT, EXTEND, HYPHEN, LETTER, MARK, SPACE, cell, decode, tables
+
+NOTHING, FOREIGN, STRANGE = 0, 1, 2  # not seen; a letter that is not ASCII; anything else
+LINE = 10  # every kind of line break
+# Characters of other blocks that look like ASCII ones, and controls that are not seen though no class says so.
+_ALIKE = {
+    "@": "\uff20\ufe6b",
+    ".": "\uff0e\u3002\u2024\ufe52\uff61",
+    ":": "\uff1a\ufe55\ua789\u2236\ufe13\u02d0",
+    "/": "\uff0f\u2044\u2215\u29f8",
+    "-": "\uff0d\u2012\u2013\u2014\u2015\u2212\ufe63\ufe58\u2043",
+    "+": "\uff0b\ufe62\u2795",
+    "(": "\uff08\ufe59",
+    ")": "\uff09\ufe5a",
+    "_": "\uff3f\ufe4d\ufe4e\ufe4f",
+    ",": "\uff0c\ufe50",
+    "'": "\u2018\u2019\uff07",
+    "\n": "\u2028\u2029\x85",
+    "\0": "\u180e\u2061\u2062\u2063\u2064\u206a\u206b\u206c\u206d\u206e\u206f",
+}
+
+
+class Shapes(NamedTuple):
+    """The tables that a skeleton is read from.
+
+    Attributes:
+        ascii: uint8[128], of each ASCII character.
+        stage: uint16[...], of :class:`Characters`.
+        classes: uint8[...], of :class:`Characters`.
+        zeros: int32[...], of :class:`Characters`.
+        codes: int32[n], the characters of `_ALIKE`, ascending.
+        alike: uint8[n], what each looks like.
+    """
+
+    ascii: npt.NDArray[np.uint8]
+    stage: npt.NDArray[np.uint16]
+    classes: npt.NDArray[np.uint8]
+    zeros: npt.NDArray[np.int32]
+    codes: npt.NDArray[np.int32]
+    alike: npt.NDArray[np.uint8]
+
+
+@cache
+def shapes() -> Shapes:
+    """Return the tables (made once a process)."""
+    chars = tables()
+    plain = np.arange(128, dtype=np.uint8)
+    plain[:32], plain[127] = STRANGE, STRANGE
+    plain[9] = 32
+    plain[10:14] = LINE
+    pairs = sorted((ord(code), ord(like)) for like, codes in _ALIKE.items() for code in codes)
+    codes, alike = np.array(pairs, np.int32).T
+    return Shapes(
+        plain, chars.stage, chars.classes, chars.zeros, np.ascontiguousarray(codes), alike.astype(np.uint8)
+    )
+
+
+@compiled
+def _foreign(code: Int, tables: Any) -> Int:
+    """Return the skeleton of a character that is not ASCII."""
+    _, stage, classes, zeros, codes, alike = tables
+    at = np.searchsorted(codes, code)
+    if at < codes.shape[0] and codes[at] == code:
+        return np.int64(alike[at])
+    kind = classes[cell(code, stage)]
+    if kind == LETTER:
+        if 0xFF21 <= code <= 0xFF3A or 0xFF41 <= code <= 0xFF5A:
+            return code - 0xFEE0
+        return np.int64(FOREIGN)
+    if kind == DIGIT:
+        return 48 + code - np.int64(zeros[np.searchsorted(zeros, code, side="right") - 1])
+    if kind == SPACE:
+        return np.int64(32)
+    if kind == MARK or kind == EXTEND:
+        return np.int64(NOTHING)
+    return np.int64(45) if kind == HYPHEN else np.int64(STRANGE)
+
+
+@compiled
+def look(data: Any, i: Int, end: Int, tables: Any) -> tuple[Int, Int]:
+    """Return (skeleton, bytes) of the character at i < end; bytes that are no UTF-8 look strange."""
+    first = data[i]
+    if first < 128:
+        return np.int64(tables[0][first]), np.int64(1)
+    code, length = decode(data, i, end)
+    if code < 0:
+        return np.int64(STRANGE), np.int64(1)
+    return _foreign(code, tables), np.int64(length)
+
+
+@compiled
+def look_back(data: Any, i: Int, start: Int, tables: Any) -> tuple[Int, Int]:
+    """Return (skeleton, bytes) of the character that ends at i > start."""
+    at = i - 1
+    while at > start and i - at < 4 and data[at] & 0xC0 == 0x80:
+        at -= 1
+    seen, length = look(data, at, i, tables)
+    # Stray bytes are looked at one by one.
+    return (seen, length) if at + length == i else (np.int64(STRANGE), np.int64(1))
+
+
+@compiled
+def skeletons(data: Any, starts: Any, ends: Any, tables: Any, out: Any, origin: Any, bounds: Any) -> None:
+    """Write the skeletons of stretches data[starts[i]:ends[i]].
+
+    Args:
+        data: uint8[...].
+        starts: int64[n].
+        ends: int64[n].
+        tables: of :func:`shapes`.
+        out: uint8[...], room for as many bytes as the stretches have.
+        origin: int64[...], room for n more: where each character of the skeleton begins in `data`, and behind each
+            skeleton where its stretch ends.
+        bounds: int64[n + 1], skeleton i is out[bounds[i]:bounds[i + 1]], and its origins begin at bounds[i] + i.
+    """
+    n = np.int64(0)
+    bounds[0] = 0
+    for k in range(starts.shape[0]):
+        i, end = starts[k], ends[k]
+        while i < end:
+            seen, length = look(data, i, end, tables)
+            if seen != NOTHING:
+                out[n] = seen
+                origin[n + k] = i
+                n += 1
+            i += length
+        origin[n + k] = end
+        bounds[k + 1] = n
