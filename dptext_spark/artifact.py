@@ -21,6 +21,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.privatizer import Privatizer, fingerprint_of
+from dptext_spark.text.identifiers import NONE
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.words import WordTable
 
@@ -184,7 +185,8 @@ def open_artifact(folder: str | os.PathLike[str], *, prefix: str = "", verify: b
             raise DataError(
                 f"artifact: {name}.npy of {str(folder)!r} cannot be read ({type(error).__name__})."
             ) from None
-    policy = Policy(**manifest["policy"])
+    # One that was made before there were identifiers looks for none.
+    policy = Policy(**{"identifiers": NONE, **manifest["policy"]})
     if verify and fingerprint_of(arrays, policy, manifest["consistency"]) != manifest["fingerprint"]:
         raise DataError(f"artifact: {str(folder)!r} was changed after it was written.")
     table = WordTable.restore(

@@ -7,19 +7,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.figures import rounded_up
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.lexicon.characters import look_up_form, tables
+from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.text.engine import Engine, padded
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.segment import cut_whitespace, cut_words
-from dptext_spark.text.settle import LOWERED, MASKED_NUMBER, look_up
+from dptext_spark.text.reading import listed
+from dptext_spark.text.settle import IDENTIFIER, LOWERED, MASKED_NUMBER
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -147,6 +145,8 @@ def _fate(code: int, policy: Policy) -> tuple[str, str]:
         return ("drawn", "")
     if code == LOWERED:
         return STOP_KEPT
+    if code == IDENTIFIER:
+        return ("masked", "identifier")
     return NUMBER_FATE[policy.numbers] if code == MASKED_NUMBER else OOV_FATE[policy.oov]
 
 
@@ -175,20 +175,9 @@ def _candidates(privatizer: Privatizer, words: list[int], top: int) -> dict[int,
 
 def _listed(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[int, int, int]]:
     """Cut a text: (start, end, code) of each token, in bytes; unknown words and numbers count as masked."""
-    engine = Engine(privatizer.engine.table, replace(policy, oov="mask", numbers="mask"))
-    data, bounds = padded(_binary([raw]))
-    chars = tables()
-    room = len(raw) + 1
-    tokens, content, keys = np.empty((room, 4), np.int64), *(np.empty((room, 2), np.uint64) for _ in range(2))
-    work = (tokens, content, keys, np.zeros((2, 4096), np.uint8))
-    counts = np.zeros((1, 9), np.int32)
-    options = engine.options((np.uint64(2), np.uint64(2)))
-    cut = cut_words if policy.tokenizer == "words" else cut_whitespace
-    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
-    found = cut(data, bounds, 0, 1, engine.lookup, letters, counts, options, work)
-    found = look_up(data, bounds, found, engine.lookup, counts, options, work)
-    listed: npt.NDArray[np.int64] = tokens[:found, :3]
-    return [(int(start), int(end), int(code)) for start, end, code in listed]
+    engine = replace(privatizer.engine, policy=replace(policy, oov="mask", numbers="mask"))
+    found = listed(engine, _binary([raw]), (np.uint64(2), np.uint64(2)))
+    return [(int(start), int(end), int(code)) for start, end, code in found.tokens[: found.size, :3]]
 
 
 def _lowered(written: str) -> str:

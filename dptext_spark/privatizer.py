@@ -20,8 +20,8 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
-from dptext_spark.text.join import DATASET, TOKEN, word_blocks
 from dptext_spark.text.identifiers import TYPES
+from dptext_spark.text.join import DATASET, TOKEN, word_blocks
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.provider import Provider, check_providers
 from dptext_spark.text.words import WordTable
@@ -220,7 +220,14 @@ class Privatizer:
                 return self._one_draw_each(ids, words)
             return self.sampler.sample(ids, Draws(words, blocks, lane_keys))
 
-        return Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks), lambda blocks: encrypt(fakes, blocks))
+        return Noise(
+            level,
+            identity,
+            hash_keys(secret),
+            sample,
+            lambda blocks: encrypt(others, blocks),
+            lambda blocks: encrypt(fakes, blocks),
+        )
 
 
 def fingerprint_of(arrays: Mapping[str, npt.NDArray[Any]], policy: Policy, consistency: str) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dptext_spark.audit.rules import replaced_whole
 from dptext_spark.figures import percent_up, rounded_down, rounded_up
 
 
@@ -40,6 +41,7 @@ def released(facts: Mapping[str, Any]) -> Iterator[str]:
             "pattern."
         )
     yield from _clear_words(policy)
+    yield from replaced_whole(policy, level)
     yield from _not_sensitive(facts)
     if level == "record":
         yield (

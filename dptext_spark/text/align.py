@@ -2,7 +2,8 @@
 
 Between two listed tokens the output must hold the source's bytes; what stands in a token's place is a lexicon word, a mask,
 or as many digits. A row that does not fit was not made from its source by replacing words. Words that only an apostrophe or
-a hyphen separates, or nothing, are paired together: lexicon words may hold such characters, too.
+a hyphen separates, or nothing, are paired together: lexicon words may hold such characters, too. An identifier has its
+placeholder on both sides, or a fake of one shape; fakes are not paired.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from dptext_spark.lexicon.characters import (
     scan_word,
     tables,
 )
-from dptext_spark.text.engine import Engine, padded
-from dptext_spark.text.segment import cut_whitespace, cut_words
-from dptext_spark.text.settle import DRAWN_OOV, LOWERED, MASKED_NUMBER, MASKED_OOV, RANDOM_NUMBER, look_up
+from dptext_spark.text.engine import Engine, Placed, padded
+from dptext_spark.text.reading import listed
+from dptext_spark.text.settle import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_NUMBER, MASKED_OOV, RANDOM_NUMBER
+from dptext_spark.text.spans import Spans
 
 U64 = npt.NDArray[np.uint64]
 
@@ -37,6 +39,18 @@ U64 = npt.NDArray[np.uint64]
 def _equal(a: Any, i: Int, b: Any, j: Int, size: Int) -> bool:
     for k in range(size):
         if a[i + k] != b[j + k]:
+            return False
+    return True
+
+
+@compiled
+def _alike(a: Any, i: Int, b: Any, j: Int, size: Int) -> bool:
+    """Whether two fakes have one shape: letters and digits in the same places, and the same between them."""
+    for k in range(size):
+        p, q = a[i + k], b[j + k]
+        digits = 48 <= p <= 57 and 48 <= q <= 57
+        letters = 97 <= (p | 32) <= 122 and 97 <= (q | 32) <= 122
+        if p != q and not digits and not letters:
             return False
     return True
 
@@ -118,6 +132,11 @@ def _align(
             if not good:
                 continue
             at += gap
+            if code == IDENTIFIER:
+                good = at + (stop - start) <= out_end and _alike(data, start, out, at, stop - start)
+                at += stop - start
+                position = stop
+                continue
             stops = _place_end(
                 data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes
             )
@@ -145,39 +164,49 @@ def _align(
     return paired
 
 
+def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, npt.NDArray[np.bool_]]:
+    """Return the identifiers of rewritten texts, and which of them are fakes."""
+    data, rows = padded(texts)
+    if placed is None:
+        none = np.zeros(0, np.int64)
+        return Spans(data, rows, none, none, np.zeros(len(rows), np.int64)), np.zeros(0, np.bool_)
+    owner = placed.found.spans.owners
+    held = placed.places[:, 1] <= np.diff(rows)[owner]  # a row that is no UTF-8 has come out empty
+    owner, places = owner[held], placed.places[held] + rows[owner[held], None]
+    bounds = np.searchsorted(owner, np.arange(len(rows))).astype(np.int64)
+    return Spans(data, rows, places[:, 0], places[:, 1], bounds), placed.faked[held]
+
+
 def align(
-    engine: Engine, source: pa.Array, output: pa.Array, keys: tuple[np.uint64, np.uint64]
+    engine: Engine,
+    source: pa.Array,
+    output: pa.Array,
+    keys: tuple[np.uint64, np.uint64],
+    placed: Placed | None = None,
 ) -> tuple[U64, U64, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Pair the listed tokens of `source` with what stands for them in `output`.
 
     Args:
         engine: whose tokenizer, table and policy made the output.
-        source: string [rows], its gaps and kept words already in the form that the output has.
+        source: string [rows], its gaps and kept words already in the form that the output has, and its identifiers replaced.
         output: string [rows].
         keys: of the hashes.
+        placed: where the identifiers are in `source`; None: there are none.
 
     Returns:
         (hash of each token's look-up form uint64[n, 2], hash of its replacement uint64[n], its row int64[n], and
         bool[rows]: the row fits its source).
     """
-    data, bounds = padded(source)
+    identifiers, faked = _placed_in(source, placed)
+    cut = listed(engine, source, keys, identifiers)
+    data, bounds, tokens = cut.data, cut.bounds, cut.tokens[: cut.size]
     out, out_bounds = padded(output)
     chars = tables()
-    room = int(bounds[-1]) + 1
-    counts = np.zeros((len(source), 9), np.int32)
-    options = engine.options(keys)
-    lookup = engine.lookup
-    work = (
-        np.empty((room, 4), np.int64), np.empty((room, 2), np.uint64), np.empty((room, 2), np.uint64),
-        np.zeros((2, 4096), np.uint8),
-    )  # fmt: skip
-    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
     whitespace = engine.policy.tokenizer == "whitespace"
-    cut = cut_whitespace if whitespace else cut_words
-    n = cut(data, bounds, 0, len(source), lookup, letters, counts, options, work)
-    n = look_up(data, bounds, n, lookup, counts, options, work)
+    # A placeholder is written alike by everybody: it is part of what lies between.
+    tokens[np.flatnonzero(tokens[:, 2] == IDENTIFIER)[~faked], 2] = LOWERED
     # Words that are kept in lower case are so in the source already: they are part of what lies between.
-    tokens = work[0][:n][work[0][:n, 2] != LOWERED]
+    tokens = tokens[tokens[:, 2] != LOWERED]
     n = len(tokens)
     groups, replacements = np.empty((n, 2), np.uint64), np.empty(n, np.uint64)
     rows, fits = np.empty(n, np.int64), np.zeros(len(source), np.bool_)

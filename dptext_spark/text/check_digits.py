@@ -46,20 +46,19 @@ def lengths() -> npt.NDArray[np.uint8]:
 @compiled
 def luhn(text: Any, start: Int, end: Int) -> Int:
     """Return the sum of the digits of text[start:end] (uint8), every second from the last but one doubled, modulo 10."""
-    total, double = 0, False
+    total, double = np.int64(0), False
     for i in range(end - 1, start - 1, -1):
         if 48 <= text[i] <= 57:
             digit = np.int64(text[i]) - 48
-            if double:
-                digit = 2 * digit - 9 if digit > 4 else 2 * digit
-            total += digit
+            doubled = 2 * digit - 9 if digit > 4 else 2 * digit
+            total += doubled if double else digit
             double = not double
     return total % 10
 
 
 @compiled
 def account_end(text: Any, start: Int, end: Int, known: Any) -> Int:
-    """Return where the account number at text[start:end] (uint8; letters of any case, separators) ends by its country; -1: none."""
+    """Return where the account number at text[start:end] (uint8) ends by its country, -1 where none is."""
     if end - start < 15:
         return np.int64(-1)
     country = ((text[start] | 32) - 97) * 26 + (text[start + 1] | 32) - 97
@@ -76,7 +75,7 @@ def account_end(text: Any, start: Int, end: Int, known: Any) -> Int:
 @compiled
 def account_rest(text: Any, start: Int, end: Int) -> Int:
     """Return the number that text[start:end] (uint8, an account number) stands for, modulo 97; 1 where its digits are right."""
-    rest = 0
+    rest = np.int64(0)
     for turn in range(2):  # what stands behind country and check digits comes first
         seen = 0
         for i in range(start, end):

@@ -68,7 +68,7 @@ class Placed(NamedTuple):
 
     Attributes:
         found: the identifiers of the source.
-        places: int64[n, 2], where the replacement of each begins and ends in the bytes of the output.
+        places: int64[n, 2], where the replacement of each begins and ends in the bytes of its row of the output.
         faked: bool[n], which are fakes; in the place of the others stands a placeholder.
     """
 
@@ -211,9 +211,11 @@ class Engine:
                 out = grown
             at = rebuild(
                 data, bounds, cuts.rows, r0, r1, tokens, n, drawn, numbers, outputs, (*letters, chars.zeros), masks,
-                (cuts.spans, *identifiers), policy.gaps == "normalise", 3 if policy.case == "carry" else 0, counts, stamp, carried, out, at,
-                out_bounds,
+                (cuts.spans, *identifiers), policy.gaps == "normalise", 3 if policy.case == "carry" else 0, counts, stamp,
+                carried, out, at, out_bounds,
             )  # fmt: skip
+        if put is not None:
+            put.places[:] -= out_bounds[cuts.first[put.found.spans.owners], None]
         if len(cuts.rows) > len(texts):
             counts = np.add.reduceat(counts, cuts.first[:-1], dtype=np.int32)
         written = _text_array(texts, out, out_bounds[cuts.first], at)

@@ -20,7 +20,9 @@ from dptext_spark.text.check_digits import account_rest, luhn
 from dptext_spark.text.identifiers import TYPES
 from dptext_spark.text.skeleton import FOREIGN, NOTHING, STRANGE, look, shapes
 
-CHUNK = 8  # characters from 64 bits: 26^8 of 2^64, so that no letter is likelier than another by more than 2^-26
+CHUNK = (
+    8  # characters from 64 bits: 26^8 of 2^64, so that no letter is likelier than another by more than 2^-26
+)
 _PHONE, _IBAN, _CARD, _IP, _URL, _DIGITS = (
     TYPES.index(name) for name in ("phone", "iban", "card", "ip", "url", "digits")
 )
@@ -45,14 +47,24 @@ class Keyed(NamedTuple):
 
 
 @compiled
-def _read(data: Any, starts: Any, ends: Any, types: Any, tables: Any, forms: Any, ends_of: Any, seen: Any, bounds: Any) -> None:
+def _read(
+    data: Any,
+    starts: Any,
+    ends: Any,
+    types: Any,
+    shapes: Any,
+    forms: Any,
+    ends_of: Any,
+    seen: Any,
+    bounds: Any,
+) -> None:
     """Write what each identifier is hashed by, and its skeleton; fill where they end: int64[n + 1] each."""
     m, n = np.int64(0), np.int64(0)
     for k in range(starts.shape[0]):
         i = starts[k]
         grouped = types[k] == _PHONE or types[k] == _IBAN or types[k] == _CARD or types[k] == _DIGITS
         while i < ends[k]:
-            char, length = look(data, i, ends[k], tables)
+            char, length = look(data, i, ends[k], shapes)
             if char == FOREIGN or char == STRANGE:
                 for j in range(length):
                     forms[m] = data[i + j]
@@ -79,7 +91,7 @@ def _hash(forms: Any, bounds: Any, k0: Int, k1: Int) -> Any:
 
 @compiled
 def _kept(text: Any, start: Int, end: Int) -> tuple[Int, Int]:
-    """Return which part of the URL text[start:end] is not faked: before the first place, and from the second to the next `/?#:`."""
+    """Return what of the URL text[start:end] is not faked: what is before the first place, and from the second to `/?#:`."""
     first, scheme = start, False
     for i in range(start, end):
         if text[i] == 58 and i + 1 < end and text[i + 1] == 47:
@@ -90,7 +102,12 @@ def _kept(text: Any, start: Int, end: Int) -> tuple[Int, Int]:
     host = first
     while host < end and (text[host] == 58 or text[host] == 47):
         host += 1
-    if host + 3 < end and text[host] | 32 == 119 and text[host + 1] | 32 == 119 and text[host + 2] | 32 == 119:
+    if (
+        host + 3 < end
+        and text[host] | 32 == 119
+        and text[host + 1] | 32 == 119
+        and text[host + 2] | 32 == 119
+    ):
         stop = host + 3
         while stop < end and text[stop] != 46 and stop < host + 5:
             stop += 1
@@ -202,7 +219,7 @@ def fakes(
     n, room = len(starts), int((ends - starts).sum())
     forms, text = np.empty(room, np.uint8), np.empty(room, np.uint8)
     ends_of, bounds = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    _read(data, starts, ends, types, tuple(shapes()), forms, ends_of, text, bounds)
+    _read(data, starts, ends, types, shapes(), forms, ends_of, text, bounds)
     blocks = _hash(forms, ends_of, *keyed.hash_keys)
     blocks[:, 1] ^= types.astype(np.uint64) << np.uint64(58)
     if keyed.identity is not None:

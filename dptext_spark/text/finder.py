@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.text.anchors import KINDS, NAMED, candidates
+from dptext_spark.text.anchors import candidates
 from dptext_spark.text.identifiers import TYPES, Identifiers, placeholder
 from dptext_spark.text.patterns import RULES, Rule, match
 from dptext_spark.text.provider import Provider, provided
 from dptext_spark.text.skeleton import shapes, skeletons
 from dptext_spark.text.spans import Spans
+from dptext_spark.text.windows import KINDS, NAMED
 
 I64 = npt.NDArray[np.int64]
 
@@ -82,7 +83,9 @@ class Finder:
             spans, kinds = provided(provider, data, rows, texts)
             named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
             rank = np.full(len(kinds), len(self.rules) + number)
-            parts.append((spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_)))
+            parts.append(
+                (spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_))
+            )
         return _merged(data, rows, parts)
 
     def _by_rules(
@@ -91,10 +94,10 @@ class Finder:
         """Return the matches of the built-in rules: (starts, ends, rule, type, whether it is a placeholder)."""
         wanted = np.zeros(len(KINDS), np.bool_)
         wanted[[rule.kind for _, rule in self.rules]] = True
-        tables = tuple(shapes())
+        looks = shapes()
         while True:
             found = np.empty((self._size[0], 5), np.int64)
-            count = candidates(data, rows, wanted, tables, found)
+            count = candidates(data, rows, wanted, looks, found)
             if count <= len(found):
                 break
             self._size[0] = 2 * count
@@ -103,8 +106,18 @@ class Finder:
         room = int((windows[1] - windows[0]).sum())
         seen, origin = np.empty(room, np.uint8), np.empty(room + count, np.int64)
         bounds = np.zeros(count + 1, np.int64)
-        skeletons(data, *(np.ascontiguousarray(side) for side in windows), tables, seen, origin, bounds)
-        hits = match(seen[: bounds[-1]], bounds, found, tuple((n, rule) for n, (_, rule) in enumerate(self.rules)))
+        skeletons(
+            data,
+            np.ascontiguousarray(windows[0]),
+            np.ascontiguousarray(windows[1]),
+            looks,
+            seen,
+            origin,
+            bounds,
+        )
+        hits = match(
+            seen[: bounds[-1]], bounds, found, tuple((n, rule) for n, (_, rule) in enumerate(self.rules))
+        )
         starts, ends = origin[hits.start + hits.candidate], origin[hits.end + hits.candidate]
         right = (hits.reach < 0) | (hits.reach >= ends)
         ends = np.where(hits.reach < 0, ends, hits.reach)[right]
@@ -120,7 +133,9 @@ def _of_placeholder(name: str) -> Rule:
 
 def _merged(data: npt.NDArray[np.uint8], rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Found:
     """Join stretches that overlap."""
-    owner, starts, ends, ranks, types, written = (np.concatenate(column) for column in zip(*parts, strict=True))
+    owner, starts, ends, ranks, types, written = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
     order = np.lexsort((ends, starts))
     owner, starts, ends = owner[order], starts[order], ends[order]
     ranks, types, written = ranks[order], types[order], written[order]

@@ -198,8 +198,8 @@ def _normalise_gap(
 @compiled
 def rebuild(
     data: Any, bounds: Any, rows: Any, r0: Int, r1: Int, tokens: Any, n: Int, drawn: Any, numbers: Any,
-    table: Any, chars: Any, masks: Any, identifiers: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any, carried: Any, out: Any,
-    at: Int, out_bounds: Any,
+    table: Any, chars: Any, masks: Any, identifiers: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any,
+    carried: Any, out: Any, at: Int, out_bounds: Any,
 ) -> Int:  # fmt: skip
     """Write strips r0..r1 to `out`.
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.compiled import Int, compiled
-from dptext_spark.text.anchors import ACCOUNT, ADDRESS, COLONS, DAY, HANDLE, HOST, NAMED, NUMBER, SCHEME
 from dptext_spark.text.check_digits import account_end, account_rest, lengths, luhn
+from dptext_spark.text.windows import ACCOUNT, ADDRESS, COLONS, DAY, HANDLE, HOST, NUMBER, SCHEME
 
 I64 = npt.NDArray[np.int64]
 
@@ -49,13 +49,13 @@ _IPV6 = "|".join(
 _COMMON = "com|org|net|edu|gov|mil|info|biz|io|ai|dev|app|eu|de|fr|uk|ch|nl|pl|se|dk|ru|jp|cn|br|ca|au|nz|xn--[a-z0-9-]+"
 _MONTH = (
     "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)\.?"
+    "|nov(?:ember)?|dec(?:ember)?)"
 )
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 _YEAR = "(?:1[0-9]|20|21)[0-9][0-9]"
 _CLOCK = "(?:[t ](?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?(?: ?z)?)?"
 _S = r"[ -]"  # between the groups of a card
-_G = r"(?:[ .-]|[ \n]*\n[ \n]*)"  # between the groups of a telephone number
+_G = r"(?:[ ./-]|[ \n]*\n[ \n]*)"  # between the groups of a telephone number
 
 
 class Rule(NamedTuple):
@@ -85,11 +85,11 @@ RULES = (
     _rule(
         "email",
         ADDRESS,
-        rf"^(?P<lead>[^{_W}_]*)(?P<x>{_LOCAL}(?:{_BREAK})?@(?:{_BREAK})?(?:{_HOST}|\[?{_IPV4}\]?"
+        rf"^(?P<lead>[^{_W}_]*)(?P<x>{_LOCAL}(?:{_BREAK})?@(?:{_BREAK})?(?:{_HOST}"
         rf"|(?:{_LABEL}\.)*{_LABEL}\.?-?{_BREAK}(?:{_HOST}|{_LAST})))",
         behind=".",
     ),
-    _rule("url", SCHEME, r"[a-z][a-z0-9+.-]*:/{1,3}[^ \n]", REACHES, behind="."),
+    _rule("url", SCHEME, r"[a-z][a-z0-9+.-]*:///?[^ /\n]", REACHES, behind="."),
     _rule("url", HOST, rf"(?:www[0-9]?\.)(?:{_LABEL}\.)*{_LAST}", REACHES, behind=rf"[^{_W}-]"),
     _rule("url", HOST, rf"(?:{_LABEL}\.)+(?:{_COMMON})", REACHES, behind=rf"[^{_W}@-]"),
     _rule(
@@ -106,7 +106,7 @@ RULES = (
     _rule(
         "phone",
         NUMBER,
-        rf"\(?(?:\+|00) ?\(?[1-9][0-9]{{0,2}}\)?(?:{_G}?/?\(?[0-9]{{1,12}}\)?){{1,7}}"
+        rf"(?:\((?:\+|00)[1-9][0-9]{{0,2}}\)|(?:\+|00) ?[1-9][0-9]{{0,2}})(?:{_G}?(?:\([0-9]{{1,5}}\)|[0-9]{{1,12}})){{1,7}}"
         r"|\(0[0-9]{1,5}\)[ /-]{0,2}[0-9]{2,}(?:[ /-][0-9]{2,}){0,4}"
         r"|0[0-9]{2,5}(?: ?[/-] ?| )[0-9]{3,}(?:[ /-][0-9]{2,}){0,4}"
         r"|0[0-9](?:[ .-][0-9]{2}){4}|0[0-9] [0-9]{4} [0-9]{4}"
@@ -121,8 +121,8 @@ RULES = (
         DAY,
         rf"^(?P<lead>(?:.{{0,17}}?[^{_W}])??)(?P<x>{_YEAR}[-/.](?:0?[1-9]|1[0-2])[-/.]{_DAY}{_CLOCK}"
         rf"|{_DAY}[-/.]{_DAY}[-/.](?:{_YEAR}|[0-9]{{2}}){_CLOCK}"
-        rf"|{_MONTH} {_DAY}(?:st|nd|rd|th)?(?:,? {_YEAR})?|{_DAY}(?:st|nd|rd|th)?(?: of)?[ -]{_MONTH}(?:,?[ -]{_YEAR})?"
-        rf"|{_MONTH} {_YEAR})",
+        rf"|{_MONTH}\.? {_DAY}(?:st|nd|rd|th)?(?:,? {_YEAR})?"
+        rf"|{_DAY}(?:st|nd|rd|th)?(?: of)?[ -]{_MONTH}(?:[.,]{{0,2}}[ -]{_YEAR})?|{_MONTH}\.? {_YEAR})",
     ),
 )  # fmt: skip
 
@@ -212,6 +212,15 @@ def _check(texts: Any, start: Any, end: Any, stop: Any, reach: Any, check: Int, 
                 digits += 48 <= texts[j] <= 57
                 parts += texts[j] == 45
             if check == PHONE:
+                # Another number may stand behind it: it ends with the last group that it has room for.
+                while digits > MOST_PHONE:
+                    end[i] -= 1
+                    digits -= 48 <= texts[end[i]] <= 57
+                    while end[i] > start[i] and 48 <= texts[end[i] - 1] <= 57 and 48 <= texts[end[i]] <= 57:
+                        end[i] -= 1
+                        digits -= 1
+                while end[i] > start[i] and not (48 <= texts[end[i] - 1] <= 57):
+                    end[i] -= 1
                 right[i] = LEAST_PHONE <= digits <= MOST_PHONE
             else:
                 right[i] = parts == 1 or digits >= 9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -58,7 +58,7 @@ class Policy:
     case: Literal["carry", "lower"] = "carry"
     gaps: Literal["keep", "normalise"] = "keep"
     tokenizer: Literal["words", "whitespace"] = "words"
-    identifiers: Identifiers = Identifiers()
+    identifiers: Identifiers = field(default_factory=Identifiers)
 
     def __post_init__(self) -> None:
         """Check every choice.

@@ -46,7 +46,9 @@ class TypedSpans:
         types: int64[n], positions in the provider's `types`.
     """
 
-    def __init__(self, rows: Sequence[int], starts: Sequence[int], ends: Sequence[int], types: Sequence[int]) -> None:
+    def __init__(
+        self, rows: Sequence[int], starts: Sequence[int], ends: Sequence[int], types: Sequence[int]
+    ) -> None:
         """Take four sequences of one length, in the order of the texts and of the spans in each."""
         self.rows, self.starts, self.ends, self.types = (
             np.asarray(values, np.int64) for values in (rows, starts, ends, types)
@@ -70,7 +72,9 @@ def check_providers(providers: Sequence[Provider], reserved: Sequence[str]) -> N
             )
         taken = [name for name in provider.types if name in reserved]
         if taken:
-            raise SettingsError(f"providers: the type {taken[0]!r} of {provider.name!r} is taken; valid: another name.")
+            raise SettingsError(
+                f"providers: the type {taken[0]!r} of {provider.name!r} is taken; valid: another name."
+            )
 
 
 def provided(

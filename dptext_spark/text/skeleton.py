@@ -9,13 +9,13 @@ none, so that nobody hides an address by putting one inside.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.compiled import Int, compiled
-from dptext_spark.lexicon.characters import DIGIT, EXTEND, HYPHEN, LETTER, MARK, SPACE, cell, decode, tables
+from dptext_spark.lexicon.characters import BLOCK, DIGIT, EXTEND, HYPHEN, LETTER, MARK, SPACE, decode, tables
 
 NOTHING, FOREIGN, STRANGE = 0, 1, 2  # not seen; a letter that is not ASCII; anything else
 LINE = 10  # every kind of line break
@@ -37,94 +37,60 @@ _ALIKE = {
 }
 
 
-class Shapes(NamedTuple):
-    """The tables that a skeleton is read from.
-
-    Attributes:
-        ascii: uint8[128], of each ASCII character.
-        stage: uint16[...], of :class:`Characters`.
-        classes: uint8[...], of :class:`Characters`.
-        zeros: int32[...], of :class:`Characters`.
-        codes: int32[n], the characters of `_ALIKE`, ascending.
-        alike: uint8[n], what each looks like.
-    """
-
-    ascii: npt.NDArray[np.uint8]
-    stage: npt.NDArray[np.uint16]
-    classes: npt.NDArray[np.uint8]
-    zeros: npt.NDArray[np.int32]
-    codes: npt.NDArray[np.int32]
-    alike: npt.NDArray[np.uint8]
-
-
 @cache
-def shapes() -> Shapes:
-    """Return the tables (made once a process)."""
+def shapes() -> npt.NDArray[np.uint8]:
+    """Return uint8[1114112], what each code point looks like (made once a process)."""
     chars = tables()
-    plain = np.arange(128, dtype=np.uint8)
-    plain[:32], plain[127] = STRANGE, STRANGE
-    plain[9] = 32
-    plain[10:14] = LINE
-    pairs = sorted((ord(code), ord(like)) for like, codes in _ALIKE.items() for code in codes)
-    codes, alike = np.array(pairs, np.int32).T
-    return Shapes(
-        plain, chars.stage, chars.classes, chars.zeros, np.ascontiguousarray(codes), alike.astype(np.uint8)
-    )
+    code = np.arange(0x110000)
+    kind = chars.classes[chars.stage[code >> 7].astype(np.int64) * BLOCK + (code & (BLOCK - 1))]
+    found = np.full(len(code), STRANGE, np.uint8)
+    for kinds, seen in (((LETTER,), FOREIGN), ((SPACE,), 32), ((MARK, EXTEND), NOTHING), ((HYPHEN,), 45)):
+        found[np.isin(kind, kinds)] = seen
+    digits = np.flatnonzero(kind == DIGIT)
+    found[digits] = 48 + digits - chars.zeros[np.searchsorted(chars.zeros, digits, side="right") - 1]
+    for wide in (0xFF21, 0xFF41):
+        found[wide : wide + 26] = np.arange(26) + wide - 0xFEE0
+    found[32:127] = code[32:127]
+    found[:32], found[127] = STRANGE, STRANGE
+    found[9], found[10:14] = 32, LINE
+    for like, codes in _ALIKE.items():
+        found[[ord(char) for char in codes]] = ord(like)
+    return found
 
 
 @compiled
-def _foreign(code: Int, tables: Any) -> Int:
-    """Return the skeleton of a character that is not ASCII."""
-    _, stage, classes, zeros, codes, alike = tables
-    at = np.searchsorted(codes, code)
-    if at < codes.shape[0] and codes[at] == code:
-        return np.int64(alike[at])
-    kind = classes[cell(code, stage)]
-    if kind == LETTER:
-        if 0xFF21 <= code <= 0xFF3A or 0xFF41 <= code <= 0xFF5A:
-            return code - 0xFEE0
-        return np.int64(FOREIGN)
-    if kind == DIGIT:
-        return 48 + code - np.int64(zeros[np.searchsorted(zeros, code, side="right") - 1])
-    if kind == SPACE:
-        return np.int64(32)
-    if kind == MARK or kind == EXTEND:
-        return np.int64(NOTHING)
-    return np.int64(45) if kind == HYPHEN else np.int64(STRANGE)
-
-
-@compiled
-def look(data: Any, i: Int, end: Int, tables: Any) -> tuple[Int, Int]:
+def look(data: Any, i: Int, end: Int, shapes: Any) -> tuple[Int, Int]:
     """Return (skeleton, bytes) of the character at i < end; bytes that are no UTF-8 look strange."""
-    first = data[i]
-    if first < 128:
-        return np.int64(tables[0][first]), np.int64(1)
+    if data[i] < 128:
+        return np.int64(shapes[data[i]]), np.int64(1)
     code, length = decode(data, i, end)
     if code < 0:
         return np.int64(STRANGE), np.int64(1)
-    return _foreign(code, tables), np.int64(length)
+    return np.int64(shapes[code]), np.int64(length)
 
 
 @compiled
-def look_back(data: Any, i: Int, start: Int, tables: Any) -> tuple[Int, Int]:
+def look_back(data: Any, i: Int, start: Int, shapes: Any) -> tuple[Int, Int]:
     """Return (skeleton, bytes) of the character that ends at i > start."""
     at = i - 1
+    if data[at] < 128:
+        return np.int64(shapes[data[at]]), np.int64(1)
     while at > start and i - at < 4 and data[at] & 0xC0 == 0x80:
         at -= 1
-    seen, length = look(data, at, i, tables)
+    seen, length = look(data, at, i, shapes)
     # Stray bytes are looked at one by one.
     return (seen, length) if at + length == i else (np.int64(STRANGE), np.int64(1))
 
 
 @compiled
-def skeletons(data: Any, starts: Any, ends: Any, tables: Any, out: Any, origin: Any, bounds: Any) -> None:
+def skeletons(data: Any, starts: Any, ends: Any, shapes: Any, out: Any, origin: Any, bounds: Any) -> None:
     """Write the skeletons of stretches data[starts[i]:ends[i]].
 
     Args:
         data: uint8[...].
         starts: int64[n].
         ends: int64[n].
-        tables: of :func:`shapes`.
+        shapes: of :func:`shapes`.
         out: uint8[...], room for as many bytes as the stretches have.
         origin: int64[...], room for n more: where each character of the skeleton begins in `data`, and behind each
             skeleton where its stretch ends.
@@ -135,7 +101,7 @@ def skeletons(data: Any, starts: Any, ends: Any, tables: Any, out: Any, origin: 
     for k in range(starts.shape[0]):
         i, end = starts[k], ends[k]
         while i < end:
-            seen, length = look(data, i, end, tables)
+            seen, length = look(data, i, end, shapes)
             if seen != NOTHING:
                 out[n] = seen
                 origin[n + k] = i

@@ -58,7 +58,9 @@ def check_spans(spans: Spans, source: str) -> None:
     inside = (starts >= rows[owner]) & (starts < ends) & (ends <= rows[owner + 1])
     _refuse(source, owner[~inside], "is empty or lies outside its text")
     follows = owner[1:] == owner[:-1]
-    _refuse(source, owner[1:][follows & (starts[1:] < starts[:-1])], "stands before the one listed ahead of it")
+    _refuse(
+        source, owner[1:][follows & (starts[1:] < starts[:-1])], "stands before the one listed ahead of it"
+    )
     _refuse(source, owner[1:][follows & (starts[1:] < ends[:-1])], "overlaps another")
     cut = (spans.data[starts] & 0xC0) == 0x80
     last = np.minimum(ends, len(spans.data) - 1)

@@ -69,7 +69,16 @@ def strips(
 
 @compiled
 def _cut(
-    data: Any, bounds: Any, gap: Any, least: Int, starts: Any, ends: Any, at: Any, found: Any, owners: Any, spans: Any
+    data: Any,
+    bounds: Any,
+    gap: Any,
+    least: Int,
+    starts: Any,
+    ends: Any,
+    at: Any,
+    found: Any,
+    owners: Any,
+    spans: Any,
 ) -> Int:
     """Fill `found`, `owners` and `spans`; return the number of strips. `gap`: bool[128], the characters that may begin one."""
     n = np.int64(0)
@@ -101,6 +110,6 @@ def _cut(
 
 
 @compiled
-def _is_bare(owners: Any, n: Int, row: Int) -> bool:
+def _is_bare(owners: Any, n: Int, row: Int) -> Any:
     """Whether a row has no strip yet."""
     return n == 0 or owners[n - 1] != row

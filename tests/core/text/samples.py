@@ -17,6 +17,7 @@ from dptext_spark.draws import Draws, RunKey
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.privatizer import Counters, Privatizer
+from dptext_spark.text.identifiers import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import Plain, comparable, upper
 
@@ -133,5 +134,8 @@ POLICIES = st.builds(
     case=st.sampled_from(["carry", "lower"]),
     gaps=st.sampled_from(["keep", "normalise"]),
     tokenizer=st.sampled_from(["words", "whitespace"]),
+    identifiers=st.just(NO_IDENTIFIERS),
 )
-KEPT = Policy(stop_words="keep", oov="keep", numbers="keep", case="carry", gaps="keep")
+KEPT = Policy(
+    stop_words="keep", oov="keep", numbers="keep", case="carry", gaps="keep", identifiers=NO_IDENTIFIERS
+)

@@ -33,13 +33,13 @@ def pair(policy: Policy, level: Any) -> tuple[Privatizer, Privatizer]:
 def audit(policy: Policy, level: str, source: list[str], output: list[str]) -> tuple[list[bool], int, int]:
     """Which rows fit; how many groups of equal words there are; how many of them have two replacements."""
     made, plain = pair(policy, level)
-    shaped, _ = plain.privatize(
+    shaped, _, placed = plain.placing(
         pa.array(source, pa.string()),
         column="",
         row_ids=pa.array(range(len(source)), pa.int64()),
         key=RunKey.insecure(1),
     )
-    groups, replacements, rows, fits = align(made.engine, shaped, pa.array(output, pa.string()), KEYS)
+    groups, replacements, rows, fits = align(made.engine, shaped, pa.array(output, pa.string()), KEYS, placed)
     assert len(groups) == len(replacements) == len(rows)
     assert fits[rows].all()
     seen: dict[Any, set[int]] = {}
