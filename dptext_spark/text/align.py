@@ -33,32 +33,28 @@ from dptext_spark.text.settle import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_NUMB
 from dptext_spark.text.spans import Spans
 
 U64 = npt.NDArray[np.uint64]
+BEGINS, FAKED = 1, 2
 
 
 @compiled
-def _equal(a: Any, i: Int, b: Any, j: Int, size: Int) -> bool:
-    for k in range(size):
-        if a[i + k] != b[j + k]:
-            return False
-    return True
-
-
-@compiled
-def _alike(a: Any, i: Int, b: Any, j: Int, size: Int) -> bool:
-    """Whether two fakes have one shape: letters and digits in the same places, and the same between them."""
+def _equal(a: Any, i: Int, b: Any, j: Int, size: Int, marks: Any) -> bool:
+    """Whether b[j:j + size] is a[i:i + size]; in a fake letters stand for letters and digits for digits."""
     for k in range(size):
         p, q = a[i + k], b[j + k]
-        digits = 48 <= p <= 57 and 48 <= q <= 57
-        letters = 97 <= (p | 32) <= 122 and 97 <= (q | 32) <= 122
-        if p != q and not digits and not letters:
-            return False
+        if p != q:
+            if marks.shape[0] == 0 or not marks[i + k] & FAKED:
+                return False
+            digits = 48 <= p <= 57 and 48 <= q <= 57
+            letters = 97 <= (p | 32) <= 122 and 97 <= (q | 32) <= 122
+            if not digits and not letters:
+                return False
     return True
 
 
 @compiled
 def _place_end(
     data: Any, start: Int, stop: Int, code: Int, gap_end: Int, last: bool, out: Any, at: Int, end: Int,
-    whitespace: bool, stage: Any, classes: Any,
+    whitespace: bool, stage: Any, classes: Any, marks: Any,
 ) -> Int:  # fmt: skip
     """Return where the replacement of data[start:stop] at out[at] ends, or -1. The source goes on with data[stop:gap_end]."""
     gap = gap_end - stop
@@ -80,10 +76,17 @@ def _place_end(
         if point < 0 or classes[cell(point, stage)] != LETTER:
             return -1
         best = scan_word(out, at, end, stage, classes)[0]
+    if marks.shape[0] > 0 and stop < gap_end and marks[stop] & BEGINS:
+        q = at + 1  # a word ends where the identifier behind it begins, which may come again
+        while q <= best:
+            if q + gap <= end and _equal(data, stop, out, q, gap, marks) and (not last or q + gap == end):
+                return q
+            q += 1
+        return -1
     # The longest word whose continuation is the source's gap, which may begin with a joiner or with a kept word.
     q = best
     while q > at:
-        if q + gap <= end and _equal(data, stop, out, q, gap) and (not last or q + gap == end):
+        if q + gap <= end and _equal(data, stop, out, q, gap, marks) and (not last or q + gap == end):
             return q
         q -= 1
     return -1
@@ -106,7 +109,7 @@ def _continues(data: Any, code: Int, stop: Int, following: Int, start: Int, stag
 @compiled
 def _align(
     data: Any, bounds: Any, tokens: Any, n: Int, out: Any, out_bounds: Any, whitespace: bool, k0: Int, k1: Int,
-    stage: Any, classes: Any, lower: Any, groups: Any, replacements: Any, rows: Any, fits: Any,
+    stage: Any, classes: Any, lower: Any, marks: Any, groups: Any, replacements: Any, rows: Any, fits: Any,
 ) -> Int:  # fmt: skip
     """Fill keyed hashes of each token and of its replacement; return how many were paired."""
     t, paired = 0, 0
@@ -128,17 +131,12 @@ def _align(
             if not good:
                 continue
             gap = start - position
-            good = at + gap <= out_end and _equal(data, position, out, at, gap)
+            good = at + gap <= out_end and _equal(data, position, out, at, gap, marks)
             if not good:
                 continue
             at += gap
-            if code == IDENTIFIER:
-                good = at + (stop - start) <= out_end and _alike(data, start, out, at, stop - start)
-                at += stop - start
-                position = stop
-                continue
             stops = _place_end(
-                data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes
+                data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes, marks
             )
             if stops < 0:
                 good = False
@@ -157,24 +155,31 @@ def _align(
             at = stops
             position = stop
         if good:
-            good = out_end - at == end - position and _equal(data, position, out, at, end - position)
+            good = out_end - at == end - position and _equal(data, position, out, at, end - position, marks)
         if not good:
             paired = first
         fits[row] = good
     return paired
 
 
-def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, npt.NDArray[np.bool_]]:
-    """Return the identifiers of rewritten texts, and which of them are fakes."""
+def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, npt.NDArray[np.uint8]]:
+    """Return the identifiers of rewritten texts, and the marks of their bytes: `BEGINS`, `FAKED` (uint8[...]; [0]: none)."""
     data, rows = padded(texts)
+    none = np.zeros(0, np.int64)
     if placed is None:
-        none = np.zeros(0, np.int64)
-        return Spans(data, rows, none, none, np.zeros(len(rows), np.int64)), np.zeros(0, np.bool_)
+        return Spans(data, rows, none, none, np.zeros(len(rows), np.int64)), np.zeros(0, np.uint8)
     owner = placed.found.spans.owners
     held = placed.places[:, 1] <= np.diff(rows)[owner]  # a row that is no UTF-8 has come out empty
     owner, places = owner[held], placed.places[held] + rows[owner[held], None]
     bounds = np.searchsorted(owner, np.arange(len(rows))).astype(np.int64)
-    return Spans(data, rows, places[:, 0], places[:, 1], bounds), placed.faked[held]
+    starts, ends = np.ascontiguousarray(places.T)
+    fakes = placed.faked[held]
+    edges = np.zeros(len(data), np.int8)
+    np.add.at(edges, starts[fakes], 1)
+    np.add.at(edges, ends[fakes], -1)
+    marks = np.cumsum(edges, dtype=np.int8).astype(np.uint8) * np.uint8(FAKED)
+    marks[starts] |= BEGINS
+    return Spans(data, rows, starts, ends, bounds), marks
 
 
 def align(
@@ -197,21 +202,20 @@ def align(
         (hash of each token's look-up form uint64[n, 2], hash of its replacement uint64[n], its row int64[n], and
         bool[rows]: the row fits its source).
     """
-    identifiers, faked = _placed_in(source, placed)
+    identifiers, marks = _placed_in(source, placed)
     cut = listed(engine, source, keys, identifiers)
     data, bounds, tokens = cut.data, cut.bounds, cut.tokens[: cut.size]
     out, out_bounds = padded(output)
     chars = tables()
     whitespace = engine.policy.tokenizer == "whitespace"
-    # A placeholder is written alike by everybody: it is part of what lies between.
-    tokens[np.flatnonzero(tokens[:, 2] == IDENTIFIER)[~faked], 2] = LOWERED
-    # Words that are kept in lower case are so in the source already: they are part of what lies between.
-    tokens = tokens[tokens[:, 2] != LOWERED]
+    # Words that are kept in lower case are so in the source already, and so are identifiers replaced: they are part of what
+    # lies between.
+    tokens = tokens[(tokens[:, 2] != LOWERED) & (tokens[:, 2] != IDENTIFIER)]
     n = len(tokens)
     groups, replacements = np.empty((n, 2), np.uint64), np.empty(n, np.uint64)
     rows, fits = np.empty(n, np.int64), np.zeros(len(source), np.bool_)
     paired = _align(
         data, bounds, tokens, n, out, out_bounds, whitespace, keys[0], keys[1], chars.stage, chars.classes, chars.lower,
-        groups, replacements, rows, fits,
+        marks, groups, replacements, rows, fits,
     )  # fmt: skip
     return groups[:paired], replacements[:paired], rows[:paired], fits

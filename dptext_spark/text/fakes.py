@@ -127,9 +127,10 @@ def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any) -> None:
     """Put fakes in the place of skeletons; identifier k has the draws from first[k] on."""
     for k in range(types.shape[0]):
         start, end, kind = bounds[k], bounds[k + 1], types[k]
-        colons, octet = False, 0
+        octet, dotted, quad = 0, False, start  # octets stand behind the last colon, where there are dots
         for i in range(start, end):
-            colons = colons or text[i] == 58
+            dotted = dotted or text[i] == 46
+            quad = i if text[i] == 58 else quad
         keep, again = (_kept(text, start, end)) if kind == _URL else (start, end)
         if kind == _IBAN:
             keep = min(end, start + 2)
@@ -156,7 +157,7 @@ def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any) -> None:
                 zeros = c == 48
             elif kind == _CARD and zeros:
                 low, size, zeros = np.int64(50), np.int64(5), False
-            elif kind == _IP and not colons:
+            elif kind == _IP and dotted and i >= quad:
                 # Three digits are 100 to 255, two are 10 to 99.
                 follows = 0
                 while i + follows + 1 < end and 48 <= text[i + follows + 1] <= 57:

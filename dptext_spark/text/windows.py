@@ -159,7 +159,7 @@ def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, sh
 def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
     """Return where an address that begins before i ends: at a space, a quote or a bracket <>, without final punctuation."""
     first = i
-    opened = 0  # brackets that are open
+    opened = np.int64(0)  # brackets that are open
     while i < end:
         seen, length = look(data, i, end, shapes)
         if seen == _SPACE or seen == LINE or seen == STRANGE or seen == 34 or seen == 60 or seen == 62:

@@ -4,6 +4,7 @@
 # ruff: noqa: RUF001, SIM905
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from dptext_spark.draws import Draws, RunKey
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.privatizer import Counters, Privatizer
-from dptext_spark.text.identifiers import NO_IDENTIFIERS
+from dptext_spark.text.identifiers import NO_IDENTIFIERS, Identifiers
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import Plain, comparable, upper
 
@@ -136,6 +137,47 @@ POLICIES = st.builds(
     tokenizer=st.sampled_from(["words", "whitespace"]),
     identifiers=st.just(NO_IDENTIFIERS),
 )
+IDENTIFYING = st.builds(
+    dataclasses.replace,
+    POLICIES,
+    identifiers=st.sampled_from(
+        [
+            NO_IDENTIFIERS,
+            Identifiers(date="mask"),
+            Identifiers(*["fake"] * 6, "keep", "fake", "fake"),
+            Identifiers(phone="fake"),
+        ]
+    ),
+)
+IDENTIFIERS = (
+    *(
+        "jane.doe@example.com",
+        "https://example.com/a(b)?c=1.",
+        "www.example.org/x",
+        "+49 171 1234567",
+        "(030) 1234567",
+    ),
+    *(
+        "DE89 3704 0044 0532 0130 00",
+        "4111-1111-1111-1111",
+        "10.0.0.1",
+        "2001:db8::1",
+        "12345678",
+        "@jane_doe",
+        "[EMAIL]",
+    ),
+    *(
+        "jane@exam\nple.com",
+        "ja\u200bne@exámple.com",
+        "４１１１ １１１１ １１１１ １１１１",
+        "2021-03-04",
+        "[PHONE]'s",
+    ),
+)
+# Texts with identifiers between their words, and joined to them.
+IDENTIFYING_TEXTS = st.lists(
+    st.one_of(TEXTS, st.sampled_from(IDENTIFIERS), st.sampled_from([" ", " "])), max_size=5
+).map("".join)
 KEPT = Policy(
     stop_words="keep", oov="keep", numbers="keep", case="carry", gaps="keep", identifiers=NO_IDENTIFIERS
 )
