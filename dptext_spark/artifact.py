@@ -108,6 +108,12 @@ def seal_of(privatizer: Privatizer, spec: dict[str, Any] | None = None) -> str:
 
 def _manifest(privatizer: Privatizer, spec: dict[str, Any] | None) -> dict[str, Any]:
     """Return what is written beside the arrays, as JSON gives it back."""
+    if privatizer.providers:
+        names = ", ".join(repr(provider.name) for provider in privatizer.providers)
+        raise SettingsError(
+            f"artifact: a provider cannot be stored ({names}), for it is code; valid: a privatizer without, or one that is not "
+            "saved nor shipped."
+        )
     manifest = {
         "format": FORMAT,
         "fingerprint": privatizer.fingerprint,

@@ -102,9 +102,9 @@ class Privatizer:
         if self.table is None:
             object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
         if not self.fingerprint:
-            object.__setattr__(
-                self, "fingerprint", fingerprint_of(self.arrays(), self.policy, self.consistency)
-            )
+            names = tuple(provider.name for provider in self.providers)
+            made = fingerprint_of(self.arrays(), self.policy, self.consistency, names)
+            object.__setattr__(self, "fingerprint", made)
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without what was drawn so far: no table of substitutions is shipped."""
@@ -230,12 +230,14 @@ class Privatizer:
         )
 
 
-def fingerprint_of(arrays: Mapping[str, npt.NDArray[Any]], policy: Policy, consistency: str) -> str:
-    """Return the sha256 over the policy, the level, and the names, types, shapes and bytes of arrays, hex."""
+def fingerprint_of(
+    arrays: Mapping[str, npt.NDArray[Any]], policy: Policy, consistency: str, providers: tuple[str, ...] = ()
+) -> str:
+    """Return the sha256 over the policy, the level, providers, and the names, types, shapes and bytes of arrays, hex."""
     chosen = asdict(policy)
     if not policy.identifiers:  # where none are looked for, draws are those of a policy that knows of none
         del chosen["identifiers"]
-    digest = hashlib.sha256(json.dumps([chosen, consistency], sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps([chosen, consistency, *providers], sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
