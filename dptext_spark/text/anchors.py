@@ -43,6 +43,7 @@ KIND, ROW, START, END, REACH = range(5)
 # Characters of a window at most: before an @, of a domain, a user name, the head of a URL, an account, an IPv6 address,
 # before a day's figures and behind their beginning.
 LOCAL, DOMAIN, USER, HEAD, ACCOUNT_SIZE, COLONS_SIZE, BEFORE_DAY, NEAR_DAY = 80, 260, 64, 80, 72, 48, 16, 56
+AREA = 6  # digits of an area or a country at most
 _DOT, _SLASH, _COLON, _AT, _OPEN, _CLOSE, _PLUS, _LOW = 46, 47, 58, 64, 40, 41, 43, 95
 _COMMA, _QUESTION, _NUMBER_SIGN = 44, 63, 35
 _ONES = np.uint64(0x0101010101010101)
@@ -111,9 +112,9 @@ def _digits(
     data: Any, i: Int, start: Int, end: Int, row: Int, wanted: Any, shapes: Any, found: Any, n: Int
 ) -> tuple[Int, Int]:
     """Look around a run of digits; return (number of candidates, end of the run)."""
-    run, stop, digits, dots = figures(data, i, end, shapes)
+    run, stop, digits, first, dots = figures(data, i, end, shapes)
     before = seen_before(data, i, start, shapes)
-    if wanted[DAY] and digits < 20:
+    if wanted[DAY] and first <= 4:
         begin = backward(data, i, start, DAY, BEFORE_DAY, 0, shapes)
         last = forward(data, i, end, DAY, NEAR_DAY, 0, shapes)
         n = _put(found, n, DAY, row, begin, last, i)
@@ -143,9 +144,8 @@ def _digits(
         if is_digit(seen_before(data, at, start, shapes)):
             return n, run
     begin = _opened(data, i, start, _PLUS, shapes)
-    if (
-        stop > run and seen_after(data, run, end, shapes) == _CLOSE
-    ):  # else the bracket is around more than the first digits
+    # Else the bracket is around more than the digits of an area.
+    if stop > run and first <= AREA and seen_after(data, run, end, shapes) == _CLOSE:
         begin = _opened(data, begin, start, _OPEN, shapes)
     return _put(found, n, NUMBER, row, begin, context_of(data, stop, end, shapes), run), run
 

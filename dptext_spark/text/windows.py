@@ -186,9 +186,9 @@ def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
 
 
 @compiled
-def figures(data: Any, i: Int, end: Int, shapes: Any) -> tuple[Int, Int, Int, Int]:
-    """Follow the digits at i, and those behind single separators: (end of the first run, of all, digits, dots)."""
-    run, stop, digits, dots, gap, n = np.int64(-1), i, 0, 0, 0, 0
+def figures(data: Any, i: Int, end: Int, shapes: Any) -> tuple[Int, Int, Int, Int, Int]:
+    """Follow the digits at i, and those behind single separators: (end of the first run, of all, digits, first, dots)."""
+    run, stop, digits, first, dots, gap, n = np.int64(-1), i, 0, 0, 0, 0, 0
     while i < end:
         seen, length = look(data, i, end, shapes)
         if is_digit(seen):
@@ -198,7 +198,7 @@ def figures(data: Any, i: Int, end: Int, shapes: Any) -> tuple[Int, Int, Int, In
                 stop = i + length
         elif seen != NOTHING:
             if run < 0:
-                run = i
+                run, first = i, digits
             # A line break alone is one separator of any; a dash between spaces is three.
             if not (
                 seen == _SPACE or seen == LINE or _DASH <= seen <= _SLASH or seen == _OPEN or seen == _CLOSE
@@ -212,7 +212,7 @@ def figures(data: Any, i: Int, end: Int, shapes: Any) -> tuple[Int, Int, Int, In
             break
         i += length
         n += 1
-    return (i if run < 0 else run), stop, digits, dots
+    return (i if run < 0 else run), stop, digits, (digits if run < 0 else first), dots
 
 
 @compiled
