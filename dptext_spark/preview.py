@@ -15,9 +15,11 @@ from dptext_spark.figures import rounded_up
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.engine import padded
+from dptext_spark.text.identifiers import FAKE
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.reading import listed
-from dptext_spark.text.settle import IDENTIFIER, LOWERED, MASKED_NUMBER
+from dptext_spark.text.settle import LOWERED, MASKED_NUMBER
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,11 +43,11 @@ NUMBER_FATE = {
 
 @dataclass(frozen=True)
 class Word:
-    """A word of the sentence.
+    """A word of the sentence, or an identifier.
 
     Attributes:
         text: as it stands there.
-        fate: drawn, kept, masked, `drawn uniformly` or `random digits`.
+        fate: drawn, kept, masked, fake, `drawn uniformly` or `random digits`.
         reason: why; empty for a drawn word.
         became: what this draw made of it.
         outputs: how many words it can become; None for a word that is not drawn.
@@ -109,6 +111,7 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
     policy = privatizer.policy
     spans = _listed(privatizer, raw, replace(policy, stop_words="draw"))
     listed = {start: code for start, _, code in _listed(privatizer, raw, policy)}
+    identifiers = _identifiers(privatizer, raw)
     # A draw depends on the place of its word, so each word is drawn once more where it stands, alone.
     alone = [b" " * start + raw[start:end] for start, end, _ in spans]
     rows = _binary([raw, *alone])
@@ -120,7 +123,7 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
     for (start, end, _), piece in zip(spans, pieces, strict=True):
         written = raw[start:end].decode("utf-8")
         code = listed.get(start, LOWERED)
-        fate, reason = _fate(code, policy)
+        fate, reason = identifiers[start] if start in identifiers else _fate(code, policy)
         if code >= 0:
             words.append(replace(candidates[code], text=written, became=piece.lstrip(" ")))
         elif fate == "kept":
@@ -145,8 +148,6 @@ def _fate(code: int, policy: Policy) -> tuple[str, str]:
         return ("drawn", "")
     if code == LOWERED:
         return STOP_KEPT
-    if code == IDENTIFIER:
-        return ("masked", "identifier")
     return NUMBER_FATE[policy.numbers] if code == MASKED_NUMBER else OOV_FATE[policy.oov]
 
 
@@ -178,6 +179,19 @@ def _listed(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[in
     engine = replace(privatizer.engine, policy=replace(policy, oov="mask", numbers="mask"))
     found = listed(engine, _binary([raw]), (np.uint64(2), np.uint64(2)))
     return [(int(start), int(end), int(code)) for start, end, code in found.tokens[: found.size, :3]]
+
+
+def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str]]:
+    """Return what happens to each identifier of a text, and its type, by where it begins."""
+    finder = privatizer.engine.finder
+    if finder is None:
+        return {}
+    data, bounds = padded(_binary([raw]))
+    found = finder.find(data, bounds, _binary([raw]))
+    faked = finder.identifiers.wanted(FAKE)
+    names = [finder.names[kind] for kind in found.types]
+    fates = [("fake" if name in faked else "masked", f"identifier ({name}), by a rule") for name in names]
+    return dict(zip(found.spans.starts.tolist(), fates, strict=True))
 
 
 def _lowered(written: str) -> str:
