@@ -19,6 +19,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, mapping_summary, output_sets
 from dptext_spark.privatizer import CONSISTENCY, Privatizer
+from dptext_spark.text.identifiers import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 
 # Table 4, share of words alone on their set in %, by mapping and K.
@@ -145,7 +146,7 @@ def _stays(walked: Lexicon, corpus: pa.Array) -> Iterator[tuple[Any, ...]]:
     samplers = [CusText(epsilon=epsilon, k=k).compile(walked) for epsilon in EPSILONS]
     for level in CONSISTENCY:
         for stop_words in ("draw", "keep"):
-            policy = Policy(stop_words=stop_words, tokenizer="whitespace")
+            policy = Policy(stop_words=stop_words, tokenizer="whitespace", identifiers=NO_IDENTIFIERS)
             for number, sampler in enumerate(samplers):
                 privatizer = Privatizer(walked, sampler, policy, consistency=level)
                 _, counters = privatizer.privatize(

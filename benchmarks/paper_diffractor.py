@@ -26,6 +26,7 @@ from dptext_spark.mechanisms import (
 )
 from dptext_spark.mechanisms.kernels.windows import Window
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.identifiers import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 5.0, 10.0)
@@ -89,7 +90,11 @@ def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Ca
             models = [
                 (
                     mechanism,
-                    Privatizer(lexicon, sampler, Policy(stop_words=stop_words, tokenizer="whitespace")),
+                    Privatizer(
+                        lexicon,
+                        sampler,
+                        Policy(stop_words=stop_words, tokenizer="whitespace", identifiers=NO_IDENTIFIERS),
+                    ),
                 )
                 for mechanism, sampler, _ in compiled
             ]

@@ -17,6 +17,7 @@ from dptext_spark.draws import Draws, RunKey
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.privatizer import Consistency, Privatizer
+from dptext_spark.text.identifiers import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 
 KEY = RunKey.insecure(0)  # the sentences are public
@@ -96,7 +97,9 @@ class Task:
             level: of consistency.
             oov: what happens to unknown words.
         """
-        policy = Policy(stop_words=stop_words, oov=oov, numbers="keep", tokenizer="whitespace")  # type: ignore[arg-type]
+        policy = Policy(
+            stop_words=stop_words, oov=oov, numbers="keep", tokenizer="whitespace", identifiers=NO_IDENTIFIERS
+        )  # type: ignore[arg-type]
         privatizer = Privatizer(*made, policy, consistency=level)
         whole = pa.concat_arrays([self.train, self.test])
         out, _ = privatizer.privatize(whole, column="text", row_ids=row_ids(len(whole)), key=KEY)

@@ -23,6 +23,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Calibrated, CusText, Diffractor, SanText, Tem
 from dptext_spark.mechanisms.output_sets import MAPPINGS
 from dptext_spark.privatizer import CONSISTENCY, Privatizer
+from dptext_spark.text.identifiers import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.reading import read
 
@@ -218,7 +219,9 @@ def _audits(section: Section, task: Task, words: Lexicon, say: Say) -> None:
     compiled = CusText(k=_k(K, words)).over_epsilons(words)
     for epsilon in EPSILONS_5:
         say(f"utility: audits, ε = {epsilon:g}")
-        policy = Policy(stop_words="keep", oov="keep", numbers="keep", tokenizer="whitespace")
+        policy = Policy(
+            stop_words="keep", oov="keep", numbers="keep", tokenizer="whitespace", identifiers=NO_IDENTIFIERS
+        )
         model = Privatizer(words, compiled(epsilon), policy)
         train, test = task.privatized((words, model.sampler), "keep")
         down = downstream_accuracy(

@@ -24,6 +24,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.privatizer import Privatizer, fingerprint_of
+from dptext_spark.text.identifiers import NONE
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.words import WordTable
 
@@ -110,6 +111,12 @@ def seal_of(privatizer: Privatizer, spec: dict[str, Any] | None = None) -> str:
 
 def _manifest(privatizer: Privatizer, spec: dict[str, Any] | None) -> dict[str, Any]:
     """Return what is written beside the arrays, as JSON gives it back."""
+    if privatizer.providers:
+        names = ", ".join(repr(provider.name) for provider in privatizer.providers)
+        raise SettingsError(
+            f"artifact: a provider cannot be stored ({names}), for it is code; valid: a privatizer without, or one that is not "
+            "saved nor shipped."
+        )
     manifest = {
         "format": FORMAT,
         "fingerprint": privatizer.fingerprint,
@@ -201,7 +208,8 @@ def open_artifact(folder: str | os.PathLike[str], *, prefix: str = "", verify: b
             raise DataError(
                 f"artifact: {name}.npy of {str(folder)!r} cannot be read ({type(error).__name__})."
             ) from None
-    policy, chosen = Policy(**manifest["policy"]), manifest.get("importance")
+    # One that was made before there were identifiers looks for none.
+    policy, chosen = Policy(**{"identifiers": NONE, **manifest["policy"]}), manifest.get("importance")
     made_of = (policy, manifest["consistency"], None if chosen is None else chosen["bound"])
     if verify and fingerprint_of(arrays, *made_of) != manifest["fingerprint"]:
         raise DataError(f"artifact: {str(folder)!r} was changed after it was written.")

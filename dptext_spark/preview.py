@@ -7,22 +7,22 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.figures import rounded_up
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.lexicon.characters import look_up_form, tables
+from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.previewed_choice import chosen_alone, levels_of_words
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.text.engine import Engine, padded
+from dptext_spark.text.engine import padded
+from dptext_spark.text.identifiers import FAKE
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.segment import cut_whitespace, cut_words
-from dptext_spark.text.settle import LOWERED, MASKED_NUMBER, look_up
+from dptext_spark.text.reading import listed
+from dptext_spark.text.settle import LOWERED, MASKED_NUMBER
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -47,11 +47,11 @@ NUMBER_FATE = {
 
 @dataclass(frozen=True)
 class Word:
-    """A word of the sentence.
+    """A word of the sentence, or an identifier.
 
     Attributes:
         text: as it stands there.
-        fate: drawn, kept, masked, `drawn uniformly` or `random digits`.
+        fate: drawn, kept, masked, fake, `drawn uniformly` or `random digits`.
         reason: why; empty for a drawn word.
         became: what this draw made of it.
         outputs: how many words it can become; None for a word that is not drawn.
@@ -115,6 +115,7 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
     policy = privatizer.policy
     spans = _listed(privatizer, raw, replace(policy, stop_words="draw"))
     listed = {start: code for start, _, code in _listed(privatizer, raw, policy)}
+    identifiers = _identifiers(privatizer, raw)
     # A draw depends on the place of its word, so each word is drawn once more where it stands, alone.
     alone = [b" " * start + raw[start:end] for start, end, _ in spans]
     rows = _binary([raw, *alone])
@@ -135,7 +136,10 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
     for (start, end, _), piece in zip(spans, pieces, strict=True):
         written = raw[start:end].decode("utf-8")
         code, level = listed.get(start, LOWERED), levels.get(start, 0)
-        fate, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
+        if start in identifiers:
+            fate, reason = identifiers[start]
+        else:
+            fate, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
         if code >= 0 and level in candidates:
             at = f"level {level + 1}" if len(candidates) > 1 else ""
             found = candidates[level][code]
@@ -190,20 +194,22 @@ def _candidates(sampler: Sampler, vocabulary: Vocabulary, words: list[int], top:
 
 def _listed(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[int, int, int]]:
     """Cut a text: (start, end, code) of each token, in bytes; unknown words and numbers count as masked."""
-    engine = Engine(privatizer.engine.table, replace(policy, oov="mask", numbers="mask"))
+    engine = replace(privatizer.engine, policy=replace(policy, oov="mask", numbers="mask"))
+    found = listed(engine, _binary([raw]), (np.uint64(2), np.uint64(2)))
+    return [(int(start), int(end), int(code)) for start, end, code in found.tokens[: found.size, :3]]
+
+
+def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str]]:
+    """Return what happens to each identifier of a text, and its type, by where it begins."""
+    finder = privatizer.engine.finder
+    if finder is None:
+        return {}
     data, bounds = padded(_binary([raw]))
-    chars = tables()
-    room = len(raw) + 1
-    tokens, content, keys = np.empty((room, 4), np.int64), *(np.empty((room, 2), np.uint64) for _ in range(2))
-    work = (tokens, content, keys, np.zeros((2, 4096), np.uint8))
-    counts = np.zeros((1, 9), np.int32)
-    options = engine.options((np.uint64(2), np.uint64(2)))
-    cut = cut_words if policy.tokenizer == "words" else cut_whitespace
-    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
-    found = cut(data, bounds, 0, 1, engine.lookup, letters, counts, options, work)
-    found = look_up(data, bounds, found, engine.lookup, counts, options, work)
-    listed: npt.NDArray[np.int64] = tokens[:found, :3]
-    return [(int(start), int(end), int(code)) for start, end, code in listed]
+    found = finder.find(data, bounds, _binary([raw]))
+    faked = finder.identifiers.wanted(FAKE)
+    names = [finder.names[kind] for kind in found.types]
+    fates = [("fake" if name in faked else "masked", f"identifier ({name}), by a rule") for name in names]
+    return dict(zip(found.spans.starts.tolist(), fates, strict=True))
 
 
 def _lowered(written: str) -> str:

@@ -24,9 +24,11 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.text.chosen import Chosen
-from dptext_spark.text.engine import COUNTERS, Engine, Noise
+from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
+from dptext_spark.text.identifiers import TYPES
 from dptext_spark.text.join import DATASET, TOKEN, word_blocks
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.provider import Provider, check_providers
 from dptext_spark.text.words import WordTable
 
 ENGINE_VERSION = "1"
@@ -91,6 +93,7 @@ class Privatizer:
         table: the look-up table, built where it is not given.
         selector: chooses which of the words that the policy draws are drawn, and at which level; None for all of them. The
             sampler is that of the first level.
+        providers: who finds identifiers beside the policy's own patterns; their names are bound to the draws.
     """
 
     lexicon: Lexicon | Vocabulary
@@ -100,6 +103,7 @@ class Privatizer:
     fingerprint: str = ""
     table: WordTable | None = None
     selector: Selector | None = None
+    providers: tuple[Provider, ...] = ()
     _draws: dict[bytes, Ids] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -113,11 +117,13 @@ class Privatizer:
         if self.selector is not None:
             agree(self.selector.selection.strategy, self.consistency)
             self.selector.guarantee(self.sampler.guarantee)
+        check_providers(self.providers, TYPES)
         if self.table is None:
             object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
         if not self.fingerprint:
             bound = None if self.selector is None else self.selector.bound()
-            made = fingerprint_of(self.arrays(), self.policy, self.consistency, bound)
+            names = tuple(provider.name for provider in self.providers)
+            made = fingerprint_of(self.arrays(), self.policy, self.consistency, bound, names)
             object.__setattr__(self, "fingerprint", made)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -133,7 +139,7 @@ class Privatizer:
     def engine(self) -> Engine:
         """The text engine."""
         assert self.table is not None
-        return Engine(self.table, self.policy)
+        return Engine(self.table, self.policy, self.providers)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that sampling needs, by file name."""
@@ -196,17 +202,37 @@ class Privatizer:
             DataError: NULL identities, lengths that differ, or a type that is no text; weights that are missing, or not one for
                 each word.
         """
+        rows, counts, _ = self.placing(
+            texts, column=column, row_ids=row_ids, record_ids=record_ids, key=key, run_id=run_id,
+            weights=weights, chosen=chosen,
+        )  # fmt: skip
+        return rows, counts
+
+    def placing(
+        self,
+        texts: pa.Array,
+        *,
+        column: str,
+        row_ids: pa.Array,
+        record_ids: pa.Array | None = None,
+        key: RunKey,
+        run_id: str = "",
+        weights: pa.Array | None = None,
+        chosen: Chosen | None = None,
+    ) -> tuple[pa.Array, Counters, Placed | None]:
+        """Do the same, and say where the identifiers went (None where there are none): what an audit needs."""
         identities = row_ids if record_ids is None or self.consistency == "token" else record_ids
         if not is_bytes(texts.type):
             raise DataError(f"{column}: a column of type {texts.type}; valid: a text column.")
         if len(identities) != len(texts):
             raise DataError(f"{column}: {len(texts)} texts with {len(identities)} identities.")
         chosen = self.choose(texts, weights) if chosen is None else chosen
-        rows, counts = self.engine.privatize(texts, self._noise(identities, column, key, run_id), chosen)
+        noise = self._noise(identities, column, key, run_id)
+        rows, counts, placed = self.engine.placing(texts, noise, chosen)
         if chosen is not None:
-            return rows, Counters(counts, chosen.units)
+            return rows, Counters(counts, chosen.units), placed
         drawn = COUNTERS.index("distinct" if self.consistency == "record" else "drawn")
-        return rows, Counters(counts, counts[:, drawn].astype(np.int64))
+        return rows, Counters(counts, counts[:, drawn].astype(np.int64)), placed
 
     def choose(self, texts: pa.Array, weights: pa.Array | None = None) -> Chosen | None:
         """Choose the words of a batch that are drawn; None: all that the policy draws.
@@ -255,7 +281,7 @@ class Privatizer:
         identity = np.zeros((1, 2), np.uint64)
         if level != DATASET:
             identity = identify(identities, key, "row" if level == TOKEN else "record")
-        words, others = key.derive(*context, "words"), key.derive(*context, "others")
+        words, others, fakes = (key.derive(*context, use) for use in ("words", "others", "identifiers"))
         secret = key.derive(*context, "content", length=16)
         lane_keys: dict[int, bytes] = {}
 
@@ -265,7 +291,14 @@ class Privatizer:
                 return self._one_draw_each(ids, words)
             return self.sampler.sample(ids, Draws(words, blocks, lane_keys))
 
-        noise = Noise(level, identity, hash_keys(secret), sample, lambda blocks: encrypt(others, blocks))
+        noise = Noise(
+            level,
+            identity,
+            hash_keys(secret),
+            sample,
+            lambda blocks: encrypt(others, blocks),
+            lambda blocks: encrypt(fakes, blocks),
+        )
         if self.selector is None or not self.selector.further:
             return noise
         samplers = self.samplers
@@ -288,9 +321,13 @@ def fingerprint_of(
     policy: Policy,
     consistency: str,
     selector: Mapping[str, Any] | None = None,
+    providers: tuple[str, ...] = (),
 ) -> str:
-    """Return the sha256 over the policy, the level, the arrays with their names, types and shapes, and how words are chosen."""
-    bound = [asdict(policy), consistency, *([] if selector is None else [selector])]
+    """Return the sha256 over the policy, the level, the arrays with their names, types and shapes, and who chooses and finds."""
+    known = asdict(policy)
+    if not policy.identifiers:  # where none are looked for, draws are those of a policy that knows of none
+        del known["identifiers"]
+    bound = [known, consistency, *([] if selector is None else [selector]), *providers]
     digest = hashlib.sha256(json.dumps(bound, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

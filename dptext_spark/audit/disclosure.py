@@ -12,6 +12,7 @@ from typing import Any
 from dptext_spark.audit import chosen
 from dptext_spark.audit.assumptions import across_runs, assumed
 from dptext_spark.audit.released import filters_on_text, released
+from dptext_spark.audit.rules import rule_based
 from dptext_spark.audit.statement import Statement
 from dptext_spark.audit.streamed import streamed
 from dptext_spark.figures import digits_up, exact, percent_up
@@ -201,6 +202,7 @@ def _unprotected(facts: Facts) -> Sentences:
             "is no stop word was drawn. Gone with policy.stop_words: draw."
         )
     yield from chosen.choice(facts)
+    yield from rule_based(policy)
     yield (
         "The sense of a text: replacements are near to what they replace, and topic, tone and order of words "
         "remain. Facts that several words tell together are protected only as far as ε adds up. A smaller "

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dptext_spark.audit.chosen import clear
+from dptext_spark.audit.rules import replaced_whole
 from dptext_spark.figures import percent_up, rounded_down, rounded_up
 
 
@@ -42,6 +43,7 @@ def released(facts: Mapping[str, Any]) -> Iterator[str]:
         )
     yield from _clear_words(policy)
     yield from clear(facts)
+    yield from replaced_whole(policy, level)
     yield from _not_sensitive(facts)
     if level == "record":
         yield (

@@ -216,8 +216,9 @@ class PairJob:
                 place = np.arange(len(kept)) - source.bounds[:-1][source.rows]
                 scope = scope ^ place[kept].astype(np.uint64)[:, None]
         nulls = np.asarray(texts.is_valid()) != np.asarray(written.is_valid())
-        shaped, _ = plain.privatize(texts, column="", row_ids=pa.array(np.arange(len(texts))), key=self.key)
-        groups, replacements, rows, fits = align(privatizer.engine, shaped, written, keys)
+        ids = pa.array(np.arange(len(texts)))
+        shaped, _, placed = plain.placing(texts, column="", row_ids=ids, key=self.key)
+        groups, replacements, rows, fits = align(privatizer.engine, shaped, written, keys, placed)
         if self.level == "record":
             groups = groups ^ scope[rows]
         fits = fits & ~nulls
@@ -242,7 +243,7 @@ def _as_texts(values: pd.Series, several: bool) -> Any:
 
 
 def _unchanging(privatizer: Privatizer) -> Privatizer:
-    """Return a privatizer that changes no word, but gaps and case as the policy does."""
+    """Return a privatizer that changes no word, but gaps, case and identifiers as the policy does."""
     policy = privatizer.policy
     same = Policy(
         "keep" if policy.stop_words == "keep" else "draw",
@@ -252,9 +253,18 @@ def _unchanging(privatizer: Privatizer) -> Privatizer:
         policy.case,
         policy.gaps,
         policy.tokenizer,
+        policy.identifiers,
     )
     size = len(privatizer.vocabulary)
     identity = TableSampler.of(
         np.arange(size, dtype=np.int32)[:, None], np.ones((size, 1)), privatizer.sampler.guarantee, {}
     )
-    return Privatizer(privatizer.vocabulary, identity, same, "token", "unchanging", privatizer.table)
+    return Privatizer(
+        privatizer.vocabulary,
+        identity,
+        same,
+        "token",
+        "unchanging",
+        privatizer.table,
+        providers=privatizer.providers,
+    )

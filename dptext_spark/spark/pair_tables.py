@@ -17,7 +17,16 @@ from dptext_spark.draws import RunKey, hash_keys, identify
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.spark.failures import INVALID_UTF8, TaskError
 from dptext_spark.spark.ship import Shipped, open_shipped
-from dptext_spark.text.pairing import DRAWN_WORD, NUMBER, UNKNOWN_WORD, Pairing, Words, pair, words_of
+from dptext_spark.text.pairing import (
+    DRAWN_WORD,
+    NO_WORD,
+    NUMBER,
+    UNKNOWN_WORD,
+    Pairing,
+    Words,
+    pair,
+    words_of,
+)
 from dptext_spark.text.reading import EDGE, UNKNOWN
 
 PART_BYTES = 1 << 19
@@ -107,12 +116,13 @@ class PairTables:
         equal, with_words = np.ones(len(batch), np.bool_), np.zeros(len(batch), np.bool_)
         for row, found in zip(rows[1:], self._paired(privatizer, batch), strict=True):
             kind, aligned, same = found.source.kind, found.aligned, found.same
+            word = kind != NO_WORD
             kinds = {"drawn": DRAWN_WORD, "unknown": UNKNOWN_WORD, "numbers": NUMBER}
             row |= {"rows": len(batch), "rows_not_aligned": int((~found.rows).sum())}
             row |= {
-                "words": int(aligned.sum()),
-                "words_not_aligned": int((~aligned).sum()),
-                "same": int(same.sum()),
+                "words": int((aligned & word).sum()),
+                "words_not_aligned": int((~aligned & word).sum()),
+                "same": int((same & word).sum()),
             }
             row |= {name: int((aligned & (kind == code)).sum()) for name, code in kinds.items()}
             row |= {f"{name}_same": int((same & (kind == code)).sum()) for name, code in kinds.items()}

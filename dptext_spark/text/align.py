@@ -2,7 +2,8 @@
 
 Between two listed tokens the output must hold the source's bytes; what stands in a token's place is a lexicon word, a mask,
 or as many digits. A row that does not fit was not made from its source by replacing words. Words that only an apostrophe or
-a hyphen separates, or nothing, are paired together: lexicon words may hold such characters, too.
+a hyphen separates, or nothing, are paired together: lexicon words may hold such characters, too. An identifier has its
+placeholder on both sides, or a fake of one shape; fakes are not paired.
 """
 
 from __future__ import annotations
@@ -26,25 +27,34 @@ from dptext_spark.lexicon.characters import (
     scan_word,
     tables,
 )
-from dptext_spark.text.engine import Engine, padded
-from dptext_spark.text.segment import cut_whitespace, cut_words
-from dptext_spark.text.settle import DRAWN_OOV, LOWERED, MASKED_NUMBER, MASKED_OOV, RANDOM_NUMBER, look_up
+from dptext_spark.text.engine import Engine, Placed, padded
+from dptext_spark.text.reading import listed
+from dptext_spark.text.settle import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_NUMBER, MASKED_OOV, RANDOM_NUMBER
+from dptext_spark.text.spans import Spans
 
 U64 = npt.NDArray[np.uint64]
+BEGINS, FAKED = 1, 2
 
 
 @compiled
-def _equal(a: Any, i: Int, b: Any, j: Int, size: Int) -> bool:
+def _equal(a: Any, i: Int, b: Any, j: Int, size: Int, marks: Any) -> bool:
+    """Whether b[j:j + size] is a[i:i + size]; in a fake letters stand for letters and digits for digits."""
     for k in range(size):
-        if a[i + k] != b[j + k]:
-            return False
+        p, q = a[i + k], b[j + k]
+        if p != q:
+            if marks.shape[0] == 0 or not marks[i + k] & FAKED:
+                return False
+            digits = 48 <= p <= 57 and 48 <= q <= 57
+            letters = 97 <= (p | 32) <= 122 and 97 <= (q | 32) <= 122
+            if not digits and not letters:
+                return False
     return True
 
 
 @compiled
 def _place_end(
     data: Any, start: Int, stop: Int, code: Int, gap_end: Int, last: bool, out: Any, at: Int, end: Int,
-    whitespace: bool, stage: Any, classes: Any,
+    whitespace: bool, stage: Any, classes: Any, marks: Any,
 ) -> Int:  # fmt: skip
     """Return where the replacement of data[start:stop] at out[at] ends, or -1. The source goes on with data[stop:gap_end]."""
     gap = gap_end - stop
@@ -66,10 +76,17 @@ def _place_end(
         if point < 0 or classes[cell(point, stage)] != LETTER:
             return -1
         best = scan_word(out, at, end, stage, classes)[0]
+    if marks.shape[0] > 0 and stop < gap_end and marks[stop] & BEGINS:
+        q = at + 1  # a word ends where the identifier behind it begins, which may come again
+        while q <= best:
+            if q + gap <= end and _equal(data, stop, out, q, gap, marks) and (not last or q + gap == end):
+                return q
+            q += 1
+        return -1
     # The longest word whose continuation is the source's gap, which may begin with a joiner or with a kept word.
     q = best
     while q > at:
-        if q + gap <= end and _equal(data, stop, out, q, gap) and (not last or q + gap == end):
+        if q + gap <= end and _equal(data, stop, out, q, gap, marks) and (not last or q + gap == end):
             return q
         q -= 1
     return -1
@@ -92,7 +109,7 @@ def _continues(data: Any, code: Int, stop: Int, following: Int, start: Int, stag
 @compiled
 def _align(
     data: Any, bounds: Any, tokens: Any, n: Int, out: Any, out_bounds: Any, whitespace: bool, k0: Int, k1: Int,
-    stage: Any, classes: Any, lower: Any, groups: Any, replacements: Any, rows: Any, fits: Any,
+    stage: Any, classes: Any, lower: Any, marks: Any, groups: Any, replacements: Any, rows: Any, fits: Any,
 ) -> Int:  # fmt: skip
     """Fill keyed hashes of each token and of its replacement; return how many were paired."""
     t, paired = 0, 0
@@ -114,12 +131,12 @@ def _align(
             if not good:
                 continue
             gap = start - position
-            good = at + gap <= out_end and _equal(data, position, out, at, gap)
+            good = at + gap <= out_end and _equal(data, position, out, at, gap, marks)
             if not good:
                 continue
             at += gap
             stops = _place_end(
-                data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes
+                data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes, marks
             )
             if stops < 0:
                 good = False
@@ -138,51 +155,67 @@ def _align(
             at = stops
             position = stop
         if good:
-            good = out_end - at == end - position and _equal(data, position, out, at, end - position)
+            good = out_end - at == end - position and _equal(data, position, out, at, end - position, marks)
         if not good:
             paired = first
         fits[row] = good
     return paired
 
 
+def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, npt.NDArray[np.uint8]]:
+    """Return the identifiers of rewritten texts, and the marks of their bytes: `BEGINS`, `FAKED` (uint8[...]; [0]: none)."""
+    data, rows = padded(texts)
+    none = np.zeros(0, np.int64)
+    if placed is None:
+        return Spans(data, rows, none, none, np.zeros(len(rows), np.int64)), np.zeros(0, np.uint8)
+    owner = placed.found.spans.owners
+    held = placed.places[:, 1] <= np.diff(rows)[owner]  # a row that is no UTF-8 has come out empty
+    owner, places = owner[held], placed.places[held] + rows[owner[held], None]
+    bounds = np.searchsorted(owner, np.arange(len(rows))).astype(np.int64)
+    starts, ends = np.ascontiguousarray(places.T)
+    fakes = placed.faked[held]
+    edges = np.zeros(len(data), np.int8)
+    np.add.at(edges, starts[fakes], 1)
+    np.add.at(edges, ends[fakes], -1)
+    marks = np.cumsum(edges, dtype=np.int8).astype(np.uint8) * np.uint8(FAKED)
+    marks[starts] |= BEGINS
+    return Spans(data, rows, starts, ends, bounds), marks
+
+
 def align(
-    engine: Engine, source: pa.Array, output: pa.Array, keys: tuple[np.uint64, np.uint64]
+    engine: Engine,
+    source: pa.Array,
+    output: pa.Array,
+    keys: tuple[np.uint64, np.uint64],
+    placed: Placed | None = None,
 ) -> tuple[U64, U64, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Pair the listed tokens of `source` with what stands for them in `output`.
 
     Args:
         engine: whose tokenizer, table and policy made the output.
-        source: string [rows], its gaps and kept words already in the form that the output has.
+        source: string [rows], its gaps and kept words already in the form that the output has, and its identifiers replaced.
         output: string [rows].
         keys: of the hashes.
+        placed: where the identifiers are in `source`; None: there are none.
 
     Returns:
         (hash of each token's look-up form uint64[n, 2], hash of its replacement uint64[n], its row int64[n], and
         bool[rows]: the row fits its source).
     """
-    data, bounds = padded(source)
+    identifiers, marks = _placed_in(source, placed)
+    cut = listed(engine, source, keys, identifiers)
+    data, bounds, tokens = cut.data, cut.bounds, cut.tokens[: cut.size]
     out, out_bounds = padded(output)
     chars = tables()
-    room = int(bounds[-1]) + 1
-    counts = np.zeros((len(source), 9), np.int32)
-    options = engine.options(keys)
-    lookup = engine.lookup
-    work = (
-        np.empty((room, 4), np.int64), np.empty((room, 2), np.uint64), np.empty((room, 2), np.uint64),
-        np.zeros((2, 4096), np.uint8),
-    )  # fmt: skip
-    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
     whitespace = engine.policy.tokenizer == "whitespace"
-    cut = cut_whitespace if whitespace else cut_words
-    n = cut(data, bounds, 0, len(source), lookup, letters, counts, options, work)
-    n = look_up(data, bounds, n, lookup, counts, options, work)
-    # Words that are kept in lower case are so in the source already: they are part of what lies between.
-    tokens = work[0][:n][work[0][:n, 2] != LOWERED]
+    # Words that are kept in lower case are so in the source already, and so are identifiers replaced: they are part of what
+    # lies between.
+    tokens = tokens[(tokens[:, 2] != LOWERED) & (tokens[:, 2] != IDENTIFIER)]
     n = len(tokens)
     groups, replacements = np.empty((n, 2), np.uint64), np.empty(n, np.uint64)
     rows, fits = np.empty(n, np.int64), np.zeros(len(source), np.bool_)
     paired = _align(
         data, bounds, tokens, n, out, out_bounds, whitespace, keys[0], keys[1], chars.stage, chars.classes, chars.lower,
-        groups, replacements, rows, fits,
+        marks, groups, replacements, rows, fits,
     )  # fmt: skip
     return groups[:paired], replacements[:paired], rows[:paired], fits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,15 +17,24 @@ from dptext_spark.draws import byte_view
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.text.chosen import Chosen, drop_unselected
-from dptext_spark.text.join import SLACK, assign_blocks, rebuild
+from dptext_spark.text.fakes import Keyed
+from dptext_spark.text.finder import Finder, Found
+from dptext_spark.text.identifiers import TYPES
+from dptext_spark.text.join import DATASET, SLACK, TOKEN, assign_blocks, rebuild
 from dptext_spark.text.policy import CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
+from dptext_spark.text.provider import Provider
+from dptext_spark.text.replacement import replacements
 from dptext_spark.text.segment import cut_whitespace, cut_words
 from dptext_spark.text.settle import INVALID, look_up
 from dptext_spark.text.strips import strips
 from dptext_spark.text.words import WordTable
 
 BLOCK_BYTES = 96 * 1024
-COUNTERS = ("words", "drawn", "stop_kept", "oov", "numbers", "invalid", "changed", "same", "distinct")
+LONGEST_MASK = 40  # that of an identifier has 33 at most
+OF_WORDS = ("words", "drawn", "stop_kept", "oov", "numbers", "invalid", "changed", "same", "distinct")
+# Identifiers are no words; those of providers count together.
+OF_IDENTIFIERS = ("identifiers", *(f"identifiers_{name}" for name in TYPES), "identifiers_provided")
+COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS)
 I32 = npt.NDArray[np.int32]
 U64 = npt.NDArray[np.uint64]
 
@@ -38,6 +48,7 @@ class Noise(NamedTuple):
         hash_keys: the two keys for hashing unknown words and numbers.
         words: (ids int32[n], blocks uint64[n, 2]) -> outputs int32[n].
         others: blocks uint64[n, 2] -> uint64[n, 2], the draws of unknown words and numbers.
+        identifiers: the same for the fakes of identifiers, by a subkey of their own.
         at_levels: as `words`, with the level of importance of each, uint8[n]; needed where words are chosen.
     """
 
@@ -46,7 +57,27 @@ class Noise(NamedTuple):
     hash_keys: tuple[np.uint64, np.uint64]
     words: Callable[[I32, U64], I32]
     others: Callable[[U64], U64]
+    identifiers: Callable[[U64], U64]
     at_levels: Callable[[I32, U64, npt.NDArray[np.uint8]], I32] | None = None
+
+    def keyed(self) -> Keyed:
+        """Return what fakes are drawn from."""
+        identity = None if self.level == DATASET else self.identity
+        return Keyed(identity, self.hash_keys, self.identifiers, self.level == TOKEN)
+
+
+class Placed(NamedTuple):
+    """Where the identifiers of a batch went.
+
+    Attributes:
+        found: the identifiers of the source.
+        places: int64[n, 2], where the replacement of each begins and ends in the bytes of its row of the output.
+        faked: bool[n], which are fakes; in the place of the others stands a placeholder.
+    """
+
+    found: Found
+    places: npt.NDArray[np.int64]
+    faked: npt.NDArray[np.bool_]
 
 
 def padded(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
@@ -82,17 +113,26 @@ class Engine:
     Attributes:
         table: the look-up table.
         policy: what happens to each kind of token.
+        providers: who adds identifiers to those of the policy.
     """
 
     table: WordTable
     policy: Policy
+    providers: tuple[Provider, ...] = ()
     _longest: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         """Note the longest output word."""
         size = int(self.table.size[0])
         longest = int(np.diff(self.table.offsets[: size + 1]).max(initial=0))
-        object.__setattr__(self, "_longest", max(2 * longest, 32, len(OOV_MASK), len(NUMBER_MASK)))
+        object.__setattr__(self, "_longest", max(2 * longest, LONGEST_MASK))
+
+    @cached_property
+    def finder(self) -> Finder | None:
+        """What finds identifiers; None where none are looked for."""
+        if not self.policy.identifiers and not self.providers:
+            return None
+        return Finder(self.policy.identifiers, self.providers)
 
     @property
     def lookup(self) -> tuple[Any, ...]:
@@ -123,17 +163,26 @@ class Engine:
             chosen: which of the words that the policy draws are drawn; None for all.
 
         Returns:
-            (texts of the same length and type (string for binary), counts int32[rows, 9] in the order of `COUNTERS`).
+            (texts of the same length and type (string for binary), counts int32[rows, n] in the order of `COUNTERS`).
             A row with invalid UTF-8 is counted under `invalid` and comes back empty.
 
         Raises:
             DataError: the output of one batch passes 2 GiB, or what was chosen are other words than those of the texts.
         """
+        written, counts, _ = self.placing(texts, noise, chosen)
+        return written, counts
+
+    def placing(
+        self, texts: pa.Array, noise: Noise, chosen: Chosen | None = None
+    ) -> tuple[pa.Array, I32, Placed | None]:
+        """Do the same, and say where the identifiers went; None where none are looked for, or there are none."""
         table, policy, chars = self.table, self.policy, tables()
         data, rows = padded(texts)
-        cuts = strips(data, rows, policy.tokenizer)
+        found = None if self.finder is None else self.finder.find(data, rows, texts)
+        cuts = strips(data, rows, policy.tokenizer, None if found is None else found.spans)
         bounds = cuts.bounds
-        counts = np.zeros((len(cuts.rows), len(COUNTERS)), np.int32)
+        put, identifiers = self._replaced(found, noise)
+        counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
         options = self.options(noise.hash_keys)
         lookup = self.lookup
         outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
@@ -153,41 +202,61 @@ class Engine:
                 tokens = np.empty((room, 4), np.int64)
                 content, keys, blocks, others = (np.empty((room, 2), np.uint64) for _ in range(4))
                 ids, levels = np.empty(room, np.int32), np.empty(room, np.uint8)
-            found = cut(
-                data, bounds, r0, r1, lookup, letters, counts, options, (tokens, content, keys, forms)
-            )
-            found = look_up(data, bounds, found, lookup, counts, options, (tokens, content, keys, forms))
+            work = (tokens, content, keys, forms)
+            n = cut(data, bounds, cuts.spans, r0, r1, lookup, letters, counts, options, work)
+            n = look_up(data, bounds, n, lookup, counts, options, work)
             if chosen is not None:
-                found, place = drop_unselected(
-                    tokens, found, content, *chosen[:3], place, policy.case == "lower", counts, levels
+                n, place = drop_unselected(
+                    tokens, n, content, *chosen[:3], place, policy.case == "lower", counts, levels
                 )
-                if found < 0:
+                if n < 0:
                     raise DataError("importance: the words that were chosen are not those of the texts.")
             known, other = assign_blocks(
-                tokens, found, content, rows, cuts.rows, noise.identity, noise.level, ids, blocks, others
+                tokens, n, content, rows, cuts.rows, noise.identity, noise.level, ids, blocks, others
             )
             if chosen is None or noise.at_levels is None:
                 drawn = noise.words(ids[:known], blocks[:known])
             else:
                 drawn = noise.at_levels(ids[:known], blocks[:known], levels[:known])
             numbers = noise.others(others[:other])
-            need = at + 2 * size + found * self._longest + SLACK
+            need = at + 2 * size + n * self._longest + SLACK
             if need > len(out):
                 grown = np.empty(max(need, len(out) + len(out) // 2), np.uint8)
                 grown[:at] = out[:at]
                 out = grown
             at = rebuild(
-                data, bounds, cuts.rows, r0, r1, tokens, found, drawn, numbers, outputs, (*letters, chars.zeros), masks,
-                policy.gaps == "normalise", 3 if policy.case == "carry" else 0, counts, stamp, carried, out, at,
-                out_bounds,
+                data, bounds, cuts.rows, r0, r1, tokens, n, drawn, numbers, outputs, (*letters, chars.zeros), masks,
+                (cuts.spans, *identifiers), policy.gaps == "normalise", 3 if policy.case == "carry" else 0, counts, stamp,
+                carried, out, at, out_bounds,
             )  # fmt: skip
+        if put is not None:
+            put.places[:] -= out_bounds[cuts.first[put.found.spans.owners], None]
         if len(cuts.rows) > len(texts):
             counts = np.add.reduceat(counts, cuts.first[:-1], dtype=np.int32)
         written = _text_array(texts, out, out_bounds[cuts.first], at)
         invalid = counts[:, INVALID] > 0
         if invalid.any():  # what follows the bad bytes was not cut, and would leave as it is
             written = pc.if_else(pa.array(invalid), pa.scalar("", written.type), written)
-        return written, counts
+        return written, np.hstack([counts, _counted(found, len(texts))]), put
+
+    def _replaced(self, found: Found | None, noise: Noise) -> tuple[Placed | None, tuple[Any, ...]]:
+        """Return where identifiers will go, and (replacements, their bounds, the places to be filled) for the rebuilding."""
+        if found is None or self.finder is None or not len(found.types):
+            return None, (np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros((0, 2), np.int64))
+        made = replacements(self.finder, found, noise.keyed())
+        put = Placed(found, np.zeros((len(found.types), 2), np.int64), made.faked)
+        return put, (made.text, made.bounds, put.places)
+
+
+def _counted(found: Found | None, rows: int) -> I32:
+    """Return int32[rows, n], the identifiers of each row in the order of `OF_IDENTIFIERS`."""
+    width = len(OF_IDENTIFIERS)
+    if found is None or not len(found.types):
+        return np.zeros((rows, width), np.int32)
+    kind = np.minimum(found.types, len(TYPES)) + 1
+    counts = np.bincount(found.spans.owners * width + kind, minlength=rows * width).reshape(rows, width)
+    counts[:, 0] = counts.sum(axis=1)
+    return counts.astype(np.int32)
 
 
 def _text_array(

@@ -23,7 +23,7 @@ from dptext_spark.lexicon.characters import (
     encode,
 )
 from dptext_spark.text.segment import letters_of
-from dptext_spark.text.settle import DRAWN_OOV, LOWERED, MASKED_OOV, RANDOM_NUMBER
+from dptext_spark.text.settle import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_OOV, RANDOM_NUMBER
 
 # Columns of the per-row counters that rebuilding fills.
 CHANGED, SAME, DISTINCT = 6, 7, 8
@@ -198,8 +198,8 @@ def _normalise_gap(
 @compiled
 def rebuild(
     data: Any, bounds: Any, rows: Any, r0: Int, r1: Int, tokens: Any, n: Int, drawn: Any, numbers: Any,
-    table: Any, chars: Any, masks: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any, carried: Any, out: Any,
-    at: Int, out_bounds: Any,
+    table: Any, chars: Any, masks: Any, identifiers: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any,
+    carried: Any, out: Any, at: Int, out_bounds: Any,
 ) -> Int:  # fmt: skip
     """Write strips r0..r1 to `out`.
 
@@ -216,6 +216,8 @@ def rebuild(
         table: (word_bytes, offsets, outputs uint8[V * 32]) of the word table.
         chars: (stage, classes, lower, upper, zeros).
         masks: (uint8[...], uint8[...]), what replaces unknown words and numbers.
+        identifiers: (spans of the strips, int64[...]; replacements, uint8[...]; their bounds, int64[k + 1]; int64[k, 2], filled
+            with where each is written).
         normalise: whether gaps are normalised.
         shapes: which bits of a case pattern are carried over: 3, or 0 for lower case only.
         counts: int32[strips, 9], added to.
@@ -282,6 +284,13 @@ def rebuild(
                 changed += differs and not number_changed
                 number_changed = number_changed or differs
                 number_end = stop
+            elif code == IDENTIFIER:
+                span = identifiers[0][strip]
+                identifiers[3][span, 0] = at
+                for j in range(identifiers[2][span], identifiers[2][span + 1]):
+                    out[at] = identifiers[1][j]
+                    at += 1
+                identifiers[3][span, 1] = at
             else:
                 mask = masks[0] if code == MASKED_OOV else masks[1]
                 for j in range(mask.shape[0]):

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, tables
-from dptext_spark.text.engine import COUNTERS, Engine, byte_blocks, padded
+from dptext_spark.text.engine import OF_WORDS, Engine, byte_blocks, padded
 from dptext_spark.text.segment import cut_whitespace, cut_words
-from dptext_spark.text.settle import look_up
+from dptext_spark.text.settle import IDENTIFIER, look_up
 from dptext_spark.text.spans import Spans
 from dptext_spark.text.strips import strips
 
@@ -43,15 +43,16 @@ def list_words(engine: Engine, texts: pa.Array, *, marks: bool = False) -> Listi
         marks: list punctuation and symbols, too: one by one, or with the tokenizer `whitespace` what stands between spaces.
     """
     # In this policy every word that is kept is listed, too, because its case would be released otherwise.
-    listing = Engine(engine.table, replace(engine.policy, case="lower", numbers="mask", oov="mask"))
+    listing = replace(engine, policy=replace(engine.policy, case="lower", numbers="mask", oov="mask"))
     spaced = engine.policy.tokenizer == "whitespace"
     kind = (BETWEEN_SPACES if spaced else EACH_CHARACTER) if marks else NO_MARKS
     cut = cut_whitespace if spaced else cut_words
     data, rows = padded(texts)
-    cuts, chars = strips(data, rows, engine.policy.tokenizer), tables()
+    identifiers = None if engine.finder is None else engine.finder.find(data, rows, texts).spans
+    cuts, chars = strips(data, rows, engine.policy.tokenizer, identifiers), tables()
     bounds, options = cuts.bounds, listing.options((np.uint64(2), np.uint64(3)))
     letters = (chars.stage, chars.classes, chars.lower, chars.upper)
-    counts = np.zeros((len(cuts.rows), len(COUNTERS)), np.int32)
+    counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
     ends = np.zeros(len(bounds), np.int64)
     parts: list[tuple[Any, Any]] = []
     room, forms, total = 0, np.zeros((2, 4096), np.uint8), 0
@@ -61,7 +62,7 @@ def list_words(engine: Engine, texts: pa.Array, *, marks: bool = False) -> Listi
             room = size + 1
             work = (np.empty((room, 4), np.int64), *(np.empty((room, 2), np.uint64) for _ in range(2)), forms)
             places, codes = np.empty((room, 2), np.int64), np.empty(room, np.int32)
-        found = cut(data, bounds, r0, r1, listing.lookup, letters, counts, options, work)
+        found = cut(data, bounds, cuts.spans, r0, r1, listing.lookup, letters, counts, options, work)
         found = look_up(data, bounds, found, listing.lookup, counts, options, work)
         n = _list(data, bounds, r0, r1, work[0], found, kind, letters[:2], places, codes, ends, total)
         total += n
@@ -105,9 +106,10 @@ def _list(
                 position = end
             if not more:
                 break
-            places[at, 0], places[at, 1] = tokens[t, 0], tokens[t, 1]
-            codes[at] = tokens[t, 2]
-            at += 1
+            if tokens[t, 2] != IDENTIFIER:  # it is replaced whole, and no word
+                places[at, 0], places[at, 1] = tokens[t, 0], tokens[t, 1]
+                codes[at] = tokens[t, 2]
+                at += 1
             position = tokens[t, 1]
             t += 1
         ends[strip + 1] = before + at

@@ -19,21 +19,21 @@ from dptext_spark.draws import hash_bytes
 from dptext_spark.lexicon.characters import PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.reading import UNKNOWN, listed
-from dptext_spark.text.settle import INVALID, LOWERED, MASKED_NUMBER, look_up_form
+from dptext_spark.text.settle import IDENTIFIER, INVALID, LOWERED, MASKED_NUMBER, look_up_form
 from dptext_spark.text.spans import Spans
 
-DRAWN_WORD, KEPT_WORD, UNKNOWN_WORD, NUMBER = range(4)
+DRAWN_WORD, KEPT_WORD, UNKNOWN_WORD, NUMBER, NO_WORD = range(5)
 Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The words of some texts, numbers among them.
+    """The words of some texts, numbers and identifiers among them.
 
     Attributes:
         ids: int32[n], of the lexicon, or `UNKNOWN`.
-        kind: uint8[n]: `DRAWN_WORD` (the policy draws it), `KEPT_WORD`, `UNKNOWN_WORD` or `NUMBER`.
+        kind: uint8[n]: `DRAWN_WORD` (the policy draws it), `KEPT_WORD`, `UNKNOWN_WORD`, `NUMBER` or `NO_WORD` (an identifier).
         form: uint64[n, 2], keyed hash of the word in look-up form.
         marked: bool[n], punctuation stands between the word and the one before it.
         starts: int64[p + 1], piece i is the words starts[i]:starts[i + 1].
@@ -110,6 +110,8 @@ def _describe(
                 info = look_up_form(spelt, size, table)
                 if info >= 0 and (info & 0xFFFFFFFF) < table[6]:
                     ids[t] = info & 0xFFFFFFFF
+            elif code == IDENTIFIER:
+                kind[t] = NO_WORD
             else:
                 kind[t] = NUMBER if code == MASKED_NUMBER else UNKNOWN_WORD
             position = stop
@@ -128,7 +130,7 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
         keys: of the hashes.
     """
     # In this policy every word and every number is listed, and each kind has a code of its own.
-    listing = Engine(engine.table, replace(engine.policy, case="lower", numbers="mask", oov="mask"))
+    listing = replace(engine, policy=replace(engine.policy, case="lower", numbers="mask", oov="mask"))
     found = listed(listing, texts, keys)
     n, chars = found.size, tables()
     ids, kind = np.empty(n, np.int32), np.empty(n, np.uint8)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS, look_up_form
+from dptext_spark.text.identifiers import Identifiers
 
 STOP_WORDS = ("keep", "draw")
 OOV = ("mask", "draw", "keep")
@@ -46,6 +47,8 @@ class Policy:
         gaps: `keep` what stands between words byte for byte; `normalise` runs of spaces and line breaks to one space,
             none at the ends, and keep the rest.
         tokenizer: `words`, or `whitespace` for sets that are tokenized already, as the papers use them.
+        identifiers: e-mail addresses, telephone and card numbers and the like, which are replaced whole by rules and without a
+            guarantee; given as an :class:`Identifiers`, a mapping of types to actions, or `none`.
     """
 
     stop_words: Literal["keep", "draw"] = "keep"
@@ -55,6 +58,7 @@ class Policy:
     case: Literal["carry", "lower"] = "carry"
     gaps: Literal["keep", "normalise"] = "keep"
     tokenizer: Literal["words", "whitespace"] = "words"
+    identifiers: Identifiers = field(default_factory=Identifiers)
 
     def __post_init__(self) -> None:
         """Check every choice.
@@ -75,6 +79,10 @@ class Policy:
             found.append("policy.stop_word_list: a list of words is needed, none of them empty.")
         elif any(re.search("[\ud800-\udfff]", word) for word in words or ()):
             found.append("policy.stop_word_list: a word in it is no valid Unicode.")
+        try:
+            object.__setattr__(self, "identifiers", Identifiers.of(self.identifiers))
+        except SettingsError as error:
+            found.append(str(error))
         if found:
             raise SettingsError("\n".join(found))
         if words is not None:

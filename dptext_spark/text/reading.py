@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.lexicon.characters import PASS, cell, decode, lower_into, tables
-from dptext_spark.text.engine import COUNTERS, Engine, padded
+from dptext_spark.text.engine import OF_WORDS, Engine, padded
 from dptext_spark.text.segment import cut_whitespace, cut_words
 from dptext_spark.text.settle import LOWERED, look_up, look_up_form
+from dptext_spark.text.spans import Spans
+from dptext_spark.text.strips import strips
 from dptext_spark.text.words import CLITIC, STOP
 
 EDGE, UNKNOWN = -1, -2
@@ -24,8 +26,8 @@ class Reading:
     """The words of some texts.
 
     Attributes:
-        words: int32[n], lexicon ids; `EDGE` for punctuation between two words, `UNKNOWN` for numbers and for words that the
-            lexicon does not hold.
+        words: int32[n], lexicon ids; `EDGE` for punctuation between two words, `UNKNOWN` for numbers, for identifiers and for
+            words that the lexicon does not hold.
         drawn: bool[n], what the policy draws from the mechanism.
         case: uint8[n]: 0 lower, 1 Capitalised, 2 UPPER, 3 mixed; 0 for what was not drawn.
         bounds: int64[rows + 1], text i is words[bounds[i]:bounds[i + 1]].
@@ -82,14 +84,14 @@ def _read(
 
 
 class Listed(NamedTuple):
-    """The tokens of texts that a policy changes, looked up.
+    """The tokens of texts that a policy changes, looked up; an identifier is one.
 
     Attributes:
         data: uint8, the bytes of the texts, padded.
         bounds: int64[rows + 1], where each text lies in them.
-        tokens: int64[>= size, 4], as the engine cuts them.
+        tokens: int64[>= size, 4], as the engine cuts them, with the text that each is of.
         size: how many tokens.
-        counts: int32[rows, len(COUNTERS)].
+        counts: int32[rows, len(OF_WORDS)].
     """
 
     data: npt.NDArray[np.uint8]
@@ -99,18 +101,24 @@ class Listed(NamedTuple):
     counts: npt.NDArray[np.int32]
 
 
-def listed(listing: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64]) -> Listed:
+def listed(
+    listing: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64], identifiers: Spans | None = None
+) -> Listed:
     """Cut texts and look their words up.
 
     Args:
         listing: an engine whose policy lists what is to be read.
         texts: string, large_string or binary [rows].
         keys: of the hashes.
+        identifiers: where they are known already; None: they are looked for.
     """
     data, bounds = padded(texts)
+    if identifiers is None and listing.finder is not None:
+        identifiers = listing.finder.find(data, bounds, texts).spans
+    cuts = strips(data, bounds, listing.policy.tokenizer, identifiers)
     chars = tables()
     room = int(bounds[-1]) + 1
-    counts = np.zeros((len(texts), len(COUNTERS)), np.int32)
+    counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
     options = listing.options(keys)
     work = (
         np.empty((room, 4), np.int64), np.empty((room, 2), np.uint64), np.empty((room, 2), np.uint64),
@@ -118,8 +126,12 @@ def listed(listing: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64]) 
     )  # fmt: skip
     cut = cut_whitespace if listing.policy.tokenizer == "whitespace" else cut_words
     letters = (chars.stage, chars.classes, chars.lower, chars.upper)
-    n = cut(data, bounds, 0, len(texts), listing.lookup, letters, counts, options, work)
-    n = look_up(data, bounds, n, listing.lookup, counts, options, work)
+    n = cut(data, cuts.bounds, cuts.spans, 0, len(cuts.rows), listing.lookup, letters, counts, options, work)
+    n = look_up(data, cuts.bounds, n, listing.lookup, counts, options, work)
+    if len(cuts.rows) > len(texts):
+        places = work[0][:n, 3]
+        places[:] = places >> 32 << 32 | cuts.rows[places & 0xFFFFFFFF]
+        counts = np.add.reduceat(counts, cuts.first[:-1], dtype=np.int32)
     return Listed(data, bounds, work[0], n, counts)
 
 
@@ -131,7 +143,7 @@ def read(engine: Engine, texts: pa.Array) -> Reading:
         texts: string, large_string or binary [rows]; NULLs have no words.
     """
     # In this policy every word that is kept is listed, too, because its case would be released otherwise.
-    listing = Engine(engine.table, replace(engine.policy, case="lower", numbers="mask"))
+    listing = replace(engine, policy=replace(engine.policy, case="lower", numbers="mask"))
     found = listed(listing, texts, (np.uint64(2), np.uint64(3)))
     n = found.size
     most = 2 * n + len(texts)

@@ -35,6 +35,7 @@ from dptext_spark.text.settle import (
     FAST,
     HASH0,
     HASH1,
+    IDENTIFIER,
     INVALID,
     MASKED_NUMBER,
     NUMBER_ACTION,
@@ -94,13 +95,14 @@ def _number(data: Any, i: Int, end: Int, row: Int, chars: Any, work: Any) -> tup
 
 @compiled
 def cut_words(
-    data: Any, bounds: Any, r0: Int, r1: Int, table: Any, chars: Any, counts: Any, options: Any, out: Any
-) -> Int:
+    data: Any, bounds: Any, spans: Any, r0: Int, r1: Int, table: Any, chars: Any, counts: Any, options: Any, out: Any
+) -> Int:  # fmt: skip
     """Cut rows r0..r1 by the `words` tokenizer.
 
     Args:
         data: uint8[...], at least 32 bytes longer than the last row.
         bounds: int64[rows + 1].
+        spans: int64[rows], of :class:`~dptext_spark.text.strips.Strips`: an identifier is one token.
         r0: first row.
         r1: one past the last row.
         table: (cells, shift, slots, flags, word_bytes, offsets, V) of :class:`WordTable`.
@@ -119,6 +121,9 @@ def cut_words(
     n = np.int64(0)
     for row in range(r0, r1):
         start, end = bounds[row], bounds[row + 1]
+        if spans.shape[0] > 0 and spans[row] >= 0:
+            n = emit(tokens, n, row, start, end, IDENTIFIER, 0)
+            continue
         p = start
         while p < end:
             c = data[p]
@@ -226,8 +231,8 @@ def cut_words(
 
 @compiled
 def cut_whitespace(
-    data: Any, bounds: Any, r0: Int, r1: Int, table: Any, chars: Any, counts: Any, options: Any, out: Any
-) -> Int:
+    data: Any, bounds: Any, spans: Any, r0: Int, r1: Int, table: Any, chars: Any, counts: Any, options: Any, out: Any
+) -> Int:  # fmt: skip
     """Cut rows r0..r1 at spaces only; same arguments and result as :func:`cut_words`.
 
     A token is looked up whole. Unknown ones: all digits is a number, punctuation and symbols alone pass, the rest is an
@@ -239,6 +244,9 @@ def cut_whitespace(
     n = np.int64(0)
     for row in range(r0, r1):
         start, end = bounds[row], bounds[row + 1]
+        if spans.shape[0] > 0 and spans[row] >= 0:
+            n = emit(tokens, n, row, start, end, IDENTIFIER, 0)
+            continue
         p = start
         while p < end:
             q = p

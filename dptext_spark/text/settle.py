@@ -16,7 +16,7 @@ from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, LOWER, case_patt
 from dptext_spark.text.words import CLITIC, STOP, find_long, find_short, key_of, slot_of
 
 # What a listed token becomes: a lexicon id >= 0 is drawn; below 0 the codes.
-MASKED_OOV, DRAWN_OOV, RANDOM_NUMBER, MASKED_NUMBER, LOWERED = -1, -2, -3, -4, -5
+MASKED_OOV, DRAWN_OOV, RANDOM_NUMBER, MASKED_NUMBER, LOWERED, IDENTIFIER = -1, -2, -3, -4, -5, -6
 # What waits for its look-up.
 FAST, AFTER_APOSTROPHE = -100, -101
 # Columns of the per-row counters that cutting and settling fill.

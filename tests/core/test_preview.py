@@ -71,6 +71,21 @@ def test_every_choice_of_the_policy_shows() -> None:
     assert found["well-known"] == ("masked", "unknown") and found["①!"] == ("masked", "unknown")
 
 
+def test_identifiers_are_whole_and_of_their_type() -> None:
+    text = "Hello jane@example.com, it's +49 171 1234567!"
+    result = preview(privatizer(), text)
+    assert fates(result)["jane@example.com"] == ("masked", "identifier (email), by a rule")
+    assert [word.became for word in result.words if word.fate == "masked"] == ["[EMAIL]", "[PHONE]"]
+    chosen = {"email": "fake", "phone": "keep"}
+    vectors = np.random.default_rng(3).normal(size=(len(WORDS), 4)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of(WORDS), vectors)
+    made = Privatizer(lexicon, CusText(k=4).compile(lexicon), Policy(identifiers=chosen))  # type: ignore[arg-type]
+    result = preview(made, text)
+    (fake,) = (word for word in result.words if word.fate == "fake")
+    assert fake.became in result.output and fake.became != fake.text
+    assert fates(result)["171"] == ("random digits", "number")
+
+
 def test_candidates_are_the_law_most_likely_first() -> None:
     made = privatizer()
     word = preview(made, "hello", top=3).words[0]

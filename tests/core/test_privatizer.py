@@ -24,12 +24,13 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.privatizer import CONSISTENCY, Counters, Privatizer, fingerprint_of
 from dptext_spark.text.engine import COUNTERS
+from dptext_spark.text.identifiers import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import form
 from tests.core.text.samples import TEXTS, WORDS, FirstLane, Step, plain, privatizer, row, run
 
 KEY = RunKey.insecure(1)
-DRAW_ALL = Policy(stop_words="draw", oov="draw")
+DRAW_ALL = Policy(stop_words="draw", oov="draw", identifiers=NO_IDENTIFIERS)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -171,7 +172,7 @@ class TestTokenLevel:
         digits = [t for out in outputs for t in (out[1], out[3])]
         assert len(set(digits)) == len(digits)
         assert len({t for out in outputs for t in (out[0], out[2])}) > 5
-        edited = run(privatizer(), ["1234567890123456 1234567890123456", "9234567890123456 1234567890123456"],
+        edited = run(privatizer(DRAW_ALL), ["1234567890123456 1234567890123456", "9234567890123456 1234567890123456"],
                      row_ids=pa.array([0, 0]))[0]  # fmt: skip
         assert edited[0].split()[1] == edited[1].split()[1]
         assert sum(a == b for a, b in zip(*(t.split()[0] for t in edited), strict=True)) < 8

@@ -14,6 +14,7 @@ from dptext_spark.config import RunConfig
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.report.plan import planned_facts
+from dptext_spark.text.identifiers import TYPES
 
 PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 # The model is held fixed: what changes the statement is the setting alone.
@@ -39,6 +40,8 @@ RELEASES: dict[str, list[Any]] = {
     "policy.case": ["lower"],
     "policy.gaps": ["normalise"],
     "policy.tokenizer": ["whitespace"],
+    **{f"policy.identifiers.{name}": ["fake", "keep"] for name in TYPES if name != "date"},
+    "policy.identifiers.date": ["mask"],
     "importance": [
         {"percent": 30},
         {"percent": 31},
@@ -97,6 +100,9 @@ CALIBRATION = {"gaussian": "published", "truncated_laplace": "published"}  # the
 
 def _with(name: str, value: Any) -> dict[str, Any]:
     section, _, field = name.partition(".")
+    if field.startswith("identifiers."):
+        field, _, kind = field.partition(".")
+        value = {kind: value}
     plain = STREAM if section in ("mode", "stream") else PLAIN
     changed = {**plain, section: {**plain.get(section, {}), field: value} if field else value}
     if name in ("lexicon.limit", "lexicon.vocabulary"):

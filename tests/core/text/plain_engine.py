@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dptext_spark.lexicon.characters import tables
+from dptext_spark.text.engine import OF_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 
 CLITICS = {"s", "t", "d", "m", "ll", "re", "ve"}
@@ -225,5 +226,6 @@ class Plain:
         same = sum(self.draw(self.number[base]) == self.number[base] for base in drawn)
         changed = len(drawn) - same + sum(p.fate in ("masked", "any word") for p in pieces)
         changed += sum(p.fate == "digits" and match[f"n{i}"] != p.source for i, p in enumerate(pieces))
-        wanted = counts | {"invalid": 0, "changed": changed, "same": same, "distinct": len(set(drawn))}
+        wanted = counts | dict.fromkeys(OF_IDENTIFIERS, 0)
+        wanted |= {"invalid": 0, "changed": changed, "same": same, "distinct": len(set(drawn))}
         assert counters == wanted, (text, output)

@@ -4,6 +4,7 @@
 # ruff: noqa: RUF001, SIM905
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,12 @@ from dptext_spark.draws import Draws, RunKey
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.privatizer import Counters, Privatizer
+from dptext_spark.text.identifiers import NO_IDENTIFIERS, Identifiers
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import Plain, comparable, upper
+
+# Words and numbers alone, as the plain engine knows them.
+WordsOnly = functools.partial(Policy, identifiers=NO_IDENTIFIERS)
 
 WORDS = (
     *"cat a dog i the don ox zebra s big-time o'clock self-made rock'n'roll mother-in-law".split(),
@@ -75,7 +80,7 @@ class FirstLane(Step):
 
 
 @functools.cache
-def privatizer(policy: Policy = Policy(), step: int = 0, consistency: str = "token") -> Privatizer:  # noqa: B008
+def privatizer(policy: Policy = WordsOnly(), step: int = 0, consistency: str = "token") -> Privatizer:  # noqa: B008
     """The small lexicon under a policy."""
     return Privatizer(Vocabulary.of(list(WORDS)), Step(step, len(WORDS)), policy, consistency)  # type: ignore[arg-type]
 
@@ -133,5 +138,47 @@ POLICIES = st.builds(
     case=st.sampled_from(["carry", "lower"]),
     gaps=st.sampled_from(["keep", "normalise"]),
     tokenizer=st.sampled_from(["words", "whitespace"]),
+    identifiers=st.just(NO_IDENTIFIERS),
 )
-KEPT = Policy(stop_words="keep", oov="keep", numbers="keep", case="carry", gaps="keep")
+IDENTIFYING = st.builds(
+    dataclasses.replace,
+    POLICIES,
+    identifiers=st.sampled_from(
+        [
+            NO_IDENTIFIERS,
+            Identifiers(date="mask"),
+            Identifiers(*["fake"] * 6, "keep", "fake", "fake"),
+            Identifiers(phone="fake"),
+        ]
+    ),
+)
+IDENTIFIERS = (
+    *(
+        "jane.doe@example.com",
+        "https://example.com/a(b)?c=1.",
+        "www.example.org/x",
+        "+49 171 1234567",
+        "(030) 1234567",
+    ),
+    *(
+        "DE89 3704 0044 0532 0130 00",
+        "4111-1111-1111-1111",
+        "10.0.0.1",
+        "2001:db8::1",
+        "12345678",
+        "@jane_doe",
+        "[EMAIL]",
+    ),
+    *(
+        "jane@exam\nple.com",
+        "ja\u200bne@exámple.com",
+        "４１１１ １１１１ １１１１ １１１１",
+        "2021-03-04",
+        "[PHONE]'s",
+    ),
+)
+# Texts with identifiers between their words, and joined to them.
+IDENTIFYING_TEXTS = st.lists(
+    st.one_of(TEXTS, st.sampled_from(IDENTIFIERS), st.sampled_from([" ", " "])), max_size=5
+).map("".join)
+KEPT = WordsOnly(stop_words="keep", oov="keep", numbers="keep", case="carry", gaps="keep")

@@ -17,7 +17,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.align import align
 from dptext_spark.text.policy import Policy
-from tests.core.text.samples import POLICIES, TEXTS, WORDS, FirstLane, Step, run
+from tests.core.text.samples import IDENTIFYING, IDENTIFYING_TEXTS, WORDS, FirstLane, Step, run
 
 KEYS = hash_keys(RunKey.insecure(9).derive("audit", length=16))
 
@@ -33,13 +33,13 @@ def pair(policy: Policy, level: Any) -> tuple[Privatizer, Privatizer]:
 def audit(policy: Policy, level: str, source: list[str], output: list[str]) -> tuple[list[bool], int, int]:
     """Which rows fit; how many groups of equal words there are; how many of them have two replacements."""
     made, plain = pair(policy, level)
-    shaped, _ = plain.privatize(
+    shaped, _, placed = plain.placing(
         pa.array(source, pa.string()),
         column="",
         row_ids=pa.array(range(len(source)), pa.int64()),
         key=RunKey.insecure(1),
     )
-    groups, replacements, rows, fits = align(made.engine, shaped, pa.array(output, pa.string()), KEYS)
+    groups, replacements, rows, fits = align(made.engine, shaped, pa.array(output, pa.string()), KEYS, placed)
     assert len(groups) == len(replacements) == len(rows)
     assert fits[rows].all()
     seen: dict[Any, set[int]] = {}
@@ -50,9 +50,9 @@ def audit(policy: Policy, level: str, source: list[str], output: list[str]) -> t
 
 @settings(max_examples=500)
 @given(
-    policy=POLICIES,
+    policy=IDENTIFYING,
     level=st.sampled_from(["record", "dataset"]),
-    texts=st.lists(TEXTS, min_size=1, max_size=3),
+    texts=st.lists(IDENTIFYING_TEXTS, min_size=1, max_size=3),
 )
 def test_no_false_alarm(policy: Policy, level: str, texts: list[str]) -> None:
     """A false alarm fails a run that is sound."""
@@ -123,6 +123,30 @@ def test_a_planted_replacement_is_found_anywhere() -> None:
     for i in range(len(words)):
         planted = [*sound[:i], "don" if sound[i] != "don" else "cat", *sound[i + 1 :]]
         assert audit(Policy(), "dataset", [" ".join(words)], [" ".join(planted)]) == ([True], 6, 1)
+
+
+FAKES = Policy(identifiers={"phone": "fake", "email": "fake"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("output", "fits"),
+    [
+        ("ox x@yy.zz ox 0999 8888, [IP] ox!", True),
+        ("ox x@yy.zz ox 0999 8888, [IP] don!", True),
+        ("ox xx@y.zz ox 0999 8888, [IP] ox!", False),
+        ("ox x@yy.z1 ox 0999 8888, [IP] ox!", False),
+        ("ox x@yy.zz ox 0999-8888, [IP] ox!", False),
+        ("ox [EMAIL] ox 0999 8888, [IP] ox!", False),
+        ("ox x@yy.zz ox 0999 8888, 10.0.0.1 ox!", False),
+        ("ox x@yy.zz ox 0999 8888, [EMAIL] ox!", False),
+        ("ox x@yy.zz ox 0999 8888, ox!", False),
+    ],
+)
+def test_identifiers_are_compared_by_shape_or_as_placeholders(output: str, fits: bool) -> None:
+    source = "cat a@bb.cc dog 0171 1234, 10.0.0.1 cat!"
+    result, _, broken = audit(FAKES, "record", [source], [output])
+    assert result == [fits]
+    assert broken == (1 if fits and "don" in output else 0)
 
 
 def test_no_rows() -> None:

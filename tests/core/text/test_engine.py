@@ -18,9 +18,10 @@ from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text import engine
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.engine import COUNTERS, OF_IDENTIFIERS
 from tests.core.text.plain_engine import form, shape, written
 from tests.core.text.samples import KEPT, POLICIES, TEXTS, WORDS, Step, plain, privatizer, row, run
+from tests.core.text.samples import WordsOnly as Policy
 
 ROWS = st.lists(st.one_of(st.none(), TEXTS), max_size=4)
 
@@ -132,6 +133,7 @@ def test_by_hand() -> None:
     assert row(counters, 0) == {
         **{"words": 10, "drawn": 2, "stop_kept": 4, "oov": 2, "numbers": 2},
         **{"invalid": 0, "changed": 6, "same": 0, "distinct": 2},
+        **dict.fromkeys(OF_IDENTIFIERS, 0),
     }
 
 
@@ -213,7 +215,7 @@ def test_types_and_slices(kind: pa.DataType, tokenizer: str) -> None:
 def test_no_text_at_all(array: pa.Array) -> None:
     out, counters = run(privatizer(), array)
     assert out == [None if x is None else x.encode() for x in array.to_pylist()]
-    assert not counters.rows.any() and counters.rows.shape == (len(array), 9)
+    assert not counters.rows.any() and counters.rows.shape == (len(array), len(COUNTERS))
 
 
 def test_arrays_without_buffers() -> None:

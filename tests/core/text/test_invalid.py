@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.text.policy import Policy
 from tests.core.text.samples import KEPT, TEXTS, WORDS, plain, privatizer, row, run
+from tests.core.text.samples import WordsOnly as Policy
 
 BAD = {
     "stray continuation": b"\x80",

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.text.policy import Policy
+from tests.core.text.samples import WordsOnly as Policy
 from tests.core.text.samples import privatizer, run
 
 SCRIPTS = ["0", "\u0660", "\u0966", "\uff10", "\U0001d7ce", "\U0001d7d8", "\U0001d7f6", "\U0001e950"]

@@ -17,6 +17,7 @@ from dptext_spark.text.engine import Engine
 from dptext_spark.text.pairing import (
     DRAWN_WORD,
     KEPT_WORD,
+    NO_WORD,
     NUMBER,
     UNKNOWN_WORD,
     Pairing,
@@ -128,3 +129,11 @@ def test_what_the_engine_writes_is_aligned() -> None:
     found = pair(words_of(privatizer.engine, texts, KEYS), words_of(privatizer.engine, out, KEYS))
     assert found.rows.all()
     assert (found.partner >= 0).mean() > 0.98
+
+
+def test_an_identifier_is_paired_with_its_placeholder_and_is_no_word(read: Callable[..., Words]) -> None:
+    source, output = read("The cat 0171 1234567, dog jane@example.com"), read("The dog [PHONE], cat [EMAIL]")
+    assert (
+        source.kind.tolist() == [KEPT_WORD, DRAWN_WORD, NO_WORD, DRAWN_WORD, NO_WORD] == output.kind.tolist()
+    )
+    assert pair(source, output).partner.tolist() == [0, 1, 2, 3, 4]

@@ -11,6 +11,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.identifiers import TYPES
 from dptext_spark.text.policy import Policy, packaged_stop_words
 from tests.core.text.plain_engine import form
 from tests.core.text.samples import Step, run
@@ -25,6 +26,7 @@ def test_defaults_are_those_of_the_issue() -> None:
         "case": "carry",
         "gaps": "keep",
         "tokenizer": "words",
+        "identifiers": {**dict.fromkeys(TYPES, "mask"), "date": "keep"},
     }
 
 

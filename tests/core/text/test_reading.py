@@ -73,7 +73,7 @@ def test_it_draws_what_the_engine_draws() -> None:
 
         noise = Noise(
             0, np.zeros((len(texts), 2), np.uint64), (np.uint64(2), np.uint64(3)), lambda ids, _: ids,
-            lambda blocks: blocks,
+            lambda blocks: blocks, lambda blocks: blocks,
         )  # fmt: skip
         _, counts = made.privatize(texts, noise)
         found = read(made, texts)
@@ -85,3 +85,11 @@ def test_it_draws_what_the_engine_draws() -> None:
 def test_which_words_are_drawn() -> None:
     assert drawn_words(engine()).tolist() == [False, True, True, False, True, True, True]
     assert drawn_words(engine(stop_words="draw")).all()
+
+
+def test_an_identifier_is_one_token_that_is_no_word() -> None:
+    texts = ["film jane@example.com, good", "film [EMAIL], good", "+49 171 1234567"]
+    held, written, number = (read(engine(), pa.array([text])) for text in texts)
+    assert held.words.tolist() == written.words.tolist() and held.drawn.tolist() == written.drawn.tolist()
+    assert held.drawn.sum() == 2 and (held.words == UNKNOWN).sum() == 1
+    assert number.words.tolist() == [UNKNOWN] and not number.drawn.any()

@@ -17,8 +17,10 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text import strips
 from dptext_spark.text.engine import padded
+from dptext_spark.text.finder import Finder
+from dptext_spark.text.identifiers import Identifiers
 from dptext_spark.text.policy import Policy
-from tests.core.text.samples import POLICIES, TEXTS, FirstLane, privatizer
+from tests.core.text.samples import IDENTIFYING, IDENTIFYING_TEXTS, TEXTS, FirstLane, privatizer
 
 ROWS = st.lists(st.one_of(st.none(), st.lists(TEXTS, max_size=4).map("".join)), max_size=4)
 KEY = RunKey.insecure(11)
@@ -36,9 +38,9 @@ def sanitized(model: Privatizer, texts: list[str | None], least: int) -> tuple[l
 
 @settings(max_examples=150)
 @given(
-    policy=POLICIES,
+    policy=IDENTIFYING,
     level=st.sampled_from(["token", "record", "dataset"]),
-    texts=ROWS,
+    texts=st.lists(st.one_of(st.none(), IDENTIFYING_TEXTS), max_size=4),
     least=st.sampled_from([1, 2, 7, 30]),
 )
 def test_any_text_in_strips_of_any_length(
@@ -86,3 +88,23 @@ def test_the_engine_holds_no_more_for_a_long_text_than_for_many_short_ones() -> 
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[3] < 1.5 * peaks[2]
+
+
+@settings(max_examples=100)
+@given(
+    texts=st.lists(st.one_of(st.none(), IDENTIFYING_TEXTS), max_size=4),
+    least=st.sampled_from([1, 5, 1 << 40]),
+)
+def test_an_identifier_is_a_strip_of_its_own(texts: list[str | None], least: int) -> None:
+    rows = pa.array(texts, pa.string())
+    data, bounds = padded(rows)
+    spans = Finder(Identifiers()).find(data, bounds, rows).spans
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strips, "STRIP_BYTES", least)
+        found = strips.strips(data, bounds, "words", spans)
+    assert found.bounds[found.first].tolist() == bounds.tolist()
+    held = np.flatnonzero(found.spans >= 0) if len(spans.starts) else np.zeros(0, np.int64)
+    assert found.spans[held].tolist() == list(range(len(spans.starts)))
+    assert found.bounds[held].tolist() == spans.starts.tolist()
+    assert found.bounds[held + 1].tolist() == spans.ends.tolist()
+    assert (np.diff(found.first) >= 1).all()

@@ -11,6 +11,7 @@ from dptext_spark.draws import RunKey
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.identifiers import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.words import WordTable
 from tests.core.text.samples import Step, run
@@ -65,7 +66,9 @@ def test_a_lexicon_in_any_order_of_bytes() -> None:
 def test_words_that_only_whitespace_can_cut() -> None:
     words = ["1980", "...", "a\u00a0b", "!", "user@example.org", "a\0", "a", "\0", "'s", "Ⅷ", "x" * 20 + "!"]
     made = Privatizer(
-        Vocabulary.of(words), Step(0, len(words)), Policy(tokenizer="whitespace", stop_words="draw")
+        Vocabulary.of(words),
+        Step(0, len(words)),
+        Policy(tokenizer="whitespace", stop_words="draw", identifiers=NO_IDENTIFIERS),
     )
     out, counters = run(made, ["1980 ... ! user@example.org a a\0 \0 's " + "x" * 20 + "! ?"])
     assert out[0].decode() == "1980 ... ! user@example.org a [OOV] [OOV] 's " + "x" * 20 + "! ?"

@@ -1,0 +1,110 @@
+"""What others may add to the built-in patterns: a protocol from Arrow strings to typed spans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.text.spans import Spans, check_spans
+
+I64 = npt.NDArray[np.int64]
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """Finds identifiers of its own types, such as names of persons, in a batch of texts.
+
+    What it finds is masked by a placeholder of the type: `person` by `[PERSON]`. It travels to the workers, so it pickles; two
+    providers of one name find the same in the same text, for the name is part of what the draws of a run are bound to.
+
+    Attributes:
+        name: with a version where what it finds depends on one, such as `presidio 2.2 en`.
+        types: the types of its spans, letters, digits and underscores in lower case.
+    """
+
+    name: str
+    types: tuple[str, ...]
+
+    def find(self, texts: pa.Array) -> TypedSpans:
+        """Return the spans of string or large_string [r] texts; NULL has none."""
+        ...
+
+
+class TypedSpans:
+    """Spans with their types, as a provider gives them.
+
+    Attributes:
+        rows: int64[n], the text of each, ascending.
+        starts: int64[n], where each begins in the UTF-8 bytes of its text.
+        ends: int64[n], where it ends there.
+        types: int64[n], positions in the provider's `types`.
+    """
+
+    def __init__(
+        self, rows: Sequence[int], starts: Sequence[int], ends: Sequence[int], types: Sequence[int]
+    ) -> None:
+        """Take four sequences of one length, in the order of the texts and of the spans in each."""
+        self.rows, self.starts, self.ends, self.types = (
+            np.asarray(values, np.int64) for values in (rows, starts, ends, types)
+        )
+
+
+def check_providers(providers: Sequence[Provider], reserved: Sequence[str]) -> None:
+    """Refuse providers without a name or whose types cannot stand in a placeholder.
+
+    Raises:
+        SettingsError: which provider, and what is wrong.
+    """
+    for provider in providers:
+        if not isinstance(provider, Provider) or not provider.name:
+            raise SettingsError("providers: a provider needs a name, types, and a method find(texts).")
+        wrong = [name for name in provider.types if not re.fullmatch("[a-z][a-z0-9_]{0,30}", name)]
+        if wrong or not provider.types:
+            raise SettingsError(
+                f"providers: {provider.name!r} has types {list(provider.types)}; valid: names of letters, digits and "
+                "underscores in lower case."
+            )
+        taken = [name for name in provider.types if name in reserved]
+        if taken:
+            raise SettingsError(
+                f"providers: the type {taken[0]!r} of {provider.name!r} is taken; valid: another name."
+            )
+
+
+def provided(
+    provider: Provider, data: npt.NDArray[np.uint8], rows: I64, texts: pa.Array
+) -> tuple[Spans, I64]:
+    """Ask a provider.
+
+    Args:
+        provider: whom.
+        data: uint8[...], the bytes of the texts.
+        rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
+        texts: the same texts.
+
+    Returns:
+        (its spans in `data`, types int64[n] as positions in its own).
+
+    Raises:
+        DataError: spans that overlap, are out of order or out of their texts, or of no type of its own.
+    """
+    source = f"provider {provider.name!r}"
+    found = provider.find(texts)
+    sizes = {len(values) for values in (found.rows, found.starts, found.ends, found.types)}
+    if len(sizes) != 1:
+        raise DataError(f"{source}: rows, starts, ends and types of different lengths.")
+    if ((found.rows < 0) | (found.rows >= len(texts))).any() or (np.diff(found.rows) < 0).any():
+        raise DataError(f"{source}: rows that are out of order, or no rows of the batch.")
+    if ((found.types < 0) | (found.types >= len(provider.types))).any():
+        raise DataError(f"{source}: a type that is none of its own; valid: {', '.join(provider.types)}.")
+    bounds = np.searchsorted(found.rows, np.arange(len(rows))).astype(np.int64)
+    shift = rows[found.rows]
+    spans = Spans(data, rows, found.starts + shift, found.ends + shift, bounds)
+    check_spans(spans, source)
+    return spans, found.types

@@ -1,0 +1,218 @@
+"""Which identifiers are found in a text, and what is none; also where somebody tries to hide them."""
+
+# Look-alikes of other scripts are what some texts are about.
+# ruff: noqa: RUF001
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext_spark.text.engine import padded
+from dptext_spark.text.finder import Finder
+from dptext_spark.text.identifiers import TYPES, Identifiers
+from dptext_spark.text.spans import check_spans
+
+ALL = Finder(Identifiers(date="mask"))
+
+
+def found(text: str, finder: Finder = ALL) -> list[tuple[str, str]]:
+    """The identifiers of a text with their types."""
+    texts = pa.array([text], pa.string())
+    data, rows = padded(texts)
+    spans, types, _ = finder.find(data, rows, texts)
+    check_spans(spans, "finder")
+    pairs = zip(spans.starts, spans.ends, strict=True)
+    return [
+        (finder.names[kind], data[a:b].tobytes().decode()) for kind, (a, b) in zip(types, pairs, strict=True)
+    ]
+
+
+FOUND = {
+    "email": [
+        *("jane.doe@example.com", "o'brien@mail.example.co.uk", "first+tag@sub-domain.example.org", "a_b-c@example.museum"),
+        *("jane@xn--bcher-kva.example", "jörg@bücher.example", "иван@почта.рф", "JANE@EXAMPLE.COM"),
+    ],
+    "url": [
+        *("https://example.com/a/b?c=d&e=f#g", "http://localhost:8080/x", "www.example.travel", "www.x.de/y"),
+        *("github.com/user/repo", "example.org", "https://user:pass@example.com/", "https://bücher.example/über"),
+        "s3://bucket/key", "https://en.wikipedia.org/wiki/Privacy_(law)",
+    ],
+    "phone": [
+        *("+49 171 1234567", "+1 (555) 123-4567", "+44 20 7946 0958", "0049 30 123456", "+33 1 23 45 67 89", "+491711234567"),
+        *("(030) 1234567", "030/1234567", "0171 1234567", "0171-1234567", "01 23 45 67 89", "01.23.45.67.89", "020 7946 0958"),
+        *("555-123-4567", "(555) 123-4567", "555.123.4567", "1-800-555-0199", "02 9374 4000", "+49 (0)30 123456"),
+    ],
+    "iban": [
+        *("DE89370400440532013000", "DE89 3704 0044 0532 0130 00", "GB29 NWBK 6016 1331 9268 19", "gb29nwbk60161331926819"),
+        *("NO93 8601 1117 947", "FR14 2004 1010 0505 0001 3M02 606", "MT84MALT011000012345MTLCAST001S"),
+    ],
+    "card": ["4111 1111 1111 1111", "4111-1111-1111-1111", "5500000000000004", "378282246310005", "3782 822463 10005"],
+    "ip": [
+        *("255.255.255.255", "192.168.0.0/16", "2001:db8::1", "fe80::1", "::1", "2001:0db8:85a3:0000:0000:8a2e:0370:7334"),
+        *("::ffff:10.0.0.1", "2001:db8::/32"),
+    ],
+    "date": [
+        *("2021-03-04", "2021-03-04T10:22:33Z", "4.3.2021", "3/4/21", "March 4, 2021", "4 March 2021", "Mar. 4", "4th of July"),
+        "December 2020",
+    ],
+    "digits": ["1234567", "4111111111111112", "1234567890123456789012345678901234567890123456789012345678", "123-45-6789"],
+    "username": ["@jane_doe", "@j0hn", "@jane.doe", "@жанна"],
+}  # fmt: skip
+CASES = [(name, text) for name, texts in FOUND.items() for text in texts]
+
+
+@pytest.mark.parametrize(("name", "text"), CASES)
+def test_each_type_is_found_whole_wherever_it_stands(name: str, text: str) -> None:
+    for before, after in (
+        ("", ""),
+        ("see ", " now"),
+        ("(", ")"),
+        ("to ", "."),
+        ("x, ", ", y"),
+        ("\n", "\n"),
+        ("“", "”"),
+    ):
+        assert found(f"{before}{text}{after}") == [(name, text)], (before, after)
+
+
+NOT_FOUND = [
+    *("", "a plain text, with words.", "e.g. the U.S. in 1990", "end.Next sentence", "10 of 10, 3.5 stars, 1,000,000 views"),
+    *("at 5 @ 6", "@ home", "a @b", "2.718281828459045", "10:22:33", "1.2.3", "12:30", "std::vector", "1914-1918", "100-2000"),
+    *("we paid 12 345 678 euros", "999.999.999.999", "note: this", "mp3 player", "5/10", "[OOV] [NUM]", "[email]", "etc...and"),
+    *("XX89 3704 1044 1532 1130 11", "0 0 0 0 0 0 0", "a@b", "C:/windows", "half/whole", "x://", "version 10.4", "..", "::"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NOT_FOUND)
+def test_what_only_looks_like_one_is_none(text: str) -> None:
+    held = [pair for pair in found(text, Finder(Identifiers())) if pair[0] != "digits"]
+    assert held == ([("username", "@b")] if text == "a @b" else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (
+            "４１１１ １１１１ １１１１ １１１１",
+            ("card", "４１１１ １１１１ １１１１ １１１１"),
+        ),  # full width
+        ("٠١٧١ ١٢٣٤٥٦٧", ("phone", "٠١٧١ ١٢٣٤٥٦٧")),  # Arabic-Indic digits
+        ("jane＠example．com", ("email", "jane＠example．com")),
+        ("jаne@exаmple.com", ("email", "jаne@exаmple.com")),  # a Cyrillic a
+        ("ja\u200bne@exa\u00admple.c\u2060om", ("email", "ja\u200bne@exa\u00admple.c\u2060om")),
+        ("jane\u200b@\u200bexample.com\ufeff", ("email", "jane\u200b@\u200bexample.com\ufeff")),
+        ("12\u200b34\u200b56\u200b7", ("digits", "12\u200b34\u200b56\u200b7")),
+        ("https\uff1a\u2044\u2044example.com", ("url", "https\uff1a\u2044\u2044example.com")),
+        ("jane.doe@\nexample.com", ("email", "jane.doe@\nexample.com")),
+        ("jane.doe\n@example.com", ("email", "jane.doe\n@example.com")),
+        ("jane.doe@exam\nple.com", ("email", "jane.doe@exam\nple.com")),
+        ("jane.doe@example.\r\n  com", ("email", "jane.doe@example.\r\n  com")),
+        ("+49 171\n1234567", ("phone", "+49 171\n1234567")),
+        ("4111 1111\n1111 1111", ("card", "4111 1111\n1111 1111")),
+        ("DE89 3704 0044\n0532 0130 00", ("iban", "DE89 3704 0044\n0532 0130 00")),
+        ("4111\u00a01111\u00a01111\u00a01111", ("card", "4111\u00a01111\u00a01111\u00a01111")),
+        ("0171\u20111234567", ("phone", "0171\u20111234567")),  # a hyphen that does not break
+        ("1\u03012345678", ("digits", "1\u03012345678")),  # a mark on a digit
+        ("𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕", ("digits", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕")),
+        ("info@xn--80ak6aa92e.com", ("email", "info@xn--80ak6aa92e.com")),
+        ("http://xn--80ak6aa92e.com/", ("url", "http://xn--80ak6aa92e.com/")),
+    ],
+)
+def test_nobody_hides_one_by_how_it_is_written(text: str, whole: tuple[str, str]) -> None:
+    assert found(text) == [whole]
+    assert found(f"write {text} today") == [whole]
+
+
+def test_several_in_one_text() -> None:
+    assert found("a@b.com,c@d.org;e@f.net +49 171 1234567, 10.0.0.1 12 items") == [
+        ("email", "a@b.com"), ("email", "c@d.org"), ("email", "e@f.net"), ("phone", "+49 171 1234567"), ("ip", "10.0.0.1"),
+    ]  # fmt: skip
+    assert found("mailto:jane@example.com") == [("email", "jane@example.com")]
+    assert found("https://example.com/?mail=jane@example.com&t=1234567890") == [
+        ("url", "https://example.com/?mail=jane@example.com&t=1234567890")
+    ]
+
+
+def test_only_wanted_types_are_looked_for() -> None:
+    text = "jane@example.com 10.0.0.1 4111111111111111"
+    only = Identifiers(**{**dict.fromkeys(TYPES, "keep"), "ip": "mask"})  # type: ignore[arg-type]
+    assert found(text, Finder(only)) == [("ip", "10.0.0.1")]
+
+
+def test_placeholders_are_found_as_they_are_written() -> None:
+    texts = pa.array(["[EMAIL] and [PHONE], [EMAIL", None, "[NOTHING][IP]"])
+    data, rows = padded(texts)
+    held = ALL.find(data, rows, texts)
+    assert [ALL.names[kind] for kind in held.types] == ["email", "phone", "ip"]
+    assert held.written.all() and held.spans.bounds.tolist() == [0, 2, 2, 3]
+
+
+PIECES = st.one_of(
+    st.sampled_from([text for _, text in CASES]),
+    st.sampled_from([" ", "\n", ".", ",", "@", "://", ":", "[", "(", "+", "-", "\u200b", "１", "а", "\u0301", "1", "abc", "é"]),
+    st.text(max_size=5),
+)  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(rows=st.lists(st.one_of(st.none(), st.lists(PIECES, max_size=8).map("".join)), max_size=4))
+def test_whatever_stands_there_spans_are_in_order_and_within_their_texts(rows: list[str | None]) -> None:
+    texts = pa.array(rows, pa.string())
+    data, bounds = padded(texts)
+    spans, types, written = ALL.find(data, bounds, texts)
+    check_spans(spans, "finder")
+    assert len(types) == len(written) == len(spans.starts)
+    # A text is searched by itself: its neighbours make no difference.
+    for i, row in enumerate(rows):
+        assert len(found(row or "")) == spans.bounds[i + 1] - spans.bounds[i]
+
+
+@settings(max_examples=50)
+@given(raw=st.lists(st.binary(max_size=40), max_size=4))
+def test_bytes_that_are_no_text(raw: list[bytes]) -> None:
+    texts = pa.array(raw, pa.binary())
+    data, bounds = padded(texts)
+    spans, _, _ = ALL.find(data, bounds, texts)
+    assert (spans.starts < spans.ends).all() and (np.diff(spans.starts) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a@",
+        "a.b.",
+        "1 2 ",
+        "12345678",
+        "a@b.com,",
+        "http://",
+        "::1",
+        "+1(",
+        "[E",
+        "1-",
+        "www.",
+        "a@\n",
+        "DE89 ",
+        "é@１",
+    ],
+)
+def test_no_text_takes_more_than_its_length(unit: str) -> None:
+    """Four times the text takes about four times as long, not sixteen."""
+
+    def seconds(size: int) -> float:
+        texts = pa.array([unit * (size // len(unit))])
+        data, rows = padded(texts)
+        best = 9.0
+        for _ in range(3):
+            begin = time.process_time()
+            ALL.find(data, rows, texts)
+            best = min(best, time.process_time() - begin)
+        return best
+
+    seconds(1_000)
+    few, many = seconds(20_000), seconds(80_000)
+    assert many < 9 * few + 0.02
