@@ -40,7 +40,7 @@ def texts(values: list[Any]) -> pa.Array:
 
 def test_levels_of_words_that_spark_counts(spark, tmp_path: Path) -> None:
     rows = [(i, f"c{i // 2}", body, tags) for i, (body, tags) in enumerate(zip(BODIES, TAGS, strict=True))]
-    frame = spark.createDataFrame(rows * 1, "id long, customer string, body string, tags array<string>")
+    frame = spark.createDataFrame(rows, "id long, customer string, body string, tags array<string>")
     frame.repartition(3, "id").write.format("delta").save(str(tmp_path / "in"))
     settings: dict[str, Any] = {
         "input": {"path": str(tmp_path / "in")},
