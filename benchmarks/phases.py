@@ -11,6 +11,11 @@ from unittest.mock import patch
 # Phase -> the functions that make it up, as (module, attribute). Where one calls another, the outer one has the time.
 PHASES: dict[str, tuple[tuple[str, str], ...]] = {
     "copy and pad the batch": (("dptext_spark.text.engine", "padded"),),
+    "find identifiers": (
+        ("dptext_spark.text.finder", "candidates"),
+        ("dptext_spark.text.finder", "skeletons"),
+        ("dptext_spark.text.finder", "match"),
+    ),
     "identities": (("dptext_spark.privatizer", "identify"),),
     "cut into words": (
         ("dptext_spark.text.engine", "cut_words"),

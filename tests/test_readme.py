@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from benchmarks.calibration import markdown
 from dptext_spark.audit.table_figures import MEANING
 from dptext_spark.cli import main
 from dptext_spark.config import RunConfig
+from dptext_spark.text.identifiers import Identifiers
+from dptext_spark.text.policy import Policy
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 
@@ -35,6 +38,14 @@ def test_its_keys_are_valid() -> None:
     least = {"input": {"path": "/a"}, "columns": ["body"], "output": {"path": "/b"}}
     kinds = [RunConfig.of({**least, **yaml.safe_load(line)}).key.kind for line in block.splitlines()]
     assert kinds == ["file", "env", "secret"]
+
+
+def test_its_identifiers_are_those_of_the_code() -> None:
+    (block,) = [block for block in _blocks("text") if block.startswith("policy:")]
+    assert Policy(**yaml.safe_load(block)["policy"]).identifiers.phone == "fake"
+    table = README.read_text(encoding="utf-8").split("## Identifiers")[1].split("\n\nThe sample")[0]
+    rows = re.findall(r"^\| `(\w+)` \| .*? \| (\w+) \|", table, flags=re.MULTILINE)
+    assert dict(rows) == asdict(Identifiers())
 
 
 def test_its_job_can_be_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dptext_spark.figures import digits_up, exact, percent_down, percent_up, rounded_down
+from dptext_spark.report import identifier_counts
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, pairs
 from dptext_spark.report.charts import Bar, bars
 
@@ -133,6 +134,7 @@ def _published(facts: Facts) -> Iterator[Block]:
 def _counted(facts: Facts) -> Iterator[Block]:
     whole, columns = facts["metrics"], facts["metrics_by_column"]
     words = whole.get("words")
+    yield from identifier_counts.table(whole)
     if not words:
         yield Text(
             "The metrics of this run hold no counts: it was recovered without its key, or its text is empty.",

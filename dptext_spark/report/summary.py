@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dptext_spark.figures import exact, percent_down, percent_up, rounded_up
+from dptext_spark.report import identifier_counts
 from dptext_spark.report.console import WIDTH, hanging
 
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
@@ -116,6 +117,9 @@ def _words(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     ):
         if counts.get(figure) is not None:
             yield f"  {name}", percent(counts[figure])
+    replaced = identifier_counts.in_words(counts)
+    if replaced:
+        yield "identifiers", f"{replaced}; by rules, no guarantee"
 
 
 def _share(share: float | None) -> str:

@@ -44,7 +44,7 @@ KIND, ROW, START, END, REACH = range(5)
 # before a day's figures and behind their beginning.
 LOCAL, DOMAIN, USER, HEAD, ACCOUNT_SIZE, COLONS_SIZE, BEFORE_DAY, NEAR_DAY = 80, 260, 64, 80, 72, 48, 16, 56
 AREA = 6  # digits of an area or a country at most
-_DOT, _SLASH, _COLON, _AT, _OPEN, _CLOSE, _PLUS, _LOW = 46, 47, 58, 64, 40, 41, 43, 95
+_DASH, _DOT, _SLASH, _COLON, _AT, _OPEN, _CLOSE, _PLUS, _LOW = 45, 46, 47, 58, 64, 40, 41, 43, 95
 _COMMA, _QUESTION, _NUMBER_SIGN = 44, 63, 35
 _ONES = np.uint64(0x0101010101010101)
 _TOP = np.uint64(0x8080808080808080)
@@ -193,7 +193,7 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
                 continue
             if seen == _AT:
                 n = _at(data, i, step, start, end, row, wanted, shapes, found, n)
-            elif seen == _DOT and wanted[HOST] and i >= host_done:
+            elif seen == _DOT and wanted[HOST] and i >= host_done and data[i + step] > _DASH:
                 if is_word(seen_after(data, i + step, end, shapes)) and is_word(
                     seen_before(data, i, start, shapes)
                 ):

@@ -182,7 +182,7 @@ class Engine:
         cuts = strips(data, rows, policy.tokenizer, None if found is None else found.spans)
         bounds = cuts.bounds
         put, identifiers = self._replaced(found, noise)
-        counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
+        counts = np.zeros((len(cuts.rows), len(COUNTERS)), np.int32)
         options = self.options(noise.hash_keys)
         lookup = self.lookup
         outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
@@ -237,7 +237,9 @@ class Engine:
         invalid = counts[:, INVALID] > 0
         if invalid.any():  # what follows the bad bytes was not cut, and would leave as it is
             written = pc.if_else(pa.array(invalid), pa.scalar("", written.type), written)
-        return written, np.hstack([counts, _counted(found, len(texts))]), put
+        if put is not None:
+            counts[:, len(OF_WORDS) :] = _counted(put.found, len(texts))
+        return written, counts, put
 
     def _replaced(self, found: Found | None, noise: Noise) -> tuple[Placed | None, tuple[Any, ...]]:
         """Return where identifiers will go, and (replacements, their bounds, the places to be filled) for the rebuilding."""
@@ -248,15 +250,13 @@ class Engine:
         return put, (made.text, made.bounds, put.places)
 
 
-def _counted(found: Found | None, rows: int) -> I32:
-    """Return int32[rows, n], the identifiers of each row in the order of `OF_IDENTIFIERS`."""
+def _counted(found: Found, rows: int) -> npt.NDArray[np.int64]:
+    """Return int64[rows, n], the identifiers of each row in the order of `OF_IDENTIFIERS`."""
     width = len(OF_IDENTIFIERS)
-    if found is None or not len(found.types):
-        return np.zeros((rows, width), np.int32)
     kind = np.minimum(found.types, len(TYPES)) + 1
     counts = np.bincount(found.spans.owners * width + kind, minlength=rows * width).reshape(rows, width)
     counts[:, 0] = counts.sum(axis=1)
-    return counts.astype(np.int32)
+    return counts
 
 
 def _text_array(

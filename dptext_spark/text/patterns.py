@@ -21,7 +21,7 @@ from dptext_spark.text.windows import ACCOUNT, ADDRESS, COLONS, DAY, HANDLE, HOS
 I64 = npt.NDArray[np.int64]
 
 # What is done with a match beyond its pattern.
-PLAIN, REACHES, CARD, IBAN, PHONE, FIGURES = range(6)
+PLAIN, REACHES, CARD, IBAN, PHONE, FIGURES, IPV6 = range(7)
 LEAST_PHONE, MOST_PHONE = 7, 15  # digits; ITU-T E.164 allows 15
 
 _L = r"a-z\x01"  # letters
@@ -33,18 +33,7 @@ _LOCAL = rf"[{_W}_](?:[{_W}_.+%'&=!#$*?^`{{|}}~/-]*[{_W}_+~=-])?"
 _BREAK = r"[ \n]*\n[ \n]*"
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
-_H = "[0-9a-f]{1,4}"
-_IPV6 = "|".join(
-    [
-        rf"(?:{_H}:){{7}}{_H}",
-        rf"(?:{_H}:){{6}}{_IPV4}",
-        rf"::(?:{_H}:){{0,5}}{_IPV4}",
-        rf"(?:{_H}:){{1,4}}:{_IPV4}",
-        *(rf"(?:{_H}:){{1,{7 - n}}}(?::{_H}){{1,{n}}}" for n in range(1, 7)),
-        rf"::{_H}(?::{_H}){{0,6}}",
-        rf"(?:{_H}:){{1,7}}:",
-    ]
-)
+_IPV6 = rf"(?:[0-9a-f]{{0,4}}:){{2,8}}(?:{_IPV4}|[0-9a-f]{{0,4}})"  # counted by `_is_ipv6`
 # Top-level domains that are no words or abbreviations which a missing space might join to a sentence's end.
 _COMMON = "com|org|net|edu|gov|mil|info|biz|io|ai|dev|app|eu|de|fr|uk|ch|nl|pl|se|dk|ru|jp|cn|br|ca|au|nz|xn--[a-z0-9-]+"
 _MONTH = (
@@ -54,8 +43,7 @@ _MONTH = (
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 _YEAR = "(?:1[0-9]|20|21)[0-9][0-9]"
 _CLOCK = "(?:[t ](?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?(?: ?z)?)?"
-_S = r"[ -]"  # between the groups of a card
-_G = r"(?:[ ./-]|[ \n]*\n[ \n]*)"  # between the groups of a telephone number
+_G = r"[ ./\n-][ \n]*"  # between the groups of a telephone number
 
 
 class Rule(NamedTuple):
@@ -65,7 +53,7 @@ class Rule(NamedTuple):
         name: the type.
         kind: the kind of window.
         pattern: of RE2; the group `lead` (if there is one) is what stands before the identifier, `x` itself.
-        check: what must hold beside: `CARD`, `IBAN`, `PHONE`; or what to add: `REACHES`, `FIGURES`.
+        check: what must hold beside: `CARD`, `IBAN`, `PHONE`, `IPV6`; or what to add: `REACHES`, `FIGURES`.
     """
 
     name: str
@@ -86,7 +74,7 @@ RULES = (
         "email",
         ADDRESS,
         rf"^(?P<lead>[^{_W}_]*)(?P<x>{_LOCAL}(?:{_BREAK})?@(?:{_BREAK})?(?:{_HOST}"
-        rf"|(?:{_LABEL}\.)*{_LABEL}\.?-?{_BREAK}(?:{_HOST}|{_LAST})))",
+        rf"|(?:{_LABEL}\.)*{_LABEL}{_BREAK}{_HOST}|(?:{_LABEL}\.)+{_BREAK}(?:{_LABEL}\.)*{_LAST}))",
         behind=".",
     ),
     _rule("url", SCHEME, r"[a-z][a-z0-9+.-]*:///?[^ /\n]", REACHES, behind="."),
@@ -95,18 +83,17 @@ RULES = (
     _rule(
         "card",
         NUMBER,
-        rf"[2-6][0-9]{{3}}{_S}?[0-9]{{6}}{_S}?[0-9]{{5}}|[2-6][0-9]{{3}}(?:{_S}?[0-9]{{4}}){{3}}"
-        rf"|[2-6][0-9]{{3}}(?:{_BREAK}|{_S})[0-9]{{4}}(?:(?:{_BREAK}|{_S})[0-9]{{4}}){{2}}|[2-6][0-9]{{12,18}}",
+        r"[2-6][0-9]{3}[ -]?[0-9]{6}[ -]?[0-9]{5}|[2-6][0-9]{3}(?:[ \n-]*[0-9]{4}){3}|[2-6][0-9]{12,18}",
         CARD,
         behind="[^0-9]",
     ),
     _rule("iban", ACCOUNT, r"[a-z]{2}[0-9]{2}(?:[ \n-]*[a-z0-9]){11,}", IBAN),
     _rule("ip", NUMBER, rf"{_IPV4}(?:/[0-9]{{1,2}})?", behind=r"[^0-9.]|\.[^0-9]|\.$"),
-    _rule("ip", COLONS, rf"(?:{_IPV6})(?:/[0-9]{{1,3}})?", behind=rf"[^{_W}:]|:[^{_W}:]|:$"),
+    _rule("ip", COLONS, rf"{_IPV6}(?:/[0-9]{{1,3}})?", IPV6, behind=rf"[^{_W}:]|:[^{_W}:]|:$"),
     _rule(
         "phone",
         NUMBER,
-        rf"(?:\((?:\+|00)[1-9][0-9]{{0,2}}\)|(?:\+|00) ?[1-9][0-9]{{0,2}})(?:{_G}?(?:\([0-9]{{1,5}}\)|[0-9]{{1,12}})){{1,7}}"
+        rf"(?:\((?:\+|00)[1-9][0-9]{{0,2}}\)|(?:\+|00) ?[1-9][0-9]{{0,2}})(?:(?:{_G})?(?:\([0-9]{{1,5}}\)|[0-9]{{1,12}})){{1,7}}"
         r"|\(0[0-9]{1,5}\)[ /-]{0,2}[0-9]{2,}(?:[ /-][0-9]{2,}){0,4}"
         r"|0[0-9]{2,5}(?: ?[/-] ?| )[0-9]{3,}(?:[ /-][0-9]{2,}){0,4}"
         r"|0[0-9](?:[ .-][0-9]{2}){4}|0[0-9] [0-9]{4} [0-9]{4}"
@@ -190,6 +177,25 @@ def _sizes(groups: Any, name: str) -> I64:
 
 
 @compiled
+def _is_ipv6(texts: Any, start: Int, end: Int) -> Any:
+    """Whether groups of hexadecimal digits are eight, or fewer with one `::` for the rest; four octets are two groups."""
+    groups, doubles, width, dots, i = 0, 0, 0, 0, start
+    while i < end and texts[i] != 47:
+        if texts[i] == 58:
+            groups += width > 0
+            width = 0
+            doubles += i > start and texts[i - 1] == 58
+        elif texts[i] == 46:
+            dots += 1
+        else:
+            width += 1
+        i += 1
+    groups += (width > 0) + (dots > 0)
+    ends = (texts[start] == 58 and texts[start + 1] != 58) or (texts[i - 1] == 58 and texts[i - 2] != 58)
+    return not ends and ((doubles == 1 and 0 < groups < 8) or (doubles == 0 and groups == 8))
+
+
+@compiled
 def _check(texts: Any, start: Any, end: Any, stop: Any, reach: Any, check: Int, known: Any) -> Any:
     """Return bool[m]: which matches are right; the end of an account number is corrected."""
     right = np.ones(start.shape[0], np.bool_)
@@ -206,6 +212,8 @@ def _check(texts: Any, start: Any, end: Any, stop: Any, reach: Any, check: Int, 
                 c = texts[last] if last < stop[i] else 32
                 right[i] = not (48 <= c <= 57 or 97 <= (c | 32) <= 122)
                 end[i] = last
+        elif check == IPV6:
+            right[i] = _is_ipv6(texts, start[i], end[i])
         elif check == PHONE or check == FIGURES:
             digits, parts = 0, 1
             for j in range(start[i], end[i]):

@@ -25,7 +25,7 @@ def counted(**columns: list[int]) -> Counters:
     rows = np.zeros((len(next(iter(columns.values()))), len(COUNTERS)), np.int32)
     for name, values in columns.items():
         rows[:, COUNTERS.index(name)] = values
-    return Counters(rows)
+    return Counters(rows, np.zeros(len(rows), np.int64))
 
 
 def test_shares_of_kept_words() -> None:
