@@ -1,7 +1,8 @@
 """A compiled model on disk: a manifest and .npy files, which every worker of a node memory-maps and so shares.
 
 The folder holds the alias rows, the look-up table and the output cells, ready to use; no worker rebuilds anything. It
-holds public knowledge only: no key, no text.
+holds no key, no text and public knowledge only, but for one case: where importance is measured by document frequencies of the
+very texts that are sanitized, it holds those.
 """
 
 from __future__ import annotations

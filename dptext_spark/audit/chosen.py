@@ -99,7 +99,8 @@ def choice(facts: Mapping[str, Any]) -> Iterator[str]:
     if selection["provider"] == "idf" and selection["corpus"] is None:
         yield (
             "How frequent words are in the other texts: importance was counted in the private texts, and the choice in one text "
-            "depends on all. With importance.corpus, a public text, it does not."
+            "depends on all. The compiled model of the run holds these counts, and is as little for sharing as the restricted "
+            "metrics. With importance.corpus, a public text, neither holds."
         )
     if selection["provider"] == "column":
         yield (

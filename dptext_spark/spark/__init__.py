@@ -1,7 +1,7 @@
 """Spark: the only part of the package that imports pyspark. `from dptext_spark import spark as dps`.
 
 `privatize(df, ...)` is the lazy DataFrame function, `run(config)` the whole job, `spark_session()` a session with Delta,
-`examine()` the checks of `dptext doctor`.
+`examine()` the checks of `dptext doctor`, `document_frequencies(df, ...)` what importance may be measured by.
 Names are looked up on first use, so that a worker that only needs the column function imports no more than that.
 """
 
@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dptext_spark.spark.doctor import examine
     from dptext_spark.spark.frame import privatize
+    from dptext_spark.spark.frequencies import document_frequencies
     from dptext_spark.spark.job import Report, run
     from dptext_spark.spark.session import spark_session
 
 _HOMES = {
     "Report": "job",
+    "document_frequencies": "frequencies",
     "examine": "doctor",
     "privatize": "frame",
     "run": "job",
     "spark_session": "session",
 }
 
-__all__ = ["Report", "examine", "privatize", "run", "spark_session"]
+__all__ = ["Report", "document_frequencies", "examine", "privatize", "run", "spark_session"]
 
 
 def __dir__() -> list[str]:

@@ -80,9 +80,8 @@ def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], Non
     written = _written(setup, version)
     scope = setup.identity.record if setup.identity.record is not None else setup.identity.row
     if config.importance is not None:
-        scope = (
-            setup.identity.row
-        )  # words are chosen text by text: in another text of the record one may stay as it is
+        # Words are chosen text by text: in another text of the record one may stay as it is.
+        scope = setup.identity.row
     assert scope is not None
     paths = setup.paths
     source = setup.df.select(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
@@ -18,8 +19,11 @@ from dptext_spark.spark.column import Job, applied, replaced
 from dptext_spark.spark.failures import silenced
 from dptext_spark.spark.identity import identify_rows
 from dptext_spark.spark.paths import paths_of
-from dptext_spark.spark.ship import ship
+from dptext_spark.spark.ship import Shipped, ship
 from dptext_spark.spark.tables import check_text_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def privatize(
@@ -72,11 +76,9 @@ def privatize(
         check_weights(df, weights)
         paths = paths_of(df.schema, columns)
         identity = identify_rows(df, row_key, record_key, ordinal=False)
-        folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
-        save(privatizer, folder)
         job = Job(
             columns=tuple(path.name for path in paths),
-            shipped=ship(df.sparkSession, folder),
+            shipped=shipped_model(df.sparkSession, privatizer),
             key=key or RunKey.generate(),
             run_id=run_id or secrets.token_hex(8),
             has_row_id=True,
@@ -86,3 +88,10 @@ def privatize(
         left = {name.lower() for name in weights}
         kept = [name for name in df.columns if name.lower() not in left]
         return replaced(applied(df, job, udf, identity.row, identity.record), job, kept)
+
+
+def shipped_model(spark: SparkSession, privatizer: Privatizer) -> Shipped:
+    """Keep a model in the user's cache, and ship it."""
+    folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
+    save(privatizer, folder)
+    return ship(spark, folder)

@@ -16,9 +16,12 @@ from dptext_spark.compiled import compilations
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.models import prepare
 from dptext_spark.spark.batches import batched
-from dptext_spark.spark.failures import TaskError
-from dptext_spark.spark.paths import Path
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.spark.failures import TaskError, silenced
+from dptext_spark.spark.frame import shipped_model
+from dptext_spark.spark.paths import Path, paths_of
 from dptext_spark.spark.ship import Shipped, open_shipped, ship
+from dptext_spark.spark.tables import check_text_columns
 
 if TYPE_CHECKING:
     from dptext_spark.spark.setup import Setup
@@ -48,6 +51,25 @@ class _Counts:
             raise
         except BaseException as error:
             raise TaskError(f"FREQUENCIES_{type(error).__name__}", 0, 0, 0) from None
+
+
+def document_frequencies(df: DataFrame, columns: Sequence[str], privatizer: Privatizer) -> Frequencies:
+    """Count in how many texts of a frame each word occurs, for importance by document frequency.
+
+    Args:
+        df: any frame.
+        columns: its text columns; text in nested ones by a path with dots.
+        privatizer: whose words and policy count.
+
+    Raises:
+        DataError: a column is missing or no text.
+    """
+    with silenced(df.sparkSession):
+        check_text_columns(df, list(columns))
+        words = len(privatizer.engine.table.flags)
+        return count_documents(
+            df, paths_of(df.schema, columns), shipped_model(df.sparkSession, privatizer), words
+        )
 
 
 def weighed(setup: Setup, say: Callable[[str], None]) -> Setup:

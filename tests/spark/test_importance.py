@@ -17,10 +17,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.importance.selection import Selection
 from dptext_spark.importance.weighed import choosing
-from dptext_spark.spark.frequencies import count_documents
 from dptext_spark.spark.job import run
-from dptext_spark.spark.paths import paths_of
-from dptext_spark.spark.ship import Shipped
 
 KEY = RunKey.insecure(7)
 BODIES = [
@@ -127,12 +124,6 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
         dps.privatize(frame, ["body"], own, **options)
     with pytest.raises(SettingsError, match="document frequencies that were not counted"):
         dps.privatize(frame, ["body"], choosing(privatizer, Selection(percent=30)), **options)
-    from dptext_spark.artifact import save
-
-    save(privatizer, tmp_path / "model")
-    found = count_documents(
-        frame, paths_of(frame.schema, ["body"]), Shipped(str(tmp_path / "model"), ""),
-        len(privatizer.engine.table.flags),
-    )  # fmt: skip
+    found = dps.document_frequencies(frame, ["body"], privatizer)
     here = Frequencies.of(privatizer.engine, texts([row[1] for row in rows]))
     assert found.digest == here.digest and found.documents == 2
