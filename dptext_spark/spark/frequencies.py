@@ -15,8 +15,8 @@ from dptext_spark.artifact import certificate_of
 from dptext_spark.compiled import compilations
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.models import prepare
-from dptext_spark.spark.batches import batched
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.spark.batches import batched
 from dptext_spark.spark.failures import TaskError, silenced
 from dptext_spark.spark.frame import shipped_model
 from dptext_spark.spark.paths import Path, paths_of

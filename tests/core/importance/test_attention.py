@@ -1,0 +1,71 @@
+"""The attention that words receive chooses them; the model holds the encoder."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+for _name in ("onnx", "onnxruntime", "tokenizers", "safetensors"):
+    pytest.importorskip(_name, reason="the extra [encoder] is not installed")
+tiny_bert: Any = pytest.importorskip("tests.core.encoder.tiny_bert", reason="there are no encoders here")
+
+from dptext_spark.artifact import open_artifact, save
+from dptext_spark.draws import RunKey
+from dptext_spark.errors import SettingsError
+from dptext_spark.importance.attention import Attention
+from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.weighed import choosing, made_from
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.listing import list_words
+
+TEXTS = pa.array(["The movie was good, and the film dull!", None, "", "unbelievable café 12", "film " * 700])
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_bert.make_tiny_bert(tmp_path_factory.mktemp("bert")))
+
+
+@pytest.fixture(scope="module")
+def every_word() -> Privatizer:
+    lexicon = Lexicon.default()
+    return Privatizer(lexicon, CusText(epsilon=1.0, k=5).compile(lexicon))
+
+
+def out(model: Privatizer) -> list[str | None]:
+    ids = pa.array(range(len(TEXTS)))
+    return model.privatize(TEXTS, column="b", row_ids=ids, key=RunKey.insecure(3))[0].to_pylist()
+
+
+def test_words_share_the_attention_of_their_text(encoder: str, every_word: Privatizer) -> None:
+    words = list_words(every_word.engine, TEXTS, marks=True).words
+    weights = Attention.open(encoder).weights(words)
+    for row in (0, 3, 4):
+        assert weights[words.bounds[row] : words.bounds[row + 1]].sum() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_model_holds_the_encoder(encoder: str, every_word: Privatizer, tmp_path: Path) -> None:
+    copy = shutil.copytree(encoder, tmp_path / "bert")
+    chosen = Selection("attention", percent=30, model=str(copy))
+    made = choosing(every_word, chosen)
+    before = out(made)
+    assert before != out(every_word) and before[1:3] == [None, ""]
+    save(made, tmp_path / "model")
+    named = made_from(chosen, None)
+    shutil.rmtree(copy)
+    again = open_artifact(tmp_path / "model", verify=True)
+    assert out(again) == before == out(pickle.loads(pickle.dumps(made)))
+    assert again.selector is not None and again.selector.provider.fingerprint == named[1]
+    assert again.fingerprint == made.fingerprint
+
+
+def test_a_folder_that_is_none(every_word: Privatizer) -> None:
+    with pytest.raises(SettingsError, match=r"importance.model: 'no-such-bert' is neither a folder nor"):
+        choosing(every_word, Selection("attention", percent=30, model="no-such-bert"))
