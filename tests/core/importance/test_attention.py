@@ -5,14 +5,9 @@ from __future__ import annotations
 import pickle
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
-
-for _name in ("onnx", "onnxruntime", "tokenizers", "safetensors"):
-    pytest.importorskip(_name, reason="the extra [encoder] is not installed")
-tiny_bert: Any = pytest.importorskip("tests.core.encoder.tiny_bert", reason="there are no encoders here")
 
 from dptext_spark.artifact import open_artifact, save
 from dptext_spark.draws import RunKey
@@ -30,6 +25,9 @@ TEXTS = pa.array(["The movie was good, and the film dull!", None, "", "unbelieva
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    for name in ("onnx", "onnxruntime", "tokenizers", "safetensors"):
+        pytest.importorskip(name, reason="the extra [encoder] is not installed")
+    tiny_bert = pytest.importorskip("tests.core.encoder.tiny_bert", reason="there are no encoders here")
     return str(tiny_bert.make_tiny_bert(tmp_path_factory.mktemp("bert")))
 
 
@@ -66,6 +64,6 @@ def test_the_model_holds_the_encoder(encoder: str, every_word: Privatizer, tmp_p
     assert again.fingerprint == made.fingerprint
 
 
-def test_a_folder_that_is_none(every_word: Privatizer) -> None:
+def test_a_folder_that_is_none(encoder: str, every_word: Privatizer) -> None:
     with pytest.raises(SettingsError, match=r"importance.model: 'no-such-bert' is neither a folder nor"):
         choosing(every_word, Selection("attention", percent=30, model="no-such-bert"))
