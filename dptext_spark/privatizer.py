@@ -27,6 +27,8 @@ from dptext_spark.text.provider import Provider, check_providers
 from dptext_spark.text.words import WordTable
 
 ENGINE_VERSION = "1"
+# One identifier of each type, so that the loops behind them are there before the first is met.
+WARM = "a x@y.zz www.y.zz +1 555 123 4567, DE89370400440532013000 4111111111111111 10.0.0.1 ::1 1234567, @x 1.2.1999"
 UNDRAWN = -1  # in the place of a word that was not drawn yet
 CONSISTENCY = ("token", "record", "dataset")
 Consistency = Literal["token", "record", "dataset"]
@@ -197,7 +199,7 @@ class Privatizer:
     def warm_up(self) -> None:
         """Compile the loops, or load them from the cache, so that the workers of this machine find them there."""
         ids = pa.array([0], pa.int64())
-        self.privatize(pa.array(["a"]), column="", row_ids=ids, record_ids=ids, key=RunKey.insecure(0))
+        self.privatize(pa.array([WARM]), column="", row_ids=ids, record_ids=ids, key=RunKey.insecure(0))
 
     def _context(self, column: str, run_id: str) -> tuple[str, ...]:
         """Return what a subkey is bound to (MECHANISMS §13)."""
