@@ -13,7 +13,7 @@ import numpy as np
 
 from dptext_spark.compiled import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.lexicon.characters import decode
-from dptext_spark.text.skeleton import NOTHING, look_back
+from dptext_spark.text.skeleton import FOREIGN, NOTHING, look_back
 from dptext_spark.text.windows import (
     ACCOUNT,
     ADDRESS,
@@ -200,9 +200,9 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
             if seen == _AT:
                 n = _at(data, i, step, start, end, row, wanted, shapes, found, n)
             elif seen == _DOT and wanted[HOST] and i >= host_done and data[i + step] > _DASH:
-                if is_word(seen_after(data, i + step, end, shapes)) and is_word(
-                    seen_before(data, i, start, shapes)
-                ):
+                last, first = seen_before(data, i, start, shapes), seen_after(data, i + step, end, shapes)
+                # Between two letters that are not ASCII a dot ends a sentence: no domain looked for is like that on both sides.
+                if is_word(last) and is_word(first) and (last != FOREIGN or first != FOREIGN):
                     begin = backward(data, i, start, HOST, DOMAIN, IN_LINE, shapes)
                     host_done = forward(data, i, end, HOST, DOMAIN, IN_LINE, shapes)
                     if ends_in_label(data, begin, host_done, shapes):
