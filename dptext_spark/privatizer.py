@@ -27,11 +27,14 @@ from dptext_spark.text.chosen import Chosen
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
 from dptext_spark.text.identifiers import TYPES
 from dptext_spark.text.join import DATASET, TOKEN, word_blocks
+from dptext_spark.text.listing import list_words
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.provider import Provider, check_providers
 from dptext_spark.text.words import WordTable
 
 ENGINE_VERSION = "1"
+# One identifier of each type, so that the loops behind them are there before the first is met.
+WARM = "a x@y.zz www.y.zz +1 555 123 4567, DE89370400440532013000 4111111111111111 10.0.0.1 ::1 1234567, @x 1.2.1999"
 UNDRAWN = -1  # in the place of a word that was not drawn yet
 CONSISTENCY = ("token", "record", "dataset")
 Consistency = Literal["token", "record", "dataset"]
@@ -260,10 +263,11 @@ class Privatizer:
 
     def warm_up(self) -> None:
         """Compile the loops, or load them from the cache, so that the workers of this machine find them there."""
-        ids, key = pa.array([0], pa.int64()), RunKey.insecure(0)
-        own = self.selector is not None and isinstance(self.selector.provider, Given)
-        weights = pa.array([[1.0]]) if own else None
-        self.privatize(pa.array(["a"]), column="", row_ids=ids, record_ids=ids, key=key, weights=weights)
+        texts, ids, key, weights = pa.array([WARM]), pa.array([0], pa.int64()), RunKey.insecure(0), None
+        if self.selector is not None and isinstance(self.selector.provider, Given):
+            words = list_words(self.engine, texts, marks=self.selector.selection.rank_punctuation).codes
+            weights = pa.array([[1.0] * len(words)])
+        self.privatize(texts, column="", row_ids=ids, record_ids=ids, key=key, weights=weights)
 
     @property
     def chooses(self) -> bool:

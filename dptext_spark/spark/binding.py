@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dptext_spark.errors import RunError
+from dptext_spark.text.identifiers import NO_IDENTIFIERS
 
 if TYPE_CHECKING:
     from dptext_spark.spark.setup import Setup
@@ -112,6 +114,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, 
     found: dict[str, tuple[Any, Any]] = {}
     for name in sorted(before.keys() | now.keys()):
         one, other = before.get(name), now.get(name)
+        if name == "identifiers":  # what was begun before there were any looks for none
+            one, other = (asdict(NO_IDENTIFIERS) if value is None else value for value in (one, other))
         if (
             isinstance(one, dict)
             and isinstance(other, dict)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dptext_spark.compiled import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.lexicon.characters import decode
-from dptext_spark.text.skeleton import NOTHING, look_back
+from dptext_spark.text.skeleton import FOREIGN, NOTHING, look_back
 from dptext_spark.text.windows import (
     ACCOUNT,
     ADDRESS,
@@ -21,9 +21,12 @@ from dptext_spark.text.windows import (
     DAY,
     HANDLE,
     HOST,
+    IN_LINE,
     NAMED,
     NUMBER,
+    ONE_BREAK,
     SCHEME,
+    TWO_BREAKS,
     backward,
     colons,
     context_of,
@@ -42,9 +45,12 @@ from dptext_spark.text.windows import (
 KIND, ROW, START, END, REACH = range(5)
 # Characters of a window at most: before an @, of a domain, a user name, the head of a URL, an account, an IPv6 address,
 # before a day's figures and behind their beginning.
-LOCAL, DOMAIN, USER, HEAD, ACCOUNT_SIZE, COLONS_SIZE, BEFORE_DAY, NEAR_DAY = 80, 260, 64, 80, 72, 48, 16, 56
+LOCAL, DOMAIN, USER, HEAD, ACCOUNT_SIZE, COLONS_SIZE, BEFORE_DAY, NEAR_DAY = np.array(
+    [80, 260, 64, 80, 72, 48, 16, 56]
+)
 AREA = 6  # digits of an area or a country at most
-_DASH, _DOT, _SLASH, _COLON, _AT, _OPEN, _CLOSE, _PLUS, _LOW = 45, 46, 47, 58, 64, 40, 41, 43, 95
+_OPEN, _PLUS = np.array([40, 43])
+_DASH, _DOT, _SLASH, _COLON, _AT, _CLOSE, _LOW = 45, 46, 47, 58, 64, 41, 95
 _COMMA, _QUESTION, _NUMBER_SIGN = 44, 63, 35
 _ONES = np.uint64(0x0101010101010101)
 _TOP = np.uint64(0x8080808080808080)
@@ -80,14 +86,14 @@ def _at(
     data: Any, i: Int, step: Int, start: Int, end: Int, row: Int, wanted: Any, shapes: Any, found: Any, n: Int
 ) -> Int:
     """Look around an @ that stands at data[i:i + step]."""
-    begin = backward(data, i, start, ADDRESS, LOCAL, 1, shapes)
+    begin = backward(data, i, start, ADDRESS, LOCAL, ONE_BREAK, shapes)
     if begin < i and wanted[ADDRESS]:
-        stop = forward(data, i + step, end, HOST, DOMAIN, 2, shapes)
+        stop = forward(data, i + step, end, HOST, DOMAIN, TWO_BREAKS, shapes)
         if stop > i + step:
             n = _put(found, n, ADDRESS, row, begin, context_of(data, stop, end, shapes), stop)
     before = seen_before(data, i, start, shapes)
     if wanted[HANDLE] and not is_word(before) and before != _DOT:
-        stop = forward(data, i + step, end, HOST, USER, 0, shapes)
+        stop = forward(data, i + step, end, HOST, USER, IN_LINE, shapes)
         if stop > i + step:
             n = _put(found, n, HANDLE, row, i, context_of(data, stop, end, shapes), stop)
     return n
@@ -115,8 +121,8 @@ def _digits(
     run, stop, digits, first, dots = figures(data, i, end, shapes)
     before = seen_before(data, i, start, shapes)
     if wanted[DAY] and first <= 4:
-        begin = backward(data, i, start, DAY, BEFORE_DAY, 0, shapes)
-        last = forward(data, i, end, DAY, NEAR_DAY, 0, shapes)
+        begin = backward(data, i, start, DAY, BEFORE_DAY, IN_LINE, shapes)
+        last = forward(data, i, end, DAY, NEAR_DAY, IN_LINE, shapes)
         n = _put(found, n, DAY, row, begin, last, i)
     if is_letter(before):
         if wanted[ACCOUNT]:
@@ -128,7 +134,7 @@ def _digits(
                 letters += seen != NOTHING
                 begin -= length
             if letters == 2 and not is_word(seen_before(data, begin, start, shapes)):
-                last = forward(data, begin, end, ACCOUNT, ACCOUNT_SIZE, 2, shapes)
+                last = forward(data, begin, end, ACCOUNT, ACCOUNT_SIZE, TWO_BREAKS, shapes)
                 n = _put(found, n, ACCOUNT, row, begin, context_of(data, last, end, shapes), last)
         return n, run
     if not wanted[NUMBER] or (digits < 7 and (dots < 3 or digits < 4)) or before == _LOW:
@@ -194,11 +200,11 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
             if seen == _AT:
                 n = _at(data, i, step, start, end, row, wanted, shapes, found, n)
             elif seen == _DOT and wanted[HOST] and i >= host_done and data[i + step] > _DASH:
-                if is_word(seen_after(data, i + step, end, shapes)) and is_word(
-                    seen_before(data, i, start, shapes)
-                ):
-                    begin = backward(data, i, start, HOST, DOMAIN, 0, shapes)
-                    host_done = forward(data, i, end, HOST, DOMAIN, 0, shapes)
+                last, first = seen_before(data, i, start, shapes), seen_after(data, i + step, end, shapes)
+                # Between two letters that are not ASCII a dot ends a sentence: no domain looked for is like that on both sides.
+                if is_word(last) and is_word(first) and (last != FOREIGN or first != FOREIGN):
+                    begin = backward(data, i, start, HOST, DOMAIN, IN_LINE, shapes)
+                    host_done = forward(data, i, end, HOST, DOMAIN, IN_LINE, shapes)
                     if ends_in_label(data, begin, host_done, shapes):
                         after = seen_after(data, host_done, end, shapes)
                         goes_on = (
@@ -210,15 +216,15 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
                 following = seen_after(data, i + step, end, shapes)
                 if following == _SLASH:
                     if wanted[SCHEME] and i >= reach_done:
-                        begin = backward(data, i, start, SCHEME, USER, 0, shapes)
+                        begin = backward(data, i, start, SCHEME, USER, IN_LINE, shapes)
                         if begin < i:
-                            head = forward(data, i, end, DAY, HEAD, 0, shapes)
+                            head = forward(data, i, end, DAY, HEAD, IN_LINE, shapes)
                             reach = reach_of(data, i, end, shapes)
                             reach_done = reach
                             n = _put(found, n, SCHEME, row, begin, head, reach)
                 elif wanted[COLONS] and i >= colons_done and (following == _COLON or is_word(following)):
-                    begin = backward(data, i, start, COLONS, COLONS_SIZE, 0, shapes)
-                    colons_done = forward(data, i, end, COLONS, COLONS_SIZE, 0, shapes)
+                    begin = backward(data, i, start, COLONS, COLONS_SIZE, IN_LINE, shapes)
+                    colons_done = forward(data, i, end, COLONS, COLONS_SIZE, IN_LINE, shapes)
                     if colons(data, begin, colons_done) > 1 and not is_word(
                         seen_before(data, begin, start, shapes)
                     ):

@@ -57,12 +57,12 @@ class Rule(NamedTuple):
     """
 
     name: str
-    kind: int
+    kind: Int
     pattern: str
     check: int = PLAIN
 
 
-def _rule(name: str, kind: int, pattern: str, check: int = PLAIN, behind: str = rf"[^{_W}]") -> Rule:
+def _rule(name: str, kind: Int, pattern: str, check: int = PLAIN, behind: str = rf"[^{_W}]") -> Rule:
     lead = "" if "?P<lead>" in pattern else "^"
     whole = pattern if lead == "" else f"^(?P<x>{pattern})"
     return Rule(name, kind, rf"(?is){whole}(?:{behind}|$)", check)

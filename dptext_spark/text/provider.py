@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.text.spans import Spans, check_spans
 
 I64 = npt.NDArray[np.int64]
@@ -92,10 +92,17 @@ def provided(
         (its spans in `data`, types int64[n] as positions in its own).
 
     Raises:
-        DataError: spans that overlap, are out of order or out of their texts, or of no type of its own.
+        DataError: spans that overlap, are out of order or out of their texts, or of no type of its own; or it failed.
     """
     source = f"provider {provider.name!r}"
-    found = provider.find(texts)
+    if pa.types.is_binary(texts.type) or pa.types.is_large_binary(texts.type):
+        texts = texts.view(pa.string() if pa.types.is_binary(texts.type) else pa.large_string())
+    try:
+        found = provider.find(texts)
+    except DPTextError:
+        raise
+    except Exception as error:  # its message may hold the text
+        raise DataError(f"{source}: it failed with {type(error).__name__}.") from None
     sizes = {len(values) for values in (found.rows, found.starts, found.ends, found.types)}
     if len(sizes) != 1:
         raise DataError(f"{source}: rows, starts, ends and types of different lengths.")

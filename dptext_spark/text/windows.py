@@ -12,7 +12,10 @@ import numpy as np
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.text.skeleton import FOREIGN, LINE, NOTHING, STRANGE, look, look_back
 
-ADDRESS, HANDLE, SCHEME, HOST, COLONS, NUMBER, ACCOUNT, DAY, NAMED = KINDS = range(9)
+# NumPy's integers: a plain one is a type of its own to the compiler, which would compile a loop for each.
+KINDS = tuple(np.arange(9))
+ADDRESS, HANDLE, SCHEME, HOST, COLONS, NUMBER, ACCOUNT, DAY, NAMED = KINDS
+IN_LINE, ONE_BREAK, TWO_BREAKS = np.arange(3)  # how often a run may go on in the next line
 CONTEXT = 5  # characters behind a window, by which a pattern sees that nothing goes on
 FIGURES = 48  # characters of a number in groups
 _SPACE, _DOT, _DASH, _SLASH, _COLON, _OPEN, _CLOSE, _PLUS, _LOW = 32, 46, 45, 47, 58, 40, 41, 43, 95

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from dptext_spark.errors import RunError
 from dptext_spark.spark.binding import DECIDED, OF_THE_KEY, SEAL, SETTINGS, bound, check_finished, seal
 from dptext_spark.spark.schemas import RUNS
+from dptext_spark.text.identifiers import NO_IDENTIFIERS
 
 ROW: dict[str, Any] = {
     "run_id": "r1", "status": "started", "key_commitment": "c1", "key_kind": "file", "second_release": False,
@@ -85,6 +87,8 @@ def row_of(**changes: Any) -> dict[str, Any]:
 
 def test_a_finished_run_may_be_tried_again_while_its_source_goes_on() -> None:
     check_finished({**row_of(), "input_version": "delta:9"}, {**row_of(), "key_commitment": "c2"})
+    # What was begun before identifiers were looked for goes on without.
+    check_finished(row_of(policy={"stop_words": "keep", "identifiers": asdict(NO_IDENTIFIERS)}), row_of())
     check_finished(row_of(audit={"scopes": 2}, input={"path": "/in", "where": "b"}), row_of())
 
 
@@ -100,6 +104,10 @@ def test_a_finished_run_may_be_tried_again_while_its_source_goes_on() -> None:
             r"mechanism\.k.*mechanism\.name \(custext then, tem now\)",
         ),
         ({"policy": {"stop_words": "draw"}}, r"policy\.stop_words \(keep then, draw now\)"),
+        (
+            {"policy": {"stop_words": "keep", "identifiers": {**asdict(NO_IDENTIFIERS), "phone": "fake"}}},
+            r"policy\.identifiers\.phone \(keep then, fake now\)",
+        ),
         ({"columns": ["title"]}, r"columns"),
         ({"consistency": "token"}, r"consistency"),
         ({"input": {"path": "/other"}}, r"input\.path \(/in then, /other now\)"),

@@ -59,6 +59,33 @@ def _rows(spark, folder: str | Path) -> dict[int, tuple[str | None, ...]]:
     return {row["id"]: tuple(row) for row in spark.read.format("delta").load(str(folder)).collect()}
 
 
+def test_identifiers_are_replaced_whole_counted_by_type_and_part_of_a_run(spark, tmp_path: Path) -> None:
+    rows = [
+        (i, f"Please call +49 171 {1000000 + i // 2} or write to u{i}@example.com, friend") for i in range(40)
+    ]
+    spark.createDataFrame(rows, "id long, body string").repartition(2).write.format("delta").save(
+        str(tmp_path / "in")
+    )
+    settings = {
+        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "output": {"path": str(tmp_path / "out")},
+        "consistency": "dataset", "policy": {"identifiers": {"phone": "fake"}}, "run": {"id": "r1"},
+    }  # fmt: skip
+    report = run(RunConfig.of(settings), spark, key=KEY)
+    assert report.status == "succeeded"  # the audit of consistency pairs texts that hold identifiers
+    texts = [str(row[1]) for row in _rows(spark, tmp_path / "out").values()]
+    found = [re.fullmatch(r"\S+ \S+ (\+\d\d \d{3} \d{7}) or \S+ to \[EMAIL\], \S+", text) for text in texts]
+    assert all(found) and len({match[1] for match in found if match}) == 20
+    restricted = report.facts["restricted"]
+    assert (restricted["identifiers"], restricted["identifiers_email"], restricted["identifiers_phone"]) == (
+        80,
+        40,
+        40,
+    )
+    assert restricted["numbers"] == 0
+    with pytest.raises(RunError, match=r"another policy\.identifiers\.phone \(fake then, mask now\)"):
+        run(RunConfig.of({**settings, "policy": {}}), spark, key=KEY)
+
+
 class TestARunThatSucceeds:
     def test_replaces_the_text_and_nothing_else(self, spark, source: str, tmp_path: Path) -> None:
         report = run(_config(source, tmp_path), spark, key=KEY)

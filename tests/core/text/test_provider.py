@@ -107,6 +107,17 @@ def test_spans_that_are_wrong_are_refused_without_a_word_of_the_text(spans: Any,
     assert "secret" not in str(caught.value)
 
 
+def test_what_goes_wrong_in_it_leaves_without_a_word_of_the_text() -> None:
+    class Fails(Names):
+        def find(self, texts: pa.Array) -> TypedSpans:
+            raise ValueError(str(texts[0]))
+
+    with pytest.raises(DataError, match="provider 'names 1': it failed with ValueError") as caught:
+        run(model(Fails()), ["secret"])
+    assert "secret" not in str(caught.value) and caught.value.__suppress_context__
+    assert run(model(Names()), pa.array([b"Dog"], pa.binary()))[0] == [b"[PERSON]"]
+
+
 @pytest.mark.parametrize(
     ("provider", "said"),
     [
