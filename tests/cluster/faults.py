@@ -26,6 +26,9 @@ TASKS = 16
 BATCH = 50  # rows: small batches make a write that lasts long enough to be disturbed
 RUN = "the-run"
 BEGUN = 0.5  # seconds of a core that a Python worker has used before it counts as one at work
+# Killing a worker that waits fails no task: Spark makes another. One that is held so many seconds is in the middle of a task, or
+# is given one in the meantime.
+HELD = 4.0
 PATIENCE = 400.0  # seconds to wait for what comes within ten on a quiet machine
 TIMED = ("write_seconds", "tokens_per_second")  # what may differ between two runs that did the same
 SPECULATIVE = {
@@ -193,14 +196,21 @@ def _awaited(processes: Callable[[], list[psutil.Process]], application: Applica
 
 
 def _struck(
-    processes: Callable[[], list[psutil.Process]], application: Application, chance: random.Random
+    processes: Callable[[], list[psutil.Process]],
+    application: Application,
+    chance: random.Random,
+    held: float = 0.0,
 ) -> int:
-    """Kill one of the processes as soon as there is one."""
+    """Kill one of the processes as soon as there is one; hold it for so many seconds before."""
     found = _awaited(processes, application)
     if not found:
         return 0
+    victim = chance.choice(found)
     try:
-        chance.choice(found).kill()
+        if held:
+            victim.send_signal(signal.SIGSTOP)
+            after(held, application)
+        victim.kill()
     except psutil.NoSuchProcess:
         return 0
     return 1
@@ -216,7 +226,7 @@ def _used(worker: psutil.Process) -> float:
 
 
 def busy(workers: list[psutil.Process]) -> list[psutil.Process]:
-    """Return the Python workers that are at work. Killing one that waits, or only begins, fails no task: Spark makes another."""
+    """Return the Python workers that are at work, or were a moment ago."""
     before = [_used(one) for one in workers]
     time.sleep(0.1)
     return [one for one, used in zip(workers, before, strict=True) if _used(one) > max(used, BEGUN)]
@@ -234,8 +244,8 @@ def kill_executor(cluster: Cluster, job: Job, application: Application, chance: 
 
 
 def kill_python_worker(cluster: Cluster, job: Job, application: Application, chance: random.Random) -> int:
-    """Kill a Python worker."""
-    return _struck(lambda: busy(cluster.python_workers()), application, chance)
+    """Kill a Python worker in the middle of a task."""
+    return _struck(lambda: busy(cluster.python_workers()), application, chance, HELD)
 
 
 @contextmanager
@@ -286,7 +296,7 @@ def storm(cluster: Cluster, job: Job, application: Application, chance: random.R
             below = {c.pid for p in new for c in p.children(recursive=True)}
             return busy([p for p in cluster.python_workers() if p.pid in below])
 
-        struck = _struck(newcomers, application, chance)
+        struck = _struck(newcomers, application, chance, HELD)
         eventually(lambda: job.committed() or not application.runs, PATIENCE)
     return int(frozen is not None) + len(others) + struck
 

@@ -24,6 +24,7 @@ from tests.wheels import Unreachable, build_wheel
 CHECKOUT = Path(__file__).resolve().parents[2]
 SECONDS = 1800.0  # for one application, on a machine that does other things too
 NEEDED = 4 << 30  # bytes: master, two workers, two executors, a driver and their Python
+EXECUTOR = "CoarseGrainedExecutorBackend"  # in the command line of one
 # Speculation starts a copy on another host only; these are two names of one loopback.
 HOSTS = ("127.0.0.1", "localhost")
 # Java processes of a minute do not live to win back what compiling costs, nor what checking a release's classes does.
@@ -243,15 +244,21 @@ class Cluster:
 
     def executors(self) -> list[psutil.Process]:
         """Return the executors' Java processes."""
-        return [p for p in self.processes() if "CoarseGrainedExecutorBackend" in _command(p)]
+        return [p for p in self.processes() if EXECUTOR in _command(p)]
 
     def python_workers(self) -> list[psutil.Process]:
-        """Return the Python processes that work on tasks: children of the process that an executor forks them from."""
+        """Return the Python processes that work on tasks: children of the process that a living executor forks them from.
+
+        Those of an executor that was killed work on for a while, and nobody waits for them.
+        """
         found = []
         for process in self.processes():
             with _gone_already():
                 above = process.parent()
-                if above is not None and all("pyspark.daemon" in _command(p) for p in (process, above)):
+                if above is None or not all("pyspark.daemon" in _command(p) for p in (process, above)):
+                    continue
+                executor = above.parent()
+                if executor is not None and EXECUTOR in _command(executor):
                     found.append(process)
         return found
 
