@@ -56,7 +56,9 @@ class Tokenizer:
         self._library.no_truncation()
         self._library.no_padding()
         self._library.encode_special_tokens = True
-        found: list[int] = [place for sign in SPECIAL if (place := self._library.token_to_id(sign)) is not None]
+        found: list[int] = [
+            place for sign in SPECIAL if (place := self._library.token_to_id(sign)) is not None
+        ]
         if len(found) < len(SPECIAL):
             raise DataError(f"encoder: its tokenizer lacks one of {', '.join(SPECIAL)}.")
         self.start, self.end, self.padding = found
