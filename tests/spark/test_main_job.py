@@ -229,7 +229,13 @@ class TestARunId:
         assert again is not None and again["key_commitment"] == row["key_commitment"]
         assert again["key_commitment"] != KEY.commitment("r3")
 
-    @pytest.mark.parametrize("change", [{}, {"row_key": None, "record_key": None}], ids=["keyed", "unkeyed"])
+    @pytest.mark.parametrize(
+        "change",
+        [
+            pytest.param({}, id="keyed"),
+            pytest.param({"row_key": None, "record_key": None}, id="unkeyed", marks=pytest.mark.cluster),
+        ],
+    )
     def test_whose_account_was_lost_is_counted_again_with_its_key(
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
     ) -> None:
@@ -272,7 +278,7 @@ class TestWhatDoesNotAgree:
         row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
         assert row["status"] == "mismatch"
 
-    @pytest.mark.parametrize("level", ["record", "dataset"])
+    @pytest.mark.parametrize("level", ["record", pytest.param("dataset", marks=pytest.mark.cluster)])
     def test_a_planted_replacement_is_found(
         self, spark, source: str, tmp_path: Path, level: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -85,6 +85,7 @@ def test_without_a_source_each_run_has_a_key_of_its_own() -> None:
     assert one.secret != two.secret and one.kind == "os"
 
 
+@pytest.mark.cluster
 def test_a_run_with_a_key_of_the_environment_can_be_repeated(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,13 @@ def written(spark: Any, source: Path, out: Path, **more: Any) -> tuple[list[Any]
     return sorted(map(tuple, frame.collect())), len(frame.inputFiles()), said
 
 
-@pytest.mark.parametrize("more", [{}, {"row_key": "id"}], ids=["known by file and row", "row_key"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, id="known by file and row", marks=pytest.mark.cluster),
+        pytest.param({"row_key": "id"}, id="row_key"),
+    ],
+)
 def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
     spark: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
 ) -> None:

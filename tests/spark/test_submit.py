@@ -67,6 +67,7 @@ def _python(job: str, *arguments: str, folder: Path) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.cluster
 def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
     prepared = _python(
         "prepare.py", str(settings), str(tmp_path / "model"), folder=tmp_path

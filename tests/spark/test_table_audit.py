@@ -267,6 +267,7 @@ class TestWhatTheTextIsStillGoodFor:
         assert main([*report, "--internal"]) == 3
         assert f"and not of a table that run {ours['run']} wrote" in capsys.readouterr().err
 
+    @pytest.mark.cluster
     def test_more_rows_than_the_driver_takes_are_learnt_by_spark(self, session, ours, monkeypatch) -> None:
         monkeypatch.setattr(table_use, "LOCAL", 30)
         monkeypatch.setattr(learning, "ROUNDS", 5)
