@@ -64,7 +64,11 @@ def local(cores: int, folder: Path, settings: dict[str, Any] | None = None) -> I
     from dptext_spark.spark.session import spark_session
 
     session = spark_session(
-        "dptext-bench", master=f"local[{cores}]", warehouse=folder / "warehouse", settings=settings
+        "dptext-bench",
+        master=f"local[{cores}]",
+        warehouse=folder / "warehouse",
+        # The Java process outlives a session, and what it was begun with; another section may have logged events.
+        settings={"spark.eventLog.enabled": "false", **(settings or {})},
     )
     try:
         yield session
