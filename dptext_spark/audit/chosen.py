@@ -120,15 +120,19 @@ def _selection(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return found
 
 
+def _shares(selection: Mapping[str, Any]) -> list[Any]:
+    """Return the shares of the levels, in percent; None for a last one that takes the rest."""
+    return [selection["percent"]] if selection["percent"] else [one["share"] for one in selection["levels"]]
+
+
 def _whole(selection: Mapping[str, Any]) -> bool:
     """Whether all words come first, in one level or another."""
-    shares = [selection["percent"]] if selection["percent"] else [one["share"] for one in selection["levels"]]
+    shares = _shares(selection)
     return shares[-1] is None or [*accumulate(shares)][-1] >= 100
 
 
 def _drawn(selection: Mapping[str, Any]) -> str:
-    shares = [selection["percent"]] if selection["percent"] else [one["share"] for one in selection["levels"]]
-    return f"{RANKED[selection['direction']]} ({' and '.join(_share(share) for share in shares)})"
+    return f"{RANKED[selection['direction']]} ({' and '.join(_share(share) for share in _shares(selection))})"
 
 
 def _share(share: float | None) -> str:

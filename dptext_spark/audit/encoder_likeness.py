@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.audit.scoring import CONFIDENCE, Estimate
-from dptext_spark.audit.text_metrics import PERCENTILES, mean_of, other_records
+from dptext_spark.audit.text_metrics import mean_of, other_records, percentiles_of
 from dptext_spark.errors import DataError
 
 AT_ONCE = 256  # records whose vectors are held
@@ -120,10 +120,7 @@ def encoder_likeness(
     chance = elsewhere.mean(axis=0).tolist() if len(elsewhere) else [0.0] * 4
     return EncoderLikeness(
         mean=own[0],
-        percentiles={
-            f"p{p}": float(v)
-            for p, v in zip(PERCENTILES, np.percentile(there[:, 0], PERCENTILES), strict=True)
-        },
+        percentiles=percentiles_of(there[:, 0]),
         others=chance[0],
         unprotected=1.0,
         matched=dict(zip(MATCHED, own[1:], strict=True)),

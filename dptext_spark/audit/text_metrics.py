@@ -174,9 +174,7 @@ def vector_likeness(
     others = record_cosines(vectors, plain, private, other_records(len(found)))
     return VectorLikeness(
         mean=mean_of(there, confidence, resamples),
-        percentiles={
-            f"p{p}": float(v) for p, v in zip(PERCENTILES, np.percentile(there, PERCENTILES), strict=True)
-        },
+        percentiles=percentiles_of(there),
         others=float(np.nanmean(others)) if not np.isnan(others).all() else 0.0,
         unprotected=1.0,
         records=len(there),
@@ -266,6 +264,12 @@ def other_records(records: int) -> npt.NDArray[np.int64]:
     out = np.empty(records, np.int64)
     out[order] = np.roll(order, 1)
     return out
+
+
+def percentiles_of(values: Reals) -> dict[str, float]:
+    """Return the percentiles of float64[n], by `p1`, `p5`, ..."""
+    found = np.percentile(values, PERCENTILES)
+    return {f"p{p}": float(value) for p, value in zip(PERCENTILES, found, strict=True)}
 
 
 def mean_of(values: Reals, confidence: float, resamples: int) -> Estimate:

@@ -19,9 +19,7 @@ SETTINGS = ("config", "artifact", "input", "input_version", "identity", "output"
 OF_THE_KEY = ("key_commitment", "key_kind")
 SEAL = "dptext_bound"  # in the commit of a run
 # What decided what a finished run drew, and from what. The source may have gone on since: then there is nothing to do again.
-DECIDED = (
-    *("columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance"),
-)
+DECIDED = ("columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance")
 PLACE = ("path", "table")
 SHOWN = 40  # characters of a value that is shown
 

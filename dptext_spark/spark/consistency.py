@@ -7,7 +7,7 @@ is seen. At token level there is nothing to prove.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from dptext_spark.spark.paths import quoted
 from dptext_spark.spark.ship import Shipped, open_shipped, ship
 from dptext_spark.spark.tables import opened
 from dptext_spark.text.align import align
-from dptext_spark.text.policy import Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -79,8 +78,10 @@ def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], Non
     spark, key_name = setup.spark, quoted(config.row_key)
     written = _written(setup, version)
     scope = setup.identity.record if setup.identity.record is not None else setup.identity.row
-    if config.importance is not None:
-        # Words are chosen text by text: in another text of the record one may stay as it is.
+    by_text = (
+        config.importance is not None
+    )  # words are chosen text by text: in another one of the record one may stay as it is
+    if by_text:
         scope = setup.identity.row
     assert scope is not None
     paths = setup.paths
@@ -108,7 +109,6 @@ def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], Non
     joined = sampled.join(output, "row_key")
     lists = frozenset(i for i, path in enumerate(paths) if path.over)
     shipped = ship(spark, setup.folder, config.run.ship)
-    by_text = config.importance is not None
     job = PairJob(shipped, setup.key, len(paths), config.consistency, lists, by_text)
     texts = [f"{side}{i}" for i in range(len(paths)) for side in "so"]
     pairs = joined.select("scope", *texts).mapInPandas(job, PAIRS)
@@ -119,7 +119,7 @@ def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], Non
         problems.append("groups of equal words have two replacements")
     if misfits:
         problems.append("texts are not their source with words replaced")
-    unit = "records" if config.consistency == "record" and config.importance is None else "rows"
+    unit = "records" if config.consistency == "record" and not by_text else "rows"
     said = (
         f"Consistency was audited on a keyed sample of about {100 * share:.3g} % of the {unit}: "
         f"{'every group of equal words has one replacement' if not problems else '; '.join(problems)}."
@@ -243,17 +243,7 @@ def _as_texts(values: pd.Series, several: bool) -> Any:
 
 def _unchanging(privatizer: Privatizer) -> Privatizer:
     """Return a privatizer that changes no word, but gaps, case and identifiers as the policy does."""
-    policy = privatizer.policy
-    same = Policy(
-        "keep" if policy.stop_words == "keep" else "draw",
-        policy.stop_word_list,
-        "keep",
-        "keep",
-        policy.case,
-        policy.gaps,
-        policy.tokenizer,
-        policy.identifiers,
-    )
+    same = replace(privatizer.policy, oov="keep", numbers="keep")
     size = len(privatizer.vocabulary)
     identity = TableSampler.of(
         np.arange(size, dtype=np.int32)[:, None], np.ones((size, 1)), privatizer.sampler.guarantee, {}

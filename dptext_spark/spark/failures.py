@@ -68,8 +68,7 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
         if code == WEIGHTS:
             return DataError(
                 f"importance: {rows} texts or weights in {where} do not fit; valid: a finite number of 0 or more for each word "
-                "of "
-                "a text as the policy cuts it, stop words, unknown words and numbers included."
+                "of a text as the policy cuts it, stop words, unknown words and numbers included."
             )
         return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
     if _NOT_INSTALLED in str(error):
