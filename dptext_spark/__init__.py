@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from dptext_spark.guarantee import Guarantee
     from dptext_spark.lexicon.lexicon import Lexicon
     from dptext_spark.mechanisms import MECHANISMS, CusText
-    from dptext_spark.privatizer import Counters, Privatizer
+    from dptext_spark.privatizer import Privatizer
+    from dptext_spark.text.counters import Counters
     from dptext_spark.text.policy import Policy
 
 _HOMES = {
     "Certificate": "dptext_spark.audit.certificate",
     "CountsDisagree": "dptext_spark.errors",
-    "Counters": "dptext_spark.privatizer",
+    "Counters": "dptext_spark.text.counters",
     "CusText": "dptext_spark.mechanisms",
     "DPTextError": "dptext_spark.errors",
     "DataError": "dptext_spark.errors",

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.fingerprint import fingerprint_of
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.selection import Selection
 from dptext_spark.importance.selector import restored
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.privatizer import Privatizer, fingerprint_of
+from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.identifiers import NONE
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.words import WordTable

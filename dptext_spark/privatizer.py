@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -15,6 +12,7 @@ import pyarrow as pa
 
 from dptext_spark.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
 from dptext_spark.errors import DataError, require_choice
+from dptext_spark.fingerprint import fingerprint_of
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.providers import Given
 from dptext_spark.importance.selection import agree
@@ -24,6 +22,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.text.chosen import Chosen
+from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
 from dptext_spark.text.identifiers import TYPES
 from dptext_spark.text.join import DATASET, TOKEN, word_blocks
@@ -51,36 +50,6 @@ UNIT_SENTENCES = {
     "hold equal words: a substitution cipher, open to frequency analysis at any ε.",
 }
 COMPUTATIONAL = "The draws are pseudo-random: it holds against whoever lacks the run key."
-
-
-@dataclass(frozen=True, eq=False)
-class Counters:
-    """What happened to each row of a batch.
-
-    Attributes:
-        rows: int32[n, len(COUNTERS)].
-        units: int64[n], how many units of ε the draws of each row come to: drawn words, or distinct ones at record level; where
-            levels of importance differ in ε, see :func:`dptext_spark.importance.spending.in_units`.
-    """
-
-    rows: npt.NDArray[np.int32]
-    units: npt.NDArray[np.int64]
-
-    def column(self, name: str) -> npt.NDArray[np.int32]:
-        """Return one counter, int32[n]."""
-        return self.rows[:, COUNTERS.index(name)]
-
-    def totals(self) -> dict[str, int]:
-        """Return the sums by name, with the number of rows."""
-        sums = self.rows.sum(axis=0, dtype=np.int64)
-        return {
-            "rows": len(self.rows),
-            **{name: int(value) for name, value in zip(COUNTERS, sums, strict=True)},
-        }
-
-    def __add__(self, other: Counters) -> Counters:
-        """Join the rows of two batches."""
-        return Counters(np.concatenate([self.rows, other.rows]), np.concatenate([self.units, other.units]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,23 +287,3 @@ class Privatizer:
             return drawn
 
         return noise._replace(at_levels=at_levels)
-
-
-def fingerprint_of(
-    arrays: Mapping[str, npt.NDArray[Any]],
-    policy: Policy,
-    consistency: str,
-    selector: Mapping[str, Any] | None = None,
-    providers: tuple[str, ...] = (),
-) -> str:
-    """Return the sha256 over the policy, the level, the arrays with their names, types and shapes, and who chooses and finds."""
-    known = asdict(policy)
-    if not policy.identifiers:  # where none are looked for, draws are those of a policy that knows of none
-        del known["identifiers"]
-    bound = [known, consistency, *([] if selector is None else [selector]), *providers]
-    digest = hashlib.sha256(json.dumps(bound, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
-        digest.update(array.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()

@@ -30,6 +30,7 @@ LAYERS = {
     "mechanisms": 2,
     "artifact": 3,
     "encoder": 3,
+    "fingerprint": 3,
     "importance": 3,
     "privatizer": 3,
     "text": 3,

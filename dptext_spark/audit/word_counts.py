@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dptext_spark.audit.resampling import RESAMPLES, rate_interval
 from dptext_spark.audit.scoring import CONFIDENCE, Estimate
 from dptext_spark.errors import DataError
-from dptext_spark.privatizer import Counters
+from dptext_spark.text.counters import Counters
 
 SAMPLES = 200
 _SEED = 11

@@ -19,10 +19,12 @@ from hypothesis import strategies as st
 
 from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.fingerprint import fingerprint_of
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
-from dptext_spark.privatizer import CONSISTENCY, Counters, Privatizer, fingerprint_of
+from dptext_spark.privatizer import CONSISTENCY, Privatizer
+from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS
 from dptext_spark.text.identifiers import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy

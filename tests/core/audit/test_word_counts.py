@@ -15,7 +15,8 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
-from dptext_spark.privatizer import Counters, Privatizer
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.reading import read

@@ -20,8 +20,9 @@ from dptext_spark.importance.selection import DIRECTIONS, Level, Selection
 from dptext_spark.importance.selector import Selector
 from dptext_spark.importance.weighed import choosing
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.privatizer import Counters, Privatizer
+from dptext_spark.privatizer import Privatizer
 from dptext_spark.text import strips
+from dptext_spark.text.counters import Counters
 from dptext_spark.text.listing import list_words
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.spans import Spans

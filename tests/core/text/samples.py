@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from dptext_spark.draws import Draws, RunKey
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.privatizer import Counters, Privatizer
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.counters import Counters
 from dptext_spark.text.identifiers import NO_IDENTIFIERS, Identifiers
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import Plain, comparable, upper

@@ -1,0 +1,40 @@
+"""What happened to the rows of a batch, as numbers that may be summed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.text.engine import COUNTERS
+
+
+@dataclass(frozen=True, eq=False)
+class Counters:
+    """What happened to each row of a batch.
+
+    Attributes:
+        rows: int32[n, len(COUNTERS)].
+        units: int64[n], how many units of ε the draws of each row come to: drawn words, or distinct ones at record level; where
+            levels of importance differ in ε, see :func:`dptext_spark.importance.spending.in_units`.
+    """
+
+    rows: npt.NDArray[np.int32]
+    units: npt.NDArray[np.int64]
+
+    def column(self, name: str) -> npt.NDArray[np.int32]:
+        """Return one counter, int32[n]."""
+        return self.rows[:, COUNTERS.index(name)]
+
+    def totals(self) -> dict[str, int]:
+        """Return the sums by name, with the number of rows."""
+        sums = self.rows.sum(axis=0, dtype=np.int64)
+        return {
+            "rows": len(self.rows),
+            **{name: int(value) for name, value in zip(COUNTERS, sums, strict=True)},
+        }
+
+    def __add__(self, other: Counters) -> Counters:
+        """Join the rows of two batches."""
+        return Counters(np.concatenate([self.rows, other.rows]), np.concatenate([self.units, other.units]))
