@@ -106,7 +106,7 @@ def on_package(driver: Facts, workers: Sequence[Facts]) -> Finding:
 
 
 def on_libraries(driver: Facts, workers: Sequence[Facts]) -> Finding:
-    """Judge the libraries: results do not depend on their versions, and what does is checked by `text engine`."""
+    """Judge the libraries: but for ties of attention no result depends on their versions, as `text engine` checks."""
     differ = {}
     for worker in workers:
         for name, there in worker["versions"].items():

@@ -119,7 +119,9 @@ def _load(source: Embedding, field: str, tokenizer: Literal["words", "whitespace
         return Lexicon.default()
     path = Path(source.source)
     if path.is_dir():
-        return Lexicon.open(path)
+        opened = Lexicon.open(path)
+        opened.require_cut_by(tokenizer, field)
+        return opened
     if not path.exists():
         raise DataError(
             f"{field}: {source.source!r} does not exist; valid: default, a saved lexicon, "

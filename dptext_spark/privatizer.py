@@ -90,6 +90,8 @@ class Privatizer:
             agree(self.selector.selection.strategy, self.consistency)
             self.selector.guarantee(self.sampler.guarantee)
         check_providers(self.providers, TYPES)
+        if isinstance(self.lexicon, Lexicon):
+            self.lexicon.require_cut_by(self.policy.tokenizer)
         if self.table is None:
             object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
         if not self.fingerprint:

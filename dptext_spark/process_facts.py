@@ -21,7 +21,7 @@ from dptext_spark.cache_folder import writable
 from dptext_spark.version import __version__
 
 # What the results, or their transport, depend on; the worker's pyspark is the cluster's.
-LIBRARIES = ("pyspark", "pyarrow", "numpy", "numba", "cryptography", "faiss-cpu")
+LIBRARIES = ("pyspark", "pyarrow", "numpy", "numba", "cryptography", "faiss-cpu", "onnxruntime", "tokenizers")
 
 
 def process_facts(folders: Iterable[str] = ()) -> dict[str, Any]:

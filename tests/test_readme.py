@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from benchmarks.calibration import markdown
+from benchmarks.settings import markdown as side_by_side
 from dptext_spark.audit.table_figures import MEANING
 from dptext_spark.cli import main
 from dptext_spark.config import RunConfig
@@ -144,6 +145,11 @@ def newest(section: str) -> dict[str, Any]:
 
 def test_its_gains_are_those_of_the_newest_record() -> None:
     assert markdown(newest("calibration")["facts"]["gains"]) in README.read_text(encoding="utf-8")
+
+
+def test_what_audits_find_in_the_files_of_settings_is_that_of_the_newest_record() -> None:
+    table = side_by_side(newest("settings")["grids"][0]["rows"])
+    assert table in README.read_text(encoding="utf-8")
 
 
 def test_the_page_on_scale_is_worked_out_from_the_newest_record() -> None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.arrays import Traversable, read_array
+from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.read_counts import ReadCounts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 
@@ -86,6 +87,25 @@ class Lexicon:
     def __repr__(self) -> str:
         """Return the name and the sizes."""
         return f"Lexicon({self.name!r}, {len(self):,} words, {self.dimensions} dimensions, {self.metric})"
+
+    def require_cut_by(self, tokenizer: Literal["words", "whitespace"], field: str = "lexicon") -> None:
+        """Refuse words that a tokenizer never cuts out of a text: drawn, they would be read as numbers, or as several words.
+
+        Args:
+            tokenizer: of the texts.
+            field: that names the lexicon.
+
+        Raises:
+            DataError: it holds such words. :meth:`read` leaves them out.
+        """
+        strings = self.vocabulary.strings()
+        never = np.flatnonzero(~producible(strings, tokenizer))
+        if len(never):
+            raise DataError(
+                f"{field}: {len(never):,} of its {len(self):,} words are none to policy.tokenizer {tokenizer!r}, the first "
+                f"{strings[int(never[0])].as_py()!r}; valid: a lexicon that was imported for it (dptext lexicon import "
+                f"--tokenizer {tokenizer}), or another policy.tokenizer."
+            )
 
     @property
     def dimensions(self) -> int:

@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from dptext_spark.config import RunConfig
+from dptext_spark.draws import RunKey
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.report.console import progress, width, write, write_json
 from dptext_spark.report.summary import summary
 from dptext_spark.sample import tickets
+from dptext_spark.side_by_side import Released, side_by_side
 from dptext_spark.spark.job import run
 from dptext_spark.spark.reporting import Account, Wanted, write_page
 from dptext_spark.spark.reporting import report as gather
@@ -69,12 +71,15 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
         report = run(config, spark, progress=lambda step: say(step, None))
         public = sample.column("body").to_pylist()[:PUBLIC]
         page = _report(config, report.facts["run_id"], public, spark, place / MADE[4], say)
+        examples = list(_examples(spark, source, str(place / MADE[2])))
+        shown = side_by_side(_body(examples), RunKey.generate(), say)
     facts = report.as_dict()
-    examples = list(_examples(spark, source, str(place / MADE[2])))
     if as_json:
-        write_json({**facts, "examples": examples, "report": page})
+        others = [one._asdict() for one in shown]
+        write_json({**facts, "examples": examples, "settings": others, "report": page})
         return facts
     write("\n".join(_lines(examples)))
+    write("\n".join(_settings(examples, shown)))
     # The tickets are invented: what depends on them may be shown.
     write(summary(report.as_dict(internal=True), internal=True, columns=width()))
     if page is not None:
@@ -125,6 +130,21 @@ def _examples(spark: SparkSession, source: str, target: str) -> Iterator[dict[st
                 "before": row[name],
                 "after": row[f"{name}_after"],
             }
+
+
+def _body(examples: list[dict[str, str]]) -> str:
+    return next(one["before"] for one in examples if one["column"] == "body")
+
+
+def _settings(examples: list[dict[str, str]], shown: list[Released]) -> Iterator[str]:
+    """Yield one ticket as the settings of conf/ would release it."""
+    yield f"The body of ticket {examples[0]['ticket']} by the settings of conf/ (README, Which settings)"
+    for one in shown:
+        yield f"  {one.settings + '.yaml':<15}{one.mechanism}"
+        yield textwrap.fill(
+            " ".join(one.text.split()), 110, initial_indent=" " * 17, subsequent_indent=" " * 17
+        )
+    yield ""
 
 
 def _lines(examples: list[dict[str, str]]) -> Iterator[str]:

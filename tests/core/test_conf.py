@@ -25,6 +25,8 @@ def test_there_is_one_for_each_use() -> None:
         "csv",
         "record",
         "dataset",
+        "strict",
+        "balanced",
         "papers",
         "gated",
         "incremental",

@@ -128,6 +128,23 @@ def test_the_tokenizer_of_the_policy_reads_the_file(vectors: Path) -> None:
     assert (len(plain), len(spaced)) == (len(WORDS), len(WORDS) + 1)
 
 
+@pytest.mark.parametrize("word", ["30", "9/11", "u.s", "U2"])
+def test_a_saved_lexicon_of_another_tokenizer_is_refused(tmp_path: Path, cache: Path, word: str) -> None:
+    """Drawn, such a word would be read as a number or as two words: the output would not be the text with words replaced."""
+    vectors = np.eye(3, dtype=np.float32)
+    folder = tmp_path / "spaced"
+    Lexicon(Vocabulary.of(["ten", word, "more"]), vectors).save(folder)
+    spaced = {"policy": {"tokenizer": "whitespace"}, "mechanism": {"k": 2}}
+    if word == word.lower():
+        assert len(load_lexicon(settings(folder, **spaced))) == 3
+    with pytest.raises(
+        DataError,
+        match=rf"lexicon.source: 1 of its 3 words .* 'words', the first '{word}'; valid: .*--tokenizer words",
+    ):
+        prepare(settings(folder, mechanism={"k": 2}))
+    assert not (cache / "artifacts").exists()
+
+
 def test_limit_and_vocabulary_cut(vectors: Path, tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("\n".join(WORDS[:30]), encoding="utf-8")

@@ -497,3 +497,13 @@ class TestObject:
     def test_the_plain_engine_agrees(self) -> None:
         out, _ = run(privatizer(Policy(), 1), ["The cat's 2 dogs"])
         assert plain(Policy(), 1).expected("The cat's 2 dogs")[0].fullmatch(out[0].decode())
+
+
+def test_a_lexicon_of_another_tokenizer_is_refused() -> None:
+    lexicon = Lexicon(Vocabulary.of(["ten", "30"]), np.eye(2, dtype=np.float32))
+    law = CusText(k=2).compile(lexicon)
+    assert Privatizer(lexicon, law, Policy(tokenizer="whitespace")).consistency == "token"
+    with pytest.raises(
+        DataError, match=r"^lexicon: 1 of its 2 words are none to policy.tokenizer 'words', the first '30'"
+    ):
+        Privatizer(lexicon, law)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dptext_spark.side_by_side import SETTINGS
+
 pytestmark = pytest.mark.cluster
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 FIGURES = {
@@ -51,3 +53,27 @@ def test_a_section_measures_its_figures(tmp_path: Path, section: str) -> None:
     assert {figure["name"] for figure in measured["figures"]} == FIGURES[section]
     assert len(measured["grids"]) == (section == "scale")
     assert all(figure["value"]["median"] == figure["value"]["median"] for figure in measured["figures"])
+
+
+def test_the_files_of_settings_are_run_and_audited(tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    command = [sys.executable, "-c", SMALL, "settings", str(record)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    section = json.loads(record.read_text(encoding="utf-8"))["sections"]["settings"]
+    audits = section["facts"]["audits"]
+    assert {name: one["status"] for name, one in audits.items()} == dict.fromkeys(SETTINGS, "succeeded")
+    (grid,) = section["grids"]
+    rows = {row[0]: dict(zip(grid["headings"], row, strict=True)) for row in grid["rows"]}
+    assert {
+        "original_share_all",
+        "bayes_success",
+        "context_success",
+        "cosine",
+        "accuracy_private_private",
+    } <= set(rows)
+    assert (
+        rows["original_share_all"]["strict"] < 0.2 < rows["original_share_all"]["balanced"] < 0.8
+    )  # stop words
+    assert rows["bayes_success"]["strict"] < rows["bayes_success"]["balanced"] < 1.0
+    assert rows["cosine"]["strict"] < rows["cosine"]["balanced"] < rows["cosine"]["no noise"] == 1.0
