@@ -81,7 +81,8 @@ def _spent(facts: Facts) -> Iterator[Tile]:
     worst = None if None in totals else max(totals)
     alone = all(len(one["figures"]) == 1 for one in counted["columns"])
     releases = max(sum(figure["times"] for figure in one["figures"]) for one in counted["columns"])
-    said = f"by all releases of the input that the ledger knows; ε was spent {releases:,} times"
+    often = "once" if releases == 1 else f"{releases:,} times"
+    said = f"by all releases of the input that the ledger knows; ε was spent {often}"
     if worst is None:
         yield Tile(
             "Spent on one word so far", "no ε", f"a guarantee was refuted or a key was no secret; {said}"
