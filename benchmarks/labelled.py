@@ -60,6 +60,7 @@ BEFORE = (
         "used {} since May",
         "Re: {}; still open",
         "{}\nthank you",
+        "please write to\n{}",
         "ref={}",
         "user {} complained",
     ),

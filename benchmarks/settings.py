@@ -127,6 +127,7 @@ def _audited(
         "input.path": source, "input.format": "delta", "columns": "[sentence]", "row_key": "id", "record_key": "null",
         "output.path": target, "output.other_columns": "[id]", "lexicon.source": lexicon,
         "run.id": f"bench-{settings}",  # part of the draws at token level
+        "ledger.path": "null",
         "ledger.limit": "null",  # the benchmarks' key is no secret, for which no ε stands
     }  # fmt: skip
     config = RunConfig.load(

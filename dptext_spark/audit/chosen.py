@@ -75,7 +75,8 @@ def clear(facts: Mapping[str, Any]) -> Iterator[str]:
     case = ", in lower case" if facts["policy"]["case"] == "lower" else ", its case included"
     yield (
         f"EVERY WORD THAT IS NOT CHOSEN, as it stands{case}: all words of the lexicon but {_drawn(selection)} of each text. "
-        "Fewer with a greater importance.percent, none without importance."
+        f"Fewer with {'a greater importance.percent' if selection['percent'] else 'greater shares in importance.levels'}, none "
+        "without importance."
     )
 
 

@@ -48,7 +48,7 @@ def rule_based(policy: Mapping[str, Any]) -> Iterator[str]:
         f"Identifiers ({_listed(wanted)}): rule-based, no guarantee. What the rules find is replaced whole and tells nothing but "
         "what is said above; what they miss, such as one that is misspelt or broken apart, is cut into words and numbers like "
         "other text. No ε covers this. Names of persons and places are no identifiers here: the lexicon's words among them are "
-        "drawn, the others are unknown words."
+        "treated like its other words, the others are unknown words."
     )
     if kept:
         yield (

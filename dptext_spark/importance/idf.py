@@ -71,13 +71,12 @@ class Idf:
         counted = f" ({self.documents:,} documents)" if self.corpus is not None and self.documents else ""
         if self.corpus is not None:
             return (
-                f"Importance is inverse document frequency, counted in {self.corpus}{counted}, which is taken to be public: rare "
-                "words are important, and words that the lexicon lacks most of all."
+                f"The corpus{counted} is taken to be public: rare words are important, and words that the lexicon lacks most of "
+                "all."
             )
         return (
-            "Importance is inverse document frequency, counted in the private texts themselves, without any noise: rare words "
-            "are important, and words that the lexicon lacks most of all. Which words of a text are drawn depends on all "
-            "other texts, and that is not protected. With importance.corpus it does not."
+            "It is counted without any noise: rare words are important, and words that the lexicon lacks most of all. Which "
+            "words of a text are drawn depends on all other texts, and that is not protected. With importance.corpus it does not."
         )
 
     def weights(self, words: Spans) -> npt.NDArray[np.float32]:

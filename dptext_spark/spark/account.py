@@ -155,10 +155,10 @@ def _units_by_record(setup: Setup) -> dict[str, Any]:
     records = frame.groupBy(setup.identity.record).agg(F.sum(F.col(RESULT).getField("units")).alias("units"))  # type: ignore[arg-type]
     figures = records.agg(
         F.avg("units").alias("units_mean"),
-        counting.percentiles(F.col("units")),
+        *counting.percentiles(F.col("units")),
         F.max("units").alias("units_max"),
     )
     with batched(setup):
         row = figures.first()
     assert row is not None
-    return counting.named(row.asDict())
+    return row.asDict()

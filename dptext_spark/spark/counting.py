@@ -37,20 +37,14 @@ def observed(paths: Sequence[Path]) -> list[Column]:
         *sums,
         *sizes,
         F.avg(units).alias("units_mean"),
-        percentiles(units),
+        *percentiles(units),
         F.max(units).alias("units_max"),
     ]
 
 
-def percentiles(units: Column) -> Column:
-    """Return the aggregate of all `PERCENTILES`, one sketch; :func:`named` gives them their names."""
-    return F.percentile_approx(units, list(PERCENTILES.values()), ACCURACY).alias("units_at")
-
-
-def named(found: dict[str, Any]) -> dict[str, Any]:
-    """Return aggregates with the percentiles by name, None where there were no rows."""
-    at = found.pop("units_at") or [None] * len(PERCENTILES)
-    return {**found, **dict(zip(PERCENTILES, at, strict=True))}
+def percentiles(units: Column) -> list[Column]:
+    """Return an aggregate for each of `PERCENTILES`; of one array Spark 4.0 hands an observation over as a Java object."""
+    return [F.percentile_approx(units, share, ACCURACY).alias(name) for name, share in PERCENTILES.items()]
 
 
 def counts_of(observation: Observation, seconds: float = WAIT_SECONDS) -> dict[str, Any] | None:
@@ -63,7 +57,7 @@ def counts_of(observation: Observation, seconds: float = WAIT_SECONDS) -> dict[s
     waiter = threading.Thread(target=lambda: box.append(observation.get), daemon=True)
     waiter.start()
     waiter.join(seconds)
-    return named(dict(box[0])) if box else None
+    return dict(box[0]) if box else None
 
 
 def _share(part: float, whole: float) -> float | None:

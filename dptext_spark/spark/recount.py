@@ -35,4 +35,4 @@ def recounted(setup: Setup, key_then: str, say: Callable[[str], None]) -> dict[s
     with batched(setup):
         row = frame.agg(*counting.observed(setup.paths)).first()
     assert row is not None  # an aggregate without groups has one row
-    return counting.named(row.asDict())
+    return row.asDict()

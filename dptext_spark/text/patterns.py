@@ -42,7 +42,9 @@ _MONTH = (
 )
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 _YEAR = "(?:1[0-9]|20|21)[0-9][0-9]"
-_CLOCK = "(?:[t ](?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?(?: ?z)?)?"
+_CLOCK = (
+    "(?:[t ](?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?(?: ?z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
 _G = r"[ ./\n-][ \n]*"  # between the groups of a telephone number
 
 
@@ -74,7 +76,7 @@ RULES = (
         "email",
         ADDRESS,
         rf"^(?P<lead>[^{_W}_]*)(?P<x>{_LOCAL}(?:{_BREAK})?@(?:{_BREAK})?(?:{_HOST}"
-        rf"|(?:{_LABEL}\.)*{_LABEL}{_BREAK}{_HOST}|(?:{_LABEL}\.)+{_BREAK}(?:{_LABEL}\.)*{_LAST}))",
+        rf"|(?:{_LABEL}\.)*{_LABEL}{_BREAK}\.?{_HOST}|(?:{_LABEL}\.)*{_LABEL}{_BREAK}\.{_LAST}|(?:{_LABEL}\.)+{_BREAK}(?:{_LABEL}\.)*{_LAST}))",
         behind=".",
     ),
     _rule("url", SCHEME, r"[a-z][a-z0-9+.-]*:///?[^ /\n]", REACHES, behind="."),

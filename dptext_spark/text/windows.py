@@ -124,9 +124,9 @@ def forward(data: Any, i: Int, end: Int, kind: Int, most: Int, lines: Int, shape
 
 @compiled
 def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, shapes: Any) -> Int:
-    """Return where a run of characters that fit a kind of window, and ends at i, begins."""
+    """Return where a run of characters that fit a kind of window, and ends at i, begins; a line may break at i, not before."""
     first = i
-    broken = False
+    broken, begun = False, False
     n = 0
     while i > start and n < most:
         seen, length = look_back(data, i, start, shapes)
@@ -146,8 +146,8 @@ def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, sh
         else:
             fits = _in_host(seen)
         if fits:
-            broken = False
-        elif lines > 0 and (seen == LINE or (seen == _SPACE and n == 0)):
+            broken, begun = False, True
+        elif not begun and lines > 0 and (seen == LINE or (seen == _SPACE and n == 0)):
             broken, lines = True, lines - (seen == LINE)
         elif not broken or (seen != _SPACE and seen != LINE):
             break

@@ -74,6 +74,7 @@ def test_each_file_releases_nothing_beside_the_texts_that_its_comment_does_not_n
     strict = RunConfig.load(CONF / "strict.yaml")
     assert strict.output.other_columns == ("ticket_id",) or list(strict.output.other_columns) == ["ticket_id"]
     assert strict.ledger.limit == strict.mechanism.epsilon
+    assert strict.ledger.path == RunConfig.load(CONF / "balanced.yaml").ledger.path is not None
     assert strict.policy == Policy(
         stop_words="draw", oov="mask", numbers="mask", case="lower", gaps="normalise",
         identifiers=strict.policy.identifiers,

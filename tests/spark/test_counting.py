@@ -53,7 +53,7 @@ def test_what_a_task_sends_does_not_grow_with_its_rows(spark) -> None:
     rows = 300_000
     units = spark.range(0, rows, 1, 1).withColumn("units", F.pmod(F.hash("id"), F.lit(20_000)))
     observation = Observation("units")
-    units.observe(observation, percentiles(F.col("units"))).write.format("noop").mode("overwrite").save()
+    units.observe(observation, *percentiles(F.col("units"))).write.format("noop").mode("overwrite").save()
     counts = counts_of(observation)
     assert counts is not None
     assert counts["units_p50"] == pytest.approx(0.5 * 20_000, abs=0.01 * 20_000)

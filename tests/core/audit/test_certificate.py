@@ -25,7 +25,7 @@ CLAIM = Guarantee("epsilon_dp_within_group", 1.0)
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
     vectors = np.random.default_rng(3).normal(size=(70, 5)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"word{i}" for i in range(70)]), vectors)
+    return Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(70)]), vectors)
 
 
 def test_custext_is_confirmed(lexicon: Lexicon) -> None:

@@ -118,7 +118,7 @@ def test_what_a_model_is_made_from(tmp_path: Path) -> None:
 def test_nothing_is_chosen_before_it_is_counted() -> None:
     made = choosing(MODEL, Selection(percent=20))
     assert not made.chooses and made.selector is not None
-    assert "counted in the private texts themselves, without any noise" in made.selector.provider.sentence
+    assert "counted without any noise" in made.selector.provider.sentence
     with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
         made.privatize(pa.array(["cat"]), column="b", row_ids=pa.array([1]), key=None)  # type: ignore[arg-type]
     complete = choosing(MODEL, Selection(percent=20), (), counted(TEXT))

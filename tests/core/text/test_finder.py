@@ -75,6 +75,8 @@ def test_each_type_is_found_whole_wherever_it_stands(name: str, text: str) -> No
         ("to ", "."),
         ("x, ", ", y"),
         ("\n", "\n"),
+        ("it is:\n", "\nor not"),
+        ("Thanks.\n\n", ".\nBye"),
         ("“", "”"),
     ):
         assert found(f"{before}{text}{after}") == [(name, text)], (before, after)
@@ -112,6 +114,12 @@ def test_what_only_looks_like_one_is_none(text: str) -> None:
         ("jane.doe\n@example.com", ("email", "jane.doe\n@example.com")),
         ("jane.doe@exam\nple.com", ("email", "jane.doe@exam\nple.com")),
         ("jane.doe@example.\r\n  com", ("email", "jane.doe@example.\r\n  com")),
+        ("jane.doe@example\n.com", ("email", "jane.doe@example\n.com")),
+        ("jane.doe@example\n.co.uk", ("email", "jane.doe@example\n.co.uk")),
+        ("write to\njane.doe@example.com", ("email", "jane.doe@example.com")),
+        ("Thanks.\r\n\r\njane.doe@example.com", ("email", "jane.doe@example.com")),
+        ("or_\u2028may@example.com", ("email", "may@example.com")),
+        ("jane.\ndoe@example.com", ("email", "doe@example.com")),
         ("+49 171\n1234567", ("phone", "+49 171\n1234567")),
         ("4111 1111\n1111 1111", ("card", "4111 1111\n1111 1111")),
         ("DE89 3704 0044\n0532 0130 00", ("iban", "DE89 3704 0044\n0532 0130 00")),
@@ -216,3 +224,17 @@ def test_no_text_takes_more_than_its_length(unit: str) -> None:
     seconds(1_000)
     few, many = seconds(20_000), seconds(80_000)
     assert many < 9 * few + 0.02
+
+
+@pytest.mark.parametrize("before", ["write to\n", "write to\r\n  ", "Thanks.\n\n", "jane@example.org.\n"])
+def test_an_address_in_a_line_of_its_own_is_found_whole(before: str) -> None:
+    """A line may break at the @, so that a window could go on into the line before, where no address begins."""
+    assert found(f"{before}may@example.com")[-1] == ("email", "may@example.com")
+    assert found(f"{before}may@example.com\nsmith@example.com") [-2:] == [
+        ("email", "may@example.com"), ("email", "smith@example.com"),
+    ]  # fmt: skip
+
+
+def test_a_name_after_a_line_that_ends_in_a_word_is_taken_with_it() -> None:
+    """It looks like an address that was broken before the @: more is replaced, and nothing of either is left."""
+    assert found("write to\n@jane.doe") == [("email", "to\n@jane.doe")]
