@@ -18,6 +18,7 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.kernels import TableSampler
 from dptext_spark.mechanisms.losses import Loss
 from dptext_spark.privatizer import Privatizer
+from tests.core.names import names
 
 CLAIM = Guarantee("epsilon_dp_within_group", 1.0)
 
@@ -25,7 +26,7 @@ CLAIM = Guarantee("epsilon_dp_within_group", 1.0)
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
     vectors = np.random.default_rng(3).normal(size=(70, 5)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(70)]), vectors)
+    return Lexicon(Vocabulary.of(names(70)), vectors)
 
 
 def test_custext_is_confirmed(lexicon: Lexicon) -> None:

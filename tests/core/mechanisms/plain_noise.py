@@ -10,6 +10,7 @@ from scipy import stats
 from dptext_spark.draws import Draws
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from tests.core.names import names
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -17,7 +18,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 def lexicon_of(vectors: np.ndarray) -> Lexicon:
     """Name the rows."""
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-    return Lexicon(Vocabulary.of([f"word{i}" for i in range(len(vectors))]), vectors)
+    return Lexicon(Vocabulary.of(names(len(vectors))), vectors)
 
 
 def draws_of(n: int, key: int = 0) -> Draws:

@@ -14,6 +14,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText, Diffractor, SanText, Tem
 from dptext_spark.mechanisms.calibration import internal_epsilon
 from dptext_spark.privatizer import Privatizer
+from tests.core.names import names
 
 WORDS = 80
 CALIBRATED = ("custext", "santext", "tem", "diffractor")
@@ -22,7 +23,7 @@ CALIBRATED = ("custext", "santext", "tem", "diffractor")
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
     vectors = np.random.default_rng(5).normal(size=(WORDS, 4)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
+    return Lexicon(Vocabulary.of(names(WORDS)), vectors)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
+from tests.core.names import names
 
 PARAMETERS: dict[str, dict[str, object]] = {
     "custext": {"k": 7},
@@ -45,7 +46,7 @@ WORDS = 60
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
     vectors = np.random.default_rng(5).normal(size=(WORDS, 4)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
+    return Lexicon(Vocabulary.of(names(WORDS)), vectors)
 
 
 @pytest.fixture(

@@ -16,6 +16,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.privatizer import Privatizer
 from tests.core.mechanisms.test_contract import PARAMETERS, WORDS, blocks
+from tests.core.names import names
 
 DRAWS = 200  # of each word
 SIGMAS = 5.0  # a fall of a share by more standard deviations: a false alarm has probability 3e-7
@@ -31,7 +32,7 @@ REFUSED = {("truncated_gumbel", "three equal vectors"), ("santext", "two words")
 
 
 def lexicon_of(vectors: np.ndarray) -> Lexicon:
-    return Lexicon(Vocabulary.of([f"word{i}" for i in range(len(vectors))]), vectors.astype(np.float32))
+    return Lexicon(Vocabulary.of(names(len(vectors))), vectors.astype(np.float32))
 
 
 def everyday() -> np.ndarray:

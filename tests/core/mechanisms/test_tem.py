@@ -16,6 +16,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MECHANISMS, Tem
 from dptext_spark.mechanisms.kernels import TableSampler
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.policy import Policy
 from tests.core.mechanisms import plain_whole as plain
 from tests.core.mechanisms.test_santext import tables
 
@@ -166,7 +167,7 @@ class TestGuarantee:
             law = TableSampler.of(ids, published(away, 2.0, 2.0, wrong), made.guarantee, {})
             logs = np.log(np.array([law.law(w).probability for w in range(30)]))
             sampler = replace(made, cells=law.cells, log_normaliser=-np.diag(logs).copy())
-            found = certify(Privatizer(plain.lexicon(vectors), sampler))
+            found = certify(Privatizer(plain.lexicon(vectors), sampler, Policy(tokenizer="whitespace")))
             assert found.verdict == expected and found.loss is not None
             assert (found.loss.attained > 2.0) == wrong
 

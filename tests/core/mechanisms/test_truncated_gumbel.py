@@ -19,6 +19,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TruncatedGumbel
 from dptext_spark.mechanisms.losses import worst_loss
 from dptext_spark.mechanisms.rank_loss import loss_by_rank
+from tests.core.names import names
 
 FALSE_ALARM = 1e-6
 ROWS = 200_000
@@ -26,7 +27,7 @@ ROWS = 200_000
 
 def lexicon_of(vectors: object) -> Lexicon:
     rows = np.array(vectors, np.float32)
-    return Lexicon(Vocabulary.of([f"word{i}" for i in range(len(rows))]), rows)
+    return Lexicon(Vocabulary.of(names(len(rows))), rows)
 
 
 @pytest.fixture(scope="module")
