@@ -65,7 +65,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
                 _write(session, task, folder)
                 for settings in SETTINGS:
                     say(f"settings: {settings}")
-                    source = "default" if settings != "papers" and sizes.lexicon_words is None else str(saved)
+                    source = str(saved) if settings == "papers" else "default"
                     audits[settings] = _audited(session, settings, source, folder, encoder)
         except SettingsError as error:
             section.skipped.append(f"settings: {error}")
