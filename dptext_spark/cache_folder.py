@@ -1,11 +1,19 @@
-"""The folder for what can be made again: machine code, compiled models, what was unpacked. It can always be written."""
+"""The folder for what can be made again: machine code, compiled models, what was unpacked. It can always be written.
+
+What lies there is run, or decides what is drawn, and a model may hold counts of private texts: so the folder is its user's alone.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import tempfile
 from pathlib import Path
+
+from dptext_spark.errors import SettingsError
+
+_log = logging.getLogger(__name__)
 
 
 def writable(folder: Path) -> bool:
@@ -19,27 +27,83 @@ def writable(folder: Path) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether `folder`, created if it is missing, is this user's alone to write: cached code is run as it is found."""
+    """Whether `folder`, created if it is missing, is no link and this user's alone: cached code is run as it is found."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
+
+
+def own(folder: Path, name: str) -> Path | None:
+    """Return a folder that is this user's alone, mode 700, created if it is missing; None where it cannot be had or written.
+
+    One that others could only read is closed, and that is said. One that others can write may hold what they put there.
+
+    Args:
+        folder: the folder; a link counts for what it leads to.
+        name: what messages call it.
+
+    Raises:
+        SettingsError: it belongs to another user, or others may write to it.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        mode = stat.S_IMODE(status.st_mode)
+        if status.st_uid != os.getuid():
+            raise SettingsError(
+                f"{name}: {str(folder)!r} belongs to another user; valid: a folder of your own, of mode 700, or after "
+                f"`chown {os.getuid()} {folder} && chmod 700 {folder}` this one, if what lies in it is to be trusted."
+            )
+        if mode & 0o022:
+            raise SettingsError(
+                f"{name}: others may write to {str(folder)!r} (mode {mode:o}), from which machine code is run; empty it, and "
+                f"use `chmod 700 {folder}`."
+            )
+        if mode & 0o077:
+            folder.chmod(0o700)
+            _log.warning("%s: others could read %s (mode %o); its mode is 700 now", name, folder, mode)
+    except OSError:
+        return None
+    return folder if writable(folder) else None
 
 
 def user_cache() -> Path:
-    """Return the project's cache folder: `$DPTEXT_CACHE`, `$XDG_CACHE_HOME`, `~/.cache`, else a temporary one."""
+    """Return the project's cache folder: `$DPTEXT_CACHE`, `$XDG_CACHE_HOME`, `~/.cache`, else a temporary one.
+
+    Raises:
+        SettingsError: the first of them that there is belongs to another user and was named, or others may write to it.
+    """
     named = os.environ.get("DPTEXT_CACHE")
-    candidates = [Path(named)] if named else []
+    if named:
+        found = own(Path(named), "DPTEXT_CACHE")
+        if found is not None:
+            return found
     base = os.environ.get("XDG_CACHE_HOME")
     home = Path(os.path.expanduser("~"))
     if base or home.is_absolute():  # a user without a home stays "~", which would be a folder of that name
-        candidates.append(Path(base or home / ".cache") / "dptext_spark")
-    for folder in candidates:
-        if writable(folder):
-            return folder
-    # The folder for temporary files is everybody's: whoever came first may have made one under our name.
+        folder = Path(base or home / ".cache") / "dptext_spark"
+        # Where the home is another user's (sudo, an image that was built as root) nobody meant it as a cache of this one.
+        found = own(folder, "cache folder") if _is_own_or_missing(folder) else None
+        if found is not None:
+            return found
+    return temporary_cache()
+
+
+def _is_own_or_missing(folder: Path) -> bool:
+    try:
+        return folder.stat().st_uid == os.getuid()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def temporary_cache() -> Path:
+    """Return a folder of this user's among the temporary ones."""
+    # That place is everybody's: whoever came first may have made one under our name.
     shared = Path(tempfile.gettempdir()) / f"dptext_spark-{os.getuid()}"
     if _is_private(shared) and writable(shared):
         return shared

@@ -8,6 +8,7 @@ for anybody else in the process.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable
 from functools import cache
@@ -20,8 +21,10 @@ from numba.core import cgutils, types
 from numba.core import config as numba_config
 from numba.extending import intrinsic
 
-from dptext_spark.cache_folder import user_cache
+from dptext_spark.cache_folder import own, temporary_cache, user_cache
+from dptext_spark.errors import SettingsError
 
+_log = logging.getLogger(__name__)
 _config: Any = numba_config
 _cgutils: Any = cgutils
 _types: Any = types
@@ -37,9 +40,18 @@ def code_cache() -> str:
     """Return the folder for machine code, keyed by numba's version and by the source of this package.
 
     Numba looks only at the file of a function, not at those whose functions it inlined; the key covers every module
-    with compiled loops. `$NUMBA_CACHE_DIR` wins where it is set.
+    with compiled loops. `$NUMBA_CACHE_DIR` wins where it is set. A folder that others may write to is not used: the module is
+    being imported, so that the reason is logged, and loops are compiled into a temporary folder.
     """
-    return os.environ.get("NUMBA_CACHE_DIR") or str(user_cache() / "code" / build())
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    try:
+        if named and own(Path(named), "NUMBA_CACHE_DIR") is not None:
+            return named
+        cache = user_cache()
+    except SettingsError as error:
+        _log.warning("%s Loops are compiled anew meanwhile.", error)
+        cache = temporary_cache()
+    return str(cache / "code" / build())
 
 
 @cache

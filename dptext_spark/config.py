@@ -17,8 +17,9 @@ from pydantic import BeforeValidator, Field, InstanceOf, ValidationError, model_
 from dptext_spark.importance.selection import Selection
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.settings import agreement
-from dptext_spark.settings.file import SECRET, override, read_settings
-from dptext_spark.settings.importance import about_importance, about_weights
+from dptext_spark.settings.file import is_harmless, override, read_settings
+from dptext_spark.settings.importance import about_importance, about_rows
+from dptext_spark.settings.limits import MOST_COLUMNS, require_bounded
 from dptext_spark.settings.problems import as_settings_error, problem
 from dptext_spark.settings.sections import (
     Audit,
@@ -37,6 +38,7 @@ from dptext_spark.text.policy import Policy
 
 Self = TypeVar("Self", bound="ModelConfig")
 STREAMS = ("incremental", "streaming")
+HIDDEN = "(hidden)"  # in the place of the value of a reader's option
 TRIGGER = "10 seconds"  # of streaming, where none is named
 
 
@@ -70,6 +72,7 @@ class ModelConfig(Section):
         Raises:
             SettingsError: names every setting that is not right, what was given and what is valid.
         """
+        require_bounded(settings)
         try:
             return cls.model_validate(dict(settings))
         except ValidationError as error:
@@ -112,7 +115,7 @@ class RunConfig(ModelConfig):
     """Everything that a run reads, does and writes."""
 
     input: Input
-    columns: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
+    columns: Annotated[tuple[Name, ...], Field(strict=False, min_length=1, max_length=MOST_COLUMNS)]
     row_key: Name | None = None
     record_key: Name | None = None
     output: Output
@@ -134,7 +137,7 @@ class RunConfig(ModelConfig):
         return [
             *super()._problems(),
             *agreement.about_columns(self),
-            *about_weights(self),
+            *about_rows(self),
             *agreement.about_places(self),
             *agreement.about_stream(self),
             *agreement.about_ledger(self),
@@ -169,11 +172,11 @@ class RunConfig(ModelConfig):
         return f"{self.output.path.rstrip('/')}_audit/{name}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all settings with their defaults, JSON-able, without secrets."""
+        """Return all settings with their defaults, JSON-able, without secrets: of the reader's options only harmless values."""
         values = super().as_dict()
         options = values["input"]["options"]
         values["input"]["options"] = {
-            name: "(hidden)" if SECRET.search(name) else value for name, value in options.items()
+            name: value if is_harmless(name, value) else HIDDEN for name, value in options.items()
         }
         order = (
             "input",

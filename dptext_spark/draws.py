@@ -12,10 +12,9 @@ import hashlib
 import hmac
 import os
 import secrets
-import stat
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +24,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dptext_spark.compiled import Int, compiled, mul_high
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import DataError, SettingsError, require_choice
+from dptext_spark.key_sources import KEY_BYTES, KeySource, KeyUnavailable, flaw_of
 
-KEY_BYTES = 32
-DISTINCT = 8  # of 32 random bytes fewer differ with a probability below 1e-40
+DELIVER = ("closure", "executors")
 PRIME = np.uint64((1 << 61) - 1)
 U64 = npt.NDArray[np.uint64]
 
@@ -41,25 +40,34 @@ class RunKey:
         secret: 32 bytes or more.
         is_insecure: made from a seed, for tests only; every output of such a run says so.
         kind: where it comes from, as a run's record names it: given (by the calling program), os, file, env or secret.
+        source: where each worker reads it for itself. Such a key never travels: it cannot be pickled, and
+            :meth:`delivered` stands for it. None: it travels in the function's closure.
     """
 
     secret: bytes = field(repr=False)
     is_insecure: bool = False
     kind: str = "given"
+    source: KeySource | None = None
 
     def __post_init__(self) -> None:
         """Refuse keys that are short, or plainly not random."""
-        if len(self.secret) < KEY_BYTES:
-            raise SettingsError(f"key: {len(self.secret)} bytes given; {KEY_BYTES} or more are needed.")
-        if len(set(self.secret)) < DISTINCT:
+        flaw = flaw_of(self.secret)
+        if flaw is not None:
             raise SettingsError(
-                f"key: it holds fewer than {DISTINCT} different bytes, so it is not random; take it from "
-                "`head -c 32 /dev/urandom`."
+                f"key: {flaw}; valid: {KEY_BYTES} random bytes or more, from `head -c {KEY_BYTES} /dev/urandom`."
             )
 
     def __repr__(self) -> str:
         """Hide the secret."""
         return "RunKey(hidden)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Let a key travel, but for one that must not. What arrives is not judged again."""
+        if self.source is not None:
+            raise SettingsError(
+                "key: delivered by executors, so it must not travel; valid: what its `delivered` returns."
+            )
+        return dict(self.__dict__)
 
     @classmethod
     def generate(cls) -> RunKey:
@@ -67,28 +75,38 @@ class RunKey:
         return cls(secrets.token_bytes(KEY_BYTES))
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> RunKey:
-        """Read a key file: at least 32 bytes, readable by its owner only.
+    def from_file(
+        cls, path: str | os.PathLike[str], deliver: Literal["closure", "executors"] = "closure"
+    ) -> RunKey:
+        """Read a key file: 32 bytes to 4 kB, of the caller's own or of root, that nobody else may read or write.
+
+        Args:
+            path: the file. A link is followed.
+            deliver: `closure` sends the key to the workers in the function's closure; with `executors` each worker reads the
+                file of this path for itself.
 
         Raises:
-            SettingsError: the file cannot be read, is too short, or others may read it.
+            SettingsError: the file cannot be read, is none that is safe, or holds no key.
         """
-        file = Path(path)
-        try:
-            mode = file.stat().st_mode
-            content = file.read_bytes()
-        except OSError as error:
-            raise SettingsError(f"key.file: {str(file)!r} cannot be read ({error.strerror}).") from None
-        if stat.S_IMODE(mode) & 0o077:
-            raise SettingsError(
-                f"key.file: {str(file)!r} may be read by others (mode {stat.S_IMODE(mode):o}); use `chmod 600`."
-            )
-        if len(content) < KEY_BYTES:
-            raise SettingsError(
-                f"key.file: {str(file)!r} holds {len(content)} bytes; {KEY_BYTES} or more are needed, "
-                "for example from `head -c 32 /dev/urandom`."
-            )
-        return cls(content, kind="file")
+        return cls._from(KeySource("file", os.fspath(path)), deliver)
+
+    @classmethod
+    def from_env(cls, name: str, deliver: Literal["closure", "executors"] = "closure") -> RunKey:
+        """Read an environment variable of this process, which stays: 32 bytes or more in base64 or hex.
+
+        Args:
+            name: of the variable.
+            deliver: as :meth:`from_file`; with `executors` each worker reads the variable of its own process.
+
+        Raises:
+            SettingsError: the variable is missing, or holds no key.
+        """
+        return cls._from(KeySource("env", name), deliver)
+
+    @classmethod
+    def _from(cls, source: KeySource, deliver: Literal["closure", "executors"]) -> RunKey:
+        require_choice("key.deliver", deliver, DELIVER)
+        return cls(source.read(), kind=source.kind, source=source if deliver == "executors" else None)
 
     @classmethod
     def insecure(cls, seed: int) -> RunKey:
@@ -103,6 +121,46 @@ class RunKey:
     def commitment(self, context: str) -> str:
         """Return a value that binds a record to this key and tells nothing of it (HMAC-SHA256 of `context`, hex)."""
         return hmac.new(self.derive("commitment"), context.encode(), hashlib.sha256).hexdigest()
+
+    def delivered(self) -> RunKey | KeyReference:
+        """Return what stands for the key in a closure: itself, or where each worker reads it."""
+        if self.source is None:
+            return self
+        return KeyReference(
+            self.source, self.commitment(f"delivered by {self.source.kind} {self.source.place}")
+        )
+
+
+@dataclass(frozen=True)
+class KeyReference:
+    """Where a worker reads the run key for itself, and what tells whether it is the driver's; nothing of it is secret.
+
+    Attributes:
+        source: the file or the variable, as the worker sees it.
+        commitment: to the driver's key.
+    """
+
+    source: KeySource
+    commitment: str
+
+
+@lru_cache(maxsize=16)
+def _read_at_worker(reference: KeyReference) -> RunKey:
+    found = RunKey(reference.source.read(), kind=reference.source.kind, source=reference.source)
+    if found.delivered() != reference:
+        raise KeyUnavailable(
+            f"key.{reference.source.kind}: another key than the driver's is there.", "KEY_DIFFERS"
+        )
+    return found
+
+
+def key_at_hand(key: RunKey | KeyReference) -> RunKey:
+    """Return the key that a closure brought, or names: then it is read and compared once a process.
+
+    Raises:
+        KeyUnavailable: it is not there, may be read by others, or is another key than the driver's.
+    """
+    return key if isinstance(key, RunKey) else _read_at_worker(key)
 
 
 def encrypt(subkey: bytes, blocks: U64) -> U64:

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from importlib.util import find_spec
 
+LONGEST = 64  # characters of a name that another one is suggested for
+
 
 class DPTextError(Exception):
     """Base of every error raised on purpose.
@@ -55,6 +57,8 @@ class RequirementBroken(DPTextError):
 
 def did_you_mean(given: object, valid: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the closest of `valid`, or an empty string."""
+    if len(str(given)) > LONGEST:
+        return ""
     close = difflib.get_close_matches(str(given), list(valid), n=1, cutoff=0.6)
     return f" Did you mean {close[0]!r}?" if close else ""
 

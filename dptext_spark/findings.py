@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 OLDEST_JAVA = 17
+# Spark before 4.2 asks Java for what Java 24 took away (Subject.getSubject), and does not start.
+NEWEST_JAVA_BEFORE_4_2 = 23
+FIXED_IN_4_0_1 = "CVE-2025-54920"
 LITTLE_SPACE, NO_SPACE = 2 << 30, 64 << 20  # bytes
 SKEW = 5.0  # seconds
 # OpenBLAS's kernels that use AVX-512, by the name that it gives them.
@@ -33,8 +37,18 @@ class Finding:
     cure: str = ""
 
 
-def on_java(driver: str | None, executors: Sequence[str]) -> Finding:
-    """Judge the Java versions; None: the driver's is not to be seen (Spark Connect)."""
+def newest_java(spark: str) -> int | None:
+    """Return the newest feature version of Java that this version of Spark starts with; None: none is known."""
+    return NEWEST_JAVA_BEFORE_4_2 if release_of(spark)[:2] < (4, 2) else None
+
+
+def release_of(version: str) -> tuple[int, ...]:
+    """Return the numbers that a version begins with: (4, 0, 1) of `4.0.1`, and of `4.0.1.dev3` as well."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def on_java(driver: str | None, executors: Sequence[str], spark: str) -> Finding:
+    """Judge the Java versions for a version of Spark; None: the driver's is not to be seen (Spark Connect)."""
     every = sorted({*executors, *([driver] if driver else [])})
     seen = f"driver {driver or 'not seen'}, executors {', '.join(sorted(set(executors))) or 'not seen'}"
     if any(_feature(one) < OLDEST_JAVA for one in every):
@@ -44,9 +58,41 @@ def on_java(driver: str | None, executors: Sequence[str]) -> Finding:
             seen,
             f"Spark 4 needs Java {OLDEST_JAVA} or newer on every machine: let JAVA_HOME name one.",
         )
+    newest = newest_java(spark)
+    if newest is not None and any(_feature(one) > newest for one in every):
+        cure = (
+            f"Spark {spark} does not start with Java {newest + 1} or newer: let JAVA_HOME name Java 17 or 21."
+        )
+        return Finding("Java", "fail", seen, cure)
     if len({_feature(one) for one in every}) > 1:
         return Finding("Java", "warn", seen, "Install the same version everywhere.")
     return Finding("Java", "ok", seen)
+
+
+def on_server_log(levels: Mapping[str, str] | None, *, travels: bool) -> Finding:
+    """Judge whether a Spark Connect server writes the run key into its log, with the plan that holds it.
+
+    Args:
+        levels: of the loggers that write plans; None: not to be seen.
+        travels: whether the key is in the plan.
+    """
+    check = "server's log"
+    if not travels:
+        return Finding(check, "ok", "the run key is in no plan: each worker reads it for itself")
+    cure = (
+        "Have the server log these at INFO or above: org.apache.spark.sql.connect and org.sparkproject.connect.grpc; or let each "
+        "worker read the key (key.deliver: executors)."
+    )
+    if levels is None:
+        return Finding(
+            check, "warn", "at what level the server logs plans is not to be seen from a client", cure
+        )
+    loud = sorted(name for name, level in levels.items() if level in ("DEBUG", "TRACE", "ALL"))
+    if loud:
+        return Finding(
+            check, "fail", f"at DEBUG it holds plans, and in them the run key: {', '.join(loud)}", cure
+        )
+    return Finding(check, "ok", f"holds no plan: {len(levels)} loggers that could write one are above DEBUG")
 
 
 def _feature(release: str) -> int:
@@ -61,6 +107,13 @@ def on_spark(server: str, client: str) -> Finding:
     seen = f"Spark {server}, pyspark {client}"
     if server.split(".")[:2] != client.split(".")[:2]:
         return Finding("Spark", "fail", seen, f"Install pyspark=={server} for the driver, and on every node.")
+    if release_of(server) < (4, 0, 1):
+        return Finding(
+            "Spark",
+            "warn",
+            f"{seen}: it lacks the fixes of Spark 4.0.1, of {FIXED_IN_4_0_1} (History Server) among others",
+            "A run works. Take 4.0.1 or newer where the platform has it, and let nobody else write to the folder of event logs.",
+        )
     return Finding("Spark", "ok", seen)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dptext_spark.errors import DPTextError
 from dptext_spark.figures import exact
 
 Kind = Literal["epsilon_dp", "epsilon_dp_within_group", "metric_dp", "approx_dp"]
 Status = Literal["proved", "verified", "claimed", "refuted"]
+SENSITIVE = " between sensitive words"  # ends the name of a distance that other words do not have
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Guarantee:
             (`epsilon_dp_within_group`), words by their distance (`metric_dp`), or up to a probability (`approx_dp`).
         epsilon: the bound on |ln P(u|w) - ln P(u|w')| (for `metric_dp`: per unit of distance).
         delta: the additive probability of `approx_dp`; 0 otherwise.
-        metric: the distance of `metric_dp`; None otherwise.
+        metric: the distance of `metric_dp`; None otherwise. It may end in `SENSITIVE`: words that are not sensitive have no
+            distance then, and no bound.
         unit: what is compared with what; `record` after :meth:`compose`.
         status: how well the bound is known to hold for the law that is really sampled.
         sentence: the bound in plain words.
@@ -41,14 +43,60 @@ class Guarantee:
         """Return the sentence with its status."""
         return f"{self.sentence} [{self.status}]"
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether its fields are of their types, as they must be where it was read from a file."""
+        texts = (self.unit, self.sentence, self.metric or "")
+        numbers = (self.epsilon, self.delta)
+        return (
+            self.kind in get_args(Kind)
+            and self.status in get_args(Status)
+            and all(isinstance(text, str) for text in texts)
+            and all(
+                isinstance(one, int | float) and not isinstance(one, bool) and one >= 0 for one in numbers
+            )
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as a JSON-able dictionary."""
         return asdict(self)
 
     @property
+    def compared(self) -> str:
+        """Which words it compares, in the plural; of any others it says nothing."""
+        return compared(self.kind, self.metric)
+
+    @property
     def adds_up(self) -> bool:
         """Whether several draws have a bound of their own: by distance they do not (MECHANISMS §12)."""
         return self.kind != "metric_dp"
+
+    def of_record(self, consistency: str, levels: int = 1) -> str:
+        """Return what bounds the draws of a record together, in words (MECHANISMS §12).
+
+        Where ε is for a unit of distance that is never a number of words times ε.
+
+        Args:
+            consistency: token, record or dataset.
+            levels: of importance, each with an ε of its own.
+        """
+        if consistency == "dataset":
+            return "not defined for a record: at dataset level all records share the draws"
+        each = "the sum over the levels of importance of the level's ε" if levels > 1 else "ε"
+        words = counted(consistency)
+        if not self.adds_up:
+            at = " at it" if levels > 1 else ""
+            return f"{each} times the sum of the distances between the {words} of two records{at}"
+        return f"{each} times {'its' if levels > 1 else 'the'} {words} of the record"
+
+    @property
+    def other_records(self) -> str:
+        """Which records the draws of one are compared with (MECHANISMS §12)."""
+        alike = "records that have the same length and the same released parts"
+        if self.compared == "words":
+            return alike
+        among = "within the words' output sets" if self.adds_up else "where both have a sensitive word"
+        return f"{alike}, and differ only {among}"
 
     def compose(self, draws: float) -> Guarantee:
         """Return what holds for the draws of one record together, by basic composition.
@@ -77,14 +125,20 @@ class Guarantee:
         bound = f"ε = {exact(epsilon)}"
         if self.kind == "approx_dp":
             bound = f"{bound} up to a probability δ = {exact(delta)}"
-        within = ""
-        if self.kind == "epsilon_dp_within_group":
-            within = ", and differ only within the words' output sets"
-        sentence = (
-            f"{exact(draws)} draws of a record are together private with {bound}, against records that have the same "
-            f"length and the same released parts{within}."
-        )
+        sentence = f"{exact(draws)} draws of a record are together private with {bound}, against {self.other_records}."
         return replace(self, epsilon=epsilon, delta=delta, unit="record", sentence=sentence)
+
+
+def counted(consistency: str) -> str:
+    """Return which words count over a record: each occurrence at token level, equal ones once at record level."""
+    return "drawn words" if consistency == "token" else "distinct drawn words"
+
+
+def compared(kind: str, metric: str | None) -> str:
+    """Return which words a guarantee of this kind and distance compares, in the plural."""
+    if kind == "epsilon_dp_within_group":
+        return "words that share an output set"
+    return "sensitive words" if (metric or "").partition(",")[0].endswith(SENSITIVE) else "words"
 
 
 def _times(bound: float, draws: float) -> float:

@@ -43,14 +43,16 @@ def prepare(
     Two processes may do so at once.
 
     Raises:
-        SettingsError: `run.artifact` was made from other settings, or a parameter does not fit the lexicon.
+        SettingsError: `run.artifact` is not the model that `run.artifact_fingerprint` names, or was made from other settings;
+            a parameter does not fit the lexicon.
         DataError: the lexicon or the artifact is missing, damaged or changed.
     """
     say = progress or (lambda step, share: None)
     if config.run.artifact is not None:
-        folder = Path(config.run.artifact)
+        folder, expected = Path(config.run.artifact), config.run.artifact_fingerprint
+        artifact.require_expected(folder, expected)
         _require_same(config, folder)
-        return artifact.open_artifact(folder, verify=True), folder
+        return artifact.open_artifact(folder, verify=True, seal=expected), folder
     fingerprints = _known_fingerprints(config)
     if fingerprints is not None:
         folder = _cached(config, fingerprints, frequencies)
@@ -69,7 +71,7 @@ def prepare(
 
 
 def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
-    """Compile the settings into an artifact at `folder`, whole or not at all; return its fingerprint.
+    """Compile the settings into an artifact at `folder`, whole or not at all; return what `run.artifact_fingerprint` names it by.
 
     Raises:
         SettingsError: `folder` holds something else, a parameter does not fit the lexicon, or words are weighed by what a run
@@ -82,7 +84,8 @@ def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | Non
             "a document a line."
         )
     say = progress or (lambda step, share: None)
-    return _compile(config, load_lexicons(config, say), Path(folder), say)
+    _compile(config, load_lexicons(config, say), Path(folder), say)
+    return artifact.expected_fingerprint(folder)
 
 
 def load_lexicon(config: ModelConfig, progress: Progress | None = None) -> Lexicon:
@@ -272,6 +275,12 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
     Its lexicon must agree where the settings name one.
     """
     made_from = artifact.read_manifest(folder)["spec"]
+    engine = made_from.get("engine")
+    if made_from and engine != ENGINE_VERSION:  # first: another engine may have had other settings, too
+        raise SettingsError(
+            f"run.artifact: {str(folder)!r} was made for engine {engine!r}, and this is {ENGINE_VERSION!r}, which draws other "
+            "words under the same key; prepare it again."
+        )
     wanted = config.spec()
     if "lexicon" not in config.model_fields_set:
         del wanted["lexicon"]
@@ -289,8 +298,3 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
                     "change the "
                     "setting, or prepare another artifact."
                 )
-    if made_from.get("engine") != ENGINE_VERSION:
-        raise SettingsError(
-            f"run.artifact: {str(folder)!r} was made for engine {made_from.get('engine')!r}, and this is "
-            f"{ENGINE_VERSION!r}; prepare it again."
-        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -149,7 +150,19 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
             words.append(Word(written, fate, reason, became))
         else:
             words.append(Word(written, fate, reason, piece.lstrip(" ")))
-    return Preview(text, output, tuple(words), privatizer.guarantee())
+    return Preview(text, output, tuple(_as_in(output, words)), privatizer.guarantee())
+
+
+def _as_in(output: str, words: list[Word]) -> Iterator[Word]:
+    """Yield the words in the case that they have in the output: that of a single capital hangs on the words around it."""
+    at = 0
+    for word in words:
+        size, alone, became = len(word.became), word.became.casefold(), word.became
+        for place in range(at, len(output) - size + 1):
+            if output[place : place + size].casefold() == alone:
+                at, became = place + size, output[place : place + size]
+                break
+        yield replace(word, became=became)
 
 
 def _binary(rows: list[bytes]) -> pa.Array:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.text.chosen import Chosen
+from dptext_spark.text.chosen import Chosen, Texts
 
 
 def levels_of_words(privatizer: Privatizer, text: pa.Array, listed: Mapping[int, int]) -> dict[int, int]:
@@ -30,8 +30,9 @@ def levels_of_words(privatizer: Privatizer, text: pa.Array, listed: Mapping[int,
             "importance.provider: 'column' given, but a preview has no column of weights; valid here: idf with a corpus, "
             "attention, random."
         )
-    chosen = privatizer.choose(text)
-    assert chosen is not None
+    found = privatizer.choose([Texts(text)])
+    assert found is not None
+    (chosen,) = found
     levels = dict(zip(chosen.starts.tolist(), chosen.levels.tolist(), strict=True))
     return {start: levels[start] for start, code in listed.items() if code >= 0}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dptext_spark.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
 from dptext_spark.errors import DataError, require_choice
@@ -21,7 +23,7 @@ from dptext_spark.importance.spending import Units
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Ids, Sampler
-from dptext_spark.text.chosen import Chosen
+from dptext_spark.text.chosen import Chosen, Texts
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
 from dptext_spark.text.identifiers import TYPES
@@ -31,7 +33,7 @@ from dptext_spark.text.policy import Policy
 from dptext_spark.text.provider import Provider, check_providers
 from dptext_spark.text.words import WordTable
 
-ENGINE_VERSION = "1"
+ENGINE_VERSION = "2"  # goes up where the same key, model and text come out as other words
 # One identifier of each type, so that the loops behind them are there before the first is met.
 WARM = "a x@y.zz www.y.zz +1 555 123 4567, DE89370400440532013000 4111111111111111 10.0.0.1 ::1 1234567, @x 1.2.1999"
 UNDRAWN = -1  # in the place of a word that was not drawn yet
@@ -42,6 +44,7 @@ UNITS = {
     "record": "all occurrences of a word in a record",
     "dataset": "all occurrences of a word in the dataset",
 }
+IN_ONE_TEXT = "all occurrences of a word in one text"  # at record level, where words are chosen in one text
 UNIT_SENTENCES = {
     "token": "The unit is one occurrence of a word that the policy draws.",
     "record": "The unit is all occurrences of a drawn word in a record, given the released pattern of which positions of "
@@ -123,16 +126,21 @@ class Privatizer:
             named |= self.selector.arrays()
         return named | {f"words.{name}": array for name, array in self.table.arrays().items()}
 
-    def guarantee(self) -> Guarantee:
-        """Return what holds for one drawn word under this policy and level."""
+    def guarantee(self, *, of_rows: bool = False) -> Guarantee:
+        """Return what holds for one drawn word under this policy and level.
+
+        Args:
+            of_rows: whether :meth:`choose` is given all texts of a row, as a job and the lazy function do. Where it is not, words
+                that importance chooses are chosen in one text, and no ε stands for those of several.
+        """
         base, chosen = self.sampler.guarantee, ""
+        unit, said = UNITS[self.consistency], UNIT_SENTENCES[self.consistency]
         if self.selector is not None:
-            base, chosen = self.selector.guarantee(base), f" {self.selector.sentence}"
-        return replace(
-            base,
-            unit=UNITS[self.consistency],
-            sentence=f"{base.sentence}{chosen} {UNIT_SENTENCES[self.consistency]} {COMPUTATIONAL}",
-        )
+            chosen = f" {self.selector.sentence('record' if of_rows else 'text')}"
+            base = self.selector.guarantee(base)
+            if self.consistency == "record" and not of_rows:
+                unit, said = IN_ONE_TEXT, UNIT_SENTENCES["record"].replace("record", "text")
+        return replace(base, unit=unit, sentence=f"{base.sentence}{chosen} {said} {COMPUTATIONAL}")
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
@@ -163,18 +171,20 @@ class Privatizer:
             texts: string, large_string or binary [n]; NULLs stay NULL.
             column: the column's name; at token level it is part of what each draw is for.
             row_ids: integer, string or binary [n], unique in the run.
-            record_ids: the same types [n]; the scope of record consistency. None: the row.
+            record_ids: the same types [n]; the scope of record consistency. None: the row. Where importance chooses the words of
+                a record, this is the row whose texts were chosen together.
             key: the run key.
             run_id: at token level part of what the draws are for.
             weights: list<float> [n], the importance of each word, where a selection takes them from the user.
-            chosen: which words are drawn, where that was settled by :meth:`choose` before.
+            chosen: which words are drawn, where that was settled by :meth:`choose` before; without, each text is chosen in by
+                itself.
 
         Returns:
             (texts [n], counters). A row with invalid UTF-8 is counted as `invalid` and comes back empty.
 
         Raises:
             DataError: NULL identities, lengths that differ, or a type that is no text; weights that are missing, or not one for
-                each word.
+                each word; records of several texts whose words were not chosen together.
         """
         rows, counts, _ = self.placing(
             texts, column=column, row_ids=row_ids, record_ids=record_ids, key=key, run_id=run_id,
@@ -200,7 +210,11 @@ class Privatizer:
             raise DataError(f"{column}: a column of type {texts.type}; valid: a text column.")
         if len(identities) != len(texts):
             raise DataError(f"{column}: {len(texts)} texts with {len(identities)} identities.")
-        chosen = self.choose(texts, weights) if chosen is None else chosen
+        if self.selector is not None and self.consistency == "record" and record_ids is not None:
+            _check_records(column, row_ids, record_ids, chosen)
+        if chosen is None:
+            found = self.choose([Texts(texts, None, weights)])
+            chosen = None if found is None else found[0]
         noise = self._noise(identities, column, key, run_id)
         rows, counts, placed = self.engine.placing(texts, noise, chosen)
         if chosen is not None:
@@ -208,21 +222,23 @@ class Privatizer:
         drawn = COUNTERS.index("distinct" if self.consistency == "record" else "drawn")
         return rows, Counters(counts, counts[:, drawn].astype(np.int64)), placed
 
-    def choose(self, texts: pa.Array, weights: pa.Array | None = None) -> Chosen | None:
+    def choose(self, columns: Sequence[Texts]) -> tuple[Chosen, ...] | None:
         """Choose the words of a batch that are drawn; None: all that the policy draws.
 
         Args:
-            texts: string, large_string or binary [n].
-            weights: as :meth:`privatize` takes them.
+            columns: all texts of the rows: what is given together is chosen in together.
+
+        Returns:
+            What :meth:`privatize` takes for each of the columns.
 
         Raises:
             DataError: weights that are missing, not one for each word, or given without need.
         """
         if self.selector is None:
-            if weights is not None:
+            if any(one.weights is not None for one in columns):
                 raise DataError("weights: given, but all words are drawn; valid: none.")
             return None
-        return self.selector.choose(self.engine, texts, self.consistency, self.units, weights)
+        return self.selector.choose(self.engine, columns, self.consistency, self.units)
 
     def _one_draw_each(self, ids: Ids, subkey: bytes) -> Ids:
         """Return int32[n], the draws of int32[n] words at dataset level: one a word, made when it first occurs."""
@@ -289,3 +305,26 @@ class Privatizer:
             return drawn
 
         return noise._replace(at_levels=at_levels)
+
+
+def _check_records(column: str, row_ids: pa.Array, record_ids: pa.Array, chosen: Chosen | None) -> None:
+    """Refuse records whose texts were not all chosen in together: no ε would hold for all occurrences of a word in one.
+
+    Raises:
+        DataError: such records.
+    """
+    if chosen is None:
+        wrong = not record_ids.equals(row_ids)
+    else:
+        rows = np.arange(len(record_ids)) if chosen.rows is None else chosen.rows
+        kept, first, again = np.unique(rows, return_index=True, return_inverse=True)
+        of_rows = record_ids.take(pa.array(first))
+        several = len(kept) != int(pc.count_distinct(of_rows, mode="all").as_py())
+        wrong = (
+            len(rows) != len(record_ids) or several or not record_ids.equals(of_rows.take(pa.array(again)))
+        )
+    if wrong:
+        raise DataError(
+            f"{column}: record_ids that are not those of the rows, with importance at record level, which chooses words among "
+            "the texts of one row; valid: none, the row_ids, or of texts that were chosen in together the ids of their rows."
+        )

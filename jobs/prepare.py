@@ -12,7 +12,7 @@ from dptext_spark.report.ending import ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the artifact, for `run.artifact` to name; print its fingerprint; return the exit code."""
+    """Write the artifact, for `run.artifact` to name; print what `run.artifact_fingerprint` names it by; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("settings", help="the settings of a run, or of the model only")
     parser.add_argument("folder", help="where the artifact goes: a new folder, or the same artifact's")

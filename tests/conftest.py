@@ -42,11 +42,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "core" in item.path.parts)
 
 
+def shared_folder() -> Path:
+    """Return where the real data sets should be: $DPTEXT_SHARED_DATA, else ../shared/data."""
+    named = os.environ.get("DPTEXT_SHARED_DATA")
+    return Path(named) if named else CHECKOUT.parent / "shared" / "data"
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder with SST-2, SimLex-999 and the GloVe excerpt: $DPTEXT_SHARED_DATA, else ../shared/data."""
-    named = os.environ.get("DPTEXT_SHARED_DATA")
-    folder = Path(named) if named else CHECKOUT.parent / "shared" / "data"
+    """The folder with SST-2, SimLex-999 and the GloVe excerpt; a test that takes it is skipped where it is not here."""
+    folder = shared_folder()
     if not folder.is_dir():
         pytest.skip(f"the real data sets are not here: {folder} is no folder; DPTEXT_SHARED_DATA names one")
     return folder

@@ -19,12 +19,15 @@ PACKAGE = "dptext_spark"
 # The lower the number, the nearer the ground. What is not named here (settings, previews, reports) stands
 # between the heart and Spark, and may not be imported by the heart.
 LAYERS = {
+    "arrays": 0,
     "cache_folder": 0,
     "compiled": 0,
+    "condition": 0,
     "draws": 0,
     "errors": 0,
     "figures": 0,
     "guarantee": 0,
+    "key_sources": 0,
     "unpacked": 0,
     "lexicon": 1,
     "mechanisms": 2,

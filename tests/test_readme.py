@@ -37,8 +37,9 @@ def test_its_settings_are_valid() -> None:
 def test_its_keys_are_valid() -> None:
     (block,) = [block for block in _blocks("text") if block.startswith("key:")]
     least = {"input": {"path": "/a"}, "columns": ["body"], "output": {"path": "/b"}}
-    kinds = [RunConfig.of({**least, **yaml.safe_load(line)}).key.kind for line in block.splitlines()]
-    assert kinds == ["file", "env", "secret"]
+    keys = [RunConfig.of({**least, **yaml.safe_load(line)}).key for line in block.splitlines()]
+    assert [key.kind for key in keys] == ["file", "env", "secret", "file"]
+    assert [key.deliver for key in keys] == ["closure", "closure", "closure", "executors"]
 
 
 def test_its_identifiers_are_those_of_the_code() -> None:

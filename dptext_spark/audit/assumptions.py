@@ -87,8 +87,8 @@ def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:
     counted = facts.get("ledger")
     if counted is None:
         yield (
-            "Every further release of the same records with new draws adds its ε to this one. A run counts them in its ledger, "
-            "and its own statement says what they come to."
+            "Every further release of the same records with new draws adds its bound to this one. A run counts them in its "
+            "ledger, and its own statement says what they come to."
         )
     else:
         yield counted["sentence"]
@@ -112,7 +112,7 @@ def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"The target's history holds {releases} releases of this tool: old versions and files that were "
             "not vacuumed "
-            "can be read, and where they hold the same records with other draws their ε adds up. VACUUM removes old files."
+            "can be read, and where they hold the same records with other draws their bounds add up. VACUUM removes old files."
         )
     else:
         yield "The target's history holds this release only."

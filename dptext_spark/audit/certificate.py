@@ -55,7 +55,8 @@ class Certificate:
             return f"{self.verdict.capitalize()}: by the argument that stands in the guarantee itself; no law was searched."
         if self.vector is not None:
             return f"{self.verdict.capitalize()}. {_of_vector(self.guarantee, self.vector)} {_of_word(self.guarantee, loss)}"
-        return f"{self.verdict.capitalize()}: {self._found(loss)} ({loss.pairs:,} of {loss.total:,} pairs; {loss.method})."
+        looked_at = f"{loss.pairs:,} of {loss.total:,} pairs; {loss.method}"
+        return f"{self.verdict.capitalize()}: {self._found(loss)} ({looked_at}). {loss.outside}".rstrip()
 
     def _found(self, loss: Loss) -> str:
         claimed = self.guarantee
@@ -66,11 +67,14 @@ class Certificate:
                 loss.additive and f" (the rounding of the law adds {digits_up(loss.additive, 2)} at most)"
             )
             return (
-                f"no pair of words loses more than {digits_up(loss.value, 6)}{per}, and {exact(claimed.epsilon)} is claimed"
-                f"{rounded or ''}"
+                f"no pair of {claimed.compared} loses more than {digits_up(loss.value, 6)}{per}, and {exact(claimed.epsilon)} is "
+                f"claimed{rounded or ''}"
             )
         if loss.attained > claimed.epsilon and claimed.kind != "approx_dp":
-            return f"a pair of words loses at least {exact(loss.attained)}{per}, and {exact(claimed.epsilon)} is claimed{sure}"
+            return (
+                f"a pair of {claimed.compared} loses at least {exact(loss.attained)}{per}, and {exact(claimed.epsilon)} is "
+                f"claimed{sure}"
+            )
         if claimed.kind == "approx_dp" and loss.delta is not None and loss.delta > claimed.delta:
             return (
                 f"at ε = {exact(claimed.epsilon)} a pair needs a δ of {exact(loss.delta)}, and {exact(claimed.delta)} is "

@@ -25,10 +25,10 @@ OWN_TEXTS = "the private texts themselves"
 def warned(facts: Mapping[str, Any]) -> Iterator[str]:
     """Warn that most of a text may be as it was."""
     selection = _selection(facts)
-    if selection is None or _whole(selection):
+    if selection is None or not in_clear(facts):
         return
     yield (
-        f"WORDS ARE RELEASED IN CLEAR (importance): of each text only {_drawn(selection)} are drawn. No other word that the "
+        f"WORDS ARE RELEASED IN CLEAR (importance): of each record only {_drawn(selection)} are drawn. No other word that the "
         "lexicon holds has any protection."
     )
 
@@ -46,12 +46,12 @@ def chosen(facts: Mapping[str, Any]) -> Iterator[str]:
     each = (
         "each occurrence by itself"
         if facts["consistency"] == "token"
-        else "and all occurrences of a word in the text if one of them comes first"
+        else "and all occurrences of a word in the record, alike, if one of them comes first"
     )
     yield (
-        f"Drawn are {_drawn(selection)} of each text, rounded up and ties to the earlier word, {each}. All words of the text are "
-        f"ranked{marks}: stop words, unknown words and numbers take places, too, and policy says what becomes of them, chosen or "
-        "not."
+        f"Drawn are {_drawn(selection)} of each record, rounded up and ties to the earlier word, {each}. A record is a row here, "
+        f"and the words of all its texts are ranked together{marks}: stop words, unknown words and numbers take places, too, and "
+        "policy says what becomes of them, chosen or not."
     )
     named = {
         "corpus": selection["corpus"] or OWN_TEXTS,
@@ -70,11 +70,11 @@ def chosen(facts: Mapping[str, Any]) -> Iterator[str]:
 def clear(facts: Mapping[str, Any]) -> Iterator[str]:
     """Say what everybody can read."""
     selection = _selection(facts)
-    if selection is None or _whole(selection):
+    if selection is None or not in_clear(facts):
         return
     case = ", in lower case" if facts["policy"]["case"] == "lower" else ", its case included"
     yield (
-        f"EVERY WORD THAT IS NOT CHOSEN, as it stands{case}: all words of the lexicon but {_drawn(selection)} of each text. "
+        f"EVERY WORD THAT IS NOT CHOSEN, as it stands{case}: all words of the lexicon but {_drawn(selection)} of each record. "
         f"Fewer with {'a greater importance.percent' if selection['percent'] else 'greater shares in importance.levels'}, none "
         "without importance."
     )
@@ -87,27 +87,38 @@ def choice(facts: Mapping[str, Any]) -> Iterator[str]:
         return
     if selection["provider"] == "random":
         yield (
-            "Which places of a text are drawn: they are the same for all texts of the same number of words, and anybody can "
+            "Which places of a record are drawn: they are the same for all records of the same number of words, and anybody can "
             "compute them. They tell nothing of the words."
         )
         return
     tells = "a word in mixed case was not drawn, and " if facts["policy"]["case"] == "carry" else ""
     yield (
-        f"Which words are chosen, which depends on the whole text: {tells}a reader who guesses how importance is measured can "
+        f"Which words are chosen, which depends on the whole record: {tells}a reader who guesses how importance is measured can "
         "tell drawn words from others, and that a word was chosen tells that it was important there. One word that is another "
-        "can change which others are drawn; the guarantee compares only texts with the same choice."
+        "can change which others are drawn; the guarantee compares only records with the same choice."
     )
     if selection["provider"] == "idf" and selection["corpus"] is None:
         yield (
-            "How frequent words are in the other texts: importance was counted in the private texts, and the choice in one text "
-            "depends on all. The compiled model of the run holds these counts, and is as little for sharing as the restricted "
-            "metrics. With importance.corpus, a public text, neither holds."
+            "How frequent words are in the other texts: importance was counted in the private texts, and the choice in one "
+            "record depends on all. The compiled model of the run holds these counts, and is as little for sharing as the "
+            "restricted metrics. With importance.corpus, a public text, neither holds."
         )
     if selection["provider"] == "column":
         yield (
             "What the column of weights was made from: it decides which words are drawn, and is no part of the output unless "
             "output.other_columns names it."
         )
+
+
+def chooses(facts: Mapping[str, Any]) -> bool:
+    """Whether importance chooses which words are drawn, or at which level."""
+    return _selection(facts) is not None
+
+
+def in_clear(facts: Mapping[str, Any]) -> bool:
+    """Whether words that the policy draws stay as they are, because importance does not choose them."""
+    selection = _selection(facts)
+    return selection is not None and not _whole(selection)
 
 
 def levels_of(facts: Mapping[str, Any]) -> int:

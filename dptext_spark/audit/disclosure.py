@@ -16,6 +16,7 @@ from dptext_spark.audit.rules import rule_based
 from dptext_spark.audit.statement import Statement
 from dptext_spark.audit.streamed import streamed
 from dptext_spark.figures import digits_up, exact, percent_up
+from dptext_spark.guarantee import Guarantee, counted
 
 MANY_ALONE = 0.5  # share of words alone on their output set from which a warning is due
 LARGE = 10.0  # an epsilon from which one is due: a factor of 22,026
@@ -71,8 +72,8 @@ def _warnings(facts: Facts) -> Sentences:
     yield from chosen.warned(facts)
     if filters_on_text(facts["config"]):
         yield (
-            "input.where names a sanitized column: that a record is in the output tells what its text held. The condition is "
-            "not shown here, and may be known to others."
+            "input.where reads text that is not released: that a record is in the output tells what that text held. The "
+            "condition is not shown here, and may be known to others."
         )
     if policy["oov"] == "keep":
         yield (
@@ -119,9 +120,13 @@ def _weak(facts: Facts) -> Sentences:
 def _protected(facts: Facts) -> Sentences:
     guarantee, summary = facts["guarantee"], facts.get("mechanism_summary") or {}
     columns = ", ".join(facts["config"]["columns"])
-    size = f"{summary['words']:,} " if "words" in summary else ""
+    words = (
+        f"the {summary['words']:,} words of the lexicon" if "words" in summary else "the words of the lexicon"
+    )
+    if Guarantee(**guarantee).compared == "sensitive words" and "outputs" in summary:
+        words = f"the {summary['outputs']:,} sensitive words among {words}"
     stop = ", stop words excepted" if facts["policy"]["stop_words"] == "keep" else ", stop words included"
-    yield f"Drawn words in {columns}: the {size}words of the lexicon{stop}."
+    yield f"Drawn words in {columns}: {words}{stop}."
     if facts["policy"]["tokenizer"] == "words":
         yield "A compound that the lexicon lacks counts as the words that it is made of."
     yield from chosen.chosen(facts)
@@ -151,35 +156,61 @@ def _protected(facts: Facts) -> Sentences:
 
 
 def _composed(facts: Facts) -> Sentences:
-    guarantee, level = facts["guarantee"], facts["consistency"]
+    """Say what the draws of a record come to together, from the guarantee's kind (MECHANISMS §12)."""
+    promised, level, levels = Guarantee(**facts["guarantee"]), facts["consistency"], chosen.levels_of(facts)
     if level == "dataset":
+        other = "one" if promised.adds_up else "a bound by distances"
         yield (
             "A record has no ε of its own at dataset level: all records share the draws. With consistency: token or record "
-            "it has one."
+            f"it has {other}."
         )
         return
-    if guarantee["kind"] == "metric_dp":
-        counted = ", each distinct word of a record once" if level == "record" else ""
+    against = promised.other_records
+    if chosen.chooses(facts):
+        against = f"{against}, in which the same words are chosen"
+    if promised.adds_up:
+        added = "the ε of its level" if levels > 1 else exact(promised.epsilon)
+        if promised.kind == "approx_dp":
+            added += ", and the δ of its level," if levels > 1 else f", and δ = {exact(promised.delta)},"
+        yield f"Over a record ε adds up: {added} for each of its {counted(level)}, against {against}."
+    else:
+        rounding = (
+            ""
+            if not (facts.get("mechanism_summary") or {}).get("rounding")
+            else " (and the rounding of each draw)"
+        )
         yield (
-            "Between two records of equal length and with the same released parts the bound is ε times the sum of the distances "
-            f"between their drawn words{counted}; no single number stands for a record."
+            f"Over a record the bounds of its draws add up: {promised.of_record(level, levels)}{rounding}, against {against}; no "
+            "single number stands for a record."
         )
-        return
-    several = chosen.levels_of(facts) > 1
-    added = "the ε of its level" if several else f"{exact(guarantee['epsilon'])}"
-    if guarantee["kind"] == "approx_dp":
-        added += f", and δ = {exact(guarantee['delta'])},"
-    counted = "drawn words" if level == "token" else "distinct drawn words"
-    within = ""
-    if guarantee["kind"] == "epsilon_dp_within_group":
-        within = ", and differ only within the words' output sets"
-    yield (
-        f"Over a record ε adds up: {added} for each of its {counted}, against records that have the same "
-        f"length and the same released parts{within}."
-    )
     if level == "token":
         yield "With consistency: record, equal words of a record would count once."
-    yield "How many that were in this run depends on the text: the figures are in the restricted metrics."
+    if promised.adds_up:
+        yield "How many that were in this run depends on the text: the figures are in the restricted metrics."
+
+
+def _repeated(facts: Facts) -> Sentences:
+    """Say what becomes of a word that occurs several times in a record, where each occurrence is drawn by itself."""
+    if facts["consistency"] != "token":
+        return
+    promised = Guarantee(**facts["guarantee"])
+    spent = {"metric_dp": "ε for each unit of distance", "approx_dp": "ε and δ"}.get(promised.kind, "ε")
+    if chosen.in_clear(facts):
+        yield (
+            "A word that occurs several times in a record: where importance chooses it, it is drawn each time, and these draws "
+            "add up; where it does not, it stands in clear, and that tells what the drawn ones were. With consistency: record, "
+            "a word is drawn wherever it stands in the record, or nowhere."
+        )
+    elif chosen.levels_of(facts) > 1:
+        yield (
+            "A word that occurs n times in a record is drawn n times, each time at the level of its place: together the draws "
+            f"tell it with the sum of {spent} over these levels. Once with consistency: record."
+        )
+    else:
+        yield (
+            f"A word that occurs n times in a record is drawn n times: together the draws tell it with n times {spent}. Once "
+            "with consistency: record."
+        )
 
 
 def _unprotected(facts: Facts) -> Sentences:
@@ -190,6 +221,12 @@ def _unprotected(facts: Facts) -> Sentences:
             "Words against words of another output set: nothing is promised for such a pair. Larger sets (mechanism.k), or a "
             "mechanism that compares any two words (`dptext mechanisms`), would change that."
         )
+    if Guarantee(**facts["guarantee"]).compared == "sensitive words":
+        yield (
+            "Words that are not sensitive: the guarantee compares sensitive words with each other alone. An output that is not "
+            "sensitive is the word that stood there. Less with a greater mechanism.p, gone with mechanism.p: 1, or with "
+            "mechanism.sensitive: none."
+        )
     if summary.get("alone_share"):
         yield (
             f"{percent_up(summary['alone_share'])} of the lexicon's words are alone on their output set: no "
@@ -197,16 +234,15 @@ def _unprotected(facts: Facts) -> Sentences:
         )
     if policy["stop_words"] == "keep":
         yield (
-            "That a word is no stop word: between a kept word and a drawn word there is no bound, and an "
-            "output that "
-            "is no stop word was drawn. Gone with policy.stop_words: draw."
+            "That a word is no stop word: between a kept word and a drawn word there is no bound, and where a word of the output "
+            "is no stop word, none stood in its place. Gone with policy.stop_words: draw."
         )
     yield from chosen.choice(facts)
     yield from rule_based(policy)
     yield (
         "The sense of a text: replacements are near to what they replace, and topic, tone and order of words "
-        "remain. Facts that several words tell together are protected only as far as ε adds up. A smaller "
-        "mechanism.epsilon leaves less of it."
+        "remain. Facts that several words tell together are protected only as far as the bounds of their draws add up. "
+        "A smaller mechanism.epsilon leaves less of it."
     )
     yield (
         "Who wrote it: length, punctuation, kept words and their order are a style, and authorship can be told by "
@@ -216,11 +252,7 @@ def _unprotected(facts: Facts) -> Sentences:
         "That a record is in the table at all, and what other columns or other data tell about the same "
         "record. No setting protects it: only a record that is left out before the run is not there."
     )
-    if facts["consistency"] == "token":
-        yield (
-            "A word that occurs n times in a record is drawn n times: together the draws tell it with n "
-            "times ε. Once with consistency: record."
-        )
+    yield from _repeated(facts)
 
 
 def _made_with(config: Mapping[str, Any]) -> Sentences:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dptext_spark.audit.chosen import clear
 from dptext_spark.audit.rules import replaced_whole
+from dptext_spark.condition import parsed
+from dptext_spark.errors import SettingsError
 from dptext_spark.figures import percent_up, rounded_down, rounded_up
+
+HIDDEN_CONDITION = (
+    "(hidden: it names a text column; "  # in the place of a condition, and what binds it behind
+)
 
 
 def released(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -69,12 +74,14 @@ def released(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def filters_on_text(config: Mapping[str, Any]) -> bool:
-    """Whether `input.where` of the settings names a text column: such a condition may hold private words itself."""
-    where = ((config.get("input") or {}).get("where") or "").lower()
-    names = [column.lower() for column in config["columns"]]
-    # Of text in a nested column its top-level column: the text may be reached in many ways.
-    names += [name.split(".")[0].strip("`") for name in names]
-    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", where) for name in names)
+    """Whether `input.where` of the settings reads text that is not released: such a condition may hold private words itself."""
+    where = (config.get("input") or {}).get("where")
+    if not where or where.startswith(HIDDEN_CONDITION):
+        return bool(where)
+    try:
+        return parsed(where).names(config["columns"])
+    except SettingsError:  # of an earlier version, which took others: what it reads is not known
+        return True
 
 
 def _clear_words(policy: Mapping[str, Any]) -> Iterator[str]:

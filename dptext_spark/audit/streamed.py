@@ -52,6 +52,6 @@ def _repeated(facts: Mapping[str, Any]) -> Iterator[str]:
         ),
         "accept": (
             "A ROW KEY MAY COME AGAIN (stream.duplicates: accept): each time is one more release of its record, and where the "
-            "draws differ their ε adds up. Once with stream.duplicates: drop."
+            "draws differ their bounds add up. Once with stream.duplicates: drop."
         ),
     }[config["stream"]["duplicates"]]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from dptext_spark.budget.entries import VOID, Entry
+from dptext_spark.budget.entries import COUNTS, METRIC, VOID, Entry
 from dptext_spark.figures import exact
+from dptext_spark.guarantee import compared
 
 WITHIN = "epsilon_dp_within_group"
 _WHOLE = Context(prec=1_000, rounding=ROUND_CEILING)
+_DOWN = Context(prec=1_000, rounding=ROUND_FLOOR)
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Figure:
         delta: the sum, at most 1.
         within: one of them compares only words that share an output set.
         times: how often ε was spent.
+        understated: how many of these times by the first engine, which said less than is true: the sum is a lower bound.
     """
 
     metric: str | None
@@ -34,6 +38,7 @@ class Figure:
     delta: float
     within: bool
     times: int
+    understated: int = 0
 
     def __str__(self) -> str:
         """Return the figure as a part of a sentence."""
@@ -41,9 +46,13 @@ class Figure:
             return f"no ε at all for {self.unit}: a guarantee was refuted, or a key was no secret"
         delta = f" and δ = {exact(self.delta)}" if self.delta else ""
         per = "" if self.metric is None else f" for each unit of distance ({self.metric})"
-        within = ", between words that share an output set" if self.within else ""
+        words = compared(WITHIN if self.within else METRIC, self.metric)
+        within = "" if words == "words" else f", between {words}"
         times = "spent once" if self.times == 1 else f"spent {self.times:,} times"
-        return f"ε = {exact(self.epsilon)}{delta}{per} for {self.unit}{within} ({times})"
+        least, lower = (
+            ("at least ", f", {self.understated:,} of them understated") if self.understated else ("", "")
+        )
+        return f"{least}ε = {exact(self.epsilon)}{delta}{per} for {self.unit}{within} ({times}{lower})"
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,11 @@ class Spent:
             "; and beside it, of another kind and not to be added, ".join(map(str, self.figures)) or "nothing"
         )
 
+    @property
+    def on(self) -> str:
+        """What it was spent on, as a part of a sentence."""
+        return "published counts" if self.column == COUNTS else f"one word of {self.column}"
+
     def as_dict(self) -> dict[str, Any]:
         """Return the figures, JSON-able: an ε that does not exist is None."""
         return {
@@ -82,13 +96,16 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
     """Add up what entries of one input spent on one word of a column.
 
     At record and dataset level all occurrences of a word, in whichever column, are one unit: there the releases of other columns
-    count, too.
+    count, too. Published counts are of a unit of their own, a record, and neither add to words nor are added to.
     """
     found: dict[tuple[str, str], Entry] = {}
     for entry in entries:
-        concerned = entry.consistency != "token" or entry.column.lower() == column.lower()
-        if entry.status != VOID and concerned and (entry.spend not in found or not entry.holds):
-            found[entry.spend] = entry
+        same = entry.column.lower() == column.lower()
+        concerned = same if COUNTS in (entry.column, column) else entry.consistency != "token" or same
+        if entry.status != VOID and concerned:
+            spend = entry.spend
+            if spend not in found or not entry.holds:
+                found[spend] = entry
     groups: dict[tuple[str | None, str], list[Entry]] = {}
     for entry in found.values():
         groups.setdefault(entry.bound, []).append(entry)
@@ -97,7 +114,7 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
         Figure(
             metric, unit, _sum(each),
             min(1.0, _upward(_added(entry.delta for entry in each))),
-            any(entry.kind == WITHIN for entry in each), len(each),
+            any(entry.kind == WITHIN for entry in each), len(each), sum(entry.understated for entry in each),
         )
         for (metric, unit), each in ordered
     )  # fmt: skip
@@ -107,6 +124,15 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
 def difference(more: float, less: float) -> float:
     """Return the difference of two finite sums, rounded up."""
     return _upward(_WHOLE.subtract(_decimal(more), _decimal(less)))
+
+
+def left_of(limit: float, total: float) -> float:
+    """Return what is left of a limit, rounded down; 0 where it is passed."""
+    if math.isinf(total):
+        return 0.0
+    left = _DOWN.subtract(_decimal(limit), _decimal(total))
+    found = float(left)
+    return max(0.0, found if _decimal(found) <= left else math.nextafter(found, -math.inf))
 
 
 def over(total: float, limit: float) -> bool:
@@ -124,8 +150,8 @@ def _sum(entries: Iterable[Entry]) -> float:
 def _added(numbers: Iterable[float]) -> Decimal:
     """Add floats as the decimals that they are printed as: 0.1 and 0.2 is 0.3."""
     total = Decimal(0)
-    for number in numbers:
-        total = _WHOLE.add(total, _decimal(number))
+    for number, times in Counter(numbers).items():
+        total = _WHOLE.add(total, _WHOLE.multiply(_decimal(number), times))
     return total
 
 

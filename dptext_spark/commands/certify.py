@@ -24,7 +24,7 @@ def certify(
 
     It is kept in the compiled model, from which runs take it into their account; that of a sample only where there is none.
     """
-    from dptext_spark.artifact import certificate_of, keep_certificate
+    from dptext_spark.artifact import certificate_of, expected_fingerprint, keep_certificate
     from dptext_spark.audit.certificate import certify as examine
     from dptext_spark.config import load_model
     from dptext_spark.models import prepare
@@ -36,6 +36,8 @@ def certify(
     try:
         if sample is None or certificate_of(folder) is None:
             keep_certificate(folder, found.kept())
+            if settings.run.artifact is not None:
+                sys.stderr.write(f"run.artifact_fingerprint: {expected_fingerprint(folder)} from now on\n")
     except DataError as error:  # the finding stands all the same
         sys.stderr.write(f"not kept: {error}\n")
     words = privatizer.vocabulary.strings()

@@ -72,17 +72,30 @@ class Architecture:
                 "encoder with absolute positions."
             )
         activation = config.get("hidden_act", "gelu")
-        if activation not in ACTIVATIONS:
-            raise DataError(f"{where}: hidden_act {activation!r} given; valid: {', '.join(ACTIVATIONS)}.")
         sizes = {name: config.get(field) for name, field in _SIZES.items()}
-        for name, size in sizes.items():
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                raise DataError(f"{where}: {_SIZES[name]} {size!r} given; valid: a whole number, 1 or more.")
         found = cls(**sizes, epsilon=float(config.get("layer_norm_eps", 1e-12)), activation=activation)  # type: ignore[arg-type]
-        if found.width % found.heads:
-            raise DataError(
-                f"{where}: hidden_size {found.width} given; valid: a multiple of {found.heads} heads."
-            )
-        if found.positions < 4:
-            raise DataError(f"{where}: max_position_embeddings {found.positions} given; valid: 4 or more.")
+        found.check(where)
         return found
+
+    def check(self, where: str) -> None:
+        """Refuse sizes that no encoder has.
+
+        Raises:
+            DataError: names the size as `config.json` does, what it is and what is valid.
+        """
+        for name, field in _SIZES.items():
+            size = getattr(self, name)
+            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+                raise DataError(f"{where}: {field} {size!r} given; valid: a whole number, 1 or more.")
+        if self.width % self.heads:
+            raise DataError(
+                f"{where}: hidden_size {self.width} given; valid: a multiple of {self.heads} heads."
+            )
+        if self.positions < 4:
+            raise DataError(f"{where}: max_position_embeddings {self.positions} given; valid: 4 or more.")
+        if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
+            raise DataError(
+                f"{where}: hidden_act {self.activation!r} given; valid: {', '.join(ACTIVATIONS)}."
+            )
+        if not isinstance(self.epsilon, float) or not 0.0 <= self.epsilon < 1.0:
+            raise DataError(f"{where}: layer_norm_eps {self.epsilon!r} given; valid: a number from 0 to 1.")

@@ -18,7 +18,7 @@ from dptext_spark.encoder.model import EncoderModel
 from dptext_spark.encoder.pieces import Pieces, Tokenizer
 from dptext_spark.encoder.running import Running
 from dptext_spark.encoder.windows import Windows, batches, padded_lengths, windows
-from dptext_spark.errors import require_extra
+from dptext_spark.errors import DataError, require_extra
 from dptext_spark.text.spans import Spans
 
 
@@ -39,11 +39,15 @@ class Encoder:
 
         Raises:
             SettingsError: the extra is not installed.
-            DataError: the tokenizer cannot be read.
+            DataError: the tokenizer cannot be read, or has more sub-words than the encoder.
         """
         require_extra("encoder", *MODULES)
         self.model = model
         self.tokenizer = Tokenizer(model.tokenizer.tobytes().decode())
+        if self.tokenizer.most >= model.sizes.words:
+            raise DataError(
+                f"encoder: its tokenizer has the id {self.tokenizer.most:,}; valid: below {model.sizes.words:,}, its sub-words."
+            )
         self._threads = threads
         self._running: dict[Kind, Running] = {}
 

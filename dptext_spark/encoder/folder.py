@@ -82,7 +82,7 @@ def read_json(file: Path) -> dict[str, Any]:
     """
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"encoder: {str(file)!r} cannot be read ({type(error).__name__}).") from None
     if not isinstance(found, dict):
         raise DataError(f"encoder: {str(file)!r} holds no JSON object.")

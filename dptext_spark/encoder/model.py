@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.encoder.architecture import Architecture
 from dptext_spark.encoder.folder import CONFIG, find, read_json
 from dptext_spark.encoder.pieces import read_tokenizer
-from dptext_spark.encoder.weights import read_weights
+from dptext_spark.encoder.weights import read_weights, shapes_of
 from dptext_spark.errors import DataError, SettingsError
 
 ARRAYS = ("facts", "tokenizer", "weights")
@@ -97,13 +98,23 @@ class EncoderModel:
         Raises:
             DataError: they are not those of an encoder.
         """
-        made = cls(**{name: arrays[name] for name in ARRAYS})
+        held = Arrays("encoder", arrays)
+        held.only(*ARRAYS)
+        facts, tokenizer = (held.take(name, np.uint8, None) for name in ("facts", "tokenizer"))
+        weights = held.take("weights", np.float32, None)
+        made = cls(facts, tokenizer, weights)
         try:
-            numbers = sum(math.prod(shape) for shape in made.shapes().values())
-        except (KeyError, TypeError, ValueError):
+            sizes, given = made.sizes, made.shapes()
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
             raise DataError("encoder: its facts cannot be read.") from None
-        if made.weights.dtype != np.float32 or made.weights.shape != (numbers,):
-            raise DataError(f"encoder: {made.weights.size:,} weights; valid: {numbers:,}, by its facts.")
+        sizes.check("encoder")
+        # A layer has weights, so that none of these loops is longer than the file.
+        valid = shapes_of(sizes, head="head.weight" in given) if sizes.layers <= weights.size else {}
+        if list(given.items()) != list(valid.items()) or sum(map(math.prod, valid.values())) != weights.size:
+            raise DataError(
+                f"encoder: {len(given):,} weights of {weights.size:,} numbers; valid: {len(valid):,} of "
+                f"{sum(map(math.prod, valid.values())):,}, by its sizes."
+            )
         return made
 
     def save(self, folder: str | os.PathLike[str]) -> None:

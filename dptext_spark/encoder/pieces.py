@@ -64,6 +64,11 @@ class Tokenizer:
         self.start, self.end, self.padding = found
         self.mask: int | None = self._library.token_to_id(MASK)
 
+    @property
+    def most(self) -> int:
+        """The greatest id of a sub-word."""
+        return int(max(self._library.get_vocab(with_added_tokens=True).values()))
+
     def words(self) -> list[str]:
         """Return the sub-words by id."""
         count = self._library.get_vocab_size()

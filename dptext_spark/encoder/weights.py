@@ -44,6 +44,23 @@ def read_weights(file: Path, sizes: Architecture, *, head: bool) -> dict[str, Re
         ) from None
 
 
+def shapes_of(sizes: Architecture, *, head: bool) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the weights by name, in the order of :func:`read_weights`."""
+    width, inner, words = sizes.width, sizes.inner, sizes.words
+
+    def pair(name: str, *shape: int) -> dict[str, tuple[int, ...]]:
+        return {f"{name}.weight": shape, f"{name}.bias": shape[-1:]}
+
+    out = {"words": (words, width), "positions": (sizes.positions, width), **pair("first", width)}
+    for layer in range(sizes.layers):
+        out |= pair(f"{layer}.attention", width, 3 * width) | pair(f"{layer}.mixed", width, width)
+        out |= pair(f"{layer}.mixed_norm", width) | pair(f"{layer}.inner", width, inner)
+        out |= pair(f"{layer}.outer", inner, width) | pair(f"{layer}.outer_norm", width)
+    if head:
+        out |= pair("head", width, width) | pair("head_norm", width) | pair("guess", width, words)
+    return out
+
+
 def guesses_words(file: Path) -> bool:
     """Whether a file of weights holds those that guess masked words; only its head is read.
 

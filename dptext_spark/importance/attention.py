@@ -57,14 +57,23 @@ class Attention:
     def sentence(self) -> str:
         """Say what measures importance."""
         return (
-            "It is the share of a text's attention that a word receives from the other words, averaged over heads and layers; "
-            "the encoder is taken to be public."
+            "It is the share of a text's attention that a word receives from the other words, averaged over heads and layers, "
+            "times the text's share of the record's words; the encoder is taken to be public."
         )
 
     def weights(self, words: Spans) -> npt.NDArray[np.float32]:
-        """Return the share of its text's attention that each word receives, float32[n]."""
+        """Return the share of its record's attention that each word receives, float32[n].
+
+        The encoder reads text by text, so that it gives shares of a text. A text has as much of its record's attention as it has
+        of its words: else the one word of a short text would come before all words of a long one.
+        """
         found: npt.NDArray[np.float32] = self._encoder.importance(words)
-        return found
+        if words.records is None:
+            return found
+        texts, records = np.diff(words.bounds), np.diff(words.record_bounds)
+        of_record = np.repeat(records, np.diff(words.records))
+        parts = texts / np.maximum(of_record, 1)
+        return np.asarray(found * np.repeat(parts, texts), np.float32)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the encoder's arrays."""

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.frequency import Frequencies, numbers_of
 from dptext_spark.text.spans import Spans
@@ -76,7 +77,8 @@ class Idf:
             )
         return (
             "It is counted without any noise: rare words are important, and words that the lexicon lacks most of all. Which "
-            "words of a text are drawn depends on all other texts, and that is not protected. With importance.corpus it does not."
+            "words of a record are drawn depends on all other texts, and that is not protected. With importance.corpus it does "
+            "not. The model holds these counts, for its owner alone: who reads it learns of the texts."
         )
 
     def weights(self, words: Spans) -> npt.NDArray[np.float32]:
@@ -99,6 +101,20 @@ class Idf:
         if self.values is None:
             return {}
         return {"values": self.values, "documents": np.array([self.documents])}
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse stored weights that are not one for each of `words` words and for unknown ones.
+
+        Raises:
+            DataError: names the array, what it holds and what is valid.
+        """
+        if "values" not in arrays and "documents" not in arrays:
+            arrays.only()
+            return
+        arrays.only("values", "documents")
+        arrays.finite("values", arrays.take("values", np.float32, words + 1), low=0.0)
+        arrays.within("documents", arrays.take("documents", np.int64, 1), 0, 2**63 - 1)
 
     @classmethod
     def restore(cls, table: WordTable, arrays: Mapping[str, npt.NDArray[Any]], corpus: str | None) -> Idf:

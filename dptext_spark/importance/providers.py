@@ -1,6 +1,6 @@
 """What measures how important words are: Arrow strings, cut into words, in, and a number for each word out.
 
-A provider sees every word of a text, in the order in which the engine cuts them, and whole texts only.
+A provider sees every word of a record, text by text in the order in which the engine cuts them, and whole records only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Importance(Protocol):
         """What it is and what it was made from, for the disclosure statement."""
 
     def weights(self, words: Spans) -> F32:
-        """Return the importance of each word, float32[n]: finite, 0 or more; only its order within a text counts."""
+        """Return the importance of each word, float32[n]: finite, 0 or more; only its order within a record counts."""
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what must be stored to do so elsewhere, by name."""
@@ -58,7 +58,7 @@ class Importance(Protocol):
 
 @dataclass(frozen=True)
 class Chance:
-    """No importance: the places that come first depend on the number of a text's words alone. A baseline.
+    """No importance: the places that come first depend on the number of a record's words alone. A baseline.
 
     Attributes:
         seed: another one gives other places.
@@ -76,15 +76,16 @@ class Chance:
     def sentence(self) -> str:
         """Say that nothing is measured."""
         return (
-            "Which words are drawn is not measured: the places depend on the number of a text's words, and on nothing that "
+            "Which words are drawn is not measured: the places depend on the number of a record's words, and on nothing that "
             "these are."
         )
 
     def weights(self, words: Spans) -> F32:
-        """Return float32[n], mixed from the seed, the number of words of the text and the place of the word."""
-        sizes = np.diff(words.bounds)
+        """Return float32[n], mixed from the seed, the number of words of the record and the place of the word in it."""
+        bounds = words.record_bounds
+        sizes = np.diff(bounds)
         size = np.repeat(sizes, sizes).astype(np.uint64)
-        place = np.arange(len(words.starts), dtype=np.uint64) - np.repeat(words.bounds[:-1], sizes).astype(
+        place = np.arange(len(words.starts), dtype=np.uint64) - np.repeat(bounds[:-1], sizes).astype(
             np.uint64
         )
         state = (np.uint64(self.seed) * _MIX[0]) ^ (size << np.uint64(32)) ^ place
@@ -110,7 +111,8 @@ class Given:
     name: ClassVar[str] = "column"
     fingerprint: ClassVar[str] = "column"
     sentence: ClassVar[str] = (
-        "Importance is a column of the input, a number for each word; what it was made from is not known here."
+        "Importance is a column of the input, a number for each word, and those of all columns are compared with each other; "
+        "what it was made from is not known here."
     )
     lists: pa.Array | None = None
 

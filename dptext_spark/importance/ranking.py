@@ -1,4 +1,7 @@
-"""Rank the words of each text by importance, and give the share that comes first its levels (MECHANISMS §11)."""
+"""Rank the words of each record by importance, and give the share that comes first its levels (MECHANISMS §11).
+
+A record is what is chosen in together: all texts of a row, or one text where no others are known.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ U8 = npt.NDArray[np.uint8]
 
 
 def levels_of(weights: F32, bounds: I64, cumulative: tuple[int, ...], direction: str) -> U8:
-    """Return the level of each word: of a text's n words the first ceil(share·n) by rank, ties to the earlier word.
+    """Return the level of each word: of a record's n words the first ceil(share·n) by rank, ties to the earlier word.
 
     Direction `medium` takes, of the words in descending order, those in the middle: the first level the innermost ones, the next
     those around it.
 
     Args:
         weights: float32[n], finite.
-        bounds: int64[rows + 1], text i has the words bounds[i]:bounds[i + 1].
+        bounds: int64[records + 1], record i has the words bounds[i]:bounds[i + 1].
         cumulative: the share of each level and those before it, in parts of `WHOLE`, ascending.
         direction: one of `DIRECTIONS`.
 
@@ -41,30 +44,35 @@ def levels_of(weights: F32, bounds: I64, cumulative: tuple[int, ...], direction:
 
 
 def shared_by_word(codes: I32, levels: U8, bounds: I64, words: int) -> None:
-    """Let all occurrences of a word in a text have the level of its first in rank, in place.
+    """Let all occurrences of a word in a record have the level of its first in rank, in place.
 
     Args:
         codes: int32[n], lexicon ids; below 0 what is not drawn.
         levels: uint8[n].
-        bounds: int64[rows + 1].
+        bounds: int64[records + 1].
         words: of the lexicon.
     """
     _share(codes, levels, bounds, np.zeros(words, np.int64), np.zeros(words, np.uint8))
 
 
-def units_of(codes: I32, levels: U8, bounds: I64, multiples: I64, words: int, distinct: bool) -> I64:
-    """Return what the draws of each text come to: the sum of `multiples` over its drawn words, int64[rows].
+def units_of(
+    codes: I32, levels: U8, bounds: I64, texts: I64, multiples: I64, words: int, distinct: bool
+) -> I64:
+    """Return what the draws of each text come to: the sum of `multiples` over its drawn words, int64[texts].
 
     Args:
         codes: int32[n], as above.
         levels: uint8[n].
-        bounds: int64[rows + 1].
+        bounds: int64[records + 1].
+        texts: int64[texts + 1], text i has the words texts[i]:texts[i + 1].
         multiples: int64[levels], of one draw.
         words: of the lexicon.
-        distinct: whether equal words of a text share a draw; they have one level then.
+        distinct: whether equal words of a record share a draw, which counts with the first; they have one level then.
     """
-    units = np.zeros(len(bounds) - 1, np.int64)
-    _sum(codes, levels, bounds, multiples, distinct, np.zeros(words if distinct else 0, np.int64), units)
+    units = np.zeros(len(texts) - 1, np.int64)
+    _sum(
+        codes, levels, bounds, texts, multiples, distinct, np.zeros(words if distinct else 0, np.int64), units
+    )
     return units
 
 
@@ -126,14 +134,19 @@ def _share(codes: Any, levels: Any, bounds: Any, seen: Any, best: Any) -> None:
 
 
 @compiled
-def _sum(codes: Any, levels: Any, bounds: Any, multiples: Any, distinct: bool, seen: Any, units: Any) -> None:
-    for row in range(bounds.shape[0] - 1):
-        for i in range(bounds[row], bounds[row + 1]):
+def _sum(
+    codes: Any, levels: Any, bounds: Any, texts: Any, multiples: Any, distinct: bool, seen: Any, units: Any
+) -> None:
+    text = np.int64(0)
+    for record in range(bounds.shape[0] - 1):
+        for i in range(bounds[record], bounds[record + 1]):
+            while texts[text + 1] <= i:
+                text += 1
             word = codes[i]
             if word < 0 or levels[i] >= multiples.shape[0]:
                 continue
             if distinct:
-                if seen[word] == row + 1:
+                if seen[word] == record + 1:
                     continue
-                seen[word] = row + 1
-            units[row] += multiples[levels[i]]
+                seen[word] = record + 1
+            units[text] += multiples[levels[i]]

@@ -1,4 +1,4 @@
-"""Which share of a text's words is drawn, by whose measure of importance: the user's choice, in one frozen value."""
+"""Which share of a record's words is drawn, by whose measure of importance: the user's choice, in one frozen value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIRECTIONS = ("top", "medium", "bottom")
 STRATEGIES = {"aggressive": "token", "conservative": "record"}  # each with its level of consistency
 MOST_LEVELS = 250
 PLACES = 6  # decimals of a percentage
-WHOLE = 100 * 10**PLACES  # a text, in the integers that shares are counted in
+WHOLE = 100 * 10**PLACES  # a record, in the integers that shares are counted in
 # Which providers take which setting; all others refuse it.
 OWN = {"corpus": ("idf",), "weights": ("column",), "model": ("attention",)}
 NEEDED = {
@@ -30,7 +30,7 @@ class Level:
     """A share of the words and how they are drawn.
 
     Attributes:
-        share: of each text's words, in percent; None, of the last level only, for all that are left.
+        share: of each record's words, in percent; None, of the last level only, for all that are left.
         epsilon: of the settings' mechanism; None for its own.
         mechanism: in place of the settings'; None for that.
     """
@@ -56,13 +56,15 @@ class Level:
 class Selection:
     """Which words are drawn; the others are released as they are, but for unknown words and numbers.
 
+    A record is all texts of a row: the words of all its columns and list elements are ranked together.
+
     Attributes:
         provider: what measures importance: `idf`, rare words; `column`, numbers of the user's; `attention` of a pretrained
             encoder; `random`, nothing: places that depend on the number of words alone.
         direction: which words come first: `top`, the most important; `bottom`, the least; `medium`, those around the median.
-        percent: of each text's words, that are drawn; None where `levels` say.
+        percent: of each record's words, that are drawn; None where `levels` say.
         strategy: `aggressive` looks at each occurrence by itself (consistency: token); `conservative` draws all occurrences of a
-            word in a text if one is among those that come first (consistency: record). None: as the consistency is.
+            word in a record if one is among those that come first (consistency: record). None: as the consistency is.
         levels: shares in the order of `direction`, each with its own ε or mechanism; empty where `percent` says.
         rank_punctuation: whether punctuation is ranked with the words, as in the paper: it takes places, and is never drawn.
         corpus: of idf: a text file, a document a line; None counts in the texts that are sanitized.
@@ -192,8 +194,8 @@ def agree(strategy: str | None, consistency: str) -> str:
     valid = ", ".join(f"{level} (strategy {name})" for name, level in STRATEGIES.items())
     if found is None:
         raise SettingsError(
-            f"consistency: {consistency!r} given with importance, which chooses text by text, so that a word may be drawn in one "
-            f"and stay in another; valid with it: {valid}."
+            f"consistency: {consistency!r} given with importance, which chooses row by row, so that a word may be drawn in one "
+            f"and stay in another, and no ε holds for all of its occurrences; valid with it: {valid}."
         )
     if strategy is not None and strategy != found:
         raise SettingsError(
@@ -201,6 +203,20 @@ def agree(strategy: str | None, consistency: str) -> str:
             f"{STRATEGIES[strategy]}, or strategy {found}."
         )
     return found
+
+
+def check_record_key(consistency: str, row_key: str | None, record_key: str | None) -> None:
+    """Refuse records of several rows whose words importance would choose.
+
+    Raises:
+        SettingsError: at record level, a record_key that is not the row.
+    """
+    if consistency == "record" and record_key is not None and record_key != row_key:
+        raise SettingsError(
+            f"record_key: {record_key!r} given with importance and consistency: record. Words are chosen in the texts of one "
+            "row, batch by batch, so that a word of such a record might be drawn in one row and stay in another, and no ε would "
+            "hold for all of its occurrences; valid: none, the row_key, or consistency: token."
+        )
 
 
 def mechanism_again(values: Mapping[str, Any] | None) -> Mechanism | None:

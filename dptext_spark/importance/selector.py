@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.figures import exact
 from dptext_spark.guarantee import Guarantee
@@ -18,10 +17,11 @@ from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.importance.idf import Idf
 from dptext_spark.importance.providers import Chance, Given, Importance, checked
 from dptext_spark.importance.ranking import levels_of, shared_by_word, units_of
+from dptext_spark.importance.rows import Rows
 from dptext_spark.importance.selection import PLACES, WHOLE, Selection
 from dptext_spark.importance.spending import Units, in_units, together
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.text.chosen import Chosen
+from dptext_spark.text.chosen import Chosen, Texts
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.listing import list_words
 from dptext_spark.text.words import WordTable
@@ -35,7 +35,7 @@ WHICH = {
 
 @dataclass(frozen=True, eq=False)
 class Selector:
-    """Chooses the words of a text that are drawn.
+    """Chooses the words of a record that are drawn.
 
     Attributes:
         selection: what the user chose.
@@ -68,6 +68,11 @@ class Selector:
         """Whether everything that it weighs words by is known."""
         return not isinstance(self.provider, Idf) or self.provider.values is not None
 
+    @property
+    def is_private(self) -> bool:
+        """Whether it holds counts of the very texts that are sanitized: as private as these."""
+        return self.selection.own_data and self.is_complete
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that choosing and drawing needs beside the first sampler, by file name."""
         named = {f"importance.{name}": array for name, array in self.provider.arrays().items()}
@@ -87,35 +92,38 @@ class Selector:
         }
 
     def choose(
-        self, engine: Engine, texts: pa.Array, consistency: str, units: Units, weights: pa.Array | None
-    ) -> Chosen:
-        """Choose the words of a batch that are drawn, each text by itself and whole.
+        self, engine: Engine, columns: Sequence[Texts], consistency: str, units: Units
+    ) -> tuple[Chosen, ...]:
+        """Choose the words of a batch that are drawn, among those of all texts of a row together.
 
         Args:
             engine: that will draw them.
-            texts: string, large_string or binary [rows].
+            columns: all texts of the rows, one or more columns.
             consistency: token or record, which is the strategy.
             units: of the levels.
-            weights: list<float> [rows], for provider column; None for all others.
+
+        Returns:
+            What is chosen in each column.
 
         Raises:
             DataError: weights are missing, given without need, or not one for each word.
         """
+        rows = Rows.of(columns)
         provider: Importance = self.provider
         if isinstance(provider, Given):
-            provider = Given(weights)
-        elif weights is not None:
+            provider = Given(rows.weights)
+        elif rows.weights is not None:
             raise DataError(f"weights: given with provider {provider.name}; valid: none.")
-        listing = list_words(engine, texts, marks=self.selection.rank_punctuation)
-        words, codes = listing
-        found = checked(provider, words)
-        levels = levels_of(found, words.bounds, self.selection.cumulative, self.selection.direction)
+        words, codes = list_words(engine, rows.texts, marks=self.selection.rank_punctuation)
+        words = words._replace(records=rows.bounds)
+        found, bounds = checked(provider, words), words.record_bounds
+        levels = levels_of(found, bounds, self.selection.cumulative, self.selection.direction)
         size, conservative = int(engine.table.size[0]), consistency == "record"
         if conservative:
-            shared_by_word(codes, levels, words.bounds, size)
+            shared_by_word(codes, levels, bounds, size)
         multiples = np.array(units.multiples, np.int64)
-        spent = units_of(codes, levels, words.bounds, multiples, size, conservative)
-        return Chosen(words.starts, levels, len(units.multiples), spent)
+        spent = units_of(codes, levels, bounds, words.bounds, multiples, size, conservative)
+        return rows.split(words, levels, len(units.multiples), spent)
 
     def guarantees(self, first: Guarantee) -> tuple[Guarantee, ...]:
         """Return the guarantee of a draw at each level; `first` is that of the first level."""
@@ -129,16 +137,18 @@ class Selector:
         """Return how the ε of a record is counted; see :func:`in_units`."""
         return in_units(self.guarantees(first))
 
-    @cached_property
-    def sentence(self) -> str:
-        """What the guarantee is about, in plain words."""
+    def sentence(self, chosen_in: str) -> str:
+        """Say what the guarantee is about, in plain words; `chosen_in`: what words are chosen in together, text or record."""
         depends = (
             "that depends on the number of its words alone"
             if self.selection.provider == "random"
-            else "that choice depends on the whole text and is not protected"
+            else f"that choice depends on the whole {chosen_in} and is not protected"
         )
         left = "" if self.selection.cumulative[-1] == WHOLE else "; the other words are released as they are"
-        return f"It holds for the words that are chosen to be drawn ({self.share}), given which these are: {depends}{left}."
+        return (
+            f"It holds for the words that are chosen to be drawn (of each {chosen_in} {self.share}), given which these are: "
+            f"{depends}{left}."
+        )
 
     @property
     def share(self) -> str:
@@ -146,7 +156,7 @@ class Selector:
         selection = self.selection
         parts = np.diff([0, *selection.cumulative]) / 10**PLACES
         shares = " and ".join(f"{exact(float(part))} %" for part in parts)
-        return f"of each text {WHICH[selection.direction]}, {shares}" + (" in turn" if len(parts) > 1 else "")
+        return f"{WHICH[selection.direction]}, {shares}" + (" in turn" if len(parts) > 1 else "")
 
 
 def provider_of(
@@ -186,11 +196,18 @@ def restored(
     arrays: Mapping[str, npt.NDArray[Any]],
     further: tuple[Sampler, ...],
 ) -> Selector:
-    """Build a selector again from an artifact; `arrays` are the provider's."""
+    """Build a selector again from an artifact; `arrays` are the provider's.
+
+    Raises:
+        DataError: they are not those of such a provider.
+    """
+    held = Arrays("importance", arrays)
     if selection.provider == "attention":
         from dptext_spark.importance.attention import Attention
 
         return Selector(selection, Attention.restore(arrays, str(selection.model)), further)
     if selection.provider == "idf":
+        Idf.check(held, len(table.flags))
         return Selector(selection, Idf.restore(table, arrays, selection.corpus), further)
+    held.only()
     return Selector(selection, provider_of(selection, table), further)

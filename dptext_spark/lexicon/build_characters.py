@@ -15,8 +15,14 @@ import numpy as np
 from dptext_spark.lexicon import characters as ch
 
 CODE_POINTS = 0x110000
-# Symbols that spell: Braille, CJK radicals, SignWriting, regional indicators and the other enclosed letters.
-SPELLING_SYMBOLS = ((0x2800, 0x28FF), (0x2E80, 0x2FDF), (0x1D800, 0x1DAAF), (0x1F100, 0x1F1FF))
+# Symbols that spell: a syllable and a turned letter, trigrams and digrams, Braille, CJK radicals, descriptions of ideographs,
+# strokes, hexagrams, Yi radicals, Arabic ligatures of words, tetragrams, SignWriting, regional indicators and the other enclosed
+# letters.
+SPELLING_SYMBOLS = (
+    (0x166D, 0x166D), (0x2129, 0x2129), (0x2630, 0x2637), (0x268A, 0x268F), (0x2800, 0x28FF), (0x2E80, 0x2FDF),
+    (0x2FF0, 0x2FFF), (0x31C0, 0x31EF), (0x4DC0, 0x4DFF), (0xA490, 0xA4CF), (0xFD40, 0xFD4F), (0xFDCF, 0xFDCF), (0xFDFD, 0xFDFF),
+    (0x1D300, 0x1D35F), (0x1D800, 0x1DAAF), (0x1F100, 0x1F1FF),
+)  # fmt: skip
 # Joiners, direction marks, soft hyphen, byte order mark, variation selectors, keycap: they carry layout, not letters.
 EXTENDERS = (
     0xAD, 0x61C, 0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0x20E3, 0xFEFF,

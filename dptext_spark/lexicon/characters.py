@@ -27,6 +27,7 @@ PASS, SPACE, LETTER, MARK, DIGIT, APOSTROPHE, HYPHEN, EXTEND, OTHER = range(9)
 BLOCK = 128
 # How a word is written: 0 lower, 1 Capitalised, 2 UPPER, 3 mixed (released in lower case).
 LOWER, CAPITALISED, UPPER, MIXED = range(4)
+FEW = 4  # a bit beside them: fewer than two letters have a capital
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,28 +218,30 @@ def case_into(word: Any, size: Int, pattern: Int, out: Any, at: Int, stage: Any,
 
 @compiled
 def case_pattern(data: Any, i: Int, end: Int, low: Any, size: Int, stage: Any, upper: Any) -> Int:
-    """Return the pattern that gives data[i:end] back from its look-up form low[:size], or MIXED if none does.
+    """Return the pattern that gives data[i:end] back from its look-up form low[:size], or MIXED if none does; with `FEW`.
 
     U+2019 counts as an apostrophe. It is not carried over: an output with it would say that the input held one.
     """
     is_lower, is_capitalised, is_upper = True, True, True
-    position, at = i, 0
+    position, at, letters = i, 0, 0
     while position < end:
         code, length = decode(data, position, end)
         base, step = decode(low, at, size)
         if code == 0x2019:
             code = np.int64(0x27)
         raised = base + upper[cell(base, stage)]
+        letters += raised != base
         is_lower = is_lower and code == base
         is_capitalised = is_capitalised and code == (raised if at == 0 else base)
         is_upper = is_upper and code == raised
         position += length
         at += step
+    few = FEW if letters < 2 else 0
     if is_lower:
-        return LOWER
+        return LOWER | few
     if is_capitalised:
-        return CAPITALISED
-    return UPPER if is_upper else MIXED
+        return CAPITALISED | few
+    return (UPPER if is_upper else MIXED) | few
 
 
 @compiled

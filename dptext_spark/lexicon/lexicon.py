@@ -229,7 +229,7 @@ def _load(folder: Path | Traversable, *, verify: bool) -> Lexicon:
         kind, version = manifest["format"], manifest["version"]
     except FileNotFoundError as reason:
         raise DataError(f"{folder}: no lexicon folder ({MANIFEST_FILE} is missing).") from reason
-    except (ValueError, KeyError, TypeError) as reason:
+    except (ValueError, KeyError, TypeError, RecursionError) as reason:
         raise DataError(f"{folder}: {MANIFEST_FILE} is damaged.") from reason
     if kind != FORMAT or version != FORMAT_VERSION:
         raise DataError(

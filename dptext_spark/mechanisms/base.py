@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkab
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
@@ -55,6 +56,14 @@ class Sampler(Protocol):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what must be stored to sample elsewhere, by name."""
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse stored arrays over a lexicon of `words` words that sampling could not bear.
+
+        Raises:
+            DataError: names the array, what it holds and what is valid.
+        """
 
     @classmethod
     def restore(

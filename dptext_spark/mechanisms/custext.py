@@ -4,9 +4,16 @@ Paper: Chen et al. 2022, "A Customized Text Sanitization Mechanism with Differen
 Formula: s(w,u) is the cosine or minus the Euclidean distance, min-max normalised over the output set Y'(w) to [0, 1], so
 its sensitivity is 1; P(u|w) = exp(ε·s(w,u)/2) / Σ over Y'(w).
 Guarantee: ε-DP between words that share an output set (the same Y' as a set), nothing between words that do not.
+Reading: in the balanced walk a word without a set takes its K nearest words, of all words, as Y', which becomes the set of those
+members that have none yet; the others keep theirs. So it is in the reference code.
 Deviations: the walk follows the order of the lexicon, which is public (the reference code walks by frequency in the
 private corpus); ties go to the lower id; a remainder of the conservative mapping joins the last full set
-(`remainder: own` as published); the law is rounded to integers out of 2^63.
+(`remainder: own` as published); the law is rounded to integers out of 2^63. Below ε = 1e-12, and for K > 11 below K²·2^-47, it is
+uniform, as at ε = 0.
+
+A small ε loses ε - ε/K at most by the formula: the best score of one word meets the least of another, and K - 1 others stand
+between in both sums. Floating point errs by less than 30·2^-53 in a weight, and what is left of 2^63 goes to the largest, which
+may be off by K times as much: 60·K·2^-53 in a pair, for which ε/K has room from K²·2^-47 on.
 """
 
 from __future__ import annotations
@@ -30,6 +37,8 @@ from dptext_spark.mechanisms.output_sets import Mapping, Metric, Remainder, mapp
 from dptext_spark.mechanisms.parameters import choice, integer, number
 from dptext_spark.mechanisms.set_scores import normalised_scores
 
+LEAST = 1e-12  # ε below which a law is uniform
+
 
 @dataclass(frozen=True)
 class CusText(Mechanism):
@@ -42,12 +51,24 @@ class CusText(Mechanism):
     protects: ClassVar[str] = "ε-DP between words that share an output set, nothing between words that do not"
     sampler: ClassVar[type] = TableSampler
 
-    epsilon: float = number(1.0, "ε; 0 draws uniformly from the output set.", zero="uniform")
-    k: int = integer(20, "K, the size of an output set.", least=2, most=MAX_SLOTS)
+    epsilon: float = number(
+        1.0,
+        "ε; 0 draws uniformly from the output set, and so does one below 1e-12 (K > 11: below K²·2^-47).",
+        zero="uniform",
+    )
+    k: int = integer(
+        20,
+        "K, the size of an output set. It can be the whole of a small lexicon, but no more than 4,096 words of a large one: "
+        "santext and tem draw from all.",
+        least=2,
+        most=MAX_SLOTS,
+    )
     mapping: Mapping = choice(
         Mapping,
         "balanced",
-        "How output sets are shared: `aggressive`, each word its own K nearest; `balanced`; or `conservative`, disjoint sets.",
+        "How output sets are shared: `aggressive`, each word its own K nearest; `balanced`, the K nearest of each word that has "
+        "no set yet become the set of those among them that have none, as in the reference code; or `conservative`, disjoint "
+        "sets.",
     )
     metric: Metric = choice(Metric, "cosine", "What near means.")
     remainder: Remainder = choice(
@@ -82,9 +103,11 @@ class CusText(Mechanism):
         outputs = sets[of_word]
         scaled = normalised_scores(lexicon.vectors, sets, of_word, self.metric == "cosine")
         summary = mapping_summary(sets, of_word)
+        least = max(LEAST, outputs.shape[1] ** 2 * 2.0**-47)
 
         def sampler(epsilon: float, guarantee: Guarantee) -> TableSampler:
-            probability = np.where(outputs >= 0, exponentials(epsilon * (scaled - 1.0) / 2.0), 0.0)
+            inner = epsilon if epsilon >= least else 0.0
+            probability = np.where(outputs >= 0, exponentials(inner * (scaled - 1.0) / 2.0), 0.0)
             # A possible output is never rounded away: exp underflows only past ε of about 1,400.
             probability = np.where(outputs >= 0, np.maximum(probability, np.finfo(np.float64).tiny), 0.0)
             return TableSampler.of(outputs, probability, guarantee, dict(summary))

@@ -4,8 +4,10 @@ Paper: Xu et al. 2020, "A Differentially Private Text Perturbation Method Using 
 Formula: Z = r·M^{1/2}·v, v uniform on the unit sphere of R^d, r ~ Gamma(d, 1/ε), M = λΣ + (1-λ)I, Σ the covariance of the
 lexicon's vectors scaled to trace d; released is the word u with the smallest |φ(w) + Z - φ(u)|.
 Guarantee: metric DP, ε·|φ(w) - φ(w')|_M with |x|_M = sqrt(x'·M^{-1}·x).
-Deviations: ties go to the lower id; a lexicon of equal vectors has Σ = I. M^{1/2} is computed in a fixed order and stored; the
-bound is for the stored matrix. Noise is float64 made from 64 random bits a number; the bound is for noise in real numbers.
+Deviations: ties go to the lower id; a lexicon of equal vectors has Σ = I. Eigenvalues of M below d·2^-52 of the largest count as
+that (with λ = 1 a lexicon may not span its dimensions): that adds a little noise, so the bound holds in the norm of M, too.
+M^{1/2} is computed in a fixed order and stored; the bound is for the stored matrix. Noise is float64 made from 64 random bits a
+number; the bound is for noise in real numbers.
 """
 
 from __future__ import annotations

@@ -84,7 +84,8 @@ def square_root(matrix: Any) -> tuple[Any, Any]:
 
     One-sided Jacobi (Hestenes 1958; Golub & Van Loan, Matrix Computations, §8.6.3): rows are rotated in pairs, always in the
     same order, until they are orthogonal. Then row i is s·v' for an eigenvalue s and its eigenvector v. Eigenvalues below
-    d·2^-52 of the largest are rounding and count as 0.
+    d·2^-52 of the largest cannot be told from rounding and count as that, not as 0: the root then has an inverse, and noise
+    that it shapes reaches every direction.
 
     Args:
         matrix: float64[d, d], symmetric, no eigenvalue below 0.
@@ -131,13 +132,15 @@ def square_root(matrix: Any) -> tuple[Any, Any]:
             break
     values = np.sqrt(square)
     least = values.max() * size * 2.0**-52
-    root = np.zeros((size, size))
+    floor = math.sqrt(least) if values.min() <= least else 0.0
+    root = floor * np.eye(size)
     for e in range(size):
         if values[e] <= least:
-            values[e] = 0.0
+            values[e] = least
             continue
         row = rows[e]
-        scale = 1.0 / (values[e] * math.sqrt(values[e]))
+        # √s along v, of which √least is there already.
+        scale = (1.0 - floor / math.sqrt(values[e])) / (values[e] * math.sqrt(values[e]))
         for i in range(size):
             factor = scale * row[i]
             out = root[i]

@@ -3,9 +3,9 @@
 Paper: Yue et al. 2021, "Differential Privacy for Text Analytics via Natural Text Sanitization", §4.
 Formula: P(u|w) = exp(-ε·d(w,u)/2) / Σ over all words u, d the Euclidean distance. SanText+: u runs over the sensitive words
 alone; a word that is not sensitive is kept with probability 1-p and drawn from the same formula with probability p.
-Guarantee: metric DP, |ln P(u|w) - ln P(u|w')| <= ε·d(w,w'), between all words; with a sensitive list, between sensitive
-words. Between a sensitive word and another the bound is ε·d + ln(1/p) for sensitive outputs, and an output that is not
-sensitive reveals that it was the input.
+Guarantee: metric DP, |ln P(u|w) - ln P(u|w')| <= ε·d(w,w'), between all words; with a sensitive list and p < 1, between
+sensitive words alone. Between a sensitive word and another the bound is ε·d + ln(1/p) for sensitive outputs, and an output
+that is not sensitive reveals that it was the input.
 Deviations: distances are cut off where the weight falls below 2^-40, which only lowers the bound; the law is rounded to
 integers, and by how much is stated. The paper counts frequencies on the text at hand for its list of the least frequent
 words; here the order of the lexicon, which is public, stands for frequency. Unknown words are the policy's (`oov: draw`
@@ -93,13 +93,10 @@ class SanText(Mechanism):
         return (self.epsilon, math.inf) if plain else None
 
     def _note(self, outputs: int, words: int) -> str:
-        more = f"with ln(1/p) = {rounded_up(-math.log(self.p))} more" if self.p < 1 else "with the same bound"
-        kept = (
-            f"is kept with probability {1 - self.p:.6g}, which reveals it, and otherwise"
-            if self.p < 1
-            else "always"
-        )
+        if self.p == 1:
+            return f" Every word is drawn among the {outputs:,} sensitive words of {words:,}: this holds between all."
         return (
-            f" This holds between the {outputs:,} sensitive words of {words:,}. A word that is not sensitive {kept} drawn among "
-            f"the sensitive ones: {more} against a sensitive word, for outputs that are sensitive."
+            f" This holds between the {outputs:,} sensitive words of {words:,}. A word that is not sensitive is kept with "
+            f"probability {1 - self.p:.6g}, which reveals it, and otherwise drawn among the sensitive ones: with ln(1/p) = "
+            f"{rounded_up(-math.log(self.p))} more against a sensitive word, for outputs that are sensitive."
         )

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dptext_spark.audit.chosen import in_clear, levels_of
+from dptext_spark.budget.entries import COUNTS
 from dptext_spark.figures import digits_up, exact, percent_up, rounded_up
+from dptext_spark.guarantee import Guarantee, compared, counted
 from dptext_spark.report.blocks import Tile
 
 Facts = Mapping[str, Any]
 _BETWEEN = {
     "epsilon_dp": "between any two words",
     "epsilon_dp_within_group": "between words of one output set",
-    "metric_dp": "for each unit of distance between two words",
     "approx_dp": "between any two words",
 }
 _ENDED = {
@@ -31,11 +33,7 @@ def lead(facts: Facts) -> str:
     version = "" if run["output_version"] is None else f", version {run['output_version']}"
     rows = "" if run["rows"] is None else f" {run['rows']:,} rows."
     ended = _ENDED.get(run["status"], run["status"])
-    some = (
-        "Of each text's words, those that importance chose"
-        if run["config"].get("importance")
-        else "The words"
-    )
+    some = "Of each record's words, those that importance chose" if in_clear(run) else "The words"
     return (
         f"{some} of {columns} in {run['input']} were replaced by {run['config']['mechanism']['name']}, and written to "
         f"{run['output']}{version}. The run began at {run['started_at']} and {ended}.{rows}"
@@ -49,11 +47,14 @@ def tiles(facts: Facts) -> list[Tile]:
 
 def _promise(facts: Facts) -> Iterator[Tile]:
     guarantee = facts["run"]["guarantee"]
+    between = _BETWEEN.get(guarantee["kind"])
+    if between is None:
+        between = f"for each unit of distance between two {compared(guarantee['kind'], guarantee['metric'])}"
     delta = f", δ = {exact(guarantee['delta'])}" if guarantee["kind"] == "approx_dp" else ""
     yield Tile(
         "Guarantee of one word",
         f"ε = {exact(guarantee['epsilon'])}{delta}",
-        f"{_BETWEEN.get(guarantee['kind'], guarantee['kind'])}; {guarantee['status']}",
+        f"{between}; {guarantee['status']}",
     )
     yield _composed(facts)
     yield from _spent(facts)
@@ -77,10 +78,11 @@ def _spent(facts: Facts) -> Iterator[Tile]:
     counted = facts["run"].get("cumulative")
     if not counted:
         return
-    totals = [one["total"] for one in counted["columns"]]
+    columns = [one for one in counted["columns"] if one["column"] != COUNTS]
+    totals = [one["total"] for one in columns]
     worst = None if None in totals else max(totals)
-    alone = all(len(one["figures"]) == 1 for one in counted["columns"])
-    releases = max(sum(figure["times"] for figure in one["figures"]) for one in counted["columns"])
+    alone = all(len(one["figures"]) == 1 for one in columns)
+    releases = max(sum(figure["times"] for figure in one["figures"]) for one in columns)
     often = "once" if releases == 1 else f"{releases:,} times"
     said = f"by all releases of the input that the ledger knows; ε was spent {often}"
     if worst is None:
@@ -107,13 +109,14 @@ def _composed(facts: Facts) -> Tile:
         return Tile("ε of a record", rounded_up(mean), said)
     if level == "dataset":
         return Tile("ε of a record", "none", "all records share the draws")
-    if run["guarantee"]["kind"] == "metric_dp":
-        return Tile("ε of a record", "ε times distances", "summed over its words; no single figure")
-    counted = "drawn words" if level == "token" else "distinct words"
-    if (run["config"].get("importance") or {}).get("levels"):
-        return Tile("ε of a record", "by level", f"the sum of its {counted}, each with the ε of its level")
+    promised, levels = Guarantee(**run["guarantee"]), levels_of(run)
+    bound = promised.of_record(level, levels)
+    if not promised.adds_up:
+        return Tile("ε of a record", "ε times distances", f"{bound}; no single figure")
+    if levels > 1:
+        return Tile("ε of a record", "by level", bound)
     return Tile(
-        "ε of a record", f"{exact(run['guarantee']['epsilon'])} a word", f"times the {counted} that it has"
+        "ε of a record", f"{exact(promised.epsilon)} a word", f"times the {counted(level)} that it has"
     )
 
 
@@ -153,7 +156,7 @@ def _clear(facts: Facts) -> Iterator[Tile]:
             ("stop words", policy["stop_words"] == "keep"),
             ("UNKNOWN WORDS", policy["oov"] == "keep"),
             ("NUMBERS", policy["numbers"] == "keep"),
-            ("WORDS THAT WERE NOT CHOSEN", bool(facts["run"]["config"].get("importance"))),
+            ("WORDS THAT WERE NOT CHOSEN", in_clear(facts["run"])),
             ("case", policy["case"] == "carry"),
             ("spacing", policy["gaps"] == "keep"),
             ("length", True),

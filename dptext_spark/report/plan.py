@@ -10,10 +10,13 @@ import yaml
 
 from dptext_spark.artifact import certificate_of
 from dptext_spark.audit.disclosure import disclosure
+from dptext_spark.audit.released import filters_on_text
 from dptext_spark.config import TRIGGER, RunConfig
 from dptext_spark.keys import read_key
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.report.console import WIDTH, hanging
+
+_NOT_SHOWN = "(hidden: it names a text column)"
 
 
 def planned_facts(
@@ -26,7 +29,7 @@ def planned_facts(
         "config": settings,
         "policy": settings["policy"],
         "consistency": config.consistency,
-        "guarantee": privatizer.guarantee().as_dict(),
+        "guarantee": privatizer.guarantee(of_rows=True).as_dict(),
         "certificate": certificate,
         "mechanism_summary": privatizer.sampler.summary,
         "importance": None if privatizer.selector is None else privatizer.selector.provider.sentence,
@@ -53,8 +56,8 @@ def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> dict[str,
     read_key(config.key)
     certificate = certificate_of(artifact)
     return {
-        "settings": config.as_dict(),
-        "guarantee": privatizer.guarantee().as_dict(),
+        "settings": _settings(config),
+        "guarantee": privatizer.guarantee(of_rows=True).as_dict(),
         "certificate": certificate,
         "disclosure": disclosure(planned_facts(config, privatizer, certificate)).as_dict(),
         "steps": _steps(config),
@@ -63,8 +66,17 @@ def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> dict[str,
     }
 
 
+def _settings(config: RunConfig) -> dict[str, Any]:
+    """Return the settings without a condition on the text, which may hold private words."""
+    settings = config.as_dict()
+    if filters_on_text(settings):
+        settings["input"] = {**settings["input"], "where": _NOT_SHOWN}
+    return settings
+
+
 def _steps(config: RunConfig) -> list[str]:
     source, target = config.input, config.output
+    where = _settings(config)["input"]["where"]
     read = f"read {source.table or source.path} ({'catalog' if source.table else source.format})"
     others = target.other_columns
     along = {"keep": "all other columns go along", "drop": "no other column goes along"}.get(
@@ -75,7 +87,7 @@ def _steps(config: RunConfig) -> list[str]:
             read.replace("read", "read what was added to", 1)
             + f" since {config.checkpoint} was last written to"
         )
-    steps = [read + (f" where {source.where}" if source.where else "")]
+    steps = [read + (f" where {where}" if where else "")]
     if config.is_stream:
         steps[:0] = [
             f"compare key, settings, model and source with those that {config.checkpoint} began with"
@@ -96,11 +108,11 @@ def _steps(config: RunConfig) -> list[str]:
         f"{config.consistency} level; {along}"
     )
     limit = (
-        ""
+        "past the limit that it keeps, where it keeps one"
         if config.ledger.limit is None
-        else f"; refused past ε = {config.ledger.limit:g} for one word of a column"
+        else f"past ε = {config.ledger.limit:g} for one word of a column, or the lower limit that it keeps"
     )
-    steps.append(f"reserve in the ledger what the release spends{limit}")
+    steps.append(f"reserve in the ledger what the release spends; refused {limit}")
     steps.append(
         f"write {target.table or target.path} in one commit (mode {target.mode}), counting on the way"
     )

@@ -108,6 +108,11 @@ def publish(metric: str, count: int, epsilon: float, most_words: int, at: str) -
     return Published(metric, value, spent, most_words, float(accuracy), at)
 
 
+def unit_of(most_words: int) -> str:
+    """Return what ε of a published figure is for, as the ledger names it."""
+    return f"a record of at most {most_words:,} words"
+
+
 def published_section(published: Sequence[Published]) -> tuple[str, ...]:
     """Return the heading and the sentences of the disclosure statement about published figures."""
     total, least = sum(one.epsilon for one in published), min(one.most_words for one in published)
@@ -120,6 +125,7 @@ def published_section(published: Sequence[Published]) -> tuple[str, ...]:
             f"of more, n words, pays n/{one.most_words:,} times as much)."
             for one in published
         ),
-        f"Together ε = {digits_up(total, 6)} for a record of at most {least:,} words, on top of what the table itself costs it. "
-        "The noise is fresh: publishing a figure again spends its ε again. Without --publish, none of it.",
+        f"Together ε = {digits_up(total, 6)} for {unit_of(least)}, on top of what the table itself costs it. The ledger counts "
+        "them by themselves, for their unit is a record and not a word. The noise is fresh: publishing a figure again spends "
+        "its ε again. Without --publish, none of it.",
     )

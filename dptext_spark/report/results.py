@@ -27,7 +27,7 @@ def read_results(files: Iterable[Path]) -> list[dict[str, Any]]:
 def _read(file: Path) -> Iterator[dict[str, Any]]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"figures: {str(file)!r} cannot be read as JSON ({type(error).__name__}).") from None
     audit: dict[str, Any] = {}
     if isinstance(found, Mapping) and "audit_id" in found:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from dptext_spark.budget.balance import Balance
+from dptext_spark.budget.balance import UNDERSTATED, Balance
+from dptext_spark.budget.entries import COUNTS
+from dptext_spark.budget.sums import left_of
+from dptext_spark.figures import exact
 from dptext_spark.report.console import WIDTH, hanging
 
 
@@ -17,11 +21,22 @@ def spent_text(balances: Sequence[Balance], columns: int = WIDTH) -> str:
 
 def _lines(balance: Balance, columns: int) -> Iterator[str]:
     yield f"{balance.input}, since {balance.since:%Y-%m-%d}"
-    wide = max(len(spent.column) for spent in balance.columns)
-    for spent in balance.columns:
-        yield hanging(f"  {spent.column:<{wide}}  ", str(spent), columns)
+    names = ["published counts" if spent.column == COUNTS else spent.column for spent in balance.columns]
+    wide = max(map(len, names), default=0)
+    for name, spent in zip(names, balance.columns, strict=True):
+        yield hanging(f"  {name:<{wide}}  ", str(spent), columns)
+        if balance.limit is not None:
+            said = "no ε stands for it" if math.isinf(spent.total) else f"spent ε = {exact(spent.total)}"
+            left = exact(left_of(balance.limit, spent.total))
+            yield hanging(
+                f"  {'':<{wide}}  ", f"limit ε = {exact(balance.limit)}, {said}, left ε = {left}", columns
+            )
+    if balance.limit is None:
+        yield hanging("  ", "no limit is kept", columns)
+    if any(figure.understated for one in balance.columns for figure in one.figures):
+        yield hanging("  ", UNDERSTATED, columns)
     if balance.unfinished:
         yield hanging("  ", f"counted with them: {balance.unfinished:,} that did not finish", columns)
-    for passed in balance.overrides:
-        yield hanging("  ", passed, columns)
+    for said in (*balance.said, *balance.overrides):
+        yield hanging("  ", said, columns)
     yield ""

@@ -144,7 +144,11 @@ def _promise(facts: Mapping[str, Any], internal: bool) -> Iterator[tuple[str, st
         yield "ε a record", epsilon["basis"] + ("" if internal else " (figures: --internal)")
     counted = facts.get("ledger") or {}
     if counted.get("sentence"):
-        limit = "" if counted.get("limit") is None else f" The limit is ε = {exact(counted['limit'])}."
+        limit = "" if counted.get("limit") is None else f" The limit is ε = {exact(counted['limit'])}"
+        if limit:  # accounts of old do not say what is left of it
+            limit += (
+                "." if counted.get("left") is None else f", and ε = {exact(counted['left'])} of it is left."
+            )
         yield "spent so far", f"{counted['sentence']}{limit} (ledger: {counted['ledger']})"
     audited = facts.get("consistency_audit") or {}
     if audited.get("said"):

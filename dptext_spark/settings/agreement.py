@@ -31,26 +31,28 @@ def about_lexicons(config: ModelConfig) -> Iterable[str]:
 def about_columns(config: RunConfig) -> Iterable[str]:
     """Yield what is wrong with the columns; Spark does not tell upper from lower case in their names."""
     lowered = [spelled(parts_of(column.lower()) or (column.lower(),)) for column in config.columns]
-    for position, column in enumerate(config.columns):
-        if lowered[position] in lowered[:position]:
+    texts, seen = set(lowered), set[str]()
+    for name, column in zip(lowered, config.columns, strict=True):
+        if name in seen:
             yield f"columns: {column!r} is named twice."
+        seen.add(name)
     for name in ("row_key", "record_key"):
         key = getattr(config, name)
-        if key is not None and key.lower() in lowered:
+        if key is not None and key.lower() in texts:
             yield (
                 f"{name}: {key!r} is a text column to sanitize; valid: another column, for a key stays in "
                 "clear."
             )
     others = config.output.other_columns
     for column in others if isinstance(others, tuple) else ():
-        if column.lower() in lowered:
+        if column.lower() in texts:
             yield f"output.other_columns: {column!r} is one of `columns`, which are in the output anyway."
-    yield from _about_partitions(config, lowered)
+    yield from _about_partitions(config, texts)
     if config.input.format == "text" and config.input.path is not None and config.columns != ("value",):
         yield f"columns: {list(config.columns)} given; valid: [value], the one column of format text."
 
 
-def _about_partitions(config: RunConfig, texts: list[str]) -> Iterable[str]:
+def _about_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
     """Yield what is wrong with the partition columns: their values name folders."""
     seen: set[str] = set()
     for column in config.output.partition_by:
@@ -73,8 +75,10 @@ def about_places(config: RunConfig) -> Iterable[str]:
         "audit.restricted": config.restricted,
         "stream.checkpoint": config.checkpoint,
     }
-    sources = {"lexicon.source": config.lexicon.source}
-    sources |= {f"lexicon.more[{n}].source": one.source for n, one in enumerate(config.lexicon.more)}
+    sources = {"lexicon.source": config.lexicon.source, "lexicon.vocabulary": config.lexicon.vocabulary}
+    sources |= {"run.artifact": config.run.artifact}
+    for n, one in enumerate(config.lexicon.more):
+        sources |= {f"lexicon.more[{n}].source": one.source, f"lexicon.more[{n}].vocabulary": one.vocabulary}
     for name, path in {**places, **sources}.items():
         if path is not None and holds_credentials(path):
             yield (
@@ -83,7 +87,7 @@ def about_places(config: RunConfig) -> Iterable[str]:
             )
         if path is not None and path.startswith("~"):
             yield f"{name}: {path!r} begins with ~, which nobody expands here; valid: a whole path."
-    known = [(name, path) for name, path in places.items() if path is not None]
+    known = [(n, path) for n, path in places.items() if path is not None and not holds_credentials(path)]
     for position, (name, path) in enumerate(known):
         for other, against in known[:position]:
             if same_path(path, against):

@@ -10,17 +10,56 @@ from typing import Any
 import yaml
 
 from dptext_spark.errors import SettingsError
+from dptext_spark.settings.limits import DEEPEST, MOST_BYTES, MOST_VALUES, require_at_most, require_bounded
 
-# Options of a reader or writer whose names say that they hold a secret.
-SECRET = re.compile(
-    r"(?i)pass(word|wd|phrase)?$|secret|token|credential|signature|(private|access|account).?key|sas(\.|$)"
+# The reader's options whose values are shown: how files are written. Any other may hold a secret, whatever its name.
+HARMLESS_OPTIONS = (
+    *(
+        "header",
+        "sep",
+        "delimiter",
+        "quote",
+        "escape",
+        "comment",
+        "linesep",
+        "encoding",
+        "charset",
+        "locale",
+        "multiline",
+    ),
+    *(
+        "dateformat",
+        "timestampformat",
+        "ignoreleadingwhitespace",
+        "ignoretrailingwhitespace",
+        "enforceschema",
+        "wholetext",
+    ),
+    *("mergeschema", "recursivefilelookup", "maxcolumns", "maxcharspercolumn"),
 )
+LONGEST_OPTION = 40  # characters of a harmless value
+
+
+def is_harmless(name: str, value: str = "") -> bool:
+    """Whether the value of a reader's option may be shown."""
+    return name.lower() in HARMLESS_OPTIONS and len(value) <= LONGEST_OPTION
 
 
 class _Loader(yaml.SafeLoader):
     """YAML's core schema: only true and false are booleans, 1e3 is a number, a date is text; no key twice."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
+    composed = depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Count what stands there while it is read, so that no more than what is allowed is ever held."""
+        self.composed += 1
+        self.depth += 1
+        require_at_most("names and values", self.composed, MOST_VALUES)
+        require_at_most("levels of sections and lists inside each other", self.depth, DEEPEST)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Build a mapping; refuse keys that are no text or stand twice."""
@@ -61,7 +100,15 @@ _Loader.add_constructor(_TAG + "float", _float)
 
 
 def _parse(text: str) -> Any:
-    return yaml.load(text, Loader=_Loader)
+    """Read a text; the same list or section in several places counts in each.
+
+    Raises:
+        SettingsError: it is larger or deeper than settings are, or names a setting twice.
+        yaml.YAMLError: it is no YAML.
+    """
+    found = yaml.load(text, Loader=_Loader)
+    require_bounded(found)
+    return found
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -71,15 +118,18 @@ def read_settings(path: str | Path) -> dict[str, Any]:
         SettingsError: the file is missing, unreadable, no YAML, no mapping, or names a setting twice.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        with Path(path).open(encoding="utf-8-sig") as stream:
+            text = stream.read(MOST_BYTES + 1)
     except OSError as error:
         raise SettingsError(f"settings: {str(path)!r} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise SettingsError(f"settings: {str(path)!r} is no UTF-8 text.") from None
     try:
+        require_at_most("characters", len(text), MOST_BYTES)
         found = _parse(text)
     except SettingsError as error:
-        raise SettingsError(f"settings: {str(path)!r}, {error}") from None
+        said = str(error).removeprefix("settings: ")
+        raise SettingsError(f"settings: {str(path)!r}, {said}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -142,11 +192,10 @@ def _refuse_secret(names: list[str]) -> None:
             "histories "
             "show; name the key file in the YAML file."
         )
-    if names[:2] in (["input", "options"], ["output", "options"]) and SECRET.search(".".join(names[2:])):
+    if names[:2] == ["input", "options"] and not is_harmless(".".join(names[2:])):
         raise SettingsError(
-            f"--set {'.'.join(names)}: looks like a secret, which process lists and shell histories would "
-            "show; "
-            "use your platform's credentials, or the YAML file."
+            f"--set {'.'.join(names)}: may be a secret, which process lists and shell histories would show; valid on the "
+            f"command line: {', '.join(HARMLESS_OPTIONS)}. Set it in the YAML file, or use your platform's credentials."
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.selection import agree
+from dptext_spark.importance.selection import agree, check_record_key
 from dptext_spark.settings.locations import holds_credentials
 from dptext_spark.settings.names import parts_of
 
@@ -45,11 +45,15 @@ def about_importance(config: ModelConfig) -> Iterable[str]:
             yield f"importance.{name}: holds a password or a signature; valid: a path without."
 
 
-def about_weights(config: RunConfig) -> Iterable[str]:
-    """Yield what is wrong with the columns of weights, and with counting in a stream."""
+def about_rows(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with records of several rows, with the columns of weights, and with counting in a stream."""
     selection = config.importance
     if selection is None:
         return
+    try:
+        check_record_key(config.consistency, config.row_key, config.record_key)
+    except SettingsError as error:
+        yield str(error)
     if selection.own_data and config.is_stream:
         yield (
             f"importance.corpus: none given with mode {config.mode}, whose texts are not all known when it begins; valid: a text "

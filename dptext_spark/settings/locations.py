@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from urllib.parse import unquote
 
 TABLE = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,2}")
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*):(//)?")
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
-_CREDENTIALS = re.compile(r"^[a-zA-Z0-9+.-]+://[^/@:]+:[^/@]*@|[?&](sig|X-Amz-Signature)=")
+# user:password@ before a host (a password may hold slashes; a port before a path is none), or a signature or key as a
+# parameter.
+_CREDENTIALS = re.compile(
+    r"^[a-z0-9+.-]+://[^/@:]*:(?!\d{1,5}/)[^@]*@"
+    r"|[?&;#](sig|signature|x-(amz|goog)-(signature|credential|security-token)|(access_?|sas_?)?token|pass(word|wd)?|pwd"
+    r"|secret|(account_?|access_?|shared_?access_?|api_?|encryption_?)?key|awsaccesskeyid|credentials?)=",
+    re.IGNORECASE,
+)
 
 
 def holds_credentials(path: str) -> bool:
-    """Whether a path carries a password or a signature."""
-    return bool(_CREDENTIALS.search(path))
+    """Whether a path carries a password or a signature, also where signs of it are written as %3F."""
+    return any(_CREDENTIALS.search(one) for one in (path, unquote(path)))
 
 
 def absolute(path: str) -> str:

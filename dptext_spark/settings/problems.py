@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dptext_spark.errors import SettingsError, did_you_mean
+from dptext_spark.settings.limits import MOST_SHOWN
 
 # What is needed, by pydantic's name of the error.
 _NEEDED = {
@@ -23,6 +24,7 @@ _NEEDED = {
     "too_short": "a list that is not empty",
     "tuple_type": "a list",
 }
+LONGEST = 200  # characters of a name that is shown
 _HIDDEN = re.compile(r"^(key|input\.options)(\.|$)")
 
 
@@ -55,11 +57,15 @@ def as_settings_error(error: ValidationError, model: type[BaseModel]) -> Setting
     problems = error.errors(include_url=False)
     # A list with a wrong entry is also reported as too short, for the entry does not count.
     problems = [found for found in problems if found["type"] != "too_short" or not found["input"]]
-    lines = [line for found in problems for line in _message(found, model).split("\n")]
-    lines = list(dict.fromkeys(lines))
-    if len(lines) == 1:
+    named, left = problems[:MOST_SHOWN], len(problems) - MOST_SHOWN
+    lines = list(dict.fromkeys(line for found in named for line in _message(found, model).split("\n")))
+    if len(lines) == 1 and left <= 0:
         return SettingsError(lines[0])
-    return SettingsError(f"{len(lines)} settings are not right:\n" + "\n".join(f"  {line}" for line in lines))
+    more = [f"and {left:,} more."] if left > 0 else []
+    count = len(lines) + max(left, 0)
+    return SettingsError(
+        f"{count:,} settings are not right:\n" + "\n".join(f"  {line}" for line in [*lines, *more])
+    )
 
 
 def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
@@ -69,6 +75,9 @@ def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
         return str(context["message"])
     path = [part for part in found["loc"] if not str(part).startswith(("literal[", "tuple[", "function-"))]
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    field = field if len(field) <= LONGEST else f"{field[:LONGEST]}..."
+    if kind == "too_long":
+        return f"{field}: {context['actual_length']:,} given; valid: at most {context['max_length']:,}."
     if kind == "missing":
         return f"{field}: missing; it has no default.{_example(field)}"
     if kind == "extra_forbidden":
@@ -84,6 +93,8 @@ def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
         return f"{field}: {given} given; valid: an integer of {context['ge']} or more."
     if field == "key.env" and kind == "string_pattern_mismatch":
         return f"{field}: {given} given; valid: the name of an environment variable, never the key itself."
+    if field == "run.artifact_fingerprint" and kind == "string_pattern_mismatch":
+        return f"{field}: {given} given; valid: 64 hexadecimal digits, as `prepare` prints them."
     if kind == "string_pattern_mismatch":
         return f"{field}: {given} given; valid: 1 to 128 letters, digits, dots, dashes and underscores."
     needed = _NEEDED.get(kind)

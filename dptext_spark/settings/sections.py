@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dptext_spark.settings.limits import MOST_COLUMNS
 from dptext_spark.settings.locations import absolute
 from dptext_spark.settings.problems import problem
 from dptext_spark.settings.values import (
@@ -86,7 +87,7 @@ class Output(Section):
     )
     overwrite_raw: bool = False
     fresh_noise: Literal["refuse", "accept"] = "refuse"
-    partition_by: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    partition_by: Annotated[tuple[Name, ...], Field(strict=False, max_length=MOST_COLUMNS)] = ()
 
     @model_validator(mode="after")
     def _one_place(self) -> Output:
@@ -108,12 +109,23 @@ class Key(Section):
     # Too short for a key itself, so that none is given by mistake.
     env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")] | None = None
     secret: Secret | None = None
+    # Whether the key travels in the function's closure, or each worker reads the file or its own variable.
+    deliver: Literal["closure", "executors"] = "closure"
 
     @model_validator(mode="after")
     def _one_source(self) -> Key:
         given = [name for name in ("file", "env", "secret") if getattr(self, name) is not None]
         if len(given) > 1:
             raise problem(f"key: {' and '.join(given)} given; valid: one of file, env, secret.")
+        if self.deliver == "executors" and self.kind not in ("file", "env"):
+            which = (
+                "key.secret, which workers cannot ask for"
+                if self.secret
+                else "no key that workers could read"
+            )
+            raise problem(
+                f"key.deliver: executors given with {which}; valid there: key.file or key.env, or key.deliver: closure."
+            )
         return self
 
     @property
@@ -127,11 +139,20 @@ class Run(Section):
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")] | None = None
     artifact: Place | None = None
+    artifact_fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     ship: Literal["artifact", "path", "broadcast"] = "artifact"
     udf: Literal["auto", "arrow", "pandas"] = "auto"
     batch_rows: Annotated[Literal["auto"] | int, BeforeValidator(rows_of)] = "auto"
     partitions: Annotated[Literal["auto", "keep"] | int, BeforeValidator(partitions_of)] = "auto"
     second_release: Literal["refuse", "accept"] = "refuse"
+
+    @model_validator(mode="after")
+    def _names_what_is_expected(self) -> Run:
+        if self.artifact_fingerprint is not None and self.artifact is None:
+            raise problem(
+                "run.artifact_fingerprint: given, but no run.artifact whose model it could name; valid: null."
+            )
+        return self
 
 
 class Audit(Section):
@@ -154,14 +175,21 @@ class Stream(Section):
 
 
 class Ledger(Section):
-    """Where ε is counted across runs, how much may be spent on one word of a column, and why it may be more this time."""
+    """Where ε is counted across runs, how much may be spent on one word of a column, and why it may be more.
+
+    The ledger keeps the limit of an input: a run that names none is bound by it, a lower one binds the run that names it.
+    """
 
     path: Folder | None = None
     limit: Annotated[float | None, BeforeValidator(limit_of)] = None
+    raise_limit: Name | None = None
     override: Name | None = None
 
     @model_validator(mode="after")
-    def _overrides_something(self) -> Ledger:
-        if self.override is not None and self.limit is None:
-            raise problem("ledger.override: given, but there is no ledger.limit to override; valid: null.")
+    def _raises_to_something(self) -> Ledger:
+        if self.raise_limit is not None and self.limit is None:
+            raise problem(
+                "ledger.raise_limit: given, but there is no ledger.limit to raise it to; valid: null, or the reason beside "
+                "a ledger.limit."
+            )
         return self

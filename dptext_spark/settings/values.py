@@ -9,36 +9,20 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from dptext_spark.condition import parsed
 from dptext_spark.errors import SettingsError, did_you_mean, require_choice
 from dptext_spark.importance.selection import Level, Selection
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.parameters import parameters_of
+from dptext_spark.settings.limits import MOST_SHOWN
 from dptext_spark.settings.locations import TABLE
-from dptext_spark.settings.problems import invalid, problem, shown
+from dptext_spark.settings.problems import LONGEST, invalid, problem, shown
 from dptext_spark.text.policy import Policy
 
 # The run sets these itself, so that no malformed line and no guessed type can end in an error message.
 RESERVED_OPTIONS = (
     *("mode", "inferschema", "primitivesasstring", "columnnameofcorruptrecord"),
     *("versionasof", "timestampasof"),
-)
-
-# A predicate must choose the same rows whenever it is evaluated. Refused as function calls:
-NOT_DETERMINISTIC = (
-    *("rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle", "monotonically_increasing_id"),
-    *("spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"),
-    *("now", "curdate", "current_date", "current_time", "current_timestamp", "localtimestamp"),
-    *("unix_timestamp", "current_timezone"),
-    *("current_user", "session_user", "user", "current_catalog", "current_database", "current_schema"),
-    *("reflect", "java_method", "try_reflect", "ai_query", "http_request"),
-)
-# ... and without parentheses, as SQL writes them:
-NOT_DETERMINISTIC_WORDS = (
-    *("current_date", "current_time", "current_timestamp", "localtimestamp"),
-    *("current_user", "session_user"),
-)
-_QUOTED = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/", re.DOTALL
 )
 
 
@@ -133,11 +117,13 @@ def _level(number: int, value: object) -> Level:
 
 def _build(field: str, kind: type[Any], given: dict[str, Any], also: tuple[str, ...] = ()) -> Any:
     names = [*also, *(entry.name for entry in fields(kind))]
+    others = [name for name in given if name not in names]
     found = [
-        f"{field}.{name}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
-        for name in given
-        if name not in names
+        f"{field}.{name[:LONGEST]}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
+        for name in others[:MOST_SHOWN]
     ]
+    if len(others) > MOST_SHOWN:
+        found.append(f"{field}: {len(others) - MOST_SHOWN:,} more names that are no settings.")
     try:
         built = kind(**{name: value for name, value in given.items() if name in names})
     except SettingsError as error:
@@ -186,23 +172,8 @@ def options_of(value: object) -> dict[str, str]:
 
 def predicate_of(value: object) -> object:
     """Refuse predicates that could choose other rows the next time."""
-    if not isinstance(value, str):
-        return value
-    if not value.strip():
-        raise problem("input.where: an empty text given; valid: null, or a predicate such as lang = 'en'.")
-    bare = _QUOTED.sub(" ", value).lower()
-    if ";" in bare or re.search(r"\bselect\b", bare):
-        raise problem(
-            "input.where: a statement or a subquery given; valid: a predicate over the input's columns."
-        )
-    called = set(re.findall(r"\b(\w+)\s*\(", bare)) & set(NOT_DETERMINISTIC)
-    called |= set(re.findall(r"\w+", bare)) & set(NOT_DETERMINISTIC_WORDS)
-    if called:
-        raise problem(
-            f"input.where: uses {', '.join(sorted(called))}, which can choose other rows the next time; "
-            "valid: a "
-            "predicate over the input's columns that always chooses the same rows."
-        )
+    if isinstance(value, str):
+        _safely(lambda: parsed(value))
     return value
 
 

@@ -14,6 +14,7 @@ from dptext_spark.errors import CountsDisagree, RunError
 from dptext_spark.spark import consistency, counting, runs
 from dptext_spark.spark.batches import batched
 from dptext_spark.spark.column import RESULT, applied
+from dptext_spark.spark.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.session import cores_of
 from dptext_spark.spark.setup import Setup, versions
 from dptext_spark.spark.ship import ship
@@ -23,12 +24,15 @@ from dptext_spark.spark.tables import our_commits, releases
 def account(
     setup: Setup, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float | None,
     say: Callable[[str], None],
+    at: Observer = unobserved,
     *,
     recovered: bool,
+    first: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Compare the counts with the commit, audit consistency, write the tables, and report.
 
-    `seconds` of the write are None where it was an earlier process's.
+    `seconds` of the write are None where it was an earlier process's; `first` says that no attempt of the run can have written
+    metrics before.
     """
     spark, config = setup.spark, setup.config
     commits = setup.commits()
@@ -38,7 +42,7 @@ def account(
             f"no commit of run {setup.run_id} is in the target's history: nothing of it is in the table."
         )
     written = int((commit["operationMetrics"] or {}).get("numOutputRows", -1))
-    guarantee = setup.privatizer.guarantee()
+    guarantee = setup.guarantee
     problems = []
     if counts is None:
         if not recovered:
@@ -85,8 +89,10 @@ def account(
     facts["restricted"] = restricted
     say("writing the account")
     try:
-        runs.put_metrics(spark, setup.place.metrics, setup.run_id, metrics, new=not recovered)
-        runs.put(spark, setup.place.runs, {**record, **_outcome(facts)})
+        with announced(Effect.METRICS, at):
+            runs.put_metrics(spark, setup.place.metrics, setup.run_id, metrics, new=first)
+        with announced(Effect.ACCOUNT, at):
+            runs.put(spark, setup.place.runs, {**record, **_outcome(facts)})
     except Exception:
         if not problems:
             raise
@@ -101,7 +107,7 @@ def account(
 
 def stated(setup: Setup, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the statement of a run or a stream, from its facts and its settings."""
-    config = setup.config.as_dict()
+    config = {**setup.config.as_dict(), "input": setup.shown_settings(setup.run_id)["input"]}
     selector = setup.privatizer.selector
     more = {"config": config, "policy": config["policy"], "mechanism_summary": facts["mapping"]}
     more["importance"] = None if selector is None else selector.provider.sentence
@@ -138,8 +144,11 @@ def _metrics(
     lists = any(path.over for path in setup.paths)
     if several and setup.config.consistency != "dataset":
         counts = {**counts, **_units_by_record(setup)}
+    # Where words are chosen, that is in all texts of a row, and a word that several of them hold is counted once.
+    chosen = setup.config.importance is not None
     epsilon = counting.record_epsilon(
-        counts, setup.privatizer.units.of_one, setup.config.consistency, len(setup.columns), several or lists,
+        counts, setup.privatizer.units.of_one, setup.config.consistency, 1 if chosen else len(setup.columns),
+        (several or lists) and not chosen,
         len(setup.privatizer.units.multiples),
     )  # fmt: skip
     rows += [(None, f"record_epsilon_{name}", epsilon[name]) for name in ("mean", "p50", "p95", "max")]

@@ -18,8 +18,9 @@ from pyspark.sql import types as T
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.privatizer import ENGINE_VERSION
 from dptext_spark.spark import runs
-from dptext_spark.spark.binding import DECIDED, differences
+from dptext_spark.spark.binding import DECIDED, differences, other_engine
 from dptext_spark.spark.checks import delta_detail, holds_files
+from dptext_spark.spark.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.tables import Target, delta_version, our_commits
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def settings_of(setup: Setup, run_id: str) -> dict[str, Any]:
     }
 
 
-def begin(setup: Setup) -> str:
+def begin(setup: Setup, at: Observer = unobserved) -> str:
     """Bind a new checkpoint, or compare an old one; return the run id of its stream.
 
     Raises:
@@ -103,7 +104,8 @@ def begin(setup: Setup) -> str:
         )
     bound = json.dumps(_bound(setup, setup.run_id), sort_keys=True)
     frame = setup.spark.createDataFrame([(FORMAT, setup.run_id, bound)], SCHEMA).coalesce(1)
-    frame.write.format("delta").mode("error").save(place.path)
+    with announced(Effect.CHECKPOINT_BINDING, at):
+        frame.write.format("delta").mode("error").save(place.path)
     return setup.run_id
 
 
@@ -132,10 +134,16 @@ def _compared(setup: Setup, place: Target) -> str:
             f"run.id: {setup.config.run.id!r} given, but {checkpoint!r} is the checkpoint of {stream!r}; valid: that, or null."
         )
     now = json.loads(json.dumps(_bound(setup, stream)))
+    engine = str(before["model"][1])
+    if engine != ENGINE_VERSION:
+        raise SettingsError(
+            f"stream.checkpoint: {checkpoint!r} is of a stream with another {other_engine(engine)}. Valid: go on with the "
+            "version of the package that began it, or a new checkpoint and a new target."
+        )
     differ = [name for name in ("key", "source") if before[name] != now[name]]
     differ += differences(before["settings"], now["settings"])
     if not differ and before["model"] != now["model"]:
-        differ = ["model (the lexicon's content, or the version of the engine)"]
+        differ = ["model (the lexicon's content)"]
     if before["columns"] != now["columns"]:
         changed = sorted({name for name, _ in before["columns"].items() ^ now["columns"].items()})
         differ.append(f"columns of the target ({', '.join(changed)}; see output.other_columns)")

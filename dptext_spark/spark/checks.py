@@ -14,8 +14,10 @@ from pyspark.sql import types as T
 
 from dptext_spark.config import RunConfig
 from dptext_spark.errors import DataError, RunError, SettingsError
+from dptext_spark.privatizer import ENGINE_VERSION
 from dptext_spark.settings.locations import inside
 from dptext_spark.spark import runs
+from dptext_spark.spark.binding import engine_of_commit, other_engine
 from dptext_spark.spark.paths import Parts, paths_of, quoted, rebuilt
 from dptext_spark.spark.tables import Target, history, is_no_table, only_created, opened, our_commits
 
@@ -101,6 +103,14 @@ def check_output(
         raise SettingsError(
             f"output.mode: {str(place.target)!r} holds {len(ours)} release(s) of earlier runs; {mode} with a key of this run "
             "only adds independent draws, and ε adds up. Use a persistent key (key.file), or output.fresh_noise=accept."
+        )
+    # A stream says so of its checkpoint.
+    then = ENGINE_VERSION if config.is_stream or not ours else engine_of_commit(next(iter(ours.values())))
+    if then != ENGINE_VERSION and output.fresh_noise != "accept":
+        raise SettingsError(
+            f"output.mode: {str(place.target)!r} holds {len(ours)} release(s) of earlier runs, the newest with another "
+            f"{other_engine(then)}. So {mode} adds independent draws, and ε adds up. Valid: another output, or "
+            "output.fresh_noise=accept."
         )
     existing = opened(spark, place.target)
     paths = paths_of(df.schema, config.columns)
@@ -196,6 +206,16 @@ def check_schema(
         wanted = {name: source[name].dataType.simpleString() for name in kept}
         there = {field.name: field.dataType.simpleString() for field in target.fields}
         differ = sorted(set(wanted.items()) ^ set(there.items()))
+        untyped = [
+            name for name in kept if there.get(name) == "string" and wanted[name] not in ("string", "binary")
+        ]
+        if differ and {name for name, _ in differ} == set(untyped):
+            names = ", ".join(f"{name} ({wanted[name]})" for name in untyped)
+            raise DataError(
+                f"output.mode: {mode} needs the target's columns; it has as strings what the input holds with a type: {names}. "
+                "Numbers of JSON keep their type since this version. Valid: another output, or a target whose columns were "
+                "given these types."
+            )
         if differ:
             raise DataError(
                 f"output.mode: {mode} needs the target's columns; {differ[0][0]!r} differs. Target: "

@@ -18,14 +18,15 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as T
 
-from dptext_spark.draws import RunKey
-from dptext_spark.errors import DPTextError, SettingsError, require_choice
+from dptext_spark.draws import KeyReference, RunKey
+from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice
 from dptext_spark.importance.providers import WrongWeights
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.spark.elements import Elements, is_list
-from dptext_spark.spark.failures import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError
+from dptext_spark.spark.failures import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError, worker_key
 from dptext_spark.spark.paths import Parts, paths_of, quoted, rebuilt, unnoted
 from dptext_spark.spark.ship import Shipped, open_shipped
+from dptext_spark.text.chosen import Chosen, Texts
 from dptext_spark.text.engine import COUNTERS
 
 UDF_KINDS = ("auto", "arrow", "pandas")
@@ -41,7 +42,7 @@ class Job:
     Attributes:
         columns: names of the texts as :attr:`Path.name` spells them, in the order of the arguments.
         shipped: where the model is.
-        key: the run key.
+        key: the run key, or where each worker reads it.
         run_id: of the run.
         has_row_id: the argument after the texts identifies the row; otherwise (partition, ordinal) does.
         has_record_id: the last argument identifies the record.
@@ -50,7 +51,7 @@ class Job:
 
     columns: tuple[str, ...]
     shipped: Shipped
-    key: RunKey
+    key: RunKey | KeyReference
     run_id: str
     has_row_id: bool
     has_record_id: bool
@@ -94,35 +95,34 @@ def sanitize(
         0 elsewhere.
 
     Raises:
-        TaskError: invalid UTF-8, a NULL key, or weights that are not one number for each word.
+        TaskError: invalid UTF-8, a NULL key, weights that are not one number for each word, or no run key here.
+        DataError: records of several rows whose words importance would choose.
     """
     record_ids = arrays[-1] if job.has_record_id else None
     if row_ids.null_count or (record_ids is not None and record_ids.null_count):
         raise TaskError(
             NULL_KEY, 0, 0, row_ids.null_count or (record_ids.null_count if record_ids is not None else 0)
         )
+    key = worker_key(job.key)
     rows = len(row_ids)
+    lists = [Elements.of(values) if is_list(values.type) else None for values in arrays[: len(job.columns)]]
+    chosen = _chosen(arrays, lists, job, privatizer, row_ids, record_ids)
     texts, totals = [], []
     units = np.zeros(rows, np.int64)
-    for index, (column, values) in enumerate(zip(job.columns, arrays, strict=False)):
-        weights = arrays[len(job.columns) + index] if job.weights else None
-        elements = Elements.of(values) if is_list(values.type) else None
+    for index, (column, values, elements) in enumerate(zip(job.columns, arrays, lists, strict=False)):
         ids, records = row_ids, record_ids
         if elements is not None:  # each text is a row of its own to the engine, and of its row's record
             records = (row_ids if record_ids is None else record_ids).take(pa.array(elements.rows))
             values, ids = elements.texts, elements.identities(row_ids)
-        try:
-            text, counters = privatizer.privatize(
-                values,
-                column=column,
-                row_ids=ids,
-                record_ids=records,
-                key=job.key,
-                run_id=job.run_id,
-                weights=weights,
-            )
-        except WrongWeights as error:
-            raise TaskError(WEIGHTS, 0, 0, error.count) from None
+        text, counters = privatizer.privatize(
+            values,
+            column=column,
+            row_ids=ids,
+            record_ids=records,
+            key=key,
+            run_id=job.run_id,
+            chosen=None if chosen is None else chosen[index],
+        )
         invalid = int((counters.column("invalid") > 0).sum())
         if invalid:
             raise TaskError(INVALID_UTF8, 0, 0, invalid)
@@ -136,6 +136,32 @@ def sanitize(
         texts.append(text if elements is None else elements.whole(text))
     names = [field.name for field in result_type(job.columns)]
     return pa.StructArray.from_arrays([*texts, *totals, pa.array(units)], names=names)
+
+
+def _chosen(
+    arrays: tuple[pa.Array, ...],
+    lists: list[Elements | None],
+    job: Job,
+    privatizer: Privatizer,
+    row_ids: pa.Array,
+    record_ids: pa.Array | None,
+) -> tuple[Chosen, ...] | None:
+    """Choose the words that are drawn, in all texts of a row together; None: all are."""
+    if privatizer.selector is None:
+        return None
+    if privatizer.consistency == "record" and record_ids is not None and not record_ids.equals(row_ids):
+        raise DataError("record_key: records of several rows, with importance at record level.")
+    columns = []
+    for index, (values, elements) in enumerate(zip(arrays, lists, strict=False)):
+        weights = arrays[len(lists) + index] if job.weights else None
+        if elements is None:
+            columns.append(Texts(values, None, weights))
+        else:
+            columns.append(Texts(elements.texts, elements.rows, weights))
+    try:
+        return privatizer.choose(columns)
+    except WrongWeights as error:
+        raise TaskError(WEIGHTS, 0, 0, error.count) from None
 
 
 def batches(job: Job, stream: Iterator[Any]) -> Iterator[pa.StructArray]:

@@ -15,11 +15,11 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Window, functions
 
-from dptext_spark.draws import RunKey, hash_keys, identify
+from dptext_spark.draws import KeyReference, RunKey, hash_keys, identify
 from dptext_spark.mechanisms.kernels import TableSampler
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.spark.elements import Elements
-from dptext_spark.spark.failures import TaskError
+from dptext_spark.spark.failures import TaskError, worker_key
 from dptext_spark.spark.paths import quoted
 from dptext_spark.spark.ship import Shipped, open_shipped, ship
 from dptext_spark.spark.tables import opened
@@ -78,11 +78,6 @@ def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], Non
     spark, key_name = setup.spark, quoted(config.row_key)
     written = _written(setup, version)
     scope = setup.identity.record if setup.identity.record is not None else setup.identity.row
-    by_text = (
-        config.importance is not None
-    )  # words are chosen text by text: in another one of the record one may stay as it is
-    if by_text:
-        scope = setup.identity.row
     assert scope is not None
     paths = setup.paths
     source = setup.df.select(
@@ -109,7 +104,7 @@ def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], Non
     joined = sampled.join(output, "row_key")
     lists = frozenset(i for i, path in enumerate(paths) if path.over)
     shipped = ship(spark, setup.folder, config.run.ship)
-    job = PairJob(shipped, setup.key, len(paths), config.consistency, lists, by_text)
+    job = PairJob(shipped, setup.key.delivered(), len(paths), config.consistency, lists)
     texts = [f"{side}{i}" for i in range(len(paths)) for side in "so"]
     pairs = joined.select("scope", *texts).mapInPandas(job, PAIRS)
     figures = _counted(pairs)
@@ -119,7 +114,7 @@ def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], Non
         problems.append("groups of equal words have two replacements")
     if misfits:
         problems.append("texts are not their source with words replaced")
-    unit = "records" if config.consistency == "record" and not by_text else "rows"
+    unit = "records" if config.consistency == "record" else "rows"
     said = (
         f"Consistency was audited on a keyed sample of about {100 * share:.3g} % of the {unit}: "
         f"{'every group of equal words has one replacement' if not problems else '; '.join(problems)}."
@@ -156,10 +151,10 @@ def _written(setup: Setup, version: int) -> DataFrame:
 
 def scope_sampler(key: RunKey, share: float) -> Any:
     """Return a function of the scope column that is true for a keyed share of all scopes."""
-    limit = int(share * (1 << 63))
+    limit, delivered = int(share * (1 << 63)), key.delivered()
 
     def sampled(scope: pd.Series) -> pd.Series:
-        hashed = identify(_identities(scope), key, "audit sample")
+        hashed = identify(_identities(scope), worker_key(delivered), "audit sample")
         return pd.Series(
             (hashed[:, 0] >> np.uint64(1)) < np.uint64(limit) if share < 1 else np.ones(len(scope), bool)
         )
@@ -178,26 +173,25 @@ class PairJob:
     """Pairs the tokens of joined batches in a worker; keyed hashes leave, no words."""
 
     shipped: Shipped
-    key: RunKey
+    key: RunKey | KeyReference
     columns: int
     level: str
     lists: frozenset[int] = frozenset()  # which columns hold several texts a row
-    by_text: bool = False  # whether each text is a scope of its own
 
     def __call__(self, stream: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Map batches of (scope, s0, o0, s1, o1, ...) to rows of `PAIRS`."""
         try:
             privatizer = open_shipped(self.shipped)
             plain = _unchanging(privatizer)
-            keys = hash_keys(self.key.derive("audit words", length=16))
+            key = worker_key(self.key)
+            keys = hash_keys(key.derive("audit words", length=16))
             for batch in stream:
-                scope = identify(_identities(batch["scope"]), self.key, "audit scope")
+                scope = identify(_identities(batch["scope"]), key, "audit scope")
                 yield _rows(SCOPE, np.unique(np.ascontiguousarray(scope).view("V16").reshape(-1)))
                 for i in range(self.columns):
                     sides = [_as_texts(batch[f"{side}{i}"], i in self.lists) for side in "so"]
-                    own = np.uint64(i << 32 if self.by_text else 0)
-                    yield self._pairs(privatizer, plain, scope ^ own, keys, *sides)
-        except GeneratorExit:
+                    yield self._pairs(privatizer, plain, scope, keys, *sides)
+        except (GeneratorExit, TaskError):
             raise
         except BaseException as error:
             raise TaskError(f"AUDIT_{type(error).__name__}", 0, 0, 0) from None
@@ -211,12 +205,9 @@ class PairJob:
             texts, written = (side.texts.filter(pa.array(same[side.rows])) for side in (source, output))
             kept = same[source.rows]
             scope, lost = scope[source.rows[kept]], int((~same).sum())
-            if self.by_text:
-                place = np.arange(len(kept)) - source.bounds[:-1][source.rows]
-                scope = scope ^ place[kept].astype(np.uint64)[:, None]
         nulls = np.asarray(texts.is_valid()) != np.asarray(written.is_valid())
         ids = pa.array(np.arange(len(texts)))
-        shaped, _, placed = plain.placing(texts, column="", row_ids=ids, key=self.key)
+        shaped, _, placed = plain.placing(texts, column="", row_ids=ids, key=worker_key(self.key))
         groups, replacements, rows, fits = align(privatizer.engine, shaped, written, keys, placed)
         if self.level == "record":
             groups = groups ^ scope[rows]

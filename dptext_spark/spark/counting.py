@@ -115,19 +115,11 @@ def record_epsilon(
     Returns:
         `mean`, `p50`, `p95`, `max` (None where there is no such sum) and `basis`, in words.
     """
+    basis = guarantee.of_record(consistency, levels)
     if consistency == "dataset" or not guarantee.adds_up:
-        why = (
-            "not defined for a record: at dataset level all records share the draws"
-            if consistency == "dataset"
-            else "ε times the sum of the distances between the words of two records; no single figure"
-        )
-        return {"mean": None, "p50": None, "p95": None, "max": None, "basis": why}
-    drawn = "drawn words"
-    if consistency == "record":
-        drawn = "distinct drawn words"
-    basis = f"ε times the {drawn} of the record"
-    if levels > 1:
-        basis = f"the sum over the levels of importance of the level's ε times its {drawn} of the record"
+        if consistency != "dataset":
+            basis += "; no single figure"
+        return {"mean": None, "p50": None, "p95": None, "max": None, "basis": basis}
     if consistency == "record" and (columns > 1 or several_rows):
         basis += " (at most: columns and rows are summed)"
     figures: dict[str, float | None] = {}

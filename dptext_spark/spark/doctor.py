@@ -13,17 +13,26 @@ import numpy as np
 from dptext_spark import artifact
 from dptext_spark.cache_folder import user_cache
 from dptext_spark.config import RunConfig
-from dptext_spark.errors import DPTextError
-from dptext_spark.findings import Finding, on_java, on_spark, on_workers
+from dptext_spark.draws import KeyReference
+from dptext_spark.errors import DPTextError, RunError
+from dptext_spark.findings import Finding, on_java, on_server_log, on_spark, on_workers
 from dptext_spark.keys import read_key
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.spark.failures import reduced, silenced
+from dptext_spark.spark.failures import key_error, reduced, silenced
 from dptext_spark.spark.places import folders_of, on_folder, on_name
-from dptext_spark.spark.probe import arrow_slots, driver_facts, slots_of, worker_facts
-from dptext_spark.spark.secrets import key_of, require_client_mode
+from dptext_spark.spark.probe import (
+    arrow_slots,
+    driver_facts,
+    is_client,
+    server_levels,
+    slots_of,
+    worker_facts,
+    worker_keys,
+)
+from dptext_spark.spark.secrets import key_of, require_client_mode, require_no_setting
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.ship import ship
 from dptext_spark.spark.tables import check_text_columns, read_input
@@ -91,6 +100,8 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Callable[[str]
     import pyspark
 
     yield on_spark(spark.version, pyspark.__version__)
+    if is_client(spark):
+        yield on_server_log(server_levels(spark), travels=config is None or config.key.deliver == "closure")
     say("asking the executors")
     try:
         slots = slots_of(spark)
@@ -98,13 +109,15 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Callable[[str]
         with tempfile.TemporaryDirectory(prefix="dptext-doctor-", dir=user_cache()) as folder:
             try:
                 model = _model(config, folder)
+                if config is not None:
+                    artifact.require_expected(model, config.run.artifact_fingerprint)
                 privatizer = artifact.open_artifact(model, verify=True)
             except DPTextError as error:
                 yield Finding(
                     "shared model",
                     "fail",
                     str(error),
-                    "Prepare it with jobs/prepare.py, or leave run.artifact out.",
+                    "Prepare it with jobs/prepare.py and name what that prints, or leave run.artifact out.",
                 )
                 model, privatizer = _tiny(folder)
             how = config.run.ship if config is not None else "artifact"
@@ -147,7 +160,7 @@ def _java(spark: SparkSession, slots: int) -> Finding:
         executors = []
     context: Any = getattr(spark, "_jvm", None) if hasattr(spark, "_jsparkSession") else None
     driver = str(context.System.getProperty("java.version")) if context is not None else None
-    return on_java(driver, executors)
+    return on_java(driver, executors, spark.version)
 
 
 def _model(config: RunConfig | None, folder: str) -> Path:
@@ -189,12 +202,21 @@ def _checked(check: str, look: Callable[[], str], cure: str) -> Finding:
 
 def _key(spark: SparkSession, config: RunConfig) -> str:
     """Read the key and drop it again; a variable stays where it is."""
-    read_key(config.key)
+    key = read_key(config.key)
     if config.key.env is not None:
         require_client_mode(spark)
     elif config.key.secret is not None:
         key_of(spark, config.key)
-    return _SAID[config.key.kind]
+    delivered = None if key is None else key.delivered()
+    if not isinstance(delivered, KeyReference):
+        return _SAID[config.key.kind]
+    if config.key.env is not None:
+        require_no_setting(spark, config.key.env)
+    slots = slots_of(spark)
+    wrong = worker_keys(spark, delivered, slots)
+    if wrong:
+        raise RunError(key_error(wrong[0], f"{len(wrong)} of {slots} task slots"))
+    return f"it can be read on the driver, and the same key is read in {slots} task slots"
 
 
 def _input(spark: SparkSession, config: RunConfig) -> str:

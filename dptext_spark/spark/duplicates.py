@@ -26,7 +26,7 @@ class Admitted:
 
     Attributes:
         df: the rows.
-        dropped: how many were left out; None unless duplicates are dropped.
+        dropped: how many were left out; None where rows may come again.
     """
 
     df: DataFrame
@@ -48,8 +48,10 @@ def admitted(setup: Setup, commits: list[dict[str, Any]]) -> Admitted:
         _refuse_null(df, config.record_key, "record_key")
     rows, distinct = _refuse_null(df, key, "row_key")
     ours = our_commits(commits).get(setup.run_id)
-    if handling == "accept" or (handling == "refuse" and ours is not None):
+    if handling == "accept":
         return Admitted(df, None)
+    if handling == "refuse" and ours is not None:
+        return Admitted(df, 0)  # it would not have committed otherwise
     released = _released(setup, commits, ours)
     again = 0
     if released is not None:

@@ -13,20 +13,23 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
-from typing import TYPE_CHECKING, TypeVar
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from dptext_spark.budget.entries import FORMAT, Entry, settled
+import pyarrow as pa
+
+from dptext_spark.budget.entries import FORMAT, Book, Decision, Entry
 from dptext_spark.errors import DataError, RunError
 from dptext_spark.settings.locations import normal_path
 from dptext_spark.spark.checks import holds_files
+from dptext_spark.spark.failures import condition_of
 from dptext_spark.spark.schemas import LEDGER
 from dptext_spark.spark.tables import Target, delta_version, history, opened
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrameWriter, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 Done = TypeVar("Done")
 Decided = TypeVar("Decided")
@@ -36,20 +39,20 @@ PATIENCE = 120.0  # seconds that one process waits for another
 RECENT = 100  # commits among which ours is looked for
 
 
-def entries_of(spark: SparkSession, path: str) -> tuple[int, list[Entry]]:
-    """Return the version of a ledger (-1 where there is none) and its entries, each as it was settled.
+def entries_of(spark: SparkSession, path: str) -> Book:
+    """Return what a ledger holds; its version is -1 where there is none.
 
     Raises:
-        DataError: it is no ledger, or one of a newer version.
+        DataError: it is no ledger, a damaged one, or one of a newer version.
     """
     version = delta_version(spark, Target(path=path))
     if version is None:
         if holds_files(spark, path):
             raise DataError(f"ledger.path: {path!r} holds files and is no ledger; name another folder.")
-        return -1, []
+        return Book(-1, [], [])
     table = opened(spark, Target(path=path), version)
-    rows = [row.asDict() for row in table.collect()]
-    newest = max((row.get("format_version") or 0 for row in rows), default=0)
+    columns = _columns(table)
+    newest = max((one or 0 for one in columns.get("format_version", ())), default=0)
     if newest > FORMAT:
         raise DataError(
             f"ledger.path: the ledger in {path!r} has format {newest}, and this version of the package knows {FORMAT}; update "
@@ -58,11 +61,30 @@ def entries_of(spark: SparkSession, path: str) -> tuple[int, list[Entry]]:
     missing = [name for name in LEDGER.fieldNames() if name not in table.columns]
     if missing:
         raise DataError(f"ledger.path: the table in {path!r} is no ledger: it lacks {', '.join(missing)}.")
-    return version, settled(Entry.of(row) for row in rows)
+    return Book.of(version, columns)
+
+
+def _columns(table: DataFrame) -> dict[str, list[Any]]:
+    """Return the columns of a table, values as `collect` gives them, at a fraction of its time."""
+    found: dict[str, list[Any]] = {}
+    for name, column in zip(table.columns, table.toArrow().columns, strict=True):
+        if pa.types.is_timestamp(column.type):
+            instants = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()
+            found[name] = [None if one is None else _local(one) for one in instants]
+        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            found[name] = column.to_numpy().tolist()
+        else:
+            found[name] = column.to_pylist()
+    return found
+
+
+def _local(instant: int) -> datetime:
+    """Return microseconds since the epoch as the time of this machine."""
+    return datetime.fromtimestamp(instant // 1_000_000).replace(microsecond=instant % 1_000_000)
 
 
 def appended(
-    spark: SparkSession, path: str, decide: Callable[[list[Entry]], tuple[list[Entry], Decided]]
+    spark: SparkSession, path: str, decide: Callable[[Book], tuple[list[Entry | Decision], Decided]]
 ) -> Decided:
     """Append what is decided on the entries that are there; return what `decide` gives beside it.
 
@@ -71,13 +93,15 @@ def appended(
         RunError: others kept changing the ledger; also what `decide` raises.
     """
     if not _may_exist(path):
-        decide([])  # what is refused leaves nothing behind, not even a folder
+        decide(Book(-1, [], []))  # what is refused leaves nothing behind, not even a folder
 
     def once() -> tuple[Decided] | None:
-        version, there = entries_of(spark, path)
-        wanted, decided = decide(there)
+        book = entries_of(spark, path)
+        wanted, decided = decide(book)
         if wanted:
-            _append(spark, path, wanted, version)
+            for one in wanted:
+                type(one).of(vars(one))  # a row that is damage to whoever reads it is not written
+            _append(spark, path, wanted, book.version)
             if not _stands(spark, path, wanted[0].attempt):
                 return None  # another reservation came first
         return (decided,)
@@ -100,14 +124,15 @@ def add(spark: SparkSession, path: str, rows: list[Entry]) -> None:
         _retried(path, once)
 
 
-def _append(spark: SparkSession, path: str, wanted: list[Entry], version: int) -> None:
+def _append(spark: SparkSession, path: str, wanted: Sequence[Entry | Decision], version: int) -> None:
     """Append entries that were decided on at a version: skipped or refused where another reservation came since."""
     writer = _writer(spark, wanted).option("userMetadata", json.dumps({APP: wanted[0].attempt}))
     writer.option("txnAppId", APP).option("txnVersion", str(version + 1)).save(path)
 
 
-def _writer(spark: SparkSession, rows: list[Entry]) -> DataFrameWriter:
-    frame = spark.createDataFrame([astuple(one) for one in rows], LEDGER).coalesce(1)
+def _writer(spark: SparkSession, rows: Sequence[Entry | Decision]) -> DataFrameWriter:
+    values = [tuple(vars(one).get(name) for name in LEDGER.fieldNames()) for one in rows]
+    frame = spark.createDataFrame(values, LEDGER).coalesce(1)
     # The table's first commit makes it one that nobody can change a row of by mistake.
     return frame.write.format("delta").mode("append").option("delta.appendOnly", "true")
 
@@ -137,7 +162,7 @@ def _retried(path: str, once: Callable[[], Done | None]) -> Done:
 
 def _conflicts(error: Exception) -> bool:
     """Whether another commit came first, by the name of the error; its text is not looked at."""
-    called = f"{type(error).__name__} {getattr(error, 'getCondition', lambda: '')() or ''}".upper()
+    called = f"{type(error).__name__} {condition_of(error)}".upper()
     return any(
         word in called
         for word in (

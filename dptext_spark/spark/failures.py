@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
+from pyspark import TaskContext
 from pyspark.logger import PySparkLogger
 
+from dptext_spark.draws import KeyReference, RunKey, key_at_hand
 from dptext_spark.errors import DataError, DPTextError, RunError
+from dptext_spark.key_sources import KeyUnavailable
 from dptext_spark.spark.session import context_of
 
 try:
@@ -30,11 +33,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INVALID_UTF8, NULL_KEY, WEIGHTS = "INVALID_UTF8", "NULL_KEY", "WEIGHTS"
+_KEYS = {  # what a worker says of a key that it reads for itself
+    "KEY_MISSING": "the worker finds no such file or variable",
+    "KEY_INVALID": "what the worker finds there is no key that it may take (kind, owner, mode, content)",
+    "KEY_DIFFERS": "the worker finds another key than the driver's",
+}
 STREAM_FAILED = "STREAM_FAILED"  # what Spark calls whatever ends a streaming query
 _NOT_INSTALLED = "No module named 'dptext_spark'"
 _PATTERN = re.compile(r"DPTEXT\[(\w+)\] partition=(\d+) batch=(\d+) rows=(\d+)")
-# The last is that of the Connect client, which shows whole requests and errors where its level is set.
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
+# Of the Connect client: it shows whole requests and errors where its level is set.
+CLIENT_LOGGER = "pyspark.sql.connect.logging"
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", CLIENT_LOGGER)
+
+
+_KEY_CURE = (
+    "Put the driver's key on every node: the same file at the same path, of the workers' user or root, mode 600; or the same "
+    "variable in the executors' own environment, never by a Spark setting. Valid, too: key.deliver=closure."
+)
+
+
+def key_error(code: str, where: str) -> str:
+    """Say what is wrong with a key that workers read for themselves, and what to do."""
+    return f"key.deliver: executors given, but in {where} {_KEYS[code]} ({code}). {_KEY_CURE}"
 
 
 class TaskError(DPTextError):
@@ -43,6 +63,19 @@ class TaskError(DPTextError):
     def __init__(self, code: str, partition: int, batch: int, rows: int) -> None:
         """Take a code, the partition, the batch in it, and how many rows are concerned."""
         super().__init__(f"DPTEXT[{code}] partition={partition} batch={batch} rows={rows}")
+
+
+def worker_key(key: RunKey | KeyReference) -> RunKey:
+    """Return the key in a worker: the one that came along, or the one that is read here, once a process.
+
+    Raises:
+        TaskError: with the code of what is wrong with it here; the driver says what to do.
+    """
+    try:
+        return key_at_hand(key)
+    except KeyUnavailable as error:
+        context = TaskContext.get()
+        raise TaskError(error.code, context.partitionId() if context is not None else 0, 0, 0) from None
 
 
 def reduced(error: BaseException, columns: list[str]) -> DPTextError:
@@ -70,6 +103,8 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
                 f"importance: {rows} texts or weights in {where} do not fit; valid: a finite number of 0 or more for each word "
                 "of a text as the policy cuts it, stop words, unknown words and numbers included."
             )
+        if code in _KEYS:
+            return RunError(key_error(code, where))
         return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
     if _NOT_INSTALLED in str(error):
         return RunError(

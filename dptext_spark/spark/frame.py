@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 
 from dptext_spark.artifact import save, seal_of
 from dptext_spark.cache_folder import user_cache
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import SettingsError
+from dptext_spark.importance.selection import check_record_key
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.spark.checks import check_weights
-from dptext_spark.spark.column import Job, applied, replaced
-from dptext_spark.spark.failures import silenced
+from dptext_spark.spark.column import RESULT, Job, applied, replaced
+from dptext_spark.spark.failures import CLIENT_LOGGER, silenced
 from dptext_spark.spark.identity import identify_rows
 from dptext_spark.spark.paths import paths_of
+from dptext_spark.spark.secrets import require_no_setting
+from dptext_spark.spark.session import context_of
 from dptext_spark.spark.ship import Shipped, ship
 from dptext_spark.spark.tables import check_text_columns
 
@@ -48,14 +53,16 @@ def privatize(
         privatizer: the model.
         row_key: a unique column; may be left out only where every row knows its file and place (Parquet).
         record_key: the scope of record-level consistency; by default the row.
-        key: the run key; None takes 32 bytes of the operating system.
+        key: the run key; None takes 32 bytes of the operating system. One that was read with `deliver="executors"`, as by
+            `RunKey.from_file`, does not travel: each worker reads it for itself.
         run_id: part of what token-level draws are for; None makes one.
         udf: `auto`, `arrow` or `pandas`.
         weights: of a privatizer with importance from the user: for each text column a column with a number for each word. They
             are not in the frame that is returned.
 
     Raises:
-        SettingsError: no stable identity of the rows (`row_key` is the cure), or no columns.
+        SettingsError: no stable identity of the rows (`row_key` is the cure), or no columns; a variable of the workers that is
+            a Spark setting; records of several rows whose words importance would choose.
         DataError: a column is missing or no text, or holds no lists of weights.
     """
     if isinstance(columns, str) or not columns:
@@ -67,10 +74,16 @@ def privatize(
             f"weights: {weights!r} given; valid: a list of columns, one for each text column, with importance from the user, and "
             "none without."
         )
+    if selector is not None:
+        check_record_key(privatizer.consistency, row_key, record_key)
     if not privatizer.chooses:
         raise SettingsError(
             "privatizer: it chooses words by document frequencies that were not counted; valid: importance.corpus, or counts."
         )
+    key = key or RunKey.generate()
+    if key.source is not None and key.source.kind == "env":
+        require_no_setting(df.sparkSession, key.source.place)
+    _keep_plans_out_of_logs(df.sparkSession)
     with silenced(df.sparkSession):
         check_text_columns(df, list(columns))
         check_weights(df, weights)
@@ -79,7 +92,7 @@ def privatize(
         job = Job(
             columns=tuple(path.name for path in paths),
             shipped=shipped_model(df.sparkSession, privatizer),
-            key=key or RunKey.generate(),
+            key=key.delivered(),
             run_id=run_id or secrets.token_hex(8),
             has_row_id=True,
             has_record_id=identity.record is not None,
@@ -88,6 +101,23 @@ def privatize(
         left = {name.lower() for name in weights}
         kept = [name for name in df.columns if name.lower() not in left]
         return replaced(applied(df, job, udf, identity.row, identity.record), job, kept)
+
+
+def _keep_plans_out_of_logs(spark: SparkSession) -> None:
+    """Let the client of Spark Connect log no request that holds our function, from now on.
+
+    A frame is sent when its user asks for rows, long after we made it. At DEBUG the client then logs the whole request, the
+    function's closure in it. Other requests are logged as before.
+    """
+    if context_of(spark) is None:
+        PySparkLogger.getLogger(CLIENT_LOGGER).addFilter(
+            _holds_no_function
+        )  # the same filter is added once only
+
+
+def _holds_no_function(record: logging.LogRecord) -> bool:
+    said = record.getMessage()
+    return RESULT not in said and "compressed_operation" not in said
 
 
 def shipped_model(spark: SparkSession, privatizer: Privatizer) -> Shipped:

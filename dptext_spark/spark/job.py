@@ -11,10 +11,11 @@ from dptext_spark.budget.entries import SPENT
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import CountsDisagree, DPTextError, NotAccounted, RunError
-from dptext_spark.keys import taken
+from dptext_spark.keys import refuse_given, taken
 from dptext_spark.spark import ledger, runs
 from dptext_spark.spark.account import account
-from dptext_spark.spark.binding import bound, check_finished
+from dptext_spark.spark.binding import bound, check_finished, check_still_there
+from dptext_spark.spark.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.failures import reduced, silenced
 from dptext_spark.spark.recount import recounted
 from dptext_spark.spark.session import spark_session
@@ -61,7 +62,8 @@ def run(
     Args:
         config: the settings.
         spark: a session; None takes the active one, or starts a local one.
-        key: the run key; None takes the source that the settings name, or 32 bytes of the operating system.
+        key: the run key; None takes the source that the settings name, or 32 bytes of the operating system. Refused with
+            `key.deliver: executors`, where each worker reads that source.
         progress: is told each step, in words that hold nothing of the data.
 
     Returns:
@@ -75,6 +77,7 @@ def run(
         NotAccounted: the run committed, but its account could not be made.
     """
     say = progress or (lambda step: None)
+    refuse_given(config.key, key)
     key = key or taken(config.key)  # before Spark starts, which would inherit a variable
     if key is None and config.is_stream:
         require_lasting(config.key.kind, config.mode)
@@ -85,8 +88,15 @@ def run(
         return carried_out(lambda: validated(session, config, key, say), config, say)
 
 
-def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[str], None]) -> Report:
+def carried_out(
+    prepare: Callable[[], Setup],
+    config: RunConfig,
+    say: Callable[[str], None],
+    at: Observer = unobserved,
+) -> Report:
     """Carry out one run, or one micro-batch of a stream: what `prepare` gives is bound, written and accounted for.
+
+    `at` is told each point that is passed; a test ends the process there.
 
     Raises:
         DPTextError: as :func:`run`.
@@ -106,19 +116,28 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
             record = setup.record("started", started)
             if earlier is not None and earlier["status"] in FINISHED:
                 check_finished(record, earlier)
+                check_still_there(
+                    setup.place.target, setup.run_id, int(earlier["output_version"]), setup.commits()
+                )
                 moved = (
                     record["input_version"] if record["input_version"] != earlier["input_version"] else None
                 )
                 facts = {"status": "unchanged", "run_id": setup.run_id, "input_version_now": moved}
                 return Report({**facts, "run": _plain(earlier)})
             # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
-            commit = _commit(setup)
+            commits = setup.commits()
+            commit = our_commits(commits).get(setup.run_id)
             committed = commit is not None
-            record = bound(setup, record, earlier, commit)
+            if commit is not None:
+                check_still_there(setup.place.target, setup.run_id, int(commit["version"]), commits)
+            record = bound(setup, record, earlier, commit, setup.spellings(setup.run_id))
             say("reserving what the run spends")
-            with ledger.reserved(setup, committed=committed, second=record["second_release"]) as reservation:
+            with ledger.reserved(
+                setup, at, committed=committed, second=record["second_release"]
+            ) as reservation:
                 record["cumulative"] = reservation.cumulative
-                runs.put(session, setup.place.runs, record, new=earlier is None)
+                with announced(Effect.RUN_ROW, at):
+                    runs.put(session, setup.place.runs, record, new=earlier is None)
         except DPTextError as error:
             raise error from None
         except Exception as error:
@@ -127,16 +146,22 @@ def carried_out(prepare: Callable[[], Setup], config: RunConfig, say: Callable[[
         try:
             key_then = record["key_commitment"]
             counts, seconds = (
-                (recounted(setup, key_then, say), None) if committed else write(setup, record, say)
+                (recounted(setup, key_then, say), None) if committed else write(setup, record, say, at)
             )
         except Exception as error:
-            raise _failed(setup, record, reservation, started, reduced(error, list(config.columns))) from None
+            failure = reduced(error, list(config.columns))
+            raise _failed(setup, record, reservation, started, failure, at) from None
         try:
-            ledger.settle(reservation, SPENT)
+            with announced(Effect.SETTLEMENT, at):
+                ledger.settle(reservation, SPENT)
         except Exception as error:
             raise _not_accounted(setup, reduced(error, list(config.columns))) from None
         try:
-            return Report(account(setup, record, counts, started, seconds, say, recovered=committed))
+            # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
+            first = earlier is None and not committed and not reservation.again
+            return Report(
+                account(setup, record, counts, started, seconds, say, at, recovered=committed, first=first)
+            )
         except (CountsDisagree, RunError) as error:  # they say themselves what was committed
             raise error from None
         except Exception as error:
@@ -153,6 +178,7 @@ def _failed(
     reservation: ledger.Reservation,
     started: float,
     failure: DPTextError,
+    at: Observer,
 ) -> DPTextError:
     """Note a failed write, and return an error that says whether it committed: the failure does not tell."""
     try:
@@ -167,8 +193,10 @@ def _failed(
     try:
         left = leftover_files(setup.spark, setup.place.target, started)
         note += f" Files that it left behind, in no version of the table: {', '.join(left)}." if left else ""
-        ledger.failed(reservation, setup, left, started)
-        runs.put(setup.spark, setup.place.runs, {**record, "status": "failed"})
+        with announced(Effect.SETTLEMENT, at):
+            ledger.failed(reservation, setup, left, started)
+        with announced(Effect.ACCOUNT, at):
+            runs.put(setup.spark, setup.place.runs, {**record, "status": "failed"})
     except Exception:
         note += " What files it left behind could not be listed or noted."
     return type(failure)(f"{failure}{note}")

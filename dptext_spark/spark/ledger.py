@@ -5,35 +5,44 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from dptext_spark.artifact import read_manifest
-from dptext_spark.budget.balance import Balance, allowed, balances
+from dptext_spark.budget.balance import Balance, allowed, balances, bound_by, kept_limit
 from dptext_spark.budget.balance import after as balance_after
 from dptext_spark.budget.entries import (
     ADDED,
     ALL,
+    BEGUN,
     CHANGED,
+    COUNTS,
     FORMAT,
+    LIMIT,
     METRIC,
     RESERVED,
     SPENT,
     VOID,
+    Book,
+    Decision,
     Entry,
     of_input,
 )
 from dptext_spark.errors import DPTextError, RunError, SettingsError
+from dptext_spark.report.published import Published, unit_of
 from dptext_spark.settings.locations import absolute
+from dptext_spark.settings.sections import Ledger
 from dptext_spark.spark import runs
+from dptext_spark.spark.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.entries import add, appended, entries_of
 from dptext_spark.spark.failures import reduced, silenced
 from dptext_spark.spark.releases import Source, metric_of, release_of, shown_mechanism, source_of
 from dptext_spark.spark.session import context_of, spark_session
 from dptext_spark.spark.setup import Setup
-from dptext_spark.spark.tables import leftover_files
+from dptext_spark.spark.tables import leftover_files, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,6 +60,7 @@ class Reservation:
         entries: that this reservation wrote; none where they were there already.
         earlier: entries that earlier attempts of the run reserved for the same draws.
         balance: what the input comes to with them.
+        again: an earlier attempt of the run is in the ledger.
     """
 
     spark: SparkSession
@@ -58,6 +68,7 @@ class Reservation:
     entries: tuple[Entry, ...]
     earlier: tuple[Entry, ...]
     balance: Balance
+    again: bool
 
     @property
     def cumulative(self) -> str:
@@ -78,36 +89,56 @@ def reserve(
         second: an attempt of the run with another key may have left files: it counts even where no entry is left of it.
 
     Raises:
-        RunError: the limit would be passed and no override is given; the ledger cannot be written.
-        DataError: what is there is no ledger, or one of a newer version.
+        RunError: the limit would be passed and no override is given, or raised without a reason; the entries of the target's
+            releases are gone; the ledger cannot be written.
+        DataError: what is there is no ledger, a damaged one, or one of a newer version.
     """
     path = setup.place.ledger
     try:
         source = source_of(setup)
         asked = _asked(setup, source, added_to)
 
-        def decide(there: list[Entry]) -> tuple[list[Entry], Reservation]:
+        def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
+            there, here = book.entries, book.of_input(source.place, source.table_id)
             mine = _mine(there, asked)
             wanted = [] if committed and mine else [*_earlier_attempt(mine, asked, setup, second), *asked]
             budget = setup.config.ledger
             override = budget.override or ("the run had committed before" if committed else None)
-            decided = allowed(balance_after(there, wanted or mine, path), budget.limit, override)
+            kept, named = kept_limit(here), budget.limit
+            if committed and kept is not None and named is not None and not budget.raise_limit:
+                named = min(named, kept)  # nothing is refused, and nothing is raised
+            limit, keeps = bound_by(here, source.place, named, budget.raise_limit)
+            whole = balance_after(there, wanted or mine, path)
+            decided = allowed(whole, limit, override, named=named is not None)
+            decisions = []
+            if wanted and _forgotten(setup, there, here):
+                if override is None:
+                    raise _lost(setup)
+                decisions.append(_decision(asked[0], here, BEGUN, None, override))
+            if wanted and keeps:  # a first limit needs no reason
+                why = None if kept is None else budget.raise_limit
+                decisions.append(_decision(asked[0], here, LIMIT, limit, why))
             # What is said of the run is what all of its attempts have spent, and why they might.
             reasons = [one.override for one in mine if one.override] + [decided.override]
-            others = [one for one in there if one not in mine]
+            if mine:
+                others = [one for one in there if one not in mine]
+                whole = balance_after(others, [*mine, *wanted], path)
             balance = replace(
-                balance_after(others, [*mine, *wanted], path),
-                limit=budget.limit,
+                whole,
+                limit=limit,
                 override=next(filter(None, reasons), None),
+                kept=kept_limit(here._replace(decisions=[*here.decisions, *decisions])),
+                decisions=(*here.decisions, *decisions),
             )
             wanted = [
-                replace(one, limit=budget.limit, override=decided.override)
+                replace(one, limit=limit, override=decided.override)
                 for one in _labelled(there, wanted, setup)
             ]
             # Draws of an earlier key were not committed: what was reserved for them stays so.
             releases = {one.release for one in (asked if wanted else mine)}
             earlier = [one for one in mine if one.release in releases and one.status == RESERVED]
-            return wanted, Reservation(setup.spark, path, tuple(wanted), tuple(earlier), balance)
+            reservation = Reservation(setup.spark, path, tuple(wanted), tuple(earlier), balance, bool(mine))
+            return [*wanted, *decisions], reservation
 
         return appended(setup.spark, path, decide)
     except DPTextError:
@@ -119,15 +150,79 @@ def reserve(
         ) from None
 
 
+def reserve_counts(
+    spark: SparkSession, path: str, run: Mapping[str, Any], figures: Sequence[Published], settings: Ledger
+) -> Reservation:
+    """Reserve what counts of a run spend that are published with noise, before anybody sees them.
+
+    Args:
+        spark: the session.
+        path: folder of the ledger that counted the run.
+        run: its row of `runs`.
+        figures: that are to be published; each draws noise of its own.
+        settings: the limit that holds now, and reasons to raise or pass it.
+
+    Raises:
+        RunError: the limit would be passed, for the sum of published counts alone; the ledger does not know the run, or cannot
+            be written.
+        DataError: what is there is no ledger, or a damaged one.
+    """
+    run_id, attempt, now = str(run["run_id"]), secrets.token_hex(8), runs.utc(time.time())
+
+    def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
+        ours = [
+            one
+            for one in book.entries
+            if (one.run_id == run_id or one.run_id.startswith(f"{run_id}."))
+            and one.output == run["output"]
+            and one.column != COUNTS
+            and one.status != VOID
+        ]
+        if not ours:
+            raise RunError(
+                f"publish: the ledger in {path!r} does not know run {run_id!r}, so that nothing can be counted. Valid: the "
+                "ledger that counted it, by --config with ledger.path. Nothing was published."
+            )
+        first = ours[-1]
+        asked = [
+            replace(
+                first, entry=f"{attempt}.{number}", attempt=attempt, at=now, run_id=run_id, column=COUNTS,
+                unit=unit_of(one.most_words), mechanism=json.dumps({"name": "discrete_laplace", "count": one.metric}),
+                kind="epsilon_dp", metric=None, epsilon=float(one.epsilon), delta=0.0, holds=True, records=ALL,
+                release=f"published {attempt}.{number}", status=RESERVED, why=None, format_version=FORMAT,
+            )
+            for number, one in enumerate(figures)
+        ]  # fmt: skip
+        here = book.of_input(first.input, first.input_id)
+        kept = kept_limit(here)
+        limit, keeps = bound_by(here, first.input, settings.limit, settings.raise_limit)
+        balance = allowed(
+            replace(balance_after(book.entries, asked, path), whose="this publication"),
+            limit, settings.override, named=settings.limit is not None,
+        )  # fmt: skip
+        decisions = []
+        if keeps:
+            why = None if kept is None else settings.raise_limit
+            decisions.append(_decision(asked[0], here, LIMIT, limit, why))
+        wanted = [replace(one, limit=limit, override=balance.override) for one in asked]
+        return [*wanted, *decisions], Reservation(spark, path, tuple(wanted), (), balance, False)
+
+    return appended(spark, path, decide)
+
+
 @contextmanager
-def reserved(setup: Setup, *, committed: bool = False, second: bool = False) -> Iterator[Reservation]:
+def reserved(
+    setup: Setup, at: Observer = unobserved, *, committed: bool = False, second: bool = False
+) -> Iterator[Reservation]:
     """Reserve for what follows; what fails inside has written no data, so that its reservation is void."""
-    reservation = reserve(setup, added_to=_stream_of(setup), committed=committed, second=second)
+    with announced(Effect.RESERVATION, at):
+        reservation = reserve(setup, added_to=_stream_of(setup), committed=committed, second=second)
     try:
         yield reservation
     except BaseException:
         if not committed:
-            with suppress(Exception):  # what stays reserved counts, and the other error is the news
+            # What stays reserved counts, and the other error is the news.
+            with suppress(Exception), announced(Effect.SETTLEMENT, at):
                 settle(reservation, VOID, "it failed before the write began")
         raise
 
@@ -141,8 +236,8 @@ def _stream_of(setup: Setup) -> str | None:
 def standing(setup: Setup) -> Balance | None:
     """Return what a stream's input comes to so far, with what its own micro-batches passed the limit for; None where nothing."""
     source = source_of(setup)
-    _, entries = entries_of(setup.spark, setup.place.ledger)
-    here = of_input(entries, source.place, source.table_id)
+    book = entries_of(setup.spark, setup.place.ledger).of_input(source.place, source.table_id)
+    here = book.entries
     if not here:
         return None
     ours = [one for one in here if one.run_id.startswith(f"{setup.run_id}.") and one.status != VOID]
@@ -150,8 +245,15 @@ def standing(setup: Setup) -> Balance | None:
     path = setup.place.ledger
     balance = balance_after(others, ours, path) if ours else balances(here, path)[0]
     reasons = (one.override for one in ours if one.override)
-    limit = setup.config.ledger.limit
-    return replace(balance, whose="this stream", limit=limit, override=next(reasons, None))
+    kept, named = kept_limit(book), setup.config.ledger.limit
+    return replace(
+        balance,
+        whose="this stream",
+        limit=min((one for one in (kept, named) if one is not None), default=None),
+        kept=kept,
+        override=next(reasons, None),
+        decisions=tuple(book.decisions),
+    )
 
 
 def settle(reservation: Reservation, status: str, why: str | None = None) -> None:
@@ -196,7 +298,7 @@ def read(
     say("reading the ledger")
     with silenced(session):
         try:
-            version, entries = entries_of(session, path)
+            version, entries, decisions = entries_of(session, path)
         except DPTextError as error:
             raise error from None
         except Exception as error:
@@ -206,12 +308,46 @@ def read(
             f"ledger: there is none in {path!r}; valid: the folder that a run named, <target>_audit/shareable/ledger unless "
             "ledger.path says otherwise."
         )
-    return balances(entries, path)
+    return balances(entries, path, decisions)
+
+
+def _forgotten(setup: Setup, there: list[Entry], here: Book) -> bool:
+    """Whether the target's history holds runs of ours, and the ledger neither knows one of them nor was begun anew for it.
+
+    An empty ledger, or none, beside such a target would take what was released for nothing. The history is read only where no
+    entry is of the target.
+    """
+    output = str(setup.place.target)
+    counted = {one.run_id for one in there if one.status != VOID}
+    if any(one.output == output and one.status != VOID for one in there):
+        return False
+    if any(one.status == BEGUN and one.output == output for one in here.decisions):
+        return False
+    released = our_commits(setup.commits())
+    return bool(released) and not counted & set(released)
+
+
+def _lost(setup: Setup) -> RunError:
+    released = our_commits(setup.commits())
+    return RunError(
+        f"ledger.path: the history of {str(setup.place.target)!r} holds {len(released):,} release(s) of this tool, and the "
+        f"ledger in {setup.place.ledger!r} knows none of them: it is empty or gone, or another one. Valid: the ledger that "
+        "counted them; or ledger.override with the reason, which lets it begin anew and is recorded. Nothing was written."
+    )
+
+
+def _decision(asked: Entry, here: Book, status: str, limit: float | None, why: str | None) -> Decision:
+    """Return the row for what a run's settings decide; it comes after those that are there, whatever the clocks say."""
+    latest = [one.at + timedelta(microseconds=1) for one in here.decisions]
+    return Decision(
+        f"{asked.attempt}.{status}", asked.attempt, max([asked.at, *latest]), asked.run_id, asked.input, asked.input_id, status,
+        limit, why, asked.output, FORMAT,
+    )  # fmt: skip
 
 
 def _asked(setup: Setup, source: Source, added_to: str | None) -> list[Entry]:
     """Return what a run asks for: an entry a text column."""
-    guarantee, config = setup.privatizer.guarantee(), setup.config
+    guarantee, config = setup.guarantee, setup.config
     attempt = secrets.token_hex(8)
     refuted = "refuted" in (guarantee.status, (setup.certificate or {}).get("verdict"))
     manifest = read_manifest(setup.folder)
@@ -271,7 +407,11 @@ def _mine(there: list[Entry], asked: list[Entry]) -> list[Entry]:
     """Return what stands there of the run that asks, and counts."""
     here = of_input(there, asked[0].input, asked[0].input_id)
     named = (asked[0].run_id, asked[0].output)
-    return [one for one in here if (one.run_id, one.output) == named and one.status != VOID]
+    return [
+        one
+        for one in here
+        if (one.run_id, one.output) == named and one.status != VOID and one.column != COUNTS
+    ]
 
 
 def _earlier_attempt(mine: list[Entry], asked: list[Entry], setup: Setup, second: bool) -> list[Entry]:

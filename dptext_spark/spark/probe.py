@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,8 +18,10 @@ from pyspark.sql import functions
 
 from dptext_spark.artifact import MANIFEST, read_manifest
 from dptext_spark.compiled import compilations
-from dptext_spark.draws import RunKey
+from dptext_spark.draws import KeyReference, RunKey, key_at_hand
+from dptext_spark.key_sources import KeyUnavailable
 from dptext_spark.process_facts import process_facts
+from dptext_spark.spark.session import context_of
 from dptext_spark.spark.ship import Shipped, open_shipped
 
 if TYPE_CHECKING:
@@ -29,6 +32,13 @@ if TYPE_CHECKING:
 TEXTS = ("The quick brown fox, No. 42, isn't here.", "A second text: EVERYTHING else stays as it was!")
 F: Any = functions  # its stubs leave out what Spark adds at run time
 _MOST_SLOTS = 1_000
+# At DEBUG the first logs each plan that it finds in its cache, as the text of protobuf; the second the first 64 bytes of each
+# network frame; the third, where the server's settings name it as an interceptor, each request as JSON.
+PLAN_LOGGERS = (
+    "org.apache.spark.sql.connect.service.SessionHolder",
+    "org.sparkproject.connect.grpc.netty.NettyServerHandler",
+    "org.apache.spark.sql.connect.service.LoggingInterceptor",
+)
 _ROWS = 1 << 20
 
 
@@ -51,6 +61,44 @@ def worker_facts(spark: SparkSession, shipped: Shipped, slots: int) -> list[dict
     asked = F.udf(_asker(pickle.dumps(shipped)), "string", useArrow=False).asNondeterministic()
     rows = spark.range(0, slots, 1, slots).select(asked("id").alias("facts")).collect()
     return [json.loads(row["facts"]) for row in rows]
+
+
+def worker_keys(spark: SparkSession, key: KeyReference, slots: int) -> list[str]:
+    """Let a task in every slot read the run key; return a code for each slot in which it is not what it should be."""
+
+    def look(_: int) -> str:
+        time.sleep(0.2)  # so that no slot takes the task of another
+        try:
+            key_at_hand(key)
+        except KeyUnavailable as error:
+            return error.code
+        return ""
+
+    asked = F.udf(look, "string", useArrow=False).asNondeterministic()
+    rows = spark.range(0, slots, 1, slots).select(asked("id").alias("code")).collect()
+    return [row["code"] for row in rows if row["code"]]
+
+
+def server_levels(spark: SparkSession) -> dict[str, str] | None:
+    """Return at what level the loggers of a Spark Connect server log that write a plan down.
+
+    None where that is not to be seen: tasks tell it, and they run in the server's own process on a local master only.
+    """
+    if not str(spark.conf.get("spark.master", "")).startswith("local"):
+        return None
+    asked = "java_method('org.apache.logging.log4j.LogManager', 'getLogger', '{0}') AS `{0}`"
+    try:
+        row = spark.range(1).selectExpr(*[asked.format(name) for name in PLAN_LOGGERS]).first()
+    except Exception:  # some platforms forbid the function
+        return None
+    assert row is not None
+    levels = {name: re.search(r":([A-Z]+) in ", str(row[name])) for name in PLAN_LOGGERS}
+    return {name: level[1] for name, level in levels.items() if level} or None
+
+
+def is_client(spark: SparkSession) -> bool:
+    """Whether the session is a client of Spark Connect."""
+    return context_of(spark) is None
 
 
 def arrow_slots(spark: SparkSession, slots: int) -> int:

@@ -65,7 +65,8 @@ def release_of(setup: Setup, source: Source, column: str, run_id: str) -> str:
     Args:
         setup: the run.
         source: its input.
-        column: the text column; at record and dataset level a word has the same draw in every column.
+        column: the text column; at record and dataset level a word has the same draw in every column, and where importance
+            chooses words, which are drawn depends on all columns.
         run_id: that the draws of token level are for: of the run, or of the stream that the records are added to.
     """
     config, level = setup.config, setup.config.consistency
@@ -74,6 +75,8 @@ def release_of(setup: Setup, source: Source, column: str, run_id: str) -> str:
         parts += [run_id, column]
     if level != "dataset":
         parts.append(_identity(setup, source, record=level == "record"))
+    if config.importance is not None:  # words are chosen in all of them together
+        parts.append(["columns", *setup.columns])
     if source.table_id is None:  # options decide how files are read, so that the text may be another
         parts += [config.input.format, dict(sorted(config.input.options.items()))]
     return setup.key.commitment(json.dumps(parts, sort_keys=True))
@@ -90,13 +93,14 @@ def metric_of(guarantee: Guarantee, spec: Mapping[str, Any], manifest: Mapping[s
 
 
 def shown_mechanism(spec: Mapping[str, Any]) -> str:
-    """Return the mechanism of the settings as JSON, its lists of words by their length and a digest; with what chooses words."""
+    """Return the mechanism of the settings, what chooses words and the engine as JSON; lists of words by length and digest."""
     shown = {
         name: briefly(value) if isinstance(value, list) else value
         for name, value in spec["mechanism"].items()
     }
     if spec["importance"] is not None:
         shown["importance"] = spec["importance"]
+    shown["engine"] = ENGINE_VERSION
     return json.dumps(shown, ensure_ascii=False)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dptext_spark.budget.entries import SPENT
 from dptext_spark.config import ModelConfig, RunConfig
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_extra
 from dptext_spark.lexicon.shared_words import with_shared_words
@@ -20,7 +21,8 @@ from dptext_spark.report.html import page
 from dptext_spark.report.model_figures import Model
 from dptext_spark.report.published import MOST_WORDS, PUBLISHABLE, Published, publish, wanted
 from dptext_spark.report.results import read_results, require_run
-from dptext_spark.spark import runs
+from dptext_spark.settings.sections import Ledger
+from dptext_spark.spark import ledger, runs
 from dptext_spark.spark.checks import place_of
 from dptext_spark.spark.examples import pairs
 from dptext_spark.spark.failures import reduced, silenced
@@ -130,7 +132,7 @@ def report(
             metrics = None
             if asked.internal or noisy:
                 metrics = runs.metrics_of(session, f"{account.restricted}/metrics", row["run_id"])
-            published = _published(session, account, row["run_id"], noisy, metrics, asked.most_words)
+            published = _published(session, account, row, noisy, metrics, asked.most_words)
         except DPTextError as error:
             raise error from None
         except Exception as error:
@@ -190,11 +192,14 @@ def _found(spark: SparkSession, account: Account, run_id: str) -> dict[str, Any]
 
 
 def _published(
-    spark: SparkSession, account: Account, run_id: str, noisy: Mapping[str, float],
+    spark: SparkSession, account: Account, run: Mapping[str, Any], noisy: Mapping[str, float],
     metrics: Sequence[tuple[str | None, str, float | None]] | None, most_words: int,
 ) -> list[Published]:  # fmt: skip
-    """Publish what is asked for, and return all that was ever published of the run."""
-    folder = f"{account.shareable}/published"
+    """Publish what is asked for, and return all that was ever published of the run.
+
+    What it costs is an entry of the ledger before anybody sees it: a figure that could not be written counts all the same.
+    """
+    folder, run_id = f"{account.shareable}/published", str(run["run_id"])
     counts = {name: value for column, name, value in metrics or () if column is None}
     missing = [name for name in noisy if counts.get(PUBLISHABLE[name][0]) is None]
     if missing:
@@ -203,11 +208,21 @@ def _published(
     fresh = []
     for name, epsilon in noisy.items():
         count = int(counts[PUBLISHABLE[name][0]] or 0)
-        fresh.append(publish(name, count, epsilon, most_words, at).as_dict())
+        fresh.append(publish(name, count, epsilon, most_words, at))
     if fresh:
-        # Remembered before anybody sees them: what they cost is spent by then.
-        runs.put_published(spark, folder, run_id, fresh)
+        settings = Ledger() if account.config is None else account.config.ledger
+        reservation = ledger.reserve_counts(spark, _ledger_of(account, run), run, fresh, settings)
+        runs.put_published(spark, folder, run_id, [one.as_dict() for one in fresh])
+        ledger.settle(reservation, SPENT)
     return [Published(**one) for one in runs.published_of(spark, folder, run_id)]
+
+
+def _ledger_of(account: Account, run: Mapping[str, Any]) -> str:
+    """Return the folder of the ledger that counted a run: as the settings name it, else as the run does."""
+    if account.config is not None and account.config.ledger.path is not None:
+        return account.config.ledger.path
+    counted = json.loads(run["cumulative"] or "{}")
+    return str(counted.get("ledger") or f"{account.shareable}/ledger")
 
 
 def _model(row: Mapping[str, Any], account: Account, say: Progress) -> tuple[Model | None, str]:

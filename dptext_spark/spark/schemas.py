@@ -36,7 +36,7 @@ RUNS = _table(
     ("rows", _L, "written"),
     ("seconds", _D, "wall time"),
     ("tokens_per_second", _D, "words of the input over wall time of the write"),
-    ("versions", _S, "of this package, Spark, Delta and Python, JSON"),
+    ("versions", _S, "of this package, its engine, Spark, Delta and Python, JSON"),
 )
 
 METRICS = _table(
@@ -57,7 +57,11 @@ PUBLISHED = _table(
 )
 
 LEDGER = _table(
-    ("entry", _S, "a text column of a run; one row reserves it, a later one with the same name settles it"),
+    (
+        "entry",
+        _S,
+        "a text column of a run; one row reserves it, a later one with the same name settles it; or a decision",
+    ),
     ("attempt", _S, "the reservation that wrote it; a run that is tried again makes another"),
     ("at", T.TimestampType(), "when it was reserved, or settled, UTC"),
     ("run_id", _S, "of the run; of a micro-batch, the stream's and its number"),
@@ -68,11 +72,11 @@ LEDGER = _table(
         _S,
         "delta:N or files:digest; with the run where the input has no version that can be trusted",
     ),
-    ("column", _S, "text column"),
+    ("column", _S, "text column, or (published counts)"),
     ("record_key", _S, "column that says what a record is, or row"),
     ("unit", _S, "what epsilon is for"),
     ("consistency", _S, "token, record or dataset"),
-    ("mechanism", _S, "with its parameters, JSON; long lists as a digest"),
+    ("mechanism", _S, "with its parameters and the engine, JSON; long lists as a digest"),
     ("kind", _S, "of the guarantee"),
     ("metric", _S, "distance of the guarantee and the space it is taken in; NULL where it has none"),
     ("epsilon", _D, "what one release was promised to cost"),
@@ -84,9 +88,13 @@ LEDGER = _table(
     ),
     ("records", _S, "all, changed (another version under the same draws) or added (new records of a stream)"),
     ("release", _S, "equal ones are equal draws; bound to the key, tells nothing of it"),
-    ("status", _S, "reserved, spent or void; all but void count"),
+    (
+        "status",
+        _S,
+        "reserved, spent or void, all but void count; limit (kept from now on) or begun (anew) spend nothing",
+    ),
     ("why", _S, "it has that status, where that is not plain"),
-    ("limit", _D, "of the settings, when it was reserved"),
+    ("limit", _D, "that bound the run when it was reserved; of a row limit, the one that is kept"),
     ("override", _S, "the reason for which the limit was passed"),
     ("output", _S, "where the release is"),
     ("format_version", T.IntegerType(), "of the row"),

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import SettingsError
-from dptext_spark.keys import decoded, taken
+from dptext_spark.key_sources import decoded
+from dptext_spark.keys import drop_variable, taken
 from dptext_spark.settings.sections import Key, Secret
+from dptext_spark.spark.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,13 +30,17 @@ def key_of(spark: SparkSession, key: Key, given: RunKey | None = None) -> RunKey
         given: a key that was read before, or that the calling program hands in; it wins.
 
     Raises:
-        SettingsError: it cannot be read or is too short, others may read its file, or it is a variable of a driver that runs
-            in the cluster.
+        SettingsError: it cannot be read or is no key, others may read its file, or it is a variable of a driver that runs
+            in the cluster or of a Spark setting.
     """
     found = given or taken(key)
     if found is not None:
         if found.kind == "env":
             require_client_mode(spark)
+        if found.source is not None and found.source.kind == "env":
+            require_no_setting(spark, found.source.place)
+            if not is_local(spark):
+                drop_variable(key)  # executors have their own
         return found
     if key.secret is not None:
         return RunKey(_secret(spark, key.secret), kind="secret")
@@ -54,6 +60,25 @@ def require_client_mode(spark: SparkSession) -> None:
             "key.env: given with spark.submit.deployMode=cluster, where a variable of the driver is set through a Spark "
             "setting, which the UI and event logs show; valid there: key.file or key.secret."
         )
+
+
+def require_no_setting(spark: SparkSession, name: str) -> None:
+    """Refuse a variable of the workers that is a Spark setting: the UI and event logs show those.
+
+    Raises:
+        SettingsError: the session has one for it.
+    """
+    setting = f"spark.executorEnv.{name}"
+    if spark.conf.get(setting, None) is not None:
+        raise SettingsError(
+            f"key.env: {setting} is set, and the UI and event logs show it; take a new key. Valid: the executors' own "
+            "environment (spark-env.sh on each node, a secret of the cluster's manager), or key.file."
+        )
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether workers are children of this process, and inherit its variables."""
+    return context_of(spark) is not None and str(spark.conf.get("spark.master", "")).startswith("local")
 
 
 def _secret(spark: SparkSession, secret: Secret) -> bytes:

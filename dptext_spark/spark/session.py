@@ -7,6 +7,7 @@ import logging
 import os
 import pwd
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,10 @@ Setting = str | int | float | bool
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 OLDEST, NEWEST = (4, 0), (4, 2)
+
+WAITING = "Waiting until another process of this user has started Spark"
+PATIENCE = 600.0  # seconds that one start waits for another's; the first one fetches JARs
+POLL = 0.1
 
 _CURE = "It comes with the extra [spark]: pip install 'dptext-spark[spark]'."
 _MEBIBYTE = 1 << 20
@@ -56,7 +61,8 @@ def spark_session(
 
     Raises:
         SettingsError: pyspark, Delta Lake or a Java is missing or too old, or a setting has no Spark name.
-        RunError: Spark did not start; the message holds the last lines that it printed.
+        RunError: Spark did not start: the message holds the last lines that it printed, or says which other start it waited
+            for in vain.
     """
     require_pyspark()
     given = _spelled(settings or {})
@@ -175,11 +181,35 @@ def _local(
 
 
 @contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Let one session of this user start at a time: what fetches the JARs does not expect company in its cache."""
-    with (user_cache() / "spark-start.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+def _one_at_a_time(patience: float = PATIENCE) -> Iterator[None]:
+    """Let one session of this user start at a time: what fetches the JARs does not expect company in its cache.
+
+    Raises:
+        RunError: another process held the lock for `patience` seconds.
+    """
+    place = user_cache() / "spark-start.lock"
+    with place.open("w") as file:
+        _lock(file.fileno(), place, patience)
         yield
+
+
+def _lock(handle: int, place: Path, patience: float) -> None:
+    """Take a lock; say once that another process holds it, and wait for so many seconds."""
+    until, said = time.monotonic() + patience, False
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise RunError(
+                    f"Spark did not start: another process of this user has been starting Spark for {patience:g} s and holds "
+                    f"{str(place)!r}. End that process, or try again when its session has started."
+                ) from None
+        if not said:
+            # A warning, which Python prints where nobody set up logging: who waits wants to know for what.
+            _log.warning("%s (it holds %s), for %g s at most.", WAITING, place, patience)
+            said = True
+        time.sleep(POLL)
 
 
 def local_settings(master: str) -> dict[str, str]:

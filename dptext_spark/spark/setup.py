@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -16,18 +17,21 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from dptext_spark.artifact import certificate_of
-from dptext_spark.audit.released import filters_on_text
+from dptext_spark.audit.released import HIDDEN_CONDITION
 from dptext_spark.compiled import compilations
-from dptext_spark.config import RunConfig
+from dptext_spark.condition import parsed
+from dptext_spark.config import HIDDEN, RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError
+from dptext_spark.guarantee import Guarantee
 from dptext_spark.models import prepare
-from dptext_spark.privatizer import Privatizer
+from dptext_spark.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.settings.names import parts_of, spelled
 from dptext_spark.spark import runs
 from dptext_spark.spark.batches import TextSizes, text_sizes
 from dptext_spark.spark.checks import Place, check_key, check_output, check_weights, partitions_of, place_of
 from dptext_spark.spark.column import Job
+from dptext_spark.spark.condition import depends_on_zone
 from dptext_spark.spark.frequencies import weighed
 from dptext_spark.spark.identity import Identity, identify_rows
 from dptext_spark.spark.layout import check_partitions
@@ -41,6 +45,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from dptext_spark.spark.checkpoint import Increment
+
+# Options that earlier versions took for secrets, and hid without binding them.
+_SECRET = re.compile(
+    r"(?i)pass(word|wd|phrase)?$|secret|token|credential|signature|(private|access|account).?key|sas(\.|$)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +86,11 @@ class Setup:
         return text_sizes(self.df, self.paths)
 
     @property
+    def guarantee(self) -> Guarantee:
+        """What holds for a drawn word: words are chosen in all texts of a row."""
+        return self.privatizer.guarantee(of_rows=True)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the texts."""
         return tuple(path.name for path in self.paths)
@@ -94,7 +108,7 @@ class Setup:
         return Job(
             columns=self.columns,
             shipped=shipped,
-            key=self.key,
+            key=self.key.delivered(),
             run_id=self.run_id,
             has_row_id=self.identity.row is not None,
             has_record_id=self.identity.record is not None,
@@ -116,11 +130,46 @@ class Setup:
         """Return the settings as a row for sharing holds them, without what is secret or may differ between two starts."""
         # How a run is run, what it may spend and where that is counted may change before it finishes.
         shown = {**self.config.as_dict(), "run": None, "key": None, "ledger": None}
-        if filters_on_text(shown):
-            # The row is for sharing, and such a condition may hold private words: it is bound by the key.
-            hidden = self.key.commitment(f"where {run_id} {self.config.input.where}")
-            shown["input"] = {**shown["input"], "where": f"(hidden: it names a text column; {hidden[:32]})"}
+        source, options = self.config.input, shown["input"]["options"]
+        # A plain digest of a value that is not shown could be guessed: it is bound by the key.
+        bound = {
+            name: f"(hidden; {self.key.commitment(f'option {run_id} {name} {source.options[name]}')[:32]})"
+            for name, value in options.items()
+            if value == HIDDEN
+        }
+        shown["input"] = {
+            **shown["input"],
+            "options": {**options, **bound},
+            "where": self._shown_condition(run_id),
+        }
+        if source.where is not None and depends_on_zone(parsed(source.where), self.df.schema):
+            shown["input"]["time_zone"] = self.spark.conf.get("spark.sql.session.timeZone")
         return shown
+
+    def _shown_condition(self, run_id: str) -> str | None:
+        """Return `input.where`, or what binds it where it reads text that is not released: it may hold private words."""
+        where = self.config.input.where
+        if where is None:
+            return None
+        texts = {path.root for path in self.paths}
+        for root in parsed(where).roots(self.df.columns):
+            is_text = "string" in self.df.schema[root].dataType.simpleString()
+            if root in texts or (is_text and root not in self.kept):
+                return f"{HIDDEN_CONDITION}{self.key.commitment(f'where {run_id} {where}')[:32]})"
+        return where
+
+    def spellings(self, run_id: str) -> list[str]:
+        """Return the same settings as rows of earlier versions hold them: the condition in clear, and most options."""
+        if self.bound is not None:
+            return []
+        shown, source = self.shown_settings(run_id), self.config.input
+        options = {name: HIDDEN if _SECRET.search(name) else value for name, value in source.options.items()}
+        hidden = f"{HIDDEN_CONDITION}{self.key.commitment(f'where {run_id} {source.where}')[:32]})"
+        inputs = {name: value for name, value in shown["input"].items() if name != "time_zone"}
+        return [
+            json.dumps({**shown, "input": {**inputs, "options": options, "where": where}}, sort_keys=True)
+            for where in {source.where, hidden if source.where else None}
+        ]
 
     def record(self, status: str, started: float) -> dict[str, Any]:
         """Return the row of `runs` that binds the run."""
@@ -130,7 +179,7 @@ class Setup:
             "status": status,
             "started_at": runs.utc(started),
             "config": json.dumps(bound, sort_keys=True),
-            "guarantee": json.dumps(self.privatizer.guarantee().as_dict()),
+            "guarantee": json.dumps(self.guarantee.as_dict()),
             "certificate": None if self.certificate is None else json.dumps(self.certificate),
             "key_commitment": self.key.commitment(self.run_id),
             "key_kind": self.key_kind,
@@ -226,6 +275,7 @@ def versions() -> dict[str, str]:
     """Return the versions that a run worked with."""
     return {
         "dptext_spark": __version__,
+        "engine": ENGINE_VERSION,
         **{name: _installed(name) for name in ("pyspark", "delta-spark")},
         "python": platform.python_version(),
     }

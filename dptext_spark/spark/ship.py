@@ -36,11 +36,13 @@ class Shipped:
         prefix: what stands before the file names: a hash of all content, since a name shipped again with other content
             fails. The manifest's seal: equal arrays may have been made from other settings.
         broadcast: Spark's handle of the broadcast model, None for files.
+        seal: of the model's manifest: a worker opens these files, and hashes them, once for each content; empty: any.
     """
 
     folder: str
     prefix: str
     broadcast: Any = None
+    seal: str = ""
 
 
 def ship(
@@ -57,7 +59,7 @@ def ship(
     require_choice("run.ship", how, SHIP)
     manifest = read_manifest(folder)
     if how == "path":
-        return Shipped(str(Path(folder).resolve()), "")
+        return Shipped(str(Path(folder).resolve()), "", seal=manifest["seal"])
     if how == "broadcast":
         context = context_of(spark)
         if context is None:
@@ -68,7 +70,7 @@ def ship(
     prefix = f"{manifest['seal'][:24]}-"
     for file in _staged(str(Path(folder).resolve()), prefix):
         spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
-    return Shipped("", prefix)
+    return Shipped("", prefix, seal=manifest["seal"])
 
 
 @cache
@@ -101,7 +103,8 @@ def open_shipped(shipped: Shipped) -> Privatizer:
         model: Privatizer = shipped.broadcast.value
         return model
     if shipped.folder:
-        return open_artifact(shipped.folder)
+        return open_artifact(shipped.folder, verify=True, seal=shipped.seal or None)
     from pyspark import SparkFiles
 
-    return open_artifact(Path(SparkFiles.get(f"{shipped.prefix}{MANIFEST}")).parent, prefix=shipped.prefix)
+    folder = Path(SparkFiles.get(f"{shipped.prefix}{MANIFEST}")).parent
+    return open_artifact(folder, prefix=shipped.prefix, verify=True, seal=shipped.seal or None)

@@ -16,15 +16,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F
+
 from dptext_spark.config import TRIGGER, RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.spark import runs
+from dptext_spark.spark.binding import check_still_there
 from dptext_spark.spark.checkpoint import Increment, begin, part_of_source, settings_of
+from dptext_spark.spark.condition import selected
 from dptext_spark.spark.duplicates import admitted
+from dptext_spark.spark.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.failures import condition_of, reduced, silenced
 from dptext_spark.spark.session import context_of
 from dptext_spark.spark.setup import Setup, validated
+from dptext_spark.spark.tables import opened_if_there
 from dptext_spark.spark.totals import put_totals, totals
 
 if TYPE_CHECKING:
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
 
     from dptext_spark.spark.job import Report
 
-    CarriedOut = Callable[[Callable[[], Setup], RunConfig, Callable[[str], None]], Report]
+    CarriedOut = Callable[[Callable[[], Setup], RunConfig, Callable[[str], None], Observer], Report]
 
 RECENT = 100  # commits of the target that are read to find the one a micro-batch has just made
 POLL = 0.5  # seconds between looks at whether to stop
@@ -54,6 +60,7 @@ def stream(
     key: RunKey | None,
     say: Callable[[str], None],
     carried_out: CarriedOut,
+    at: Observer = unobserved,
 ) -> dict[str, Any]:
     """Read what was added since the last run, or until the stream is stopped, and return the facts.
 
@@ -62,7 +69,8 @@ def stream(
         config: the settings; `mode` is incremental or streaming.
         key: the run key, or None for the settings' own.
         say: is told each step.
-        carried_out: carries out one run: what prepares it, the settings, and who is told.
+        carried_out: carries out one run: what prepares it, the settings, and who is told of steps and of points.
+        at: is told each point that is passed; a test ends the process there.
 
     Raises:
         DPTextError: of the micro-batch that failed, as a run's; those before it stand, and the next start repeats it.
@@ -70,23 +78,25 @@ def stream(
     started = time.time()
     with silenced(session):
         try:
-            setup = _prepared(session, config, key, say)
-            runs.put(session, setup.place.runs, setup.record("started", started))
+            setup = _prepared(session, config, key, say, at)
+            with announced(Effect.STREAM_ROW, at):
+                runs.put(session, setup.place.runs, setup.record("started", started))
         except DPTextError as error:
             raise error from None
         except Exception as error:
             raise _reduced(error, config, "Nothing was written to the target.") from None
-        batches = _Batches(setup, say, carried_out)
+        batches = _Batches(setup, say, carried_out, at)
         failure: DPTextError | None = None
         try:
-            _carried(setup, batches)
+            with announced(Effect.CHECKPOINT, at):  # each micro-batch ends it, and begins it again
+                _carried(setup, batches)
         except Exception as error:
             failure = batches.failure or _reduced(
                 error, config, "No micro-batch was begun that did not finish."
             )
         try:
             facts = totals(setup, batches.facts, started, failed=failure is not None)
-            put_totals(setup, facts, started)
+            put_totals(setup, facts, started, at)
         except Exception as error:
             failure = failure or RunError(
                 f"{reduced(error, list(config.columns))} The micro-batches stand and are accounted for; their "
@@ -113,7 +123,7 @@ def require_lasting(kind: str, mode: str) -> None:
 
 
 def _prepared(
-    session: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None]
+    session: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None], at: Observer
 ) -> Setup:
     """Check everything that can be checked before the first micro-batch, and bind the checkpoint."""
     if context_of(session) is None:
@@ -127,7 +137,21 @@ def _prepared(
             f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "
             "Delta table."
         )
-    return replace(setup, run_id=begin(setup))
+    setup = replace(setup, run_id=begin(setup, at))
+    _check_target(setup)
+    return setup
+
+
+def _check_target(setup: Setup) -> None:
+    """Refuse to go on with a stream whose target lost what was written: the source's rows before would be missing."""
+    table = opened_if_there(setup.spark, setup.place.runs)
+    if table is None:
+        return
+    done = table.where(F.col("run_id").startswith(f"{setup.run_id}.") & F.col("output_version").isNotNull())
+    newest = done.agg(F.max_by("run_id", "output_version"), F.max("output_version")).first()
+    if newest is not None and newest[1] is not None:
+        valid = "the target as it was, or a new target with a new checkpoint and a new run id"
+        check_still_there(setup.place.target, newest[0], int(newest[1]), setup.commits(), valid)
 
 
 def _carried(setup: Setup, batches: _Batches) -> None:
@@ -165,17 +189,19 @@ def _source(setup: Setup) -> DataFrame:
         if value is not None:
             reader = reader.option(name, str(value))
     df = reader.table(source.table) if source.table else reader.load(source.path)
-    return df.where(source.where) if source.where else df
+    return selected(df, source.where)
 
 
 class _Batches:
     """What Spark calls for each micro-batch, in a thread of its own."""
 
-    def __init__(self, setup: Setup, say: Callable[[str], None], carried_out: CarriedOut) -> None:
+    def __init__(
+        self, setup: Setup, say: Callable[[str], None], carried_out: CarriedOut, at: Observer
+    ) -> None:
         self.facts: list[dict[str, Any]] = []
         self.failure: DPTextError | None = None
         self.closed = False
-        self._setup, self._say, self._carried_out = setup, say, carried_out
+        self._setup, self._say, self._carried_out, self._at = setup, say, carried_out, at
         self._busy = threading.Lock()
         self._bound = settings_of(setup, setup.run_id)
 
@@ -189,7 +215,9 @@ class _Batches:
         with self._busy:
             if not self.closed and self.failure is None:
                 try:
+                    self._at(Effect.CHECKPOINT.after)
                     self._one(df, number)
+                    self._at(Effect.CHECKPOINT.before)
                     return
                 except BaseException as error:
                     self.failure = _reduced(
@@ -222,7 +250,10 @@ class _Batches:
             kept = admitted(setup, setup.commits())
             return replace(setup, df=kept.df, stream=replace(place, dropped=kept.dropped))
 
-        report = self._carried_out(prepared, config, lambda step: self._say(f"micro-batch {number}: {step}"))
+        def said(step: str) -> None:
+            self._say(f"micro-batch {number}: {step}")
+
+        report = self._carried_out(prepared, config, said, self._at)
         self.facts.append(report.facts)
 
 

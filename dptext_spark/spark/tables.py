@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -18,6 +19,7 @@ from pyspark.sql import types as T
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.settings.locations import absolute
 from dptext_spark.spark.column import RESULT
+from dptext_spark.spark.condition import selected
 from dptext_spark.spark.paths import paths_of, quoted
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
 CORRUPT = "_dptext_corrupt_record"
 STREAM = "dptext_stream"  # in the commit of a micro-batch: the run id of its stream
-CREATED = "dptext_created"  # in the commit that made an empty table for a run to write into
+CREATED = "dptext_created"  # a property of a table that was made empty for a run to write into: that run
 _NO_TABLE = (
     "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND",
     "DELTA_TABLE_ONLY_OPERATION", "DELTA_ONLY_OPERATION", "PATH_NOT_FOUND", "DELTA_MISSING_TRANSACTION_LOG",
@@ -81,14 +83,14 @@ def read_input(spark: SparkSession, source: Any, columns: list[str]) -> tuple[Da
     Args:
         spark: the session.
         source: `path` or `table`, `format`, `options`, `where`.
-        columns: the text columns; CSV and JSON are read as strings, and so are these.
+        columns: the text columns. They are read as strings, as all of CSV is; what else JSON holds keeps its type.
 
     Returns:
         (the frame, its version: `delta:N`, or `files:` and a digest of names, sizes and times).
 
     Raises:
         DataError: it does not exist or cannot be read.
-        SettingsError: an unknown format or a predicate that Spark does not accept.
+        SettingsError: an unknown format, or a condition that may not stand there or that Spark does not accept.
     """
     try:
         if source.table:
@@ -99,27 +101,29 @@ def read_input(spark: SparkSession, source: Any, columns: list[str]) -> tuple[Da
             df = df if df is not None else spark.read.table(source.table)
         else:
             version = delta_version(spark, Target(path=source.path)) if source.format == "delta" else None
-            df = _read_path(spark, source, version)
+            df = _read_path(spark, source, version, columns)
         named = f"delta:{version}" if version is not None else file_version(df)
     except PySparkException as error:
-        place = source.table or source.path
-        raise DataError(
-            f"input: {place!r} cannot be read as {source.format} ({error.getCondition() or type(error).__name__}); "
-            f"valid formats: {', '.join(FORMATS)}."
-        ) from None
-    if source.where:
-        try:
-            df = df.where(source.where)
-            df.schema  # noqa: B018  (makes Spark resolve the predicate now)
-        except PySparkException as error:
-            raise SettingsError(
-                f"input.where: Spark does not accept the predicate ({error.getCondition()}); "
-                f"columns: {', '.join(df.columns)}."
-            ) from None
-    return df, named
+        raise _unreadable(source, error) from None
+    return selected(df, source.where), named
 
 
-def _read_path(spark: SparkSession, source: Any, version: int | None) -> DataFrame:
+def _unreadable(source: Any, error: PySparkException) -> DataError:
+    place, condition = source.table or source.path, str(error.getCondition() or type(error).__name__)
+    if condition.startswith("PATH_NOT_FOUND"):
+        return DataError(
+            f"input.path: there is nothing in {place!r} ({condition}); valid: a path that exists where Spark runs."
+        )
+    if condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")):
+        return DataError(
+            f"input.table: there is no {place!r} ({condition}); valid: a table or a view of this session's catalog."
+        )
+    return DataError(
+        f"input: {place!r} cannot be read as {source.format} ({condition}); valid formats: {', '.join(FORMATS)}."
+    )
+
+
+def _read_path(spark: SparkSession, source: Any, version: int | None, columns: list[str]) -> DataFrame:
     if source.format == "delta":
         if version is None:
             raise DataError(f"input.path: {source.path!r} is no Delta table; name its input.format.")
@@ -128,19 +132,50 @@ def _read_path(spark: SparkSession, source: Any, version: int | None) -> DataFra
     if source.format in ("csv", "tsv"):
         return _lenient(spark, source).csv(source.path)
     if source.format == "json":
-        # Spark gives records that are no JSON a column of their own: raw text, which must not pass through.
-        return _lenient(spark, source).json(source.path).drop(CORRUPT)
+        return _lenient(spark, source).schema(_json_schema(spark, source, columns)).json(source.path)
     if source.format not in ("text", "parquet"):
         raise SettingsError(f"input.format: {source.format!r} given; valid: {', '.join(FORMATS)}.")
     return spark.read.options(**source.options).format(source.format).load(source.path)
 
 
+def _json_schema(spark: SparkSession, source: Any, columns: list[str]) -> T.StructType:
+    """Return the types of all records of a JSON input, its text columns as strings: a number in their place is its digits.
+
+    Read with them, a record that does not fit is counted, and no message holds its values. Spark gives records that are no JSON
+    a column of their own: raw text, which must not pass through.
+    """
+    found = _lenient(spark, source).option("samplingRatio", "1.0").json(source.path).schema
+    found = T.StructType([field for field in found.fields if field.name != CORRUPT])
+    as_text = T.StructType([T.StructField(f.name, _with_strings(f.dataType, [()])) for f in found.fields])
+    texts = paths_of(as_text, columns)
+    return T.StructType(
+        [
+            T.StructField(f.name, _with_strings(f.dataType, [p.parts[1:] for p in texts if p.root == f.name]))
+            for f in found.fields
+        ]
+    )
+
+
+def _with_strings(kind: T.DataType, wanted: list[tuple[str, ...]]) -> T.DataType:
+    """Return a type whose values are strings where a way leads; `()` leads to all below."""
+    if not wanted:
+        return kind
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_with_strings(kind.elementType, wanted))
+    if isinstance(kind, T.StructType):
+        below = {f.name: [way[1:] for way in wanted if way[:1] in ((), (f.name,))] for f in kind.fields}
+        return T.StructType(
+            [T.StructField(f.name, _with_strings(f.dataType, below[f.name])) for f in kind.fields]
+        )
+    return T.StringType()
+
+
 def _lenient(spark: SparkSession, source: Any) -> DataFrameReader:
-    """Return a reader of CSV, TSV or JSON as strings that drops nothing: what does not fit is counted."""
+    """Return a reader of CSV, TSV (as strings) or JSON that drops nothing: what does not fit is counted."""
     reader = spark.read.options(**source.options).option("mode", "PERMISSIVE")
     reader = reader.option("columnNameOfCorruptRecord", CORRUPT)
     if source.format == "json":
-        return reader.option("primitivesAsString", "true")
+        return reader
     # Without pruning every record is parsed whole, so that one with too many fields is seen.
     reader = reader.option("inferSchema", "false").option("columnPruning", "false")
     if "header" not in source.options:
@@ -195,7 +230,7 @@ def history(spark: SparkSession, target: Target, limit: int | None = None) -> li
     """Return the commits of a Delta table, newest first; none where there is no such table."""
     try:
         found = spark.sql(f"DESCRIBE HISTORY {target.sql}{f' LIMIT {limit}' if limit else ''}").select(
-            "version", "operation", "userMetadata", "operationMetrics"
+            "version", "operation", "operationParameters", "userMetadata", "operationMetrics"
         )
         return [row.asDict() for row in found.collect()]
     except PySparkException as error:
@@ -221,17 +256,36 @@ def opened_if_there(spark: SparkSession, folder: str) -> DataFrame | None:
     return found
 
 
-def our_commits(commits: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def our_commits(commits: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the commits that runs of this package made, by run id."""
     found = {}
     for commit in commits:
         try:
             metadata = json.loads(commit["userMetadata"] or "")
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(metadata, dict) and "dptext_run" in metadata:
-            found[str(metadata["dptext_run"])] = commit
+            found[str(metadata["dptext_run"])] = dict(commit)
     return found
+
+
+def undone_by(commits: Sequence[Mapping[str, Any]], version: int) -> int | None:
+    """Return the RESTORE that took a version back out of a table; None where the table holds that version or came after it.
+
+    What was restored to a time counts as gone: that time is written in the zone of a session that is not known.
+
+    Args:
+        commits: the table's history.
+        version: of a commit that was made once.
+    """
+    restores = {int(one["version"]): one for one in commits if one["operation"] == "RESTORE"}
+    now = max((int(one["version"]) for one in commits), default=version)
+    while restore := max((each for each in restores if version < each <= now), default=None):
+        back_to = (restores[restore]["operationParameters"] or {}).get("version")
+        if back_to is None or int(back_to) < version:
+            return restore
+        now = int(back_to)  # what came between is out of the table, other restores with it
+    return None
 
 
 def releases(commits: list[dict[str, Any]]) -> set[str]:
@@ -244,7 +298,8 @@ def releases(commits: list[dict[str, Any]]) -> set[str]:
 
 def only_created(commits: list[dict[str, Any]]) -> bool:
     """Whether all that happened to a table is that a run made it, empty."""
-    return all(f'"{CREATED}"' in (commit["userMetadata"] or "") for commit in commits)
+    made = ((commit["operationParameters"] or {}).get("properties") or "" for commit in commits)
+    return all(f'"{CREATED}"' in properties for properties in made)
 
 
 def check_text_columns(df: DataFrame, columns: list[str]) -> None:

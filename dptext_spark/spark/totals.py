@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.spark import counting, runs
 from dptext_spark.spark.account import stated
+from dptext_spark.spark.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.ledger import standing
 from dptext_spark.spark.setup import Setup, versions
 from dptext_spark.spark.tables import opened_if_there, releases
@@ -51,7 +52,7 @@ def totals(setup: Setup, done: list[dict[str, Any]], started: float, *, failed: 
     whole, rows, seconds, version, last, mismatched, second = summed
     new = [facts for facts in done if facts["status"] != "unchanged"]
     metrics = _metrics(setup)
-    guarantee = setup.privatizer.guarantee()
+    guarantee = setup.guarantee
     shares = {name: value for column, name, value in metrics if column is None}
     spent = standing(setup)
     audited = [facts["consistency_audit"]["said"] for facts in new[-1:]]
@@ -93,9 +94,10 @@ def totals(setup: Setup, done: list[dict[str, Any]], started: float, *, failed: 
     return {**facts, "disclosure": stated(setup, facts)}
 
 
-def put_totals(setup: Setup, facts: dict[str, Any], started: float) -> None:
+def put_totals(setup: Setup, facts: dict[str, Any], started: float, at: Observer = unobserved) -> None:
     """Write the row of `runs` and the rows of `metrics` that stand for the whole stream."""
-    runs.put_metrics(setup.spark, setup.place.metrics, setup.run_id, facts.pop("metrics"))
+    with announced(Effect.STREAM_METRICS, at):
+        runs.put_metrics(setup.spark, setup.place.metrics, setup.run_id, facts.pop("metrics"))
     row = {
         **setup.record(facts["status"], started),
         **{name: facts["batches"][name] for name in ("rows", "seconds")},
@@ -104,7 +106,8 @@ def put_totals(setup: Setup, facts: dict[str, Any], started: float) -> None:
         "disclosure": json.dumps(facts["disclosure"], ensure_ascii=False),
         "cumulative": None if facts["ledger"] is None else json.dumps(facts["ledger"], ensure_ascii=False),
     }
-    runs.put(setup.spark, setup.place.runs, row)
+    with announced(Effect.STREAM_ACCOUNT, at):
+        runs.put(setup.spark, setup.place.runs, row)
 
 
 def _batches(setup: Setup) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
+# What reading begins its messages with: here the table has another name.
+_OF_THE_INPUT = re.compile(r"^input(\.\w+)?: ")
 _CLASSES = (T.StringType, T.BooleanType, T.NumericType, T.DateType)
 
 
@@ -55,7 +58,7 @@ def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
             df, version = read_input(spark, named, list(plan.columns))
             check_text_columns(df, list(plan.columns))
         except DataError as error:
-            raise DataError(f"{field}: {str(error).removeprefix('input: ')}") from None
+            raise DataError(f"{field}: {_OF_THE_INPUT.sub('', str(error))}") from None
         keys = [("row_key", plan.row_key)]
         if field == "against":
             keys += [(name, key) for name, key in plan.of_source.items() if key is not None]

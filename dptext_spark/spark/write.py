@@ -15,6 +15,7 @@ from dptext_spark.spark import counting
 from dptext_spark.spark.batches import batched
 from dptext_spark.spark.binding import SEAL, seal
 from dptext_spark.spark.column import applied, replaced
+from dptext_spark.spark.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.layout import Layout
 from dptext_spark.spark.progress import watched
 from dptext_spark.spark.setup import Setup
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def write(
-    setup: Setup, record: dict[str, Any], say: Callable[[str], None]
+    setup: Setup, record: dict[str, Any], say: Callable[[str], None], at: Observer = unobserved
 ) -> tuple[dict[str, Any] | None, float]:
     """Write the target in one commit, which bears the seal of the row that binds the run; return the counts and the seconds."""
     spark, config = setup.spark, setup.config
@@ -41,7 +42,7 @@ def write(
         "dptext_run": setup.run_id,
         "mechanism": config.spec()["mechanism"],
         **({} if config.importance is None else {"importance": config.importance.as_dict()}),
-        "guarantee": setup.privatizer.guarantee().as_dict(),
+        "guarantee": setup.guarantee.as_dict(),
         "artifact": setup.privatizer.fingerprint,
         SEAL: seal(record),
     }
@@ -52,10 +53,13 @@ def write(
     target = setup.place.target
     layout = Layout.of(frame.schema, config.output.partition_by)
     new = not history(spark, target, limit=1)
-    made = bool(target.name) and new and create_empty(spark, target, frame.schema, setup.run_id, layout)
+    made = bool(target.name) and new
+    if made:
+        with announced(Effect.TABLE_CREATION, at):
+            create_empty(spark, target, frame.schema, setup.run_id, layout)
     say("writing")
     try:
-        with batched(setup), watched(spark, say):
+        with batched(setup), watched(spark, say), announced(Effect.DATA_COMMIT, at):
             began = time.perf_counter()
             if target.path:
                 writer = frame.write.format("delta").mode(config.output.mode).options(**commit)
@@ -65,7 +69,8 @@ def write(
                 named.overwrite(F.lit(True)) if config.output.mode == "overwrite" else named.append()
     except Exception:
         if made and setup.run_id not in our_commits(history(spark, target)):
-            spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
+            with announced(Effect.TABLE_CREATION, at):
+                spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
         raise
     seconds = time.perf_counter() - began
     committed = setup.run_id in our_commits(setup.commits())
@@ -74,15 +79,12 @@ def write(
 
 def create_empty(
     spark: SparkSession, target: Target, schema: T.StructType, run_id: str, layout: Layout
-) -> bool:
+) -> None:
     """Make an empty table of a name that has none, for a write into a table that exists.
 
-    A write that also creates its table is one Spark does not observe: its counts would be lost. The commit says which
-    run made it, so that the empty table that a killed driver leaves is not taken for somebody's.
-
-    Returns:
-        True: it was made now.
+    A write that also creates its table is one Spark does not observe: its counts would be lost. A property of the table says
+    which run made it, so that the empty table that a killed driver leaves is not taken for somebody's. (Delta Lake leaves the
+    option `userMetadata` out of a commit that creates a table by name.)
     """
     creator = spark.createDataFrame([], schema).writeTo(target.sql).using("delta")
-    layout.of_new(creator).option("userMetadata", json.dumps({CREATED: run_id})).create()
-    return True
+    layout.of_new(creator).tableProperty(CREATED, run_id).create()

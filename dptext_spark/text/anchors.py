@@ -13,7 +13,7 @@ import numpy as np
 
 from dptext_spark.compiled import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.lexicon.characters import decode
-from dptext_spark.text.skeleton import FOREIGN, NOTHING, look_back
+from dptext_spark.text.skeleton import FOREIGN, NOTHING, UNSPACED, look_back
 from dptext_spark.text.windows import (
     ACCOUNT,
     ADDRESS,
@@ -31,22 +31,23 @@ from dptext_spark.text.windows import (
     colons,
     context_of,
     ends_in_label,
+    ends_sentence,
     figures,
     forward,
+    in_name,
     is_digit,
     is_letter,
     is_word,
-    reach_of,
     seen_after,
     seen_before,
 )
 
 # Columns of a candidate.
 KIND, ROW, START, END, REACH = range(5)
-# Characters of a window at most: before an @, of a domain, a user name, the head of a URL, an account, an IPv6 address,
-# before a day's figures and behind their beginning.
+# Characters of a window at most: before an @, of a domain, a user name, a scheme's end and what follows it, an account, an IPv6
+# address, before a day's figures and behind their beginning.
 LOCAL, DOMAIN, USER, HEAD, ACCOUNT_SIZE, COLONS_SIZE, BEFORE_DAY, NEAR_DAY = np.array(
-    [80, 260, 64, 80, 72, 48, 16, 56]
+    [80, 260, 64, 8, 72, 48, 16, 56]
 )
 AREA = 6  # digits of an area or a country at most
 _OPEN, _PLUS = np.array([40, 43])
@@ -93,7 +94,7 @@ def _at(
             n = _put(found, n, ADDRESS, row, begin, context_of(data, stop, end, shapes), stop)
     before = seen_before(data, i, start, shapes)
     if wanted[HANDLE] and not is_word(before) and before != _DOT:
-        stop = forward(data, i + step, end, HOST, USER, IN_LINE, shapes)
+        stop = forward(data, i + step, end, HANDLE, USER, IN_LINE, shapes)
         if stop > i + step:
             n = _put(found, n, HANDLE, row, i, context_of(data, stop, end, shapes), stop)
     return n
@@ -166,7 +167,7 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
         wanted: bool[9], which kinds are looked for.
         shapes: of :func:`~dptext_spark.text.skeleton.shapes`.
         found: int64[n, 5], filled with (kind, row, start, end, reach). A window has `CONTEXT` characters behind what it is
-            about; of an address on the web, and of digits, `reach` says where it ends.
+            about; of digits, `reach` says where they end, of an address on the web, where it must have ended.
 
     Returns:
         How many there are; where that is more than n, only n of them were noted.
@@ -175,7 +176,7 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
     for row in range(rows.shape[0] - 1):
         start, end = rows[row], rows[row + 1]
         i = start
-        host_done, colons_done, reach_done = start, start, start
+        host_done, colons_done = start, start
         while i < end:
             hits = _anchors(load64(data, i))
             if hits == 0:
@@ -202,7 +203,9 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
             elif seen == _DOT and wanted[HOST] and i >= host_done and data[i + step] > _DASH:
                 last, first = seen_before(data, i, start, shapes), seen_after(data, i + step, end, shapes)
                 # Between two letters that are not ASCII a dot ends a sentence: no domain looked for is like that on both sides.
-                if is_word(last) and is_word(first) and (last != FOREIGN or first != FOREIGN):
+                foreign = (last == FOREIGN or last == UNSPACED) and (first == FOREIGN or first == UNSPACED)
+                stopped = ends_sentence(data, i, step, start, end, shapes)
+                if in_name(last) and in_name(first) and not foreign and not stopped:
                     begin = backward(data, i, start, HOST, DOMAIN, IN_LINE, shapes)
                     host_done = forward(data, i, end, HOST, DOMAIN, IN_LINE, shapes)
                     if ends_in_label(data, begin, host_done, shapes):
@@ -210,18 +213,16 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
                         goes_on = (
                             after == _SLASH or after == _COLON or after == _QUESTION or after == _NUMBER_SIGN
                         )
-                        reach = reach_of(data, begin, end if goes_on else host_done, shapes)
-                        n = _put(found, n, HOST, row, begin, context_of(data, host_done, end, shapes), reach)
+                        limit = end if goes_on else host_done
+                        n = _put(found, n, HOST, row, begin, context_of(data, host_done, end, shapes), limit)
             elif seen == _COLON:
                 following = seen_after(data, i + step, end, shapes)
                 if following == _SLASH:
-                    if wanted[SCHEME] and i >= reach_done:
+                    if wanted[SCHEME]:
                         begin = backward(data, i, start, SCHEME, USER, IN_LINE, shapes)
                         if begin < i:
                             head = forward(data, i, end, DAY, HEAD, IN_LINE, shapes)
-                            reach = reach_of(data, i, end, shapes)
-                            reach_done = reach
-                            n = _put(found, n, SCHEME, row, begin, head, reach)
+                            n = _put(found, n, SCHEME, row, begin, head, end)
                 elif wanted[COLONS] and i >= colons_done and (following == _COLON or is_word(following)):
                     begin = backward(data, i, start, COLONS, COLONS_SIZE, IN_LINE, shapes)
                     colons_done = forward(data, i, end, COLONS, COLONS_SIZE, IN_LINE, shapes)

@@ -6,25 +6,43 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.text.settle import DRAWN, LOWERED
 
 
+class Texts(NamedTuple):
+    """A column of a batch whose rows are chosen in.
+
+    Attributes:
+        values: string, large_string or binary [m].
+        rows: int64[m], the row of each text, ascending; None: one text a row.
+        weights: list<float> [m], the importance of each word, where a selection takes them from the user.
+    """
+
+    values: pa.Array
+    rows: npt.NDArray[np.int64] | None = None
+    weights: pa.Array | None = None
+
+
 class Chosen(NamedTuple):
-    """Which words of a batch are drawn.
+    """Which words of a column are drawn.
 
     Attributes:
         starts: int64[n], where each word begins in the bytes of the batch, ascending; every word that the policy draws is one.
         levels: uint8[n], at which level each is drawn; `none` or more: released as it is.
         none: how many levels there are.
-        units: int64[rows], what the draws of each text come to, in units of ε.
+        units: int64[texts], what the draws of each text come to, in units of ε. Where equal words of a row share a draw, it
+            counts with the first text that has it.
+        rows: int64[texts], the row of each text; None: one each.
     """
 
     starts: npt.NDArray[np.int64]
     levels: npt.NDArray[np.uint8]
     none: int
     units: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64] | None = None
 
 
 @compiled

@@ -25,8 +25,8 @@ from dptext_spark.text.policy import CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK,
 from dptext_spark.text.provider import Provider
 from dptext_spark.text.replacement import replacements
 from dptext_spark.text.segment import cut_whitespace, cut_words
-from dptext_spark.text.settle import INVALID, look_up
-from dptext_spark.text.strips import strips
+from dptext_spark.text.settle import INVALID, OPENING, look_up
+from dptext_spark.text.strips import Strips, strips
 from dptext_spark.text.words import WordTable
 
 BLOCK_BYTES = 96 * 1024
@@ -98,11 +98,14 @@ def _validity(texts: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(texts.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def byte_blocks(bounds: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Split strips into ranges of about `BLOCK_BYTES`."""
-    total = int(bounds[-1])
-    cuts = np.searchsorted(bounds, np.arange(BLOCK_BYTES, total, BLOCK_BYTES), side="left")
-    edges = np.unique(np.concatenate([[0], cuts, [len(bounds) - 1]]))
+def byte_blocks(cuts: Strips) -> list[tuple[int, int]]:
+    """Split strips into ranges of about `BLOCK_BYTES`; the `OPENING` of a text is in one of them."""
+    bounds = cuts.bounds
+    edges = np.searchsorted(bounds, np.arange(BLOCK_BYTES, int(bounds[-1]), BLOCK_BYTES), side="left")
+    edges = edges[edges < len(cuts.rows)]
+    begin = cuts.first[cuts.rows[edges]]
+    edges = np.where(bounds[edges] - bounds[begin] < OPENING, begin, edges)
+    edges = np.unique(np.concatenate([[0], edges, [len(cuts.rows)]]))
     return [(int(a), int(b)) for a, b in pairwise(edges)]
 
 
@@ -192,10 +195,10 @@ class Engine:
         cut = cut_words if policy.tokenizer == "words" else cut_whitespace
         out = np.empty(int(bounds[-1]) + int(bounds[-1]) // 4 + 4096, np.uint8)
         out_bounds = np.zeros(len(bounds), np.int64)
-        carried = np.zeros(2, np.int64)
+        carried, last = np.zeros(2, np.int64), np.full(2, -1, np.int64)
         forms = np.zeros((2, 4096), np.uint8)
         at, room, place = 0, 0, 0
-        for r0, r1 in byte_blocks(bounds):
+        for r0, r1 in byte_blocks(cuts):
             size = int(bounds[r1] - bounds[r0])
             if size + 1 > room:
                 room = size + 1
@@ -204,7 +207,7 @@ class Engine:
                 ids, levels = np.empty(room, np.int32), np.empty(room, np.uint8)
             work = (tokens, content, keys, forms)
             n = cut(data, bounds, cuts.spans, r0, r1, lookup, letters, counts, options, work)
-            n = look_up(data, bounds, n, lookup, counts, options, work)
+            n = look_up(data, bounds, cuts.rows, rows, last, n, lookup, counts, options, work)
             if chosen is not None:
                 n, place = drop_unselected(
                     tokens, n, content, *chosen[:3], place, policy.case == "lower", counts, levels

@@ -1,9 +1,10 @@
 """Fakes: keyed letters and digits in the shape of an identifier, for whoever needs text that still looks like one.
 
 A letter becomes a letter of its case, a digit a digit, and what separates them stays; check digits are right again, and so are
-the octets of an address. What makes the type recognisable stays, too: the scheme of a URL and the last label of one without,
-leading zeros and the plus of a telephone number, the country of an account. Equal identifiers of a scope have equal fakes,
-however they are grouped. A fake is no draw of a mechanism: it may belong to somebody, and its shape is the original's.
+the octets of an address. What makes the type recognisable stays, too: of a URL a registered scheme, `www.`, or where it has no
+scheme a known top-level label; leading zeros and the plus of a telephone number, the country of an account. Equal identifiers of
+a scope have equal fakes, however they are grouped. A fake is no draw of a mechanism: it may belong to somebody, and its shape is
+the original's.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from dptext_spark.compiled import Int, compiled, mul_high
 from dptext_spark.draws import hash_bytes
 from dptext_spark.text.check_digits import account_rest, luhn
 from dptext_spark.text.identifiers import TYPES
-from dptext_spark.text.skeleton import FOREIGN, NOTHING, STRANGE, look, shapes
+from dptext_spark.text.registered import labels, schemes
+from dptext_spark.text.skeleton import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
 
 CHUNK = (
     8  # characters from 64 bits: 26^8 of 2^64, so that no letter is likelier than another by more than 2^-26
@@ -65,7 +67,7 @@ def _read(
         grouped = types[k] == _PHONE or types[k] == _IBAN or types[k] == _CARD or types[k] == _DIGITS
         while i < ends[k]:
             char, length = look(data, i, ends[k], shapes)
-            if char == FOREIGN or char == STRANGE:
+            if char == FOREIGN or char == UNSPACED or char == STRANGE:
                 for j in range(length):
                     forms[m] = data[i + j]
                     m += 1
@@ -90,7 +92,23 @@ def _hash(forms: Any, bounds: Any, k0: Int, k1: Int) -> Any:
 
 
 @compiled
-def _kept(text: Any, start: Int, end: Int) -> tuple[Int, Int]:
+def _is_one(text: Any, start: Int, end: Int, names: Any) -> Any:
+    """Whether text[start:end], in any case, is one of some names: uint8[n, m] in lower case, filled with zeros."""
+    size = end - start
+    if size > names.shape[1]:
+        return False
+    for k in range(names.shape[0]):
+        same = size == names.shape[1] or names[k, size] == 0
+        for j in range(size):
+            char = text[start + j]
+            same = same and names[k, j] == (char | 32 if 65 <= char <= 90 else char)
+        if same:
+            return True
+    return False
+
+
+@compiled
+def _kept(text: Any, start: Int, end: Int, schemes: Any, labels: Any) -> tuple[Int, Int]:
     """Return what of the URL text[start:end] is not faked: what is before the first place, and from the second to `/?#:`."""
     first, scheme = start, False
     for i in range(start, end):
@@ -99,6 +117,7 @@ def _kept(text: Any, start: Int, end: Int) -> tuple[Int, Int]:
             break
         if text[i] == 47 or text[i] == 63:
             break
+    known = scheme and _is_one(text, start, first, schemes)
     host = first
     while host < end and (text[host] == 58 or text[host] == 47):
         host += 1
@@ -109,21 +128,22 @@ def _kept(text: Any, start: Int, end: Int) -> tuple[Int, Int]:
         and text[host + 2] | 32 == 119
     ):
         stop = host + 3
-        while stop < end and text[stop] != 46 and stop < host + 5:
+        if 48 <= text[stop] <= 57 and stop + 1 < end:
             stop += 1
-        if stop < end and text[stop] == 46:
-            return stop, end
+        if text[stop] == 46:
+            return (stop, end) if known or not scheme else (start, end)
     if scheme:
-        return host, end
+        return host if known else start, end
     last, i = end, start
     while i < end and text[i] != 47 and text[i] != 63 and text[i] != 35 and text[i] != 58:
         last = i if text[i] == 46 else last
         i += 1
-    return start, last
+    known = last < end and _is_one(text, last + 1, i, labels)
+    return start, (last if known else end)
 
 
 @compiled
-def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any) -> None:
+def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any, schemes: Any, labels: Any) -> None:
     """Put fakes in the place of skeletons; identifier k has the draws from first[k] on."""
     for k in range(types.shape[0]):
         start, end, kind = bounds[k], bounds[k + 1], types[k]
@@ -131,14 +151,14 @@ def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any) -> None:
         for i in range(start, end):
             dotted = dotted or text[i] == 46
             quad = i if text[i] == 58 else quad
-        keep, again = (_kept(text, start, end)) if kind == _URL else (start, end)
+        keep, again = (_kept(text, start, end, schemes, labels)) if kind == _URL else (start, end)
         if kind == _IBAN:
             keep = min(end, start + 2)
         used, zeros, kept = 0, True, False
         state = np.uint64(0)
         for i in range(start, end):
             c = np.int64(text[i])
-            digit, letter = 48 <= c <= 57, 97 <= (c | 32) <= 122 or c == FOREIGN
+            digit, letter = 48 <= c <= 57, 97 <= (c | 32) <= 122 or c == FOREIGN or c == UNSPACED
             if i == again:
                 kept = True
             elif kept and (c == 47 or c == 63 or c == 35 or c == 58):
@@ -233,5 +253,5 @@ def fakes(
     blocks = np.repeat(blocks, count, axis=0)
     chunk = np.arange(len(blocks)) - np.repeat(first[:-1], count)
     blocks[:, 1] ^= chunk.astype(np.uint64) << np.uint64(32)
-    _fake(text, bounds, types, keyed.draw(blocks), first)
+    _fake(text, bounds, types, keyed.draw(blocks), first, schemes(), labels())
     return text[: bounds[-1]], bounds

@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.text.anchors import candidates
+from dptext_spark.text.anchors import END, START, candidates
 from dptext_spark.text.identifiers import TYPES, Identifiers, placeholder
-from dptext_spark.text.patterns import RULES, Rule, match
+from dptext_spark.text.patterns import REACHES, RULES, Rule, match
 from dptext_spark.text.provider import Provider, provided
 from dptext_spark.text.skeleton import shapes, skeletons
 from dptext_spark.text.spans import Spans
-from dptext_spark.text.windows import KINDS, NAMED
+from dptext_spark.text.windows import KINDS, NAMED, reaches
 
+PART_BYTES = 1 << 20  # of windows that are looked at together
 I64 = npt.NDArray[np.int64]
 
 
@@ -102,28 +104,36 @@ class Finder:
                 break
             self._size[0] = 2 * count
         found = found[:count]
-        windows = found[:, 2], found[:, 3]
-        room = int((windows[1] - windows[0]).sum())
-        seen, origin = np.empty(room, np.uint8), np.empty(room + count, np.int64)
-        bounds = np.zeros(count + 1, np.int64)
-        skeletons(
-            data,
-            np.ascontiguousarray(windows[0]),
-            np.ascontiguousarray(windows[1]),
-            looks,
-            seen,
-            origin,
-            bounds,
-        )
-        hits = match(
-            seen[: bounds[-1]], bounds, found, tuple((n, rule) for n, (_, rule) in enumerate(self.rules))
-        )
+        # In parts, so that what is held at a time does not depend on how much stands in a batch.
+        size = np.cumsum(found[:, END] - found[:, START])
+        cuts = np.searchsorted(size, np.arange(PART_BYTES, size[-1] if count else 0, PART_BYTES))
+        edges = np.concatenate([[0], cuts, [count]])
+        parts = [self._matched(data, found[a:b], looks) for a, b in pairwise(edges)]
+        starts, ends, rule, reach = (np.concatenate(column) for column in zip(*parts, strict=True))
+        web = np.flatnonzero(np.array([rule.check == REACHES for _, rule in self.rules])[rule])
+        if len(web):
+            order = np.argsort(starts[web], kind="stable")
+            reach[web] = reaches(data, starts[web], ends[web], reach[web], order, looks)
+        right = (reach < 0) | (reach >= ends)
+        ends = np.where(reach < 0, ends, reach)[right]
+        rule = rule[right]
+        kinds = np.array([kind for kind, _ in self.rules], np.int64)[rule]
+        is_written = np.array([rule.kind == NAMED for _, rule in self.rules])[rule]
+        return starts[right], ends, rule, kinds, is_written
+
+    def _matched(
+        self, data: npt.NDArray[np.uint8], found: I64, looks: npt.NDArray[np.uint8]
+    ) -> tuple[I64, I64, I64, I64]:
+        """Try the rules on some candidates: (starts, ends, rule, reach) of what they match, -1 where nothing is to be reached."""
+        begins, stops = (np.ascontiguousarray(found[:, column]) for column in (START, END))
+        room = int((stops - begins).sum())
+        seen, origin = np.empty(room, np.uint8), np.empty(room + len(found), np.int64)
+        bounds = np.zeros(len(found) + 1, np.int64)
+        skeletons(data, begins, stops, looks, seen, origin, bounds)
+        rules = tuple((n, rule) for n, (_, rule) in enumerate(self.rules))
+        hits = match(seen[: bounds[-1]], bounds, found, rules)
         starts, ends = origin[hits.start + hits.candidate], origin[hits.end + hits.candidate]
-        right = (hits.reach < 0) | (hits.reach >= ends)
-        ends = np.where(hits.reach < 0, ends, hits.reach)[right]
-        kinds = np.array([kind for kind, _ in self.rules], np.int64)[hits.rule[right]]
-        is_written = np.array([rule.kind == NAMED for _, rule in self.rules])[hits.rule[right]]
-        return starts[right], ends, hits.rule[right], kinds, is_written
+        return starts, ends, hits.rule, hits.reach
 
 
 def _of_placeholder(name: str) -> Rule:

@@ -56,14 +56,15 @@ def list_words(engine: Engine, texts: pa.Array, *, marks: bool = False) -> Listi
     ends = np.zeros(len(bounds), np.int64)
     parts: list[tuple[Any, Any]] = []
     room, forms, total = 0, np.zeros((2, 4096), np.uint8), 0
-    for r0, r1 in byte_blocks(bounds):
+    last = np.full(2, -1, np.int64)
+    for r0, r1 in byte_blocks(cuts):
         size = int(bounds[r1] - bounds[r0])
         if size + 1 > room:
             room = size + 1
             work = (np.empty((room, 4), np.int64), *(np.empty((room, 2), np.uint64) for _ in range(2)), forms)
             places, codes = np.empty((room, 2), np.int64), np.empty(room, np.int32)
         found = cut(data, bounds, cuts.spans, r0, r1, listing.lookup, letters, counts, options, work)
-        found = look_up(data, bounds, found, listing.lookup, counts, options, work)
+        found = look_up(data, bounds, cuts.rows, rows, last, found, listing.lookup, counts, options, work)
         n = _list(data, bounds, r0, r1, work[0], found, kind, letters[:2], places, codes, ends, total)
         total += n
         parts.append((places[:n].copy(), codes[:n].copy()))

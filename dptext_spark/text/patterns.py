@@ -1,8 +1,8 @@
 r"""What an identifier looks like: one regular expression a rule, over skeletons, evaluated by RE2 in Arrow.
 
 RE2 takes time in proportion to a window's length, whatever stands there. A pattern begins where its window begins; `x` is the
-identifier, and what follows it must not go on with it. In a skeleton `\x01` is a letter that is not ASCII, and `\n` any line
-break; letters count in either case.
+identifier, and what follows it must not go on with it. In a skeleton `\x01` is a letter that is not ASCII, `\x03` one of a script
+that is written without spaces, and `\n` any line break; letters count in either case.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ I64 = npt.NDArray[np.int64]
 PLAIN, REACHES, CARD, IBAN, PHONE, FIGURES, IPV6 = range(7)
 LEAST_PHONE, MOST_PHONE = 7, 15  # digits; ITU-T E.164 allows 15
 
-_L = r"a-z\x01"  # letters
-_W = r"a-z0-9\x01"  # and digits
-_LABEL = rf"[{_W}_](?:[{_W}_-]*[{_W}_])?"
-_LAST = rf"(?:[{_L}][{_W}-]*[{_W}]|[0-9][0-9-]*[{_L}][{_W}-]*)"  # of two or more, not all digits
+_W = r"a-z0-9\x01"  # letters and digits that a word goes on with
+_L = r"a-z\x01\x03"  # letters of a name
+_N = rf"{_L}0-9"  # and digits
+_LABEL = rf"[{_N}_](?:[{_N}_-]*[{_N}_])?"
+_LAST = rf"(?:[{_L}][{_N}-]*[{_N}]|[0-9][0-9-]*[{_L}][{_N}-]*)"  # of two or more, not all digits
 _HOST = rf"(?:{_LABEL}\.)+{_LAST}"
-_LOCAL = rf"[{_W}_](?:[{_W}_.+%'&=!#$*?^`{{|}}~/-]*[{_W}_+~=-])?"
+_LOCAL = rf"[{_N}_](?:[{_N}_.+%'&=!#$*?^`{{|}}~/-]*[{_N}_+~=-])?"
 _BREAK = r"[ \n]*\n[ \n]*"
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
@@ -75,11 +76,11 @@ RULES = (
     _rule(
         "email",
         ADDRESS,
-        rf"^(?P<lead>[^{_W}_]*)(?P<x>{_LOCAL}(?:{_BREAK})?@(?:{_BREAK})?(?:{_HOST}"
+        rf"^(?P<lead>[^{_N}_]*)(?P<x>{_LOCAL}(?:{_BREAK})?@(?:{_BREAK})?(?:{_HOST}"
         rf"|(?:{_LABEL}\.)*{_LABEL}{_BREAK}\.?{_HOST}|(?:{_LABEL}\.)*{_LABEL}{_BREAK}\.{_LAST}|(?:{_LABEL}\.)+{_BREAK}(?:{_LABEL}\.)*{_LAST}))",
         behind=".",
     ),
-    _rule("url", SCHEME, r"[a-z][a-z0-9+.-]*:///?[^ /\n]", REACHES, behind="."),
+    _rule("url", SCHEME, r"^(?P<lead>[0-9+.-]*)(?P<x>[a-z][a-z0-9+.-]*:///?[^ /\n])", REACHES, behind="."),
     _rule("url", HOST, rf"(?:www[0-9]?\.)(?:{_LABEL}\.)*{_LAST}", REACHES, behind=rf"[^{_W}-]"),
     _rule("url", HOST, rf"(?:{_LABEL}\.)+(?:{_COMMON})", REACHES, behind=rf"[^{_W}@-]"),
     _rule(
@@ -104,7 +105,7 @@ RULES = (
         behind="[^0-9]",
     ),
     _rule("digits", NUMBER, "[0-9]{7,}|[0-9]{1,7}-[0-9]{2,7}-[0-9]{2,7}(?:-[0-9]{1,7}){0,4}", FIGURES, behind="[^0-9]"),
-    _rule("username", HANDLE, rf"@[0-9_.-]*[{_L}](?:[{_W}_.-]*[{_W}_])?|@[0-9_.-]*[{_L}]", behind="."),
+    _rule("username", HANDLE, rf"@[0-9_.-]*[{_L}](?:[{_N}_.-]*[{_N}_])?|@[0-9_.-]*[{_L}]", behind="."),
     _rule(
         "date",
         DAY,

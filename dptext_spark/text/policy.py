@@ -43,7 +43,8 @@ class Policy:
             clear (said loudly in the disclosure).
         numbers: `random` digits of the same shape; `mask` with `[NUM]`; `keep` in clear.
         case: `carry` lower, Capitalised and UPPER over to the output (mixed case becomes lower, and U+2019 in a drawn
-            word an ASCII apostrophe); `lower` releases all words in lower case.
+            word an ASCII apostrophe), a single capital as UPPER where the longer word before it is, or at a text's beginning the
+            one after it; `lower` releases all words in lower case.
         gaps: `keep` what stands between words byte for byte; `normalise` runs of spaces and line breaks to one space,
             none at the ends, and keep the rest.
         tokenizer: `words`, or `whitespace` for sets that are tokenized already, as the papers use them.

@@ -16,7 +16,7 @@ from dptext_spark.text.segment import cut_whitespace, cut_words
 from dptext_spark.text.settle import LOWERED, look_up, look_up_form
 from dptext_spark.text.spans import Spans
 from dptext_spark.text.strips import strips
-from dptext_spark.text.words import CLITIC, STOP
+from dptext_spark.text.words import STOP
 
 EDGE, UNKNOWN = -1, -2
 
@@ -127,7 +127,8 @@ def listed(
     cut = cut_whitespace if listing.policy.tokenizer == "whitespace" else cut_words
     letters = (chars.stage, chars.classes, chars.lower, chars.upper)
     n = cut(data, cuts.bounds, cuts.spans, 0, len(cuts.rows), listing.lookup, letters, counts, options, work)
-    n = look_up(data, cuts.bounds, n, listing.lookup, counts, options, work)
+    last = np.full(2, -1, np.int64)
+    n = look_up(data, cuts.bounds, cuts.rows, bounds, last, n, listing.lookup, counts, options, work)
     if len(cuts.rows) > len(texts):
         places = work[0][:n, 3]
         places[:] = places >> 32 << 32 | cuts.rows[places & 0xFFFFFFFF]
@@ -158,8 +159,11 @@ def read(engine: Engine, texts: pa.Array) -> Reading:
 
 
 def drawn_words(engine: Engine) -> npt.NDArray[np.bool_]:
-    """Return bool[V]: the words that the policy draws. Clitics count as kept, though one without its apostrophe is drawn."""
+    """Return bool[V]: the words that the policy draws wherever they stand alone.
+
+    "re", "ll" and "ve" are among them where they are no stop words: only after an apostrophe are they kept.
+    """
     words = int(engine.table.size[0])
     if engine.policy.stop_words == "draw":
         return np.ones(words, np.bool_)
-    return np.asarray((engine.table.flags[:words] & (STOP | CLITIC)) == 0)
+    return np.asarray((engine.table.flags[:words] & STOP) == 0)

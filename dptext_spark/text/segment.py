@@ -17,6 +17,7 @@ from dptext_spark.lexicon.characters import (
     CAPITALISED,
     DIGIT,
     EXTEND,
+    FEW,
     HYPHEN,
     LETTER,
     LOWER,
@@ -199,7 +200,7 @@ def cut_words(
                                 waiting = np.int64(AFTER_APOSTROPHE)
                             tokens[n, 0], tokens[n, 1] = p, q
                             tokens[n, 2] = waiting
-                            tokens[n, 3] = row | (np.int64(pattern) << 40)
+                            tokens[n, 3] = row | ((np.int64(pattern) | (np.int64(run == 1) * FEW)) << 40)
                             n += 1
                             p = q
                             continue

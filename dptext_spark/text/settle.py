@@ -1,7 +1,8 @@
 """Decide what becomes of each word that was cut: looked up whole and, if it is unknown, in its parts; the engine's second phase.
 
 Only tokens that change are listed; a kept word is part of the gap that it lies in. A clitic after an apostrophe is a stop
-word.
+word. A single capital is Capitalised and UPPER at once: it is UPPER where the released word of two letters or more that stands
+last before it in its text is; where there is none, where the first one is that begins in the text's first `OPENING` bytes.
 """
 
 from __future__ import annotations
@@ -12,13 +13,29 @@ import numpy as np
 
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.draws import hash_bytes
-from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, LOWER, case_pattern, cell, decode, lower_into
+from dptext_spark.lexicon.characters import (
+    APOSTROPHE,
+    CAPITALISED,
+    FEW,
+    HYPHEN,
+    LOWER,
+    UPPER,
+    case_pattern,
+    cell,
+    decode,
+    lower_into,
+)
 from dptext_spark.text.words import CLITIC, STOP, find_long, find_short, key_of, slot_of
 
 # What a listed token becomes: a lexicon id >= 0 is drawn; below 0 the codes.
 MASKED_OOV, DRAWN_OOV, RANDOM_NUMBER, MASKED_NUMBER, LOWERED, IDENTIFIER = -1, -2, -3, -4, -5, -6
+KEPT = -10  # listed only until its case was seen
 # What waits for its look-up.
 FAST, AFTER_APOSTROPHE = -100, -101
+OPENING = 1024
+_FEW = np.int64(FEW) << np.int64(40)
+_RAISED = np.int64(CAPITALISED ^ UPPER) << np.int64(40)
+_UNTOLD = np.int64(-1)
 # Columns of the per-row counters that cutting and settling fill.
 WORDS, DRAWN, STOP_KEPT, OOV_WORDS, NUMBERS, INVALID = range(6)
 # Columns of `options`: the policy in numbers.
@@ -37,9 +54,9 @@ def emit(tokens: Any, n: Int, row: Int, start: Int, end: Int, code: Int, pattern
 
 @compiled
 def _resolve(info: Int, size: Int, after_apostrophe: bool, counts: Any, row: Int, options: Any) -> Int:
-    """Count a looked-up word and return its code: a lexicon id, `MASKED_OOV`, `DRAWN_OOV`, `LOWERED`, or -10 (kept)."""
+    """Count a looked-up word and return its code: a lexicon id, `MASKED_OOV`, `DRAWN_OOV`, `LOWERED` or `KEPT`."""
     counts[row, WORDS] += 1
-    keep = np.int64(-10) if options[LOWER_CASE] == 0 else np.int64(LOWERED)
+    keep = np.int64(KEPT) if options[LOWER_CASE] == 0 else np.int64(LOWERED)
     word = info & 0xFFFFFFFF if info >= 0 else np.int64(-1)
     flags = info >> 32 if info >= 0 else np.int64(0)
     if options[KEEP_STOP] == 1 and (flags & STOP or (after_apostrophe and flags & CLITIC)):
@@ -86,14 +103,12 @@ def _settle(data: Any, i: Int, end: Int, row: Int, row_start: Int, found: Any, c
     tokens, content, counts, options, forms, n = work
     info, size, length = found
     code = _resolve(info, size, _after_apostrophe(data, i, row_start), counts, row, options)
-    if code > -10:
-        pattern = np.int64(LOWER)
-        if code >= 0 or code == DRAWN_OOV:
-            pattern = np.int64(case_pattern(data, i, end, forms[0], length, chars[0], chars[3]))
-        if code == DRAWN_OOV:
-            content[n, 0], content[n, 1] = hash_bytes(forms[0], 0, length, options[HASH0], options[HASH1])
-        n = emit(tokens, n, row, i, end, code, pattern)
-    return n
+    pattern = np.int64(LOWER)
+    if code != MASKED_OOV:
+        pattern = np.int64(case_pattern(data, i, end, forms[0], length, chars[0], chars[3]))
+    if code == DRAWN_OOV:
+        content[n, 0], content[n, 1] = hash_bytes(forms[0], 0, length, options[HASH0], options[HASH1])
+    return emit(tokens, n, row, i, end, code, pattern)
 
 
 @compiled
@@ -134,10 +149,10 @@ def settle_unknown(row: Int, i: Int, end: Int, size: Int, data: Any, work: Any) 
     """Emit data[i:end], characters that spell but are no letters, as one unknown word; return the number of tokens."""
     tokens, content, counts, options, _, n = work
     code = _resolve(np.int64(-1), size, False, counts, row, options)
-    if code > -10:
+    if code > KEPT:
         if code == DRAWN_OOV:
             content[n, 0], content[n, 1] = hash_bytes(data, i, end, options[HASH0], options[HASH1])
-        n = emit(tokens, n, row, i, end, code, 0)
+        n = emit(tokens, n, row, i, end, code, FEW)
     return n
 
 
@@ -160,8 +175,53 @@ def _probe(n: Int, cells: Any, shift: Int, tokens: Any, keys: Any, content: Any)
 
 
 @compiled
-def look_up(data: Any, bounds: Any, n: Int, table: Any, counts: Any, options: Any, out: Any) -> Int:
-    """Resolve the waiting tokens of :func:`cut_words`, drop those that are kept, and return how many remain."""
+def _follow(
+    tokens: Any, kept: Int, place: Int, near: Any, listed: Any, told: Int, pending: Int
+) -> tuple[Int, Int]:
+    """Take in how a released word is written; return `told` and `pending` as they are after it.
+
+    Args:
+        tokens: int64[n, 4]; where the word is listed, it is tokens[kept].
+        kept: how many tokens are listed before it.
+        place: its last column.
+        near: whether it begins in the `OPENING` of its text.
+        listed: whether it is.
+        told: whether the last word of two letters or more in the text is UPPER, `_UNTOLD` where there was none.
+        pending: the number of the first single capital that waits for one, -1 where none does.
+    """
+    case = (place >> 40) & 3
+    if place & _FEW == 0:
+        if pending >= 0 and case == UPPER and near:
+            for j in range(pending, kept):
+                if tokens[j, 3] & _FEW and (tokens[j, 3] >> 40) & 3 == CAPITALISED:
+                    tokens[j, 3] ^= _RAISED
+        return np.int64(case == UPPER), np.int64(-1)
+    if listed and case == CAPITALISED:
+        if told == 1:
+            tokens[kept, 3] ^= _RAISED
+        elif told == _UNTOLD and pending < 0:
+            pending = kept
+    return told, pending
+
+
+@compiled
+def look_up(
+    data: Any, bounds: Any, rows: Any, texts: Any, last: Any, n: Int, table: Any, counts: Any, options: Any, out: Any
+) -> Int:  # fmt: skip
+    """Resolve the waiting tokens of :func:`cut_words`, drop those that are kept, and return how many remain.
+
+    Args:
+        data: uint8[...], the batch, padded.
+        bounds: int64[strips + 1].
+        rows: int64[strips], the text of each strip.
+        texts: int64[texts + 1], where each begins.
+        last: int64[2], carried from block to block: a text (-1 before the first), and what its words told last of case.
+        n: number of tokens.
+        table: as in :func:`cut_words`; and `counts`, `options`, `out`.
+        counts: added to.
+        options: the policy in numbers.
+        out: the tokens and what goes with them.
+    """
     tokens, content, keys, _ = out
     cells, shift, size = table[0], table[1], table[6]
     keeps = options[KEEP_STOP] == 1
@@ -169,11 +229,18 @@ def look_up(data: Any, bounds: Any, n: Int, table: Any, counts: Any, options: An
     mask = np.int64(-1) if keeps else np.int64(0xFFFFFFFF)  # stop words that are drawn are words like any
     stops = np.int64(STOP) if plain else np.int64(0)
     _probe(n, cells, shift, tokens, keys, content)
-    kept = np.int64(0)
+    kept, strip, pending = np.int64(0), np.int64(-1), np.int64(-1)
+    text, told = last[0], last[1]
+    begin = texts[text] if text >= 0 else np.int64(0)
     for i in range(n):
-        code = tokens[i, 2]
+        code, place, start = tokens[i, 2], tokens[i, 3], tokens[i, 0]
+        row = place & 0xFFFFFFFF
+        if row != strip:
+            strip = row
+            if rows[strip] != text:
+                text, told, pending = rows[strip], _UNTOLD, np.int64(-1)
+                begin = texts[text]
         if code <= FAST:
-            row = tokens[i, 3] & 0xFFFFFFFF
             info = np.int64(content[i, 0])
             if info < 0:
                 info = find_short(cells, shift, keys[i, 0], keys[i, 1])
@@ -186,19 +253,27 @@ def look_up(data: Any, bounds: Any, n: Int, table: Any, counts: Any, options: An
                 counts[row, WORDS] += 1
                 counts[row, DRAWN] += 1 - stop
                 counts[row, STOP_KEPT] += stop
-                tokens[kept, 0], tokens[kept, 1], tokens[kept, 2] = tokens[i, 0], tokens[i, 1], info
-                tokens[kept, 3] = tokens[i, 3]
+                tokens[kept, 0], tokens[kept, 1], tokens[kept, 2] = start, tokens[i, 1], info
+                tokens[kept, 3] = place
+                if told >= 0 and place & _FEW == 0:
+                    told = np.int64((place >> 40) & 3 == UPPER)
+                else:
+                    near = start - begin < OPENING
+                    told, pending = _follow(tokens, kept, place, near, stop == 0, told, pending)
                 kept += 1 - stop
                 continue
-            start = tokens[i, 0]
             quote = code == AFTER_APOSTROPHE and _after_apostrophe(data, start, bounds[row])
             code = _resolve(info, size, quote, counts, row, options)
             if code == DRAWN_OOV:
                 content[i, 0], content[i, 1] = _hash_key(keys, i, tokens[i, 1] - start, options)
-        if code > -10:
-            tokens[kept, 0], tokens[kept, 1], tokens[kept, 2] = tokens[i, 0], tokens[i, 1], code
-            tokens[kept, 3] = tokens[i, 3]
+        if code > KEPT:
+            tokens[kept, 0], tokens[kept, 1], tokens[kept, 2] = start, tokens[i, 1], code
+            tokens[kept, 3] = place
             if code < 0:
                 content[kept, 0], content[kept, 1] = content[i, 0], content[i, 1]
-            kept += 1
+        if code >= 0 or code == DRAWN_OOV or code == LOWERED or code == KEPT:  # else its case is not released
+            drawn = code >= 0 or code == DRAWN_OOV
+            told, pending = _follow(tokens, kept, place, start - begin < OPENING, drawn, told, pending)
+        kept += code > KEPT
+    last[0], last[1] = text, told
     return kept

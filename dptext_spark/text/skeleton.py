@@ -1,9 +1,10 @@
 """What each character looks like in ASCII: identifiers are found however they are written.
 
 The *skeleton* of a text has one ASCII byte for each character that is seen: a digit of any script is that digit, a full-width
-or otherwise foreign @, dot, colon, slash, dash, plus or bracket is the plain one, any other letter `FOREIGN`. Characters that
-are not seen (zero-width joiners and spaces, direction marks, soft hyphens, variation selectors) and combining marks have
-none, so that nobody hides an address by putting one inside.
+or otherwise foreign @, dot, colon, slash, dash, plus or bracket is the plain one. A letter that is not ASCII is `FOREIGN`, or
+`UNSPACED` where its script is written without spaces, or joins endings to foreign words as Korean does. Characters that are
+not seen (zero-width joiners and spaces, direction marks, soft hyphens, variation selectors) and combining marks have none, so
+that nobody hides an address by putting one inside.
 """
 
 from __future__ import annotations
@@ -17,8 +18,17 @@ import numpy.typing as npt
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.lexicon.characters import BLOCK, DIGIT, EXTEND, HYPHEN, LETTER, MARK, SPACE, decode, tables
 
-NOTHING, FOREIGN, STRANGE = 0, 1, 2  # not seen; a letter that is not ASCII; anything else
+# Not seen; a letter that is not ASCII; anything else; a letter that may stand beside a word without being a part of it.
+NOTHING, FOREIGN, STRANGE, UNSPACED = 0, 1, 2, 3
 LINE = 10  # every kind of line break
+# Blocks of such scripts: Thai and Lao; Tibetan and Myanmar; Hangul's parts; Khmer; Tai Le and New Tai Lue; Tai Tham; Chinese,
+# Japanese and Yi; more of Hangul, Javanese, Myanmar and Tai Viet; Hangul; compatibility; half-width kana and Hangul; Tangut and
+# others; historic kana; the planes of ideographs.
+_UNSPACED = (
+    (0x0E00, 0x0EFF), (0x0F00, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x1950, 0x19DF), (0x1A20, 0x1AAF), (0x2E80, 0xA4CF),
+    (0xA960, 0xA9FF), (0xAA60, 0xAADF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF), (0xFF66, 0xFFDC), (0x16FE0, 0x18DFF),
+    (0x1AFF0, 0x1B2FF), (0x20000, 0x3FFFF),
+)  # fmt: skip
 # Characters of other blocks that look like ASCII ones, and controls that are not seen though no class says so.
 _ALIKE = {
     "@": "\uff20\ufe6b",
@@ -46,6 +56,9 @@ def shapes() -> npt.NDArray[np.uint8]:
     found = np.full(len(code), STRANGE, np.uint8)
     for kinds, seen in (((LETTER,), FOREIGN), ((SPACE,), 32), ((MARK, EXTEND), NOTHING), ((HYPHEN,), 45)):
         found[np.isin(kind, kinds)] = seen
+    for first, last in _UNSPACED:
+        block = found[first : last + 1]
+        block[block == FOREIGN] = UNSPACED
     digits = np.flatnonzero(kind == DIGIT)
     found[digits] = 48 + digits - chars.zeros[np.searchsorted(chars.zeros, digits, side="right") - 1]
     for wide in (0xFF21, 0xFF41):

@@ -19,6 +19,7 @@ class Spans(NamedTuple):
         starts: int64[n], where each stretch begins in `data`, bytes.
         ends: int64[n], where it ends.
         bounds: int64[r + 1], the stretches of text i are starts[bounds[i]:bounds[i + 1]].
+        records: int64[k + 1], record i has the texts records[i]:records[i + 1]; None: each text is one.
     """
 
     data: npt.NDArray[np.uint8]
@@ -26,6 +27,12 @@ class Spans(NamedTuple):
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
     bounds: npt.NDArray[np.int64]
+    records: npt.NDArray[np.int64] | None = None
+
+    @property
+    def record_bounds(self) -> npt.NDArray[np.int64]:
+        """The stretches of each record: int64[k + 1], as `bounds` has those of each text."""
+        return self.bounds if self.records is None else self.bounds[self.records]
 
     @property
     def owners(self) -> npt.NDArray[np.int64]:

@@ -54,7 +54,7 @@ def strips(
     rows = len(bounds) - 1
     sizes = np.diff(bounds)
     none = np.zeros(0, np.int64)
-    starts, ends, at = (none, none, np.zeros(rows + 1, np.int64)) if identifiers is None else identifiers[2:]
+    starts, ends, at = (none, none, np.zeros(rows + 1, np.int64)) if identifiers is None else identifiers[2:5]
     if not len(starts) and (rows == 0 or int(sizes.max()) <= STRIP_BYTES):
         return Strips(bounds, np.arange(rows), np.arange(rows + 1), none)
     classes = tables().classes[:128]

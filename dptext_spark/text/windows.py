@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dptext_spark.compiled import Int, compiled
-from dptext_spark.text.skeleton import FOREIGN, LINE, NOTHING, STRANGE, look, look_back
+from dptext_spark.text.skeleton import FOREIGN, LINE, NOTHING, STRANGE, UNSPACED, look, look_back
 
 # NumPy's integers: a plain one is a type of its own to the compiler, which would compile a loop for each.
 KINDS = tuple(np.arange(9))
@@ -29,7 +29,7 @@ def is_digit(seen: Int) -> Any:
 
 @compiled
 def is_letter(seen: Int) -> Any:
-    """Whether it looks like a letter, ASCII or not."""
+    """Whether it looks like a letter, ASCII or not, of a script that parts words by spaces."""
     return 97 <= (seen | 32) <= 122 or seen == FOREIGN
 
 
@@ -40,9 +40,33 @@ def is_word(seen: Int) -> Any:
 
 
 @compiled
+def in_name(seen: Int) -> Any:
+    """Whether it looks like a letter of any script, or a digit."""
+    return is_word(seen) or seen == UNSPACED
+
+
+@compiled
+def _full_stop(data: Any, i: Int, step: Int) -> Any:
+    """Whether a full stop of Chinese and Japanese stands at i, wide or narrow: between plain letters it is a dot."""
+    if step != 3:
+        return False
+    wide = data[i] == 0xE3 and data[i + 1] == 0x80 and data[i + 2] == 0x82
+    return wide or (data[i] == 0xEF and data[i + 1] == 0xBD and data[i + 2] == 0xA1)
+
+
+@compiled
+def ends_sentence(data: Any, i: Int, step: Int, start: Int, end: Int, shapes: Any) -> Any:
+    """Whether such a full stop at data[i:i + step] has a letter of its own scripts, or nothing, on a side."""
+    if not _full_stop(data, i, step):
+        return False
+    before, after = seen_before(data, i, start, shapes), seen_after(data, i + step, end, shapes)
+    return not is_word(before) or not is_word(after)
+
+
+@compiled
 def _in_local(seen: Int) -> Any:
     """Whether a character may stand before the @ of an address."""
-    if is_letter(seen) or is_digit(seen) or seen == _DOT or seen == _DASH or seen == _LOW or seen == _PLUS:
+    if in_name(seen) or seen == _DOT or seen == _DASH or seen == _LOW or seen == _PLUS:
         return True
     return (
         (33 <= seen <= 39 and seen != 34) or seen == 42 or seen == 47 or seen == 61 or seen == 63 or seen == 94 or seen == 96
@@ -52,7 +76,7 @@ def _in_local(seen: Int) -> Any:
 
 @compiled
 def _in_host(seen: Int) -> Any:
-    return is_letter(seen) or is_digit(seen) or seen == _DOT or seen == _DASH or seen == _LOW
+    return in_name(seen) or seen == _DOT or seen == _DASH or seen == _LOW
 
 
 @compiled
@@ -79,10 +103,12 @@ def seen_after(data: Any, i: Int, end: Int, shapes: Any) -> Int:
 
 @compiled
 def context_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
-    """Return where the context of a window that ends at i ends itself."""
+    """Return where the context of a window that ends at i ends itself: before a letter that is no part of a word beside it."""
     n = 0
     while i < end and n < CONTEXT:
         seen, length = look(data, i, end, shapes)
+        if seen == UNSPACED:
+            break
         n += seen != NOTHING
         i += length
     return i
@@ -90,9 +116,13 @@ def context_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
 
 @compiled
 def forward(data: Any, i: Int, end: Int, kind: Int, most: Int, lines: Int, shapes: Any) -> Int:
-    """Return where a run of characters that fit a kind of window ends; `lines`: how often it may go on in the next line."""
-    stop = i
+    """Return where a run of characters that fit a kind of window ends; `lines`: how often it may go on in the next line.
+
+    A letter of `UNSPACED` right behind one of another script, or a digit, ends a name, and a host that has a dot already.
+    """
+    begin, stop = i, i
     broken = False  # after a line break, only more of the same counts
+    plain, whole = False, kind == HANDLE
     n = 0
     while i < end and n < most:
         seen, length = look(data, i, end, shapes)
@@ -108,7 +138,11 @@ def forward(data: Any, i: Int, end: Int, kind: Int, most: Int, lines: Int, shape
         elif kind == DAY:
             fits = seen != LINE and seen != STRANGE
         else:
-            fits = _in_host(seen)
+            fits = _in_host(seen) and not (seen == UNSPACED and plain and whole)
+            if seen == _DOT:
+                fits = i == begin or not ends_sentence(data, i, length, begin, end, shapes)
+                whole = True
+            plain = is_word(seen)
         if fits:
             broken = False
         elif lines > 0 and seen == LINE:
@@ -124,8 +158,12 @@ def forward(data: Any, i: Int, end: Int, kind: Int, most: Int, lines: Int, shape
 
 @compiled
 def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, shapes: Any) -> Int:
-    """Return where a run of characters that fit a kind of window, and ends at i, begins; a line may break at i, not before."""
-    first = i
+    """Return where a run of characters that fit a kind of window, and ends at i, begins; a line may break at i, not before.
+
+    Before an @ a letter of `UNSPACED` ends it where the nearest letter is of another script, in a host right before such a one.
+    """
+    stop, first = i, i
+    plain, native = False, False
     broken, begun = False, False
     n = 0
     while i > start and n < most:
@@ -134,7 +172,9 @@ def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, sh
             i -= length
             continue
         if kind == ADDRESS:
-            fits = _in_local(seen)
+            fits = _in_local(seen) and not (seen == UNSPACED and plain)
+            native = native or (seen == UNSPACED and not plain)
+            plain = not native and (plain or is_word(seen))
         elif kind == COLONS:
             fits = 48 <= seen <= 58 or 97 <= (seen | 32) <= 102 or seen == _DOT
         elif kind == SCHEME:
@@ -144,7 +184,10 @@ def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, sh
         elif kind == DAY:
             fits = is_letter(seen) or seen == _SPACE or seen == _DOT
         else:
-            fits = _in_host(seen)
+            fits = _in_host(seen) and not (seen == UNSPACED and plain)
+            plain = is_word(seen)
+        if seen == _DOT and fits and kind != COLONS:
+            fits = not ends_sentence(data, i - length, length, start, stop, shapes)
         if fits:
             broken, begun = False, True
         elif not begun and lines > 0 and (seen == LINE or (seen == _SPACE and n == 0)):
@@ -160,13 +203,27 @@ def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, sh
 
 @compiled
 def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
-    """Return where an address that begins before i ends: at a space, a quote or a bracket <>, without final punctuation."""
+    """Return where an address that begins at i ends: at a space, a quote or a bracket <>, without final punctuation.
+
+    A letter of `UNSPACED` ends it right behind one of another script, or a digit; behind a slash or a dot it is a part of it.
+    """
     first = i
+    plain = False
     opened = np.int64(0)  # brackets that are open
     while i < end:
         seen, length = look(data, i, end, shapes)
         if seen == _SPACE or seen == LINE or seen == STRANGE or seen == 34 or seen == 60 or seen == 62:
             break
+        if (seen == UNSPACED and plain) or (
+            seen == _DOT and ends_sentence(data, i, length, first, end, shapes)
+        ):
+            break
+        wide = length > 1 and (
+            seen == 44 or seen == _OPEN or seen == _CLOSE
+        )  # as between sentences of such scripts
+        if wide and not is_word(seen_after(data, i + length, end, shapes)):
+            break
+        plain = is_word(seen) or (plain and seen == NOTHING)
         opened += np.int64(seen == _OPEN) - np.int64(seen == _CLOSE)
         i += length
     while i > first:
@@ -186,6 +243,30 @@ def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
         opened += closing
         i -= length
     return i
+
+
+@compiled
+def reaches(data: Any, starts: Any, ends: Any, limits: Any, order: Any, shapes: Any) -> Any:
+    """Return where addresses on the web end: int64[n].
+
+    One that begins within another is a part of it, and is not followed again: else a chain of hosts took time in the square of
+    its length.
+
+    Args:
+        data: uint8[...].
+        starts: int64[n], where each begins.
+        ends: int64[n], where what was recognised of it ends.
+        limits: int64[n], where it must have ended.
+        order: int64[n], the addresses by where they begin.
+        shapes: of :func:`~dptext_spark.text.skeleton.shapes`.
+    """
+    out = ends.copy()
+    done = np.int64(-1)
+    for k in order:
+        if starts[k] >= done:
+            out[k] = reach_of(data, starts[k], limits[k], shapes)
+            done = out[k]
+    return out
 
 
 @compiled
@@ -234,7 +315,7 @@ def ends_in_label(data: Any, i: Int, end: Int, shapes: Any) -> Any:
     letters = 0
     while end > i:
         seen, length = look_back(data, end, i, shapes)
-        if is_letter(seen) or (letters > 0 and (seen == _DASH or is_digit(seen))):
+        if is_letter(seen) or seen == UNSPACED or (letters > 0 and (seen == _DASH or is_digit(seen))):
             letters += 1
         elif seen == _DOT and letters > 0:
             break

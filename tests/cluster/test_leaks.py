@@ -6,12 +6,14 @@ while they run, and in the end driver and executors are killed, so that nothing 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,13 +21,13 @@ import pytest
 
 from dptext_spark.cache_folder import user_cache
 from tests.cluster.standalone import Application, Cluster, eventually, fetched
-from tests.cluster.traces import contents, spellings, traces
+from tests.cluster.traces import PART, contents, octal, spellings, traces
 
 pytestmark = pytest.mark.cluster
 
 WORDS = (b"zanzibarmarker", b"quetzalmarker")
 ROW = b"rowmarker"  # in every row's key: it identifies a person, and stays in the target's clear column only
-KEY = b"MARKERKEY-0123456789-abcdefghijklmnop"
+KEY = hashlib.sha256(b"the key of these tests").digest()
 LINE = f"please tell {WORDS[0].decode()} that {WORDS[1].decode()} has called"
 # How each job ends: one of the parts is in what it says.
 STAGES = {
@@ -92,6 +94,13 @@ def _is_code(file: Path) -> bool:
     return head[:4] == b"PK\x03\x04" and b"META-INF/" in head
 
 
+def listed(address: str) -> list[dict[str, Any]]:
+    """Return what the driver lists; nothing while it says, in plain words, that it is still starting."""
+    page = fetched(address) or b"[]"
+    found: list[dict[str, Any]] = [] if page.startswith(b"Spark is starting up") else json.loads(page)
+    return found
+
+
 class Visitor:
     """Fetches every page of the driver, master and workers, again and again, into files."""
 
@@ -123,12 +132,10 @@ class Visitor:
     def _addresses(self) -> Iterator[str]:
         yield from (f"{self.driver}/{page}" for page in DRIVER_PAGES)
         rest = f"{self.driver}/api/v1/applications"
-        for one in json.loads(fetched(rest) or b"[]"):
+        for one in listed(rest):
             yield from (f"{rest}/{one['id']}/{part}" for part in REST)
             yield from (f"{page}/app/?appId={one['id']}" for page in self.cluster.pages[:1])
-            for query in json.loads(fetched(f"{rest}/{one['id']}/sql?details=false&length=1000") or b"[]")[
-                -5:
-            ]:
+            for query in listed(f"{rest}/{one['id']}/sql?details=false&length=1000")[-5:]:
                 yield f"{self.driver}/SQL/execution/?id={query['id']}"
             for page in self.cluster.pages[1:]:
                 yield from (
@@ -229,7 +236,7 @@ def test_workers_have_as_many_threads_as_a_task_has_cores(cluster: Cluster, left
 
 
 @pytest.mark.parametrize("offset", range(3))
-@pytest.mark.parametrize("how", sorted(spellings(b"x")))
+@pytest.mark.parametrize("how", sorted(spellings(KEY)))
 def test_a_planted_trace_is_found(tmp_path: Path, how: str, offset: int) -> None:
     secret = KEY
     around = b"abc"[:offset] + secret + b"and more"
@@ -242,6 +249,30 @@ def test_a_planted_trace_is_found(tmp_path: Path, how: str, offset: int) -> None
     (tmp_path / "log").write_bytes(b"something " + planted + b" else")
     assert traces([tmp_path / "log"], [secret, b"another secret"]), how
     assert {secret for _, _, secret in traces([tmp_path / "log"], [secret, b"another"])} == {secret}
+
+
+@pytest.mark.parametrize("form", ["protobuf", "JSON"])
+def test_a_part_of_a_key_is_found_in_protobufs_text(tmp_path: Path, form: str) -> None:
+    """Spark cuts long bytes, and a key stands amid others: whatever the cut and the neighbours, eight bytes are a trace."""
+    for secret in (KEY, b"a\\b\"c'\n\x07\x00\xff1\x011 7"):
+        for start in range(len(secret) - PART + 1):
+            around = b"\\" + b"\x00" * 3 + secret[start : start + PART] + b"7[truncated]"
+            for named in (b"nrt\"'\\", b"abfnrtv\"'\\"):
+                text = octal(around, named).decode()
+                planted = text if form == "protobuf" else json.dumps({"plan": text})
+                (tmp_path / "log").write_bytes(b"common { function: " + planted.encode() + b" }")
+                (found,) = traces([tmp_path / "log"], [secret])
+                assert found == (str(tmp_path / "log"), "octal, in part", secret)
+                assert traces([tmp_path / "log"], [secret[::-1]]) == []
+
+
+def test_the_octal_spelling_is_protobufs_own() -> None:
+    text_format = pytest.importorskip("google.protobuf.text_format")
+    from google.protobuf.wrappers_pb2 import BytesValue
+
+    for secret in (KEY, bytes(range(256))):
+        printed = text_format.MessageToString(BytesValue(value=secret), as_one_line=True)
+        assert printed.encode() == b'value: "' + octal(secret) + b'"'
 
 
 def test_a_planted_trace_is_found_in_a_compressed_table(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import sys
@@ -16,10 +17,13 @@ from dptext_spark.artifact import open_artifact
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DPTextError
+from dptext_spark.spark.probe import server_levels
 from dptext_spark.spark.session import spark_session
 
-SECRET = b"MARKERKEY-0123456789-abcdefghijk"
+SECRET = hashlib.sha256(b"the key of these tests").digest()
 KEY = RunKey(SECRET)
+# Of the frame that the server logs at DEBUG on purpose, and of what each worker reads for itself.
+LOGGED, UNSENT = (hashlib.sha256(name).digest() for name in (b"logged", b"unsent"))
 COLUMNS = ["body", "tags", "comments.text", "attributes"]
 
 
@@ -55,18 +59,54 @@ def said(act: Callable[[], Any]) -> dict[str, str]:
     return {"kind": "none", "said": ""}
 
 
+def set_level(spark: SparkSession, level: str) -> None:
+    """Let the server's loggers of plans and network frames say more or less: it runs in the process of its tasks."""
+    set_to = "java_method('org.apache.logging.log4j.core.config.Configurator', 'setLevel', '{}', '{}')"
+    for name in ("org.apache.spark.sql.connect", "org.sparkproject.connect.grpc"):
+        spark.range(1).selectExpr(set_to.format(name, level)).collect()
+
+
+def with_executors(
+    spark: SparkSession, folder: Path, privatized: Callable[..., list[Any]]
+) -> Iterator[tuple[str, Any]]:
+    """What is done with a key that each worker reads for itself, the server's loggers at DEBUG."""
+    key_file = folder / "unsent.key"
+    key_file.write_bytes(UNSENT)
+    key_file.chmod(0o600)
+    key = RunKey.from_file(key_file, deliver="executors")
+    yield "levels", server_levels(spark)
+    set_level(spark, "DEBUG")
+    yield "levels_debug", server_levels(spark)
+    yield "executors", privatized("auto", key)
+    unsent = {"key": {"file": str(key_file), "deliver": "executors"}, "run": {"id": "unsent"}}
+    yield "executors_facts", dps.run(config_of(folder, "unsent", **unsent), spark).as_dict(internal=True)
+    privatized("auto", RunKey(LOGGED))
+    set_level(spark, "ERROR")
+    key_file.chmod(0o640)
+    yield "unsafe", said(lambda: dps.run(config_of(folder, "unsafe", **unsent), spark))
+    key_file.chmod(0o600)
+
+
 def main(remote: str, folder: Path) -> None:
     spark = SparkSession.builder.remote(remote).getOrCreate()
+    # All that a client can log about a request is switched on: we have to keep it back.
+    logging.basicConfig(level=logging.DEBUG)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging"):
+        logging.getLogger(name).disabled = False
+        logging.getLogger(name).setLevel(logging.DEBUG)
     found: dict[str, Any] = {"same_session": spark_session() is spark}
     df = spark.read.format("delta").load(str(folder / "in"))
     model = open_artifact(folder / "model")
-    for udf in ("auto", "pandas"):
+
+    def privatized(udf: str, key: RunKey) -> list[Any]:
         out = dps.privatize(
-            df, COLUMNS, model, row_key="id", record_key="customer", key=KEY, run_id="r", udf=udf
+            df, COLUMNS, model, row_key="id", record_key="customer", key=key, run_id="r", udf=udf
         )
-        found[udf] = [
-            json.loads(row[0]) for row in out.orderBy("id").selectExpr("to_json(struct(*))").collect()
-        ]
+        return [json.loads(row[0]) for row in out.orderBy("id").selectExpr("to_json(struct(*))").collect()]
+
+    for udf in ("auto", "pandas"):
+        found[udf] = privatized(udf, KEY)
+    found |= with_executors(spark, folder, privatized)
     audit = {"shareable": str(folder / "audit/shareable"), "restricted": str(folder / "audit/restricted")}
     named = config_of(folder, "", output={"table": "default.connected"}, audit=audit)
     found["facts"] = dps.run(named, spark, key=KEY).as_dict(internal=True)
@@ -74,11 +114,6 @@ def main(remote: str, folder: Path) -> None:
     found["place"] = spark.sql("DESCRIBE DETAIL default.connected").first()["location"]
     found["ordinal"] = said(lambda: dps.run(config_of(folder, "none", row_key=None), spark, key=KEY))
 
-    # All that a client can log about a request is switched on: the job has to keep it back.
-    logging.basicConfig(level=logging.DEBUG)
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging"):
-        logging.getLogger(name).disabled = False
-        logging.getLogger(name).setLevel(logging.DEBUG)
     for name, config in failing(folder):
         found[name] = said(lambda config=config: dps.run(config, spark, key=KEY))  # type: ignore[misc]
     (folder / "results.json").write_text(json.dumps(found, default=str), encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,14 +14,16 @@ from typing import Any
 import pytest
 
 from dptext_spark.artifact import save
+from dptext_spark.draws import RunKey
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.spark.probe import PLAN_LOGGERS
 from dptext_spark.text.policy import Policy
-from tests.cluster.traces import traces
-from tests.connect.client import COLUMNS, KEY, SECRET, config_of, failing
+from tests.cluster.traces import spellings, traces
+from tests.connect.client import COLUMNS, KEY, LOGGED, SECRET, UNSENT, config_of, failing
 from tests.connect.conftest import CHECKOUT, Server, environment
+from tests.core.names import beginning
 
 pytestmark = pytest.mark.cluster
 
@@ -90,8 +93,7 @@ def _tables(spark: Any, folder: Path) -> None:
 
 
 def _model(folder: Path) -> None:
-    whole = Lexicon.default()
-    words = Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, 600)), whole.vectors[:600].copy())
+    words = beginning(Lexicon.default(), 600)
     sampler = CusText(epsilon=1.0, k=10).compile(words)
     save(Privatizer(words, sampler, Policy(stop_words="draw", oov="mask"), "record"), folder / "model")
 
@@ -169,12 +171,54 @@ def test_the_key_is_in_nothing_that_client_and_server_wrote(client: Client) -> N
     files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
     events = [file for file in files if client.server.events in file.parents]
     assert sum(file.stat().st_size for file in events) > 100_000 and client.server.log in files
-    assert traces(files, [SECRET]) == []
+    files.remove(client.folder / "unsent.key")
+    assert traces(files, [SECRET, UNSENT]) == []
+    assert traces([file for file in files if file != client.server.log], [LOGGED]) == []
+    assert "Executing plan" in client.printed  # the client's logger was on
     # Of the text Spark tells only what the user's own expressions hold: a constraint's constant, and the value that a cast of
     # input.where fails on (README, Security).
     lines = [line for file in events for line in file.read_bytes().splitlines() if MARKER.encode() in line]
     own = (b"DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", b"CAST_INVALID_INPUT")
     assert lines and all(any(condition in line for condition in own) for line in lines)
+
+
+def test_a_server_at_debug_logs_the_key_of_a_closure_by_the_loggers_that_are_named(client: Client) -> None:
+    """So the search above finds what there is, and the loggers of the doctor and of the README are the right ones."""
+    assert traces([client.server.log], [LOGGED])
+    spelt = spellings(LOGGED)["octal, as Java writes it"].decode()
+    loud, logger = set(), ""
+    for line in client.server.printed().splitlines():
+        found = re.match(r"\S+ \S+ (?:TRACE|DEBUG|INFO|WARN|ERROR) (\w+): ", line)
+        logger = found[1] if found else logger
+        if spelt in line:
+            loud.add(logger)
+    assert loud == {"SessionHolder"} and PLAN_LOGGERS[0].endswith(".SessionHolder")
+    assert "NettyServerHandler: [" in client.server.printed() and PLAN_LOGGERS[1].endswith(
+        ".NettyServerHandler"
+    )
+    assert client.found["levels"] == dict.fromkeys(PLAN_LOGGERS, "ERROR")
+    assert client.found["levels_debug"] == dict.fromkeys(PLAN_LOGGERS, "DEBUG")
+
+
+def test_a_key_that_each_worker_reads_draws_as_on_a_classic_session(client: Client) -> None:
+    from dptext_spark import spark as dps
+    from dptext_spark.artifact import open_artifact
+
+    df = client.spark.read.format("delta").load(str(client.folder / "in"))
+    model, key = open_artifact(client.folder / "model"), RunKey(UNSENT)
+    out = dps.privatize(df, COLUMNS, model, row_key="id", record_key="customer", key=key, run_id="r")
+    rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
+    assert client.found["executors"] == [json.loads(row[0]) for row in rows] != client.found["auto"]
+    here = dps.run(config_of(client.folder, "classic_unsent", run={"id": "unsent"}), client.spark, key=key)
+    written = _contents(client.spark, str(client.folder / "unsent"))
+    assert written == _contents(client.spark, str(client.folder / "classic_unsent")) and len(written) == ROWS
+    there = client.found["executors_facts"]
+    assert there["consistency_audit"] == here.as_dict()["consistency_audit"]
+    assert there["consistency_audit"]["passed"] is True and there["key_kind"] == "file"
+
+
+def test_a_key_file_that_others_may_read_is_refused(client: Client) -> None:
+    assert client.found["unsafe"]["kind"] == "KeyUnavailable" and "mode 640" in client.found["unsafe"]["said"]
 
 
 def _a_file(folder: Path) -> str:

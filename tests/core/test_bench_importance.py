@@ -24,7 +24,8 @@ def test_the_section() -> None:
     assert section.facts["providers"] == ["idf", "random"] and len(section.skipped) == 3
     rows, kinds = section.grids
     place = {name: rows.headings.index(name) for name in ("here, both", "drawn", "known of all", "%")}
-    assert len(rows.rows) == 2 + 2 * 2 * 3 + 2 * 3
+    # Two ends; by document frequency top, medium and bottom, by chance any: two strategies, every second share.
+    assert len(rows.rows) == 2 + 3 * 2 * 4 + 2 * 4
     for row in rows.rows:
         assert len(row) == len(rows.headings) and 0 <= row[place["here, both"]] <= 1
         assert 0 <= row[place["drawn"]] <= 1 and 0 <= row[place["known of all"]] <= 1

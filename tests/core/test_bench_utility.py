@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import utility
+from benchmarks import paper_tables, utility
+from benchmarks.measure import Section
 from benchmarks.sentiment import OneSet, Task
 from benchmarks.sizes import TOY
 from benchmarks.sources import by_frequency, packaged
@@ -18,20 +19,23 @@ from dptext_spark.draws import Draws
 @pytest.fixture(autouse=True)
 def without_real_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DPTEXT_SHARED_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("DPTEXT_ENCODER", "no_such_encoder")
 
 
 def test_the_utility_section() -> None:
     pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
     pytest.importorskip("sacrebleu", reason="the extra [audit] is not installed")
     section = utility.measure(TOY, lambda step: None)
-    assert section.facts["text"] == "made-up sentences" and len(section.skipped) == 2
+    assert section.facts["text"] == "made-up sentences" and len(section.skipped) == 3
     grids = {grid.title: grid for grid in section.grids}
-    assert len(grids) == 9
-    for grid in section.grids[:6]:
+    assert len(grids) == 14
+    for grid in section.grids[:5]:
         here = grid.headings.index("here")
         assert all(0 <= row[here] <= 1 and len(row) == len(grid.headings) for row in grid.rows)
     assert len(grids["CusText, Table 5: accuracy, K = 50, balanced"].rows) == 18
-    assert len(grids["1-Diffractor, Table 3: accuracy"].rows) == 19
+    assert len(grids["1-Diffractor, Table 3: accuracy"].rows) == 7 * 3 * 2 + 1
+    assert len(grids["1-Diffractor, Table 2: cosine of sentences and their replacements"].rows) == 7 * 2 * 2
+    assert len(grids["MVC, Table 4: membership"].rows) == 4
     assert set(section.facts["audits"]) == {"1", "5", "10"}
     json.dumps(section.as_dict(), allow_nan=False)
 
@@ -65,3 +69,17 @@ def test_sst2_is_read_with_its_labels(tmp_path: Path, monkeypatch: pytest.Monkey
         "first",
         "he",
     ]
+
+
+def test_sentences_are_compared_by_an_encoder_where_one_is_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime", reason="the extra [encoder] is not installed")
+    from tests.core.encoder.tiny_bert import make_tiny_bert
+
+    monkeypatch.setenv("DPTEXT_ENCODER", str(make_tiny_bert(tmp_path / "bert")))
+    section, lexicon = Section("utility", ""), packaged(TOY.lexicon_words)
+    task, _ = Task.sst2(lexicon, 40)
+    rows = list(paper_tables._similarity(section, lexicon, task, (10.0,), lambda step: None))
+    assert not section.skipped and len(rows) == 7 * 2
+    assert all(-1 <= row[-1] <= 1 for row in rows)

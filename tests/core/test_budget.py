@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import Any
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import pytest
 
-from dptext_spark.budget.balance import Balance, after, allowed, balances
-from dptext_spark.budget.entries import ADDED, RESERVED, SPENT, VOID, Entry, of_input, settled
-from dptext_spark.budget.sums import spent_on
-from dptext_spark.errors import RunError
+from dptext_spark.budget.balance import Balance, after, allowed, balances, kept_limit
+from dptext_spark.budget.entries import (
+    ADDED,
+    COUNTS,
+    LIMIT,
+    RESERVED,
+    SPENT,
+    VOID,
+    Book,
+    Decision,
+    Entry,
+    of_input,
+    settled,
+)
+from dptext_spark.budget.sums import left_of, spent_on
+from dptext_spark.errors import DataError, RunError
 from dptext_spark.report.spent import spent_text
 
 NOW = datetime(2026, 11, 21, 9, 30)
@@ -34,6 +48,21 @@ def entry(**changes: Any) -> Entry:
     if changes.get("consistency") == "token":
         plain["unit"] = TOKEN
     return Entry(**{**plain, **changes})
+
+
+def limited(limit: float, **changes: Any) -> Decision:
+    """A limit of the input that is kept."""
+    number = next(numbers)
+    plain: dict[str, Any] = {
+        "entry": f"d{number}", "attempt": f"a{number}", "at": NOW + timedelta(seconds=number), "run_id": "r9",
+        "input": "/data/tickets", "input_id": "id-1", "status": LIMIT, "limit": limit, "why": None, "output": "/out",
+        "format_version": 2,
+    }  # fmt: skip
+    return Decision(**{**plain, **changes})
+
+
+def counts(epsilon: float, unit: str = "a record of at most 200 words") -> Entry:
+    return entry(column=COUNTS, consistency="record", unit=unit, epsilon=epsilon)
 
 
 def total(*entries: Entry, column: str = "body") -> float:
@@ -72,6 +101,126 @@ class TestRowsOfOneEntry:
         ]  # fmt: skip
 
 
+def row_of(one: Entry | Decision, **changes: Any) -> dict[str, Any]:
+    """A row as the table gives it."""
+    return {**dict.fromkeys(field.name for field in fields(Entry)), **vars(one), **changes}
+
+
+def columns_of(rows: Iterable[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as columns."""
+    rows = list(rows)
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+class TestADamagedRow:
+    """What cannot be counted is not left out, and nothing is counted with it."""
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"epsilon": -1.0}, {"epsilon": math.nan}, {"epsilon": math.inf}, {"epsilon": -math.inf}, {"epsilon": None},
+            {"delta": -1e-9}, {"delta": math.nan}, {"delta": math.inf}, {"delta": 1.5}, {"delta": None},
+            {"limit": -1.0}, {"limit": 0.0}, {"limit": math.nan}, {"limit": math.inf},
+            {"status": "Spent"}, {"status": None}, {"records": None}, {"holds": None}, {"at": None}, {"release": None},
+            {"column": ""}, {"unit": None},
+        ],
+        ids=str,
+    )  # fmt: skip
+    @pytest.mark.parametrize("status", [RESERVED, SPENT, VOID])
+    def test_is_named_by_its_run(self, change: dict[str, Any], status: str) -> None:
+        rows = [row_of(entry()), row_of(entry(run_id="r-bad", status=status), **change), row_of(entry())]
+        (field,) = change
+        with pytest.raises(
+            DataError, match=rf"^ledger: the row of run 'r-bad' .* is damaged: {field} is .*; valid: "
+        ):
+            Book.of(0, columns_of(rows))
+
+    @pytest.mark.parametrize("limit", [None, 0.0, -4.0, math.nan, math.inf])
+    def test_of_a_limit_is_damage_too(self, limit: Any) -> None:
+        with pytest.raises(DataError, match=r"the row of run 'r-bad' .* is damaged: limit is "):
+            Book.of(0, columns_of([row_of(entry()), row_of(limited(4.0, run_id="r-bad"), limit=limit)]))
+
+    @pytest.mark.parametrize(
+        "sound", [{"epsilon": 0.0}, {"epsilon": 5e-324}, {"delta": 1.0}, {"limit": 1}], ids=str
+    )
+    def test_is_no_row_at_the_edge(self, sound: dict[str, Any]) -> None:
+        (found,) = Book.of(0, columns_of([row_of(entry(), **sound)])).entries
+        assert vars(found).items() >= sound.items()
+
+
+class TestAKeptLimit:
+    def test_is_none_at_first(self) -> None:
+        assert kept_limit(Book(0, [entry(limit=3.0, format_version=2)], [])) is None
+
+    def test_rises_by_a_reason_and_of_those_without_one_the_least_holds(self) -> None:
+        def kept(*rows: Decision) -> float | None:
+            return kept_limit(Book(0, [], list(rows)))
+
+        assert kept(limited(4.0)) == 4.0
+        assert kept(limited(4.0), limited(8.0, why="minute 1")) == 8.0
+        # Two inputs had one each, and a run over the folder of both made them one.
+        assert kept(limited(4.0), limited(6.0, input="/data")) == 4.0
+        assert kept(limited(4.0), limited(6.0, input="/data"), limited(5.0, why="minute 2")) == 5.0
+
+    def test_is_found_wherever_the_input_is_named(self) -> None:
+        book = Book(
+            0,
+            [entry()],
+            [limited(4.0, input="/moved", input_id="id-1"), limited(1.0, input="/else", input_id=None)],
+        )
+        assert kept_limit(book.of_input("/data/tickets/part=1", None)) == 4.0
+        assert kept_limit(book.of_input("/unknown", None)) is None
+
+    def test_stands_in_the_balance_with_what_is_left(self) -> None:
+        (balance,) = balances(
+            [entry(), entry(column="note", consistency="token", epsilon=0.5)], "/l", [limited(4.0)]
+        )
+        said = balance.as_dict()
+        assert (said["limit"], said["kept"], said["left"]) == (4.0, 4.0, 2.5)
+        assert [(one["column"], one["left"]) for one in said["columns"]] == [("body", 3.0), ("note", 2.5)]
+        text = " ".join(spent_text([balance], 200).split())
+        assert (
+            "limit ε = 4, spent ε = 1, left ε = 3" in text
+            and "limit ε = 4, spent ε = 1.5, left ε = 2.5" in text
+        )
+        assert "the limit ε = 4 was set by run r9 on 2026-11-21" in text
+        assert "no limit is kept" in spent_text(balances([entry()], "/l"))
+        refuted = spent_text(balances([entry(holds=False)], "/l", [limited(4.0)]))
+        assert "limit ε = 4, no ε stands for it, left ε = 0" in refuted
+
+    def test_what_is_left_is_never_rounded_up(self) -> None:
+        assert left_of(1.0, 1e-20) == math.nextafter(1.0, 0.0) and left_of(0.3, 0.2) == 0.1
+        assert left_of(1.0, 2.0) == left_of(1.0, math.inf) == 0.0
+
+
+class TestPublishedCounts:
+    """Their unit is a record: they neither add to what a word spent nor are added to."""
+
+    def test_are_counted_by_themselves(self) -> None:
+        entries = [entry(), counts(0.5), counts(0.25), counts(1.0, unit="a record of at most 50 words")]
+        assert total(*entries) == 1.0 and total(*entries, column=COUNTS) == 1.75
+        (balance,) = balances(entries, "/l", [limited(2.0)])
+        assert [(one.column, one.total) for one in balance.columns] == [("body", 1.0), (COUNTS, 1.75)]
+        assert [(one.unit, one.epsilon) for one in balance.columns[1].figures] == [
+            ("a record of at most 200 words", 0.75), ("a record of at most 50 words", 1.0),
+        ]  # fmt: skip
+        assert "published counts ε = 0.75 for a record of at most 200 words" in " ".join(
+            spent_text([balance], 300).split()
+        )
+        assert "On published counts: ε = 0.75 for a record" in balance.sentence
+        assert any("counted by themselves" in note for note in balance.notes) and balance.left == 0.25
+
+    def test_may_not_pass_the_limit_by_themselves(self) -> None:
+        balance = grown([entry(epsilon=3.0), counts(0.5)], counts(0.75))
+        assert (
+            allowed(balance, 1.25, None).left == 0.0
+        )  # the words passed it before, and this adds nothing to them
+        with pytest.raises(
+            RunError, match=r"ε = 0.5 was spent on published counts in .*, ε = 0.5 is left, .* 0.75 more"
+        ):
+            allowed(balance, 1.0, None)
+
+
 class TestWhatAddsUp:
     def test_nothing(self) -> None:
         assert total() == 0.0 and str(spent_on([], "body")) == "nothing"
@@ -80,6 +229,13 @@ class TestWhatAddsUp:
         assert total(entry(), entry(), entry()) == 3.0
         assert total(*(entry(epsilon=0.1) for _ in range(3))) == 0.3
         assert total(entry(epsilon=0.1), entry(epsilon=0.2)) == 0.3
+
+    @pytest.mark.parametrize("times", [1, 2, 7])
+    def test_many_alike_come_to_what_one_after_the_other_come_to(self, times: int) -> None:
+        some = [0.1, 1 / 3, 5e-324, 1.7e308 / 16, 2.5]
+        exact = sum(Fraction(repr(one)) * (times + place) for place, one in enumerate(some))
+        found = total(*(entry(epsilon=one) for place, one in enumerate(some) for _ in range(times + place)))
+        assert Fraction(repr(found)) >= exact > Fraction(repr(math.nextafter(found, 0.0)))
 
     def test_a_sum_is_never_rounded_down(self) -> None:
         # 1 + 1e-20 is no float: the next one above 1 is printed.
@@ -339,6 +495,55 @@ def test_runs_that_passed_a_limit_are_named_with_their_reason() -> None:
     assert "run r7 passed the limit of 3, with the reason: review 7" in " ".join(
         spent_text([balance]).split()
     )
+
+
+class TestUnderstated:
+    """The first engine chose words text by text, and spoke of whole records."""
+
+    LEVELS: ClassVar[dict[str, Any]] = {
+        "percent": None,
+        "levels": [{"share": 20, "epsilon": 4}, {"share": None, "epsilon": 5}],
+    }
+    SHARE: ClassVar[dict[str, Any]] = {"percent": 30.0, "levels": []}
+    ALL: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"percent": 100.0, "levels": []},
+        {"percent": None, "levels": [{"share": None, "epsilon": 5}]},
+    )
+
+    def made_by(self, importance: dict[str, Any] | None, **more: Any) -> str:
+        return json.dumps({"name": "custext", "epsilon": 5.0, "importance": importance, **more})
+
+    def test_older_entries_with_importance_are_shown(self) -> None:
+        for importance in (self.LEVELS, self.SHARE):
+            old = entry(epsilon=5.0, mechanism=self.made_by(importance))
+            assert old.understated
+            (balance,) = balances([old, entry(epsilon=2.0)], "/ledger")
+            said = "at least ε = 7 for all occurrences of a word in a record (spent 2 times, 1 of them understated)"
+            assert (
+                said in balance.sentence and balance.as_dict()["columns"][0]["figures"][0]["understated"] == 1
+            )
+            assert any("The sum is a lower bound" in note for note in balance.notes)
+            shown = " ".join(spent_text([balance]).split())
+            assert (
+                said in shown
+                and "may have been drawn at two levels, whose ε add up, or stand in clear" in shown
+            )
+            # So says the account of a run that adds to them.
+            assert said in grown([old], entry(epsilon=2.0)).sentence
+
+    def test_what_is_not(self) -> None:
+        plain = [
+            entry(mechanism=self.made_by(None)), entry(mechanism="{}"), entry(mechanism="custext"),
+            entry(mechanism=self.made_by(self.LEVELS, engine="2")),
+            entry(mechanism=self.made_by(self.LEVELS), consistency="token"),
+            *(entry(mechanism=self.made_by(one)) for one in self.ALL),
+        ]  # fmt: skip
+        assert not any(one.understated for one in plain)
+        (balance,) = balances(plain, "/ledger")
+        assert "at least" not in balance.sentence and "understated" not in spent_text([balance])
+        # What was void counts for nothing.
+        void = entry(mechanism=self.made_by(self.LEVELS), status=VOID)
+        assert "at least" not in balances([*plain, void], "/ledger")[0].sentence
 
 
 def test_entries_are_rows_of_the_table() -> None:

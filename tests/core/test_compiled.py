@@ -23,6 +23,7 @@ from dptext_spark.compiled import (
     store64,
     trailing_zeros,
 )
+from dptext_spark.errors import SettingsError
 
 WORDS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2**32, 2**63, 2**64 - 1])
 
@@ -127,6 +128,97 @@ def test_a_user_without_an_entry_gets_no_folder_named_tilde(
     monkeypatch.chdir(homeless)
     assert user_cache().parent == homeless / "tmp"
     assert not (homeless / "~").exists()
+
+
+class TestWhoseTheFolderIs:
+    """What lies in a cache is run: the folder is its user's alone, or it is not used."""
+
+    @pytest.fixture
+    def named(self, homeless: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.setenv("DPTEXT_CACHE", str(homeless / "named"))
+        return homeless / "named"
+
+    @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+    def test_a_new_one_is_private_whatever_the_umask(self, named: Path, umask: int) -> None:
+        before = os.umask(umask)
+        try:
+            assert user_cache() == named
+        finally:
+            os.umask(before)
+        assert named.stat().st_mode & 0o777 == 0o700
+
+    @pytest.mark.parametrize("mode", [0o755, 0o750, 0o705, 0o711])
+    def test_one_s_own_is_closed_and_that_is_said_once(
+        self, named: Path, mode: int, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        named.mkdir()
+        named.chmod(mode)
+        assert user_cache() == user_cache() == named
+        assert named.stat().st_mode & 0o777 == 0o700
+        assert [one.getMessage() for one in caplog.records] == [
+            f"DPTEXT_CACHE: others could read {named} (mode {mode:o}); its mode is 700 now"
+        ]
+
+    @pytest.mark.parametrize("mode", [0o777, 0o775, 0o720, 0o1777])
+    def test_one_that_others_can_write_is_refused(self, named: Path, mode: int) -> None:
+        named.mkdir()
+        named.chmod(mode)
+        with pytest.raises(SettingsError, match=rf"DPTEXT_CACHE: others may write .*chmod 700 {named}"):
+            user_cache()
+        assert named.stat().st_mode & 0o7777 == mode
+
+    def test_one_in_the_home_is_held_to_the_same(
+        self, homeless: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(homeless / "xdg"))
+        folder = user_cache()
+        folder.chmod(0o777)
+        with pytest.raises(SettingsError, match=f"cache folder: others may write .*chmod 700 {folder}"):
+            user_cache()
+
+    def test_another_user_s_is_refused_where_it_was_named(
+        self, named: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        named.mkdir(mode=0o700)
+        uid = os.getuid() + 1
+        monkeypatch.setattr(os, "getuid", lambda: uid)
+        with pytest.raises(
+            SettingsError,
+            match=f"DPTEXT_CACHE: .* belongs to another user; .*chown {uid} {named} && chmod 700",
+        ):
+            user_cache()
+
+    def test_another_user_s_home_is_passed_over(
+        self, homeless: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As under sudo that keeps HOME, or in an image that was built by root."""
+        monkeypatch.setenv("XDG_CACHE_HOME", str(homeless / "xdg"))
+        theirs, uid = user_cache(), os.getuid() + 1
+        monkeypatch.setattr(os, "getuid", lambda: uid)
+        assert theirs not in (user_cache(), user_cache().parent)
+
+    def test_a_link_counts_for_what_it_leads_to(self, named: Path) -> None:
+        (named.parent / "open").mkdir()
+        (named.parent / "open").chmod(0o777)
+        named.symlink_to(named.parent / "open")
+        with pytest.raises(SettingsError, match="others may write"):
+            user_cache()
+        (named.parent / "open").chmod(0o700)
+        assert user_cache() == named
+
+    @pytest.mark.parametrize("variable", ["DPTEXT_CACHE", "NUMBA_CACHE_DIR"])
+    def test_no_machine_code_comes_from_a_folder_that_others_can_write(
+        self, homeless: Path, variable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The folder is asked for while the package is imported: that goes on, with loops that it compiles itself."""
+        monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+        planted = homeless / "planted"
+        planted.mkdir()
+        planted.chmod(0o777)
+        monkeypatch.setenv(variable, str(planted))
+        found = Path(module.code_cache.__wrapped__())
+        assert found.is_relative_to(homeless / "tmp") and not found.is_relative_to(planted)
+        assert f"{variable}: others may write" in caplog.text
 
 
 @pytest.mark.skipif("NUMBA_CACHE_DIR" in os.environ, reason="$NUMBA_CACHE_DIR names one folder for everybody")

@@ -72,6 +72,17 @@ def test_the_examples_are_what_they_say() -> None:
     }
 
 
+def test_settings_that_share_a_ledger_agree_on_its_limit() -> None:
+    """The ledger keeps one limit for an input: a second file that named another would be refused, or bound itself by less."""
+    named: dict[tuple[str, str], set[float]] = {}
+    for file in FILES:
+        config = RunConfig.load(file)
+        if config.ledger.path is not None and config.ledger.limit is not None:
+            place = (config.ledger.path, str(config.input.path or config.input.table))
+            named.setdefault(place, set()).add(config.ledger.limit)
+    assert len(named) >= 2 and all(len(limits) == 1 for limits in named.values()), named
+
+
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in settings.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import os
 import pickle
 from pathlib import Path
@@ -13,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext_spark import draws as module
-from dptext_spark.draws import Draws, RunKey, encrypt, hash_keys, identify
+from dptext_spark.draws import Draws, RunKey, encrypt, hash_keys, identify, key_at_hand
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.key_sources import KeyUnavailable
 
 PRIME = 2**61 - 1
 KEY = RunKey.insecure(1)
+SECRET = hashlib.sha256(b"a key of the tests").digest()
 
 
 def distinct(*arrays: np.ndarray) -> bool:
@@ -42,7 +46,7 @@ class TestRunKey:
         assert RunKey.insecure(-1).secret != RunKey.insecure(1).secret
 
     def test_it_is_never_printed(self) -> None:
-        key = RunKey(bytes(range(32)))
+        key = RunKey(SECRET)
         shown = f"{key} {key!r} {[key]} {key!s:>50} %s" % key
         assert "hidden" in shown
         for form in (key.secret.hex(), repr(key.secret), str(list(key.secret)), "\\x00"):
@@ -56,6 +60,61 @@ class TestRunKey:
     def test_short_keys_are_refused(self, length: int) -> None:
         with pytest.raises(SettingsError, match=f"{length} bytes"):
             RunKey(b"\xee" * length)
+
+    def test_a_key_that_each_worker_reads_does_not_travel(self, tmp_path: Path) -> None:
+        file = tmp_path / "key"
+        file.write_bytes(SECRET)
+        file.chmod(0o600)
+        key = RunKey.from_file(file, deliver="executors")
+        for travels in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(SettingsError, match="must not travel"):
+                travels(key)
+        sent = pickle.dumps(key.delivered())
+        assert SECRET not in sent and len(sent) < 1_000
+        there = key_at_hand(pickle.loads(sent))
+        assert there.secret == SECRET and there.derive("a") == key.derive("a")
+        assert key_at_hand(pickle.loads(sent)) is there  # once a process
+        assert key_at_hand(KEY.delivered()) is KEY
+
+    def test_a_worker_takes_no_other_key_than_the_drivers(self, tmp_path: Path) -> None:
+        file = tmp_path / "key"
+        file.write_bytes(SECRET)
+        file.chmod(0o600)
+        sent = pickle.dumps(RunKey.from_file(file, deliver="executors").delivered())
+        file.write_bytes(SECRET[::-1])
+        with pytest.raises(KeyUnavailable, match="another key than the driver's") as differs:
+            key_at_hand(pickle.loads(sent))
+        file.chmod(0o640)
+        with pytest.raises(KeyUnavailable, match="may be read") as invalid:
+            key_at_hand(pickle.loads(sent))
+        file.unlink()
+        with pytest.raises(KeyUnavailable, match="cannot be read") as missing:
+            key_at_hand(pickle.loads(sent))
+        assert [one.value.code for one in (differs, invalid, missing)] == [
+            "KEY_DIFFERS",
+            "KEY_INVALID",
+            "KEY_MISSING",
+        ]
+        file.write_bytes(SECRET)
+        file.chmod(0o600)
+        assert key_at_hand(pickle.loads(sent)).secret == SECRET  # no failure is remembered
+        file.write_bytes(SECRET[::-1])
+        assert key_at_hand(pickle.loads(sent)).secret == SECRET  # what was loaded is what was committed to
+        new = RunKey.from_file(file, deliver="executors").delivered()
+        assert key_at_hand(new).secret == SECRET[::-1]
+
+    def test_a_variable_of_the_workers_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("RUN_KEY", SECRET.hex())
+        sent = RunKey.from_env("RUN_KEY", deliver="executors").delivered()
+        monkeypatch.delenv("RUN_KEY")
+        with pytest.raises(KeyUnavailable, match="is not set"):
+            key_at_hand(sent)
+        monkeypatch.setenv("RUN_KEY", SECRET.hex())
+        assert key_at_hand(sent).secret == SECRET
+
+    def test_an_unknown_way_to_deliver_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(SettingsError, match=r"key\.deliver.*'broadcast'.*closure, executors"):
+            RunKey.from_file(tmp_path / "none", deliver="broadcast")  # type: ignore[arg-type]
 
     def test_subkeys_depend_on_every_part(self) -> None:
         parts = [
@@ -85,7 +144,7 @@ class TestKeyFile:
     @pytest.fixture
     def file(self, tmp_path: Path) -> Path:
         path = tmp_path / "key"
-        path.write_bytes(bytes(range(40)))
+        path.write_bytes(SECRET)
         path.chmod(0o600)
         return path
 
@@ -97,7 +156,7 @@ class TestKeyFile:
 
     def test_it_is_read_whole(self, file: Path) -> None:
         key = RunKey.from_file(file)
-        assert key.secret == bytes(range(40)) and not key.is_insecure
+        assert key.secret == SECRET and not key.is_insecure
         file.chmod(0o400)
         assert RunKey.from_file(str(file)).secret == key.secret
 

@@ -91,14 +91,28 @@ def test_without_the_package_nothing_else_is_judged() -> None:
         ("17.0.15", ["17.0.2"], "ok"),
         (None, ["21"], "ok"),
         ("21.0.1", [], "ok"),
+        ("25.0.2", ["25.0.2"], "ok"),
         ("17.0.15", ["21.0.1"], "warn"),
         ("17.0.15", ["11.0.2"], "fail"),
         ("1.8.0_392", ["17"], "fail"),
     ],
 )
 def test_java(driver: str | None, executors: list[str], status: str) -> None:
-    found = on.on_java(driver, executors)
+    found = on.on_java(driver, executors, "4.2.0")
     assert found.status == status and bool(found.cure) == (status != "ok")
+
+
+@pytest.mark.parametrize("spark", ["4.0.0", "4.0.1", "4.1.4"])
+def test_spark_before_4_2_does_not_start_with_java_24_or_newer(spark: str) -> None:
+    assert on.on_java("21.0.8", ["21.0.8"], spark).status == "ok"
+    found = on.on_java("21.0.8", ["25.0.2"], spark)
+    assert found.status == "fail" and f"Spark {spark} does not start with Java 24" in found.cure
+
+
+def test_spark_4_0_0_runs_and_the_doctor_says_what_it_lacks() -> None:
+    found = on.on_spark("4.0.0", "4.0.0")
+    assert found.status == "warn" and "fixes of Spark 4.0.1" in found.said and "4.0.1" in found.cure
+    assert on.on_spark("4.0.1", "4.0.1").status == "ok"
 
 
 def test_spark_and_pyspark_are_of_one_release() -> None:
@@ -112,3 +126,22 @@ def test_this_process_has_all_the_facts() -> None:
     told = {"drawn", "seal", "seconds", "compiled"}  # what a model adds
     assert facts.keys() == DRIVER.keys() - told
     assert facts["cache_writable"] and facts["versions"]["numba"] and facts["free"]["/none/such/folder"] > 0
+
+
+@pytest.mark.parametrize(
+    ("levels", "travels", "status"),
+    [
+        ({"a.SessionHolder": "ERROR", "b.NettyServerHandler": "INFO"}, True, "ok"),
+        ({"a.SessionHolder": "DEBUG", "b.NettyServerHandler": "INFO"}, True, "fail"),
+        ({"a.SessionHolder": "ALL"}, True, "fail"),
+        ({"a.SessionHolder": "TRACE"}, False, "ok"),
+        (None, True, "warn"),
+        (None, False, "ok"),
+    ],
+)
+def test_a_server_that_logs_plans(levels: dict[str, str] | None, travels: bool, status: str) -> None:
+    """The key is in a plan where it travels, and in a log where a logger of plans is at DEBUG."""
+    found = on.on_server_log(levels, travels=travels)
+    assert found.status == status and bool(found.cure) == (status != "ok")
+    if status == "fail":
+        assert "a.SessionHolder" in found.said and "Netty" not in found.said and "executors" in found.cure

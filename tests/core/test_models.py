@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 from pathlib import Path
 
@@ -15,11 +16,14 @@ from dptext_spark.compiled import code_cache
 from dptext_spark.config import ModelConfig, load_model
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.fingerprint import fingerprint_of
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.shared_words import with_shared_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.models import compile_to, load_lexicon, load_lexicons, prepare
+from dptext_spark.privatizer import ENGINE_VERSION
+from dptext_spark.text.policy import Policy
 
 WORDS = [a + b + c for a in "bdfg" for b in "aeiou" for c in "lmnr"]
 
@@ -190,8 +194,66 @@ def test_a_named_artifact_is_opened(vectors: Path, tmp_path: Path) -> None:
     made = compile_to(settings(vectors, consistency="record"), tmp_path / "model")
     named = {"mechanism": {"k": 5}, "consistency": "record", "run": {"artifact": str(tmp_path / "model")}}
     privatizer, folder = prepare(ModelConfig.of(named))
-    assert (privatizer.fingerprint, folder) == (made, tmp_path / "model")
-    assert prepare(settings(vectors, **named))[0].fingerprint == made
+    assert (artifact.expected_fingerprint(folder), folder) == (made, tmp_path / "model")
+    assert prepare(settings(vectors, **named))[0].fingerprint == privatizer.fingerprint
+
+
+class TestTheModelThatIsExpected:
+    """`run.artifact_fingerprint` names it, and another is refused before an array is read."""
+
+    def config(self, folder: Path, fingerprint: str) -> ModelConfig:
+        named = {"artifact": str(folder), "artifact_fingerprint": fingerprint}
+        return ModelConfig.of({"mechanism": {"k": 5}, "run": named})
+
+    @pytest.fixture
+    def made(self, vectors: Path, tmp_path: Path) -> tuple[Path, str]:
+        return tmp_path / "model", compile_to(settings(vectors), tmp_path / "model")
+
+    def test_it_is_opened(self, made: tuple[Path, str]) -> None:
+        assert prepare(self.config(*made))[1] == made[0]
+
+    def test_another_is_refused_unread(self, made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(artifact, "open_artifact", lambda *_, **__: pytest.fail("an array was read"))
+        with pytest.raises(
+            SettingsError, match=f"run.artifact_fingerprint: {'0' * 64} given, .* has {made[1]}; valid"
+        ):
+            prepare(self.config(made[0], "0" * 64))
+
+    @pytest.mark.parametrize("part", ["guarantee", "certificate", "summary", "cells"])
+    def test_one_that_was_changed_and_sealed_again_is_another(
+        self, made: tuple[Path, str], part: str
+    ) -> None:
+        """The digest of the arrays alone would let somebody promise what does not hold."""
+        folder, fingerprint = made
+        manifest = artifact.read_manifest(folder)
+        if part == "cells":
+            cells = np.load(folder / "sampler.cells.npy")
+            np.save(folder / "sampler.cells.npy", cells[::-1])
+            arrays = {name: np.load(folder / f"{name}.npy") for name in manifest["arrays"]}
+            policy = Policy(**manifest["policy"])
+            manifest["fingerprint"] = fingerprint_of(arrays, policy, manifest["consistency"])
+        elif part == "guarantee":
+            manifest["guarantee"]["epsilon"] = 0.01
+        else:
+            manifest[part] = {"verdict": "confirmed"}
+        manifest["seal"] = artifact._seal(manifest)
+        (folder / artifact.MANIFEST).write_text(json.dumps(manifest))
+        artifact.open_artifact(folder, verify=True)
+        with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint"):
+            prepare(self.config(folder, fingerprint))
+
+    def test_one_that_was_swapped_after_its_manifest_was_read(self, made: tuple[Path, str]) -> None:
+        with pytest.raises(DataError, match="another model than the one that was sent"):
+            artifact.open_artifact(made[0], seal="0" * 64)
+
+    @pytest.mark.parametrize("given", ["", "abc", "0" * 63, "G" * 64, 3])
+    def test_what_is_no_fingerprint(self, tmp_path: Path, given: object) -> None:
+        with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint: .* given"):
+            self.config(tmp_path, given)  # type: ignore[arg-type]
+
+    def test_it_needs_an_artifact(self) -> None:
+        with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint: given, but no run\.artifact"):
+            ModelConfig.of({"run": {"artifact_fingerprint": "0" * 64}})
 
 
 @pytest.mark.parametrize(
@@ -253,8 +315,22 @@ def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path)
     with pytest.MonkeyPatch.context() as earlier:
         earlier.setattr("dptext_spark.models.ENGINE_VERSION", "0")
         compile_to(settings(vectors), tmp_path / "model")
-    with pytest.raises(SettingsError, match=r"run.artifact: .* was made for engine '0'"):
-        prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}))
+    # Of settings that differ, too, nothing is said: another engine may not have known them.
+    for k in (5, 6):
+        with pytest.raises(
+            SettingsError,
+            match=r"run.artifact: .* was made for engine '0', and this is '.*; prepare it again",
+        ):
+            prepare(ModelConfig.of({"mechanism": {"k": k}, "run": {"artifact": str(tmp_path / "model")}}))
+
+
+def test_the_cache_makes_models_of_another_engine_anew(vectors: Path) -> None:
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr("dptext_spark.models.ENGINE_VERSION", "0")
+        _, old = prepare(settings(vectors))
+    _, new = prepare(settings(vectors))
+    made = [artifact.read_manifest(folder)["spec"]["engine"] for folder in (old, new)]
+    assert made == ["0", ENGINE_VERSION] and old != new
 
 
 def test_an_artifact_that_is_missing_is_refused(tmp_path: Path) -> None:
@@ -304,7 +380,8 @@ def test_losing_the_race_to_another_process_is_no_failure(
         return made
 
     monkeypatch.setattr(artifact, "save", slower)
-    assert compile_to(settings(vectors), tmp_path / "model") == calls[0]
+    compile_to(settings(vectors), tmp_path / "model")
+    assert len(calls) == 2 and artifact.open_artifact(tmp_path / "model", verify=True).fingerprint == calls[0]
 
 
 def test_a_folder_that_cannot_be_written_is_named(vectors: Path, tmp_path: Path) -> None:

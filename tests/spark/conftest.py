@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
+from tests.core.names import beginning
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,8 +70,7 @@ def spark(session: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def privatizer_at() -> Callable[[str], Privatizer]:
     """CusText over the 600 commonest words at a level of consistency; every word is drawn, unknown ones are masked."""
-    whole = Lexicon.default()
-    words = Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, 600)), whole.vectors[:600].copy())
+    words = beginning(Lexicon.default(), 600)
     sampler = CusText(epsilon=1.0, k=10).compile(words)
     return lambda level: Privatizer(words, sampler, Policy(stop_words="draw", oov="mask"), level)
 

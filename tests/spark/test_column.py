@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import base64
+import hashlib
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ from pyspark.sql import functions as F
 from dptext_spark import spark as dps
 from dptext_spark.artifact import save
 from dptext_spark.draws import RunKey
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.weighed import choosing
 from dptext_spark.spark.column import (
     ORDINAL_BITS,
     RESULT,
@@ -32,8 +35,9 @@ from dptext_spark.spark.column import (
 from dptext_spark.spark.failures import TaskError
 from dptext_spark.spark.ship import Shipped
 from dptext_spark.text.engine import COUNTERS
+from tests.cluster.traces import spellings
 
-SECRET = b"MARKERKEY-0123456789-abcdefghijklmnop"
+SECRET = hashlib.sha256(b"the key of these tests").digest()
 KEY = RunKey(SECRET)
 MARKER = "zanzibarmarker"
 
@@ -90,13 +94,8 @@ class TestTheClosure:
             plan.optimizedPlan().toJSON(),
         ]
         shown += [plan.executedPlan().toJSON(), repr(out), repr(job())]
-        for needle in (
-            SECRET.decode(),
-            SECRET.hex(),
-            base64.b64encode(SECRET).decode()[:-4],
-            str(list(SECRET))[1:-1],
-        ):
-            assert not [text for text in shown if needle in text]
+        for needle in spellings(SECRET).values():
+            assert not [text for text in shown if needle in text.encode("latin-1", "replace")]
 
 
 class TestABatch:
@@ -265,3 +264,27 @@ def test_the_struct_stands_beside_the_columns(spark, folder: Path) -> None:
     out = applied(df, job(folder), "auto", F.col("id"), None)
     assert out.columns == ["id", "body", RESULT]
     assert out.schema[RESULT].dataType == result_type(("body",))
+
+
+def test_importance_chooses_in_whole_rows_and_refuses_records_of_several(
+    privatizer_at, tmp_path: Path
+) -> None:
+    model = choosing(privatizer_at("record"), Selection(provider="random", percent=20))
+    save(model, tmp_path / "model")
+    ids, customers = pa.array([1, 2]), pa.array(["a", "a"])
+    arrays = (pa.array(["good day", "time"]), pa.array([["good", None, "good people"], None]))
+    two = job(tmp_path / "model", ("body", "tags"))
+    result = sanitize((*arrays, ids), two, model, ids)
+    body, tags = (result.field(name).to_pylist() for name in ("text_0", "text_1"))
+    # One word of five is chosen, and its other occurrences with it, to one draw.
+    (first, _), (_, nothing, again) = body[0].split(), tags[0]
+    assert nothing is None and len({first, tags[0][0], again.split()[0]}) == 1
+    assert result.field("units").to_pylist() == [1, 1]
+    for has_record, more in ((False, ()), (True, (ids,))):  # a record_key that is the row
+        same = sanitize((*arrays, ids, *more), replace(two, has_record_id=has_record), model, ids)
+        assert same.equals(result)
+    wrong = replace(two, has_record_id=True)
+    with pytest.raises(DataError, match="records of several rows, with importance"):
+        sanitize((*arrays, ids, customers), wrong, model, ids)
+    with pytest.raises(TaskError, match="DataError"):
+        list(batches(wrong, iter([(*arrays, ids, customers)])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -43,7 +44,7 @@ def examined(settings: dict[str, Any], folder: Path, capsys: Any) -> tuple[int, 
 def test_what_works_is_ok_and_leaves_nothing(
     settings: dict[str, Any], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RUN_KEY", "0123456789abcdef" * 4)
+    monkeypatch.setenv("RUN_KEY", hashlib.sha256(b"the key of these tests").hexdigest())
     code, found = examined({**settings, "key": {"env": "RUN_KEY"}}, tmp_path, capsys)
     wanted = {
         "Spark",

@@ -11,6 +11,7 @@ import pytest
 
 from dptext_spark.config import RunConfig
 from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError
+from dptext_spark.privatizer import ENGINE_VERSION
 from dptext_spark.spark import job
 from dptext_spark.spark.binding import SETTINGS
 
@@ -18,7 +19,10 @@ CONFIG = RunConfig.of({"input": {"path": "/in"}, "columns": ["body"], "output": 
 BAD_ROW = ValueError("DPTEXT[INVALID_UTF8] partition=1 batch=2 rows=3")
 AUDIT = ValueError("DPTEXT[AUDIT_KeyError] partition=0 batch=0 rows=0")
 MARKER = KeyError("marker")
-BOUND = {"key_commitment": "a", "key_kind": "os", "second_release": False, **dict.fromkeys(SETTINGS, "same")}
+BOUND = {
+    "key_commitment": "a", "key_kind": "os", "second_release": False, **dict.fromkeys(SETTINGS, "same"),
+    "versions": json.dumps({"engine": ENGINE_VERSION}),
+}  # fmt: skip
 
 
 class Stage:
@@ -28,18 +32,20 @@ class Stage:
         self.fails: dict[str, Exception] = {}
         self.commits: list[bool] = []
         self.earlier: dict[str, Any] | None = None
+        self.restored: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
         self.settled: list[str] = []
         setup = SimpleNamespace(
             run_id="r1", config=CONFIG, spark=None, place=SimpleNamespace(target="/out", runs="/runs"),
             record=lambda status, started: {**BOUND, "status": status, "key_commitment": "b"}, commits=self.history,
+            spellings=lambda run_id: [],
         )  # fmt: skip
         steps = {"validated": setup, "write": ({"rows": 1}, 1.0), "recounted": None, "leftover_files": ["f"]}
         for name, result in steps.items():
             patch.setattr(job, name, self.step(name, result))
         patch.setattr(job, "account", self.step("account", {"status": "succeeded"}))
-        granted = SimpleNamespace(cumulative="{}")
-        patch.setattr(job.ledger, "reserved", lambda setup, **known: nullcontext(granted))
+        granted = SimpleNamespace(cumulative="{}", again=False)
+        patch.setattr(job.ledger, "reserved", lambda setup, at, **known: nullcontext(granted))
         patch.setattr(job.ledger, "settle", self.settle)
         patch.setattr(job.ledger, "failed", lambda *args: self.settled.append("failed"))
         patch.setattr(job.runs, "find", lambda *args: self.earlier)
@@ -63,7 +69,8 @@ class Stage:
         committed = self.commits.pop(0) if self.commits else False
         if "history" in self.fails and not self.commits:
             raise self.fails["history"]
-        return [{"userMetadata": json.dumps({"dptext_run": "r1"})}] if committed else []
+        commit = {"version": 0, "operation": "WRITE", "userMetadata": json.dumps({"dptext_run": "r1"})}
+        return [*self.restored, commit] if committed else []
 
     def ended(self) -> DPTextError:
         with pytest.raises(DPTextError) as found:
@@ -131,6 +138,15 @@ def test_a_mismatch_is_said_as_it_is(stage: Stage) -> None:
     stage.earlier = {**BOUND, "status": "mismatch", "output_version": 0}
     ended = stage.ended()
     assert type(ended) is CountsDisagree and "Nothing was written again" in str(ended)
+
+
+def test_a_commit_that_the_target_no_longer_holds_is_not_accounted_for(stage: Stage) -> None:
+    stage.commits = [True]
+    stage.restored = [
+        {"version": 2, "operation": "RESTORE", "operationParameters": {"version": None}, "userMetadata": None}
+    ]
+    ended = stage.ended()
+    assert "version 2 restored the table" in str(ended) and stage.rows == []
 
 
 @pytest.mark.parametrize("second", [False, True])

@@ -17,7 +17,12 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.importance.selection import Selection
 from dptext_spark.importance.weighed import choosing
+from dptext_spark.models import prepare
+from dptext_spark.spark.elements import Elements
 from dptext_spark.spark.job import run
+from dptext_spark.spark.releases import release_of, source_of
+from dptext_spark.spark.setup import validated
+from dptext_spark.text.chosen import Texts
 
 KEY = RunKey.insecure(7)
 BODIES = [
@@ -44,7 +49,7 @@ def test_levels_of_words_that_spark_counts(spark, privatizer, tmp_path: Path) ->
         "input": {"path": str(tmp_path / "in")},
         "columns": ["body", "tags"],
         "row_key": "id",
-        "record_key": "customer",
+        "record_key": "id",
         "consistency": "record",
         "lexicon": {"source": str(tmp_path / "lexicon")},
         "policy": {"stop_words": "draw"},
@@ -56,27 +61,97 @@ def test_levels_of_words_that_spark_counts(spark, privatizer, tmp_path: Path) ->
     assert facts["status"] == "succeeded"
     assert "every group of equal words has one replacement" in facts["consistency_audit"]["said"]
     assert facts["certificate"]["sentence"].startswith("Level 1: Confirmed")
-    assert facts["guarantee"]["epsilon"] == 2.0 and facts["ledger"]["columns"][0]["total"] is None
-    assert "sum over the levels of importance" in facts["record_epsilon"]["basis"]
+    assert "about 100 % of the records" in facts["consistency_audit"]["said"]
+    assert facts["guarantee"]["unit"] == "all occurrences of a word in a record"
+    assert "of each record the most important" in facts["guarantee"]["sentence"]
+    assert facts["ledger"]["columns"][0]["total"] is None
+    assert facts["record_epsilon"]["basis"].startswith(
+        "the sum over the levels of importance of the level's ε times its"
+    )
+    assert "at most" not in facts["record_epsilon"]["basis"]  # a word of several texts counts once
     # The model that the workers had draws the same here, and its counts are those of all texts.
     model = choosing_here(config)
     written = {row["id"]: row for row in spark.read.format("delta").load(str(tmp_path / "out")).collect()}
-    ids = pa.array(range(len(BODIES)))
-    customers = pa.array([f"c{i // 2}" for i in range(len(BODIES))])
-    out, counters = model.privatize(texts(BODIES), column="body", row_ids=ids, record_ids=customers, key=KEY)
-    assert [written[i]["body"] for i in range(len(BODIES))] == out.to_pylist() != BODIES
-    restricted = facts["restricted"]
-    assert restricted["not_chosen"] > 0 and restricted["record_epsilon"]["max"] > 0
-    assert int(counters.units.sum()) > 0
+    rows, units = chosen_here(model)
+    assert [(written[i]["body"], written[i]["tags"]) for i in range(len(BODIES))] == rows
+    assert [row[0] for row in rows] != BODIES
+    restricted, one = facts["restricted"], model.units.of_one.epsilon
+    assert restricted["not_chosen"] > 0 and restricted["record_epsilon"]["max"] == max(units) * one > 0
     row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
     assert "WORDS ARE RELEASED IN CLEAR (importance)" in row["disclosure"]
     assert json.loads(row["config"])["importance"]["levels"][1]["epsilon"] == 2
 
 
+def chosen_here(model: Any) -> tuple[list[tuple[Any, Any]], list[int]]:
+    """The rows as the privatizer alone draws them, all texts of a row chosen in together; and what each comes to."""
+    ids = pa.array(range(len(BODIES)))
+    elements = Elements.of(pa.array(TAGS, pa.list_(pa.string())))
+    columns = [Texts(texts(BODIES)), Texts(elements.texts, elements.rows)]
+    body, tags = model.choose(columns)
+    out, counted = model.privatize(texts(BODIES), column="body", row_ids=ids, key=KEY, chosen=body)
+    listed, also = model.privatize(
+        elements.texts, column="tags", row_ids=elements.identities(ids), record_ids=ids.take(pa.array(elements.rows)),
+        key=KEY, chosen=tags,
+    )  # fmt: skip
+    rows = list(zip(out.to_pylist(), elements.whole(listed).to_pylist(), strict=True))
+    return rows, (counted.units + elements.sums(also.units)).tolist()
+
+
+@pytest.fixture
+def settings(spark, privatizer, tmp_path: Path) -> dict[str, Any]:
+    """A table of two text columns, one of them a list, and words that are chosen by chance."""
+    privatizer.lexicon.save(tmp_path / "lexicon")
+    rows = [(i, f"c{i // 2}", body, tags) for i, (body, tags) in enumerate(zip(BODIES, TAGS, strict=True))]
+    frame = spark.createDataFrame(rows, "id long, customer string, body string, tags array<string>")
+    frame.coalesce(1).write.format("delta").save(str(tmp_path / "in"))
+    return {
+        "input": {"path": str(tmp_path / "in")},
+        "columns": ["body", "tags"],
+        "row_key": "id",
+        "consistency": "record",
+        "lexicon": {"source": str(tmp_path / "lexicon")},
+        "policy": {"stop_words": "draw"},
+        "importance": {"provider": "random", "percent": 30},
+        "output": {"path": str(tmp_path / "out")},
+    }
+
+
+def read(df: Any) -> dict[int, tuple[Any, Any]]:
+    return {row["id"]: (row["body"], row["tags"]) for row in df.collect()}
+
+
+def test_a_frame_chooses_in_whole_rows(spark, settings: dict[str, Any]) -> None:
+    model = prepare(RunConfig.of(settings))[0]
+    expected = dict(enumerate(chosen_here(model)[0]))
+    options: dict[str, Any] = {"row_key": "id", "key": KEY}
+    source = spark.read.format("delta").load(settings["input"]["path"])
+    for more in ({"record_key": "id"}, {"udf": "pandas"}):
+        assert read(dps.privatize(source, ["body", "tags"], model, **options, **more)) == expected
+    # A record of several rows is refused before anything is read.
+    with pytest.raises(SettingsError, match=r"record_key: 'customer' given with importance"):
+        dps.privatize(source, ["body", "tags"], model, record_key="customer", **options)
+    with pytest.raises(SettingsError, match=r"record_key: 'customer' given with importance"):
+        RunConfig.of({**settings, "record_key": "customer"})
+    assert (
+        RunConfig.of({**settings, "record_key": "customer", "consistency": "token"}).record_key == "customer"
+    )
+    # The same words chosen among other texts are other draws, for the ledger too.
+    setups = [
+        validated(spark, RunConfig.of({**settings, "columns": columns}), KEY, print)
+        for columns in (["body"], ["body", "tags"])
+    ]
+    assert len({release_of(one, source_of(one), "body", "r") for one in setups}) == 2
+
+
+def test_a_stream_chooses_in_whole_rows(spark, settings: dict[str, Any]) -> None:
+    config = RunConfig.of({**settings, "mode": "incremental", "audit": {"consistency_scopes": 0}})
+    assert not run(config, spark, key=KEY).facts["problems"]
+    expected = dict(enumerate(chosen_here(prepare(config)[0])[0]))
+    assert read(spark.read.format("delta").load(settings["output"]["path"])) == expected
+
+
 def choosing_here(config: RunConfig) -> Any:
     """The model of a run whose texts are counted here."""
-    from dptext_spark.models import prepare
-
     base, _ = prepare(config)
     every = [*BODIES, *(tag for tags in TAGS for tag in tags or ())]
     return prepare(config, frequencies=Frequencies.of(base.engine, texts(every)))[0]
@@ -95,7 +170,7 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
         weights=pa.array([row[2] for row in rows]),
     )  # fmt: skip
     options: dict[str, Any] = {"row_key": "id", "key": KEY, "run_id": "r"}
-    for udf in ("arrow", "pandas"):
+    for udf in ("arrow", "pandas") if hasattr(F, "arrow_udf") else ("pandas",):
         out = dps.privatize(frame, ["body"], own, weights=["w"], udf=udf, **options)
         assert out.columns == ["id", "body"]
         assert [row["body"] for row in out.orderBy("id").collect()] == expected.to_pylist()

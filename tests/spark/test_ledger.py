@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -9,25 +10,33 @@ import subprocess
 import sys
 import threading
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
-from dptext_spark.budget.entries import SPENT, VOID, Entry
+from dptext_spark.budget.balance import Balance, balances
+from dptext_spark.budget.entries import BEGUN, COUNTS, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, NotAccounted, RunError
+from dptext_spark.privatizer import ENGINE_VERSION
+from dptext_spark.report.published import Published
+from dptext_spark.report.spent import spent_text
+from dptext_spark.settings.sections import Ledger
 from dptext_spark.spark import entries as ledgers_table
-from dptext_spark.spark import ledger, runs, write
+from dptext_spark.spark import ledger, releases, runs, write
 from dptext_spark.spark.job import run
+from dptext_spark.spark.releases import Source
 from dptext_spark.spark.schemas import LEDGER
 from dptext_spark.spark.setup import Setup, validated
 from dptext_spark.spark.tables import Target, history
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-KEY, OTHER = RunKey(bytes(range(32))), RunKey(bytes(range(1, 33)))
+KEY, OTHER = (RunKey(hashlib.sha256(name).digest()) for name in (b"one", b"another"))
 
 
 def config(base: Path, **changes: Any) -> RunConfig:
@@ -68,9 +77,12 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
     """A ledger that is a list, for what has nothing to do with how it is kept; all that is reserved is spent at once."""
     there: list[Entry] = []
 
+    decisions: list[Decision] = []
+
     def appended(spark: Any, path: str, decide: Any) -> ledger.Reservation:
-        wanted, reservation = decide(list(there))
-        there.extend(replace(one, status=SPENT) for one in wanted)
+        wanted, reservation = decide(Book(0, list(there), list(decisions)))
+        there.extend(replace(one, status=SPENT) for one in wanted if isinstance(one, Entry))
+        decisions.extend(one for one in wanted if isinstance(one, Decision))
         return reservation
 
     monkeypatch.setattr(ledger, "appended", appended)
@@ -88,6 +100,268 @@ def total(reservation: ledger.Reservation, column: str = "body") -> float:
 
 def entries(spark: Any, base: Path) -> list[Entry]:
     return ledger.entries_of(spark, str(base / "ledger"))[1]
+
+
+def book_of(rows: list[Entry | Decision]) -> Book:
+    """What a ledger of these rows is read as."""
+    filled = [dict.fromkeys(LEDGER.fieldNames()) | vars(row) for row in rows]
+    return Book.of(len(rows) - 1, {name: [row[name] for row in filled] for name in LEDGER.fieldNames()})
+
+
+@dataclass
+class Kept:
+    """A ledger that is a list of rows, and runs that are no more than their settings and one entry each; no session."""
+
+    rows: list[Entry | Decision] = field(default_factory=list)
+    commits: list[dict[str, Any]] = field(default_factory=list)
+    reads: int = 0
+
+    def run(
+        self,
+        run_id: str,
+        *,
+        out: str = "/out",
+        epsilon: float = 1.0,
+        committed: bool = False,
+        **settings: Any,
+    ) -> Balance:
+        """Reserve for a run with draws of its own, and commit it."""
+        place = SimpleNamespace(ledger="/ledger", target=out)
+        asked = entry_of(run_id, epsilon=epsilon, output=out)
+        setup = SimpleNamespace(
+            run_id=run_id, place=place, spark=None, columns=("body",), commits=self.history, key=KEY, asked=asked,
+            config=SimpleNamespace(ledger=Ledger(**settings), consistency="record", row_key="id", record_key=None),
+        )  # fmt: skip
+        return ledger.reserve(setup, committed=committed).balance  # type: ignore[arg-type]
+
+    def history(self) -> list[dict[str, Any]]:
+        self.reads += 1
+        return self.commits
+
+    def appended(self, spark: Any, path: str, decide: Any) -> ledger.Reservation:
+        wanted, reservation = decide(book_of(self.rows))
+        self.rows += wanted
+        return reservation
+
+    @property
+    def decisions(self) -> list[tuple[str, float | None, str | None]]:
+        return [(one.status, one.limit, one.why) for one in self.rows if isinstance(one, Decision)]
+
+
+def entry_of(run_id: str, **changes: Any) -> Entry:
+    return replace(
+        Entry(
+            f"{run_id}.0", run_id, datetime(2026, 11, 22, 9), run_id, "/data/in", "id-1", "delta:1", "body", "id", "one word",
+            "record", "{}", "epsilon_dp", None, 1.0, 0.0, True, "all", f"release {run_id}", RESERVED, None, None, None, "/out", 2,
+        ),
+        **changes,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    made = Kept()
+    monkeypatch.setattr(ledger, "appended", made.appended)
+    monkeypatch.setattr(ledger, "source_of", lambda setup: Source("/data/in", "id-1", "delta:1", "/data/in"))
+    monkeypatch.setattr(ledger, "_asked", lambda setup, source, added_to: [setup.asked])
+    return made
+
+
+class TestALimit:
+    def test_is_kept_and_binds_runs_that_name_none(self, kept: Kept) -> None:
+        first = kept.run("a", limit=2.0)
+        assert (first.limit, first.kept, first.left) == (2.0, 2.0, 1.0)
+        second = kept.run("b")
+        assert (second.limit, second.kept, second.left) == (2.0, 2.0, 0.0)
+        said = (
+            r"ledger\.limit: 2 kept in the ledger, and none given; ε = 2 was spent on one word of body in /data/in, ε = 0 is "
+            r"left, and this run asks for 1 more, which makes 3\."
+        )
+        with pytest.raises(RunError, match=said):
+            kept.run("c")
+        assert kept.decisions == [(LIMIT, 2.0, None)]
+        assert [one.limit for one in kept.rows if isinstance(one, Entry)] == [2.0, 2.0]
+
+    def test_a_lower_one_binds_the_run_that_names_it(self, kept: Kept) -> None:
+        kept.run("a", limit=3.0)
+        with pytest.raises(RunError, match=r"limit: 1\.5 given; ε = 1 was spent .*, ε = 0\.5 is left"):
+            kept.run("b", limit=1.5)
+        own = kept.run("c", limit=2.0)
+        assert (own.limit, own.kept, own.left) == (2.0, 3.0, 0.0)
+        assert any("lower than the ε = 3 that the ledger keeps" in note for note in own.notes)
+        assert kept.run("d").left == 0.0 and kept.decisions == [(LIMIT, 3.0, None)]
+
+    def test_rises_with_a_reason_only(self, kept: Kept) -> None:
+        kept.run("a", limit=1.0)
+        said = r"limit: 3 given; the ledger keeps 1 for /data/in, ε = 1 was spent, and ε = 0 is left\. Valid: null.*raise_limit"
+        for more in ({}, {"override": "this run may pass"}):
+            with pytest.raises(RunError, match=said):
+                kept.run("b", limit=3.0, **more)
+        raised = kept.run("b", limit=3.0, raise_limit="minute 12")
+        assert (raised.limit, raised.kept, raised.left) == (3.0, 3.0, 1.0) and raised.override is None
+        assert any("raised to ε = 3 by run b" in note and "minute 12" in note for note in raised.notes)
+        assert (
+            kept.run("b", limit=3.0, raise_limit="minute 12").left == 1.0
+        )  # tried again: it is the same limit
+        assert kept.run("c").kept == 3.0 and kept.decisions == [(LIMIT, 1.0, None), (LIMIT, 3.0, "minute 12")]
+        with pytest.raises(RunError, match="3 kept in the ledger"):
+            kept.run("d")
+
+    def test_that_is_refused_is_not_kept(self, kept: Kept) -> None:
+        with pytest.raises(RunError, match=r"0\.5 given"):
+            kept.run("a", limit=0.5)
+        kept.run("a", limit=1.0)
+        with pytest.raises(RunError, match=r"1\.5 given"):
+            kept.run("b", limit=1.5, raise_limit="too little")
+        assert kept.decisions == [(LIMIT, 1.0, None)] and kept.run("a").kept == 1.0
+
+    def test_may_be_passed_once_with_a_reason(self, kept: Kept) -> None:
+        kept.run("a", limit=1.0)
+        passed = kept.run("b", override="minute 7")
+        assert (passed.override, passed.kept, passed.left) == ("minute 7", 1.0, 0.0)
+        assert "came to 2 with ledger.limit 1" in passed.warnings[0] and kept.decisions == [
+            (LIMIT, 1.0, None)
+        ]
+
+    def test_of_an_older_ledger_is_the_greatest_that_its_entries_name(self, kept: Kept) -> None:
+        older = [
+            entry_of(name, limit=limit, format_version=1)
+            for name, limit in (("a", 4.0), ("b", 3.0), ("c", None))
+        ]
+        kept.rows = list(older)
+        with pytest.raises(RunError, match="the ledger keeps 4 "):
+            kept.run("d", limit=5.0)
+        balance = kept.run("d")
+        assert (balance.limit, balance.kept, balance.left) == (4.0, 4.0, 0.0) and kept.decisions == []
+        assert kept.run("e", limit=5.0, raise_limit="one more").kept == 5.0
+
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_of_the_settings_that_are_offered_lets_one_of_each_pass(self, kept: Kept, order: int) -> None:
+        files = [RunConfig.load(CHECKOUT / "conf" / f"{name}.yaml") for name in ("strict", "balanced")][
+            ::order
+        ]
+        for number, one in enumerate(files):
+            kept.run(f"r{number}", epsilon=one.mechanism.epsilon, limit=one.ledger.limit)
+        strict = max(files, key=lambda one: one.mechanism.epsilon)
+        with pytest.raises(RunError, match=r"ε = 15\.5 was spent .*ε = 0 is left"):
+            kept.run("again", epsilon=strict.mechanism.epsilon, limit=strict.ledger.limit)
+
+    def test_is_of_one_input(self, kept: Kept) -> None:
+        kept.rows = [entry_of("x", input="/elsewhere", input_id=None, limit=9.0, format_version=1)]
+        assert kept.run("a").limit is None and kept.run("b", limit=2.0).kept == 2.0
+
+    def test_refuses_no_run_that_committed(self, kept: Kept) -> None:
+        kept.run("a", limit=1.0)
+        balance = kept.run("a", limit=9.0, committed=True)
+        assert (balance.limit, balance.kept) == (1.0, 1.0) and kept.decisions == [(LIMIT, 1.0, None)]
+
+
+class TestPublishedCounts:
+    RUN: ClassVar = {"run_id": "a", "output": "/out"}
+
+    @staticmethod
+    def figure(epsilon: float, most_words: int = 200) -> Published:
+        return Published("changed_words", 7, epsilon, most_words, 1.0, "now")
+
+    def publish(
+        self, kept: Kept, *epsilons: float, run: dict[str, str] | None = None, **settings: Any
+    ) -> Balance:
+        figures = [self.figure(epsilon) for epsilon in epsilons]
+        reservation = ledger.reserve_counts(
+            None, "/ledger", run or self.RUN, figures, Ledger(**settings)  # type: ignore[arg-type]
+        )  # fmt: skip
+        return reservation.balance
+
+    def test_are_entries_that_spend_each_time(self, kept: Kept) -> None:
+        kept.run("a", limit=1.5)
+        assert self.publish(kept, 0.5, 0.25).left == 0.5  # of the word's; of the counts' more is left
+        balance = self.publish(kept, 0.5)
+        assert [(one.column, one.total, one.more) for one in balance.columns] == [
+            ("body", 1.0, 0.0),
+            (COUNTS, 1.25, 0.5),
+        ]
+        found = [one for one in kept.rows if isinstance(one, Entry) and one.column == COUNTS]
+        assert [(one.epsilon, one.unit, one.run_id, one.status) for one in found] == [
+            (epsilon, "a record of at most 200 words", "a", RESERVED) for epsilon in (0.5, 0.25, 0.5)
+        ]  # fmt: skip
+        assert len({one.release for one in found}) == 3
+        assert "0.5 of it is of this publication" in balance.sentence
+
+    def test_are_refused_past_the_limit_of_their_own_sum(self, kept: Kept) -> None:
+        kept.run("a", limit=1.0)
+        self.publish(kept, 0.75)  # nothing is left for a word, and this is not of its unit
+        said = r"limit: 1 kept in .* ε = 0\.75 was spent on published counts in /data/in, ε = 0\.25 is left, .* 0\.5 more"
+        with pytest.raises(RunError, match=said):
+            self.publish(kept, 0.5)
+        assert self.publish(kept, 0.5, override="minute 3").override == "minute 3"
+        self.publish(kept, 0.5, limit=2.0, raise_limit="minute 4")
+        assert kept.decisions == [(LIMIT, 1.0, None), (LIMIT, 2.0, "minute 4")]
+        # A run that is tried again finds its own entries, and takes none of these for them.
+        assert kept.run("a").columns[0].total == 1.0
+
+    def test_of_a_run_that_the_ledger_does_not_know(self, kept: Kept) -> None:
+        kept.run("b")
+        with pytest.raises(
+            RunError, match=r"publish: the ledger in '/ledger' does not know run 'a'.*Nothing was published"
+        ):
+            self.publish(kept, 0.5)
+        with pytest.raises(RunError, match="does not know run 'b'"):
+            self.publish(kept, 0.5, run={"run_id": "b", "output": "/elsewhere"})
+
+    def test_of_a_stream_are_of_its_micro_batches(self, kept: Kept) -> None:
+        kept.run("a.0")
+        assert self.publish(kept, 0.5).columns[1].total == 0.5
+
+
+class TestALedgerThatIsGone:
+    """/out holds a release of run `then`, and the ledger does not know of it."""
+
+    COMMITS: ClassVar = [{"version": 0, "userMetadata": json.dumps({"dptext_run": "then"})}]
+
+    def test_is_refused(self, kept: Kept) -> None:
+        kept.commits = self.COMMITS
+        said = r"ledger\.path: the history of '/out' holds 1 release\(s\).*'/ledger' knows none.*ledger\.override"
+        with pytest.raises(RunError, match=said):
+            kept.run("a", limit=9.0)
+        kept.rows = [entry_of("z", output="/another")]  # one that somebody else began since
+        with pytest.raises(RunError, match=said):
+            kept.run("a")
+        assert kept.decisions == []
+
+    def test_may_begin_anew_with_a_reason_that_is_said_for_good(self, kept: Kept) -> None:
+        kept.commits = self.COMMITS
+        first = kept.run("a", limit=9.0, override="the disk was lost")
+        assert kept.decisions == [(BEGUN, None, "the disk was lost"), (LIMIT, 9.0, None)]
+        assert first.override is None  # no limit was passed
+        for balance in (first, kept.run("b")):
+            (warned,) = balance.warnings
+            assert "BEGUN ANEW by run a" in warned and "the disk was lost" in warned
+        book = book_of(kept.rows)
+        (told,) = balances(book.entries, "/ledger", book.decisions)
+        assert (
+            "begun anew by run a on 2026-11-22, with the reason: the disk was lost"
+            in told.as_dict()["decisions"][0]
+        )
+        assert "the ledger was begun anew by run a" in " ".join(spent_text([told]).split())
+
+    def test_of_a_run_that_failed_was_begun_all_the_same(self, kept: Kept) -> None:
+        kept.commits = self.COMMITS
+        kept.run("a", override="the disk was lost")
+        kept.rows = [replace(one, status=VOID) if isinstance(one, Entry) else one for one in kept.rows]
+        assert kept.run("b").left is None and [one[0] for one in kept.decisions] == [BEGUN]
+
+    def test_does_not_stop_an_account_of_what_committed(self, kept: Kept) -> None:
+        kept.commits = self.COMMITS
+        kept.run("then", committed=True)
+        assert kept.decisions == [(BEGUN, None, "the run had committed before")]
+
+    def test_is_none_where_it_counted_a_run_of_the_target(self, kept: Kept) -> None:
+        kept.commits = self.COMMITS
+        kept.rows = [entry_of("then", output="/where/it/was/before")]  # both were moved
+        kept.run("a")
+        kept.reads = 0
+        kept.run("b")
+        assert kept.reads == 0  # the ledger knows the target, so that its history is not read
 
 
 class TestWhatARunSpends:
@@ -131,6 +405,19 @@ class TestWhatARunSpends:
         assert [one.records for one in memory if one.run_id in ("s.0", "s.1")] == ["added"] * 2
         assert reservation.balance.unfinished == 0 and len({one.release for one in memory}) == 7
 
+    def test_two_engines_make_two_releases(
+        self, spark: Any, here: Path, memory: list[Entry], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        setup = setup_of(spark, here, run={"id": "first"})
+        with monkeypatch.context() as earlier:
+            earlier.setattr(releases, "ENGINE_VERSION", "1")
+            assert total(ledger.reserve(setup)) == 1.0
+        assert total(ledger.reserve(replace(setup, run_id="second"))) == 2.0
+        assert [json.loads(one.mechanism)["engine"] for one in memory] == ["1", ENGINE_VERSION]
+        limited = replace(setup, config=config(here, ledger={"limit": 2}), run_id="third", key=OTHER)
+        with pytest.raises(RunError, match="the same model, engine and version of the input"):
+            ledger.reserve(limited)
+
     def test_the_same_table_by_path_name_and_link(
         self, spark: Any, base: Path, here: Path, memory: list[Entry]
     ) -> None:
@@ -169,8 +456,8 @@ class TestWhatARunSpends:
             class Promising:
                 fingerprint = run_id
 
-                def guarantee(self) -> Any:
-                    return replace(setup.privatizer.guarantee(), **guarantee)
+                def guarantee(self, *, of_rows: bool) -> Any:
+                    return replace(setup.privatizer.guarantee(of_rows=of_rows), **guarantee)
 
             return replace(setup, run_id=run_id, privatizer=Promising())  # type: ignore[arg-type]
 
@@ -306,9 +593,9 @@ class TestARun:
         spark.range(1).write.format("delta").save(str(here / "other"))
         with pytest.raises(DataError, match="is no ledger: it lacks entry, attempt"):
             run(config(here, ledger={"path": str(here / "other")}), spark, key=KEY)
-        newer = spark.createDataFrame([("x", 2)], "what string, format_version int")
+        newer = spark.createDataFrame([("x", 3)], "what string, format_version int")
         newer.write.format("delta").save(str(here / "newer"))
-        with pytest.raises(DataError, match="has format 2, and this version of the package knows 1"):
+        with pytest.raises(DataError, match="has format 3, and this version of the package knows 2"):
             run(config(here, ledger={"path": str(here / "newer")}), spark, key=KEY)
         assert not (here / "out").exists() and not (here / "out_audit").exists()
 
@@ -348,7 +635,7 @@ def test_threads_that_race_are_held_apart_by_delta_alone(
 
 
 DRIVER = """
-import os, sys, time
+import hashlib, os, sys, time
 from dataclasses import replace
 from pathlib import Path
 from dptext_spark.draws import RunKey
@@ -389,7 +676,7 @@ for turn in range(rounds):
 if name == "right":
     # What a driver leaves that is killed between its reservation and its commit.
     killed = RunConfig.of({**settings, "ledger": {"path": str(base / "ledger")}})
-    key = RunKey(bytes(range(32)))
+    key = RunKey(hashlib.sha256(b"one").digest())
     place = replace(setup.place, ledger=killed.ledger.path, target=Target(path=str(base / "out")))
     ledger.reserve(replace(setup, config=killed, key=key, run_id="k", place=place))
     print("RESULT reserved", flush=True)
@@ -398,6 +685,36 @@ if name == "right":
 
 
 @pytest.mark.cluster
+def test_a_ledger_is_read_as_spark_collects_it(spark: Any, tmp_path: Path) -> None:
+    """NULLs, numbers and instants to the microsecond, in whatever zone the session says."""
+    kinds = {column.dataType.typeName() for column in LEDGER.fields}
+    assert kinds == {"string", "timestamp", "double", "boolean", "integer"}
+    instants = [datetime(2026, 11, 23, 1, 2, 3, 456789), datetime(1969, 12, 31, 23, 59, 59, 1), None]
+    rows = [
+        [
+            {
+                "string": f"ε {number}",
+                "double": number / 7,
+                "boolean": number % 2 == 0,
+                "integer": number,
+            }.get(kind, instants[number % 3])
+            if (number + place) % 3
+            else None
+            for place, kind in enumerate(column.dataType.typeName() for column in LEDGER.fields)
+        ]
+        for number in range(7)
+    ]
+    spark.createDataFrame([tuple(row) for row in rows], LEDGER).write.format("delta").save(
+        str(tmp_path / "t")
+    )
+    for zone in ("UTC", "Asia/Tokyo"):
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        table = spark.read.format("delta").load(str(tmp_path / "t"))
+        columns = ledgers_table._columns(table)
+        collected = [tuple(row) for row in table.collect()]
+        assert sorted(zip(*columns.values(), strict=True), key=str) == sorted(collected, key=str)
+
+
 def test_processes_that_race_and_one_that_is_killed(spark: Any, here: Path) -> None:
     rounds = 3
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}

@@ -16,11 +16,11 @@ from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.spark import account, checks, counting, runs, write
 from dptext_spark.spark.job import run
 from dptext_spark.spark.schemas import METRICS, RUNS
 from dptext_spark.spark.tables import Target, history
+from tests.core.names import beginning
 
 ROWS = 120
 KEY = RunKey.insecure(7)
@@ -172,8 +172,7 @@ class TestARunId:
         words, whole = str(tmp_path / "words"), Lexicon.default()
 
         def save(size: int) -> None:
-            kept = Vocabulary.of(whole.vocabulary.strings().slice(0, size))
-            Lexicon(kept, whole.vectors[:size].copy()).save(words)
+            beginning(whole, size).save(words)
 
         save(300)
         settings = {"run": {"id": "r1"}, "lexicon": {"source": words}}
@@ -190,6 +189,24 @@ class TestARunId:
         with pytest.raises(RunError, match=r"'r1' has committed with another model \(the lexicon's content"):
             run(config, spark, key=KEY)
         assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
+
+    def test_whose_target_was_restored_or_deleted_is_not_unchanged(
+        self, spark, source: str, tmp_path: Path
+    ) -> None:
+        target = str(tmp_path / "out")
+        spark.read.format("delta").load(source).where("false").write.format("delta").save(target)
+        output = {"path": target, "mode": "append", "overwrite_raw": True}
+        config = _config(source, tmp_path, run={"id": "r1"}, output=output)
+        run(config, spark, key=KEY)
+        spark.sql(f"RESTORE TABLE delta.`{target}` TO VERSION AS OF 0")
+        with pytest.raises(
+            RunError, match=r"'r1' committed version 1 of .*, and version 2 restored the table"
+        ):
+            run(config, spark, key=KEY)
+        shutil.rmtree(target)
+        with pytest.raises(RunError, match="there is no table there any more"):
+            run(config, spark, key=KEY)
+        assert not Path(target).exists()
 
     def test_that_failed_finishes_with_its_key_only(
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -315,7 +332,7 @@ class TestWhatIsRefused:
             ({"row_key": "customer"}, DataError, r"row_key: column 'customer' is not unique: 120 rows, 40 distinct"),
             ({"record_key": "empty"}, DataError, r"record_key: column 'empty' is NULL in 120 of 120 rows"),
             ({"input": {"path": "/nowhere"}}, DataError, r"input.path: '/nowhere' is no Delta table"),
-            ({"input": {"table": "nowhere"}}, DataError, r"input: 'nowhere' cannot be read"),
+            ({"input": {"table": "nowhere"}}, DataError, r"input.table: there is no 'nowhere'"),
             ({"mechanism": {"name": "custext", "k": 4000}, "lexicon": {"source": "tiny"}}, SettingsError, r"mechanism.k: 4000"),
         ],
     )  # fmt: skip
@@ -332,10 +349,7 @@ class TestWhatIsRefused:
             frame = spark.read.format("delta").load(source).withColumn("empty", F.lit(None).cast("string"))
             frame.write.format("delta").option("overwriteSchema", "true").mode("overwrite").save(source)
         if "lexicon" in changes:
-            default = Lexicon.default()
-            small = Lexicon(
-                Vocabulary.of(default.vocabulary.strings().slice(0, 50)), default.vectors[:50].copy()
-            )
+            small = beginning(Lexicon.default(), 50)
             small.save(tmp_path / "tiny")
             changes = changes | {"lexicon": {"source": str(tmp_path / "tiny")}}
         with pytest.raises(kind, match=said):
@@ -354,6 +368,25 @@ class TestWhatIsRefused:
         assert spark.read.format("delta").load(str(tmp_path / "out")).count() == 2 * ROWS
         with pytest.raises(SettingsError, match="overwrite_raw=true"):
             run(_config(str(tmp_path / "out"), tmp_path, output={"path": source, "mode": "overwrite"}), spark)
+
+    def test_what_an_older_engine_wrote(
+        self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as earlier:
+            earlier.setattr("dptext_spark.spark.setup.ENGINE_VERSION", "1")
+            run(_config(source, tmp_path, run={"id": "old"}), spark, key=KEY)
+        listed = runs.newest(spark, str(tmp_path / "out_audit/shareable/runs"), 5)
+        assert [(row["run_id"], row["status"]) for row in listed] == [("old", "succeeded")]
+        with pytest.raises(RunError, match=r"'old' has committed with another engine \(1 then, 2 now\)"):
+            run(_config(source, tmp_path, run={"id": "old"}), spark, key=KEY)
+        out = {"path": str(tmp_path / "out"), "mode": "append"}
+        with pytest.raises(
+            SettingsError, match=r"the newest with another engine \(1 then, 2 now\).*fresh_noise=accept"
+        ):
+            run(_config(source, tmp_path, output=out), spark, key=KEY)
+        run(_config(source, tmp_path, output=out | {"fresh_noise": "accept"}), spark, key=KEY)
+        # Once accepted, the table's newest release is of this engine.
+        assert run(_config(source, tmp_path, output=out), spark, key=KEY).facts["releases_in_history"] == 3
 
     def test_a_varchar_target(self, spark, source: str, tmp_path: Path) -> None:
         folder = str(tmp_path / "short")

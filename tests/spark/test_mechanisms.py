@@ -9,11 +9,11 @@ from dptext_spark import spark as dps
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.spark.job import run
 from dptext_spark.text.policy import Policy
+from tests.core.names import beginning
 
 PARAMETERS: dict[str, dict[str, object]] = {"projection": {"m": 8}, "truncated_gumbel": {"epsilon": 5000.0}}
 KEY = RunKey.insecure(1)
@@ -30,8 +30,7 @@ ROWS = [(i, BODIES[i % 6]) for i in range(36)]
 
 @pytest.fixture(scope="module")
 def words() -> Lexicon:
-    whole = Lexicon.default()
-    return Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, 300)), whole.vectors[:300].copy())
+    return beginning(Lexicon.default(), 300)
 
 
 @pytest.mark.parametrize("consistency", ["token", "record", "dataset"])

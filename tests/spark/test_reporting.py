@@ -13,12 +13,14 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
+from dptext_spark.budget.entries import COUNTS
 from dptext_spark.cli import main
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark import reporting
 from dptext_spark.spark.job import run
+from dptext_spark.spark.ledger import read
 from dptext_spark.spark.reporting import Account, Wanted, report, write_page
 
 MARKER = "Qzmarkerword"
@@ -98,6 +100,12 @@ def test_a_published_figure_is_remembered_and_spends_again(spark, account: Accou
     assert again["published"][0] == first["published"][0] and len(again["published"]) == 2
     said = json.dumps(report("first", account, spark=spark, examine=False)["statement"], ensure_ascii=False)
     assert "Together ε = 4" in said
+    (balance,) = read(f"{account.shareable}/ledger", spark)
+    counts = next(one for one in balance.columns if one.column == COUNTS)
+    assert [(one.unit, one.epsilon, one.times) for one in counts.figures] == [
+        ("a record of at most 20 words", 4.0, 2)
+    ]
+    assert balance.unfinished == 0  # each was settled when it was shown
     assert report("second", account, spark=spark, examine=False)["published"] == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from dptext_spark.spark import job
 from dptext_spark.spark.job import run
 from dptext_spark.spark.secrets import key_of
 
-RAW = bytes(range(200, 232))
+RAW = hashlib.sha256(b"the key of these tests").digest()
 SESSION: Any = SimpleNamespace(conf={})
 ASKED = Key(secret=Secret(scope="text", name="run-key"))
 

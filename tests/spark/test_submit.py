@@ -11,6 +11,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from dptext_spark.artifact import open_artifact
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -80,6 +82,8 @@ def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
         str(settings),
         "--set",
         f"run.artifact={tmp_path / 'model'}",
+        "--set",
+        f"run.artifact_fingerprint={fingerprint}",
         "--json",
         folder=tmp_path,
     )
@@ -89,7 +93,9 @@ def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
     out = spark.read.format("delta").load(str(tmp_path / "out"))
     assert out.count() == 40 and out.where("body LIKE '%Please%Martin%'").count() < 10
     runs = spark.read.format("delta").load(str(tmp_path / "out_audit" / "shareable" / "runs")).collect()
-    assert [(row["status"], row["artifact"]) for row in runs] == [("succeeded", fingerprint)]
+    assert [(row["status"], row["artifact"]) for row in runs] == [
+        ("succeeded", open_artifact(tmp_path / "model").fingerprint)
+    ]
 
 
 def test_wrong_settings_end_the_job_before_spark_starts(tmp_path: Path) -> None:

@@ -402,7 +402,7 @@ class TestTablesThatDoNotBelongTogether:
         table, source = tables([(1, MARKER), (1, "b")], [(1, "a")])
         with pytest.raises(DataError, match="table: row_key: column 'id' is not unique: 2 rows, 1 distinct"):
             audit_table(plan(table, source), spark)
-        with pytest.raises(DataError, match=r"against: '.*nowhere' cannot be read"):
+        with pytest.raises(DataError, match=r"against: there is nothing in '.*nowhere' \(PATH_NOT_FOUND\)"):
             audit_table(plan(table, f"{source}_nowhere"), spark)
 
     def test_keys_of_two_types(self, spark, tmp_path: Path) -> None:

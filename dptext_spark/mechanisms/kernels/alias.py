@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.compiled import Int, compiled, inlined, prefetch
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
@@ -116,6 +117,37 @@ def draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
         out[i] = alias_draw(cells, bits, ids[i], numbers[i])
 
 
+@compiled
+def greatest(flat: Any, out: Any) -> None:
+    """Fill out uint64[2] with the greatest threshold and the greatest output of slots uint64[n, 2]: one pass, no copy."""
+    threshold, output = np.uint64(0), np.uint64(0)
+    for i in range(flat.shape[0]):
+        both = flat[i, 1]
+        threshold = max(threshold, flat[i, 0])
+        output = max(output, max(both & np.uint64(0xFFFFFFFF), both >> np.uint64(32)))
+    out[0], out[1] = threshold, output
+
+
+def check_cells(arrays: Arrays, words: int, outcomes: int, most_slots: int) -> npt.NDArray[np.uint64]:
+    """Return stored alias rows uint64[words, 2^m, 2] whose outcomes are below `outcomes`.
+
+    Raises:
+        DataError: another shape, a threshold above a slot's capacity, or an outcome that there is not.
+    """
+    cells = arrays.take("cells", np.uint64, words, None, 2)
+    slots = cells.shape[1]
+    arrays.require(
+        "cells",
+        1 <= slots <= most_slots and not slots & (slots - 1),
+        f"2^m slots a row, at most {most_slots}",
+    )
+    extremes = np.zeros(2, np.uint64)
+    greatest(cells.reshape(-1, 2), extremes)
+    arrays.within("cells (thresholds)", extremes[:1], 0, TOTAL // slots)
+    arrays.within("cells (outputs)", extremes[1:], 0, outcomes - 1)
+    return cells
+
+
 def read_row(row: npt.NDArray[np.uint64]) -> tuple[Ids, npt.NDArray[np.uint64]]:
     """Return what an alias row uint64[2^m, 2] draws: (ids int32[k] ascending, weights uint64[k] that sum to 2^63)."""
     capacity = np.uint64(TOTAL // len(row))
@@ -172,6 +204,12 @@ class TableSampler:
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the alias rows."""
         return {"cells": self.cells}
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse alias rows that name a word which there is not."""
+        arrays.only("cells")
+        check_cells(arrays, words, words, MAX_SLOTS)
 
     @classmethod
     def restore(

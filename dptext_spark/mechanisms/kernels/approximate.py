@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.kernels.cell_index import CellIndex
 from dptext_spark.mechanisms.kernels.graph_index import GraphIndex
@@ -30,6 +31,7 @@ from dptext_spark.mechanisms.parameters import choice
 Search = Literal["exact", "ivf", "hnsw"]
 RECALL_DRAWS = 512  # by which recall is measured: public numbers, words at even steps through the lexicon
 Index = CellIndex | GraphIndex
+_STORED: tuple[tuple[str, type[Index]], ...] = (("cells.words", CellIndex), ("graph.links", GraphIndex))
 _KINDS: dict[str, Callable[..., Index]] = {"ivf": CellIndex.of, "hnsw": GraphIndex.of}
 
 
@@ -47,9 +49,22 @@ def index_of(search: Search, targets: Targets) -> Index | None:
     return None if search == "exact" else _KINDS[search](targets.vectors)
 
 
+def check_index(arrays: Arrays, words: int) -> tuple[str, ...]:
+    """Return the names of the arrays of a stored index, none where there is none.
+
+    Raises:
+        DataError: a search along them would leave the lexicon.
+    """
+    for name, kind in _STORED:
+        if name in arrays:
+            kind.check(arrays, words)
+            return kind.ARRAYS
+    return ()
+
+
 def restored(arrays: Mapping[str, npt.NDArray[Any]]) -> Index | None:
     """Return the index that stored arrays hold, if any."""
-    for name, kind in (("cells.words", CellIndex), ("graph.links", GraphIndex)):
+    for name, kind in _STORED:
         if name in arrays:
             found: Index = kind.restore(arrays)
             return found

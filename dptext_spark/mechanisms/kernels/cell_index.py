@@ -15,11 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.mechanisms.kernels.nearest_word import Contest, Ids, Reals, Targets, Vectors
 
@@ -41,6 +42,7 @@ class CellIndex:
         probes: how many cells are searched for a point: 2 or more, or all.
     """
 
+    ARRAYS: ClassVar = ("cells.columns", "cells.starts", "cells.words", "cells.probes")
     columns: Vectors
     starts: npt.NDArray[np.int64]
     words: Ids
@@ -102,6 +104,19 @@ class CellIndex:
             "cells.words": self.words,
             "cells.probes": np.array([self.probes], np.int64),
         }
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse cells that do not hold every word once, or so few of them that no two words are searched."""
+        columns = arrays.take("cells.columns", np.float32, None, None)
+        cells = columns.shape[1]
+        arrays.require("cells.columns", cells >= 1, "one cell or more")
+        arrays.finite("cells.columns", columns)
+        starts = arrays.take("cells.starts", np.int64, cells + 1)
+        arrays.ascending("cells.starts", starts, strictly=True)
+        arrays.require("cells.starts", starts[0] == 0 and starts[-1] == words, f"places from 0 to {words}")
+        arrays.permutation("cells.words", arrays.take("cells.words", np.int32, words), words)
+        arrays.within("cells.probes", arrays.take("cells.probes", np.int64, 1), 2, max(2, cells))
 
     @classmethod
     def restore(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> CellIndex:

@@ -15,12 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import faiss
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.mechanisms.kernels.nearest_word import LONGEST, Ids, Reals, Targets, Vectors
 from dptext_spark.mechanisms.kernels.scores import best_two, better, score
@@ -28,6 +30,7 @@ from dptext_spark.mechanisms.kernels.scores import best_two, better, score
 LINKS = 16  # of a word on each level; twice as many on the lowest
 BUILD_BEAM = 100  # words in view when a word is put in
 BEAM = 128  # words in view when a point is asked for
+WIDEST = 1 << 16  # beam that a stored graph may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,7 @@ class GraphIndex:
         beam: words in view on the lowest level.
     """
 
+    ARRAYS: ClassVar = ("graph.links", "graph.offsets", "graph.begins", "graph.settings")
     links: Ids
     offsets: npt.NDArray[np.int64]
     begins: npt.NDArray[np.int64]
@@ -96,6 +100,35 @@ class GraphIndex:
             "graph.begins": self.begins,
             "graph.settings": np.array([self.entry, self.beam], np.int64),
         }
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse links that leave the graph: each leads to a word that has links on the same level."""
+        links = arrays.take("graph.links", np.int32, None)
+        arrays.within("graph.links", links, -1, words - 1)
+        offsets = arrays.take("graph.offsets", np.int64, words + 1)
+        arrays.ascending("graph.offsets", offsets)
+        ends = offsets[0] == 0 and offsets[-1] == len(links)
+        arrays.require("graph.offsets", ends, f"places from 0 to {len(links)}")
+        begins = arrays.take("graph.begins", np.int64, None)
+        arrays.require(
+            "graph.begins", len(begins) >= 2 and begins[0] == 0, "where each level begins, the first at 0"
+        )
+        arrays.ascending("graph.begins", begins)
+        held = np.diff(offsets)
+        arrays.require("graph.offsets", held.min() >= begins[1], "links on the lowest level for every word")
+        entry, beam = (int(one) for one in arrays.take("graph.settings", np.int64, 2))
+        known = 0 <= entry < words and bool(held[entry] >= begins[-1])
+        arrays.require(
+            "graph.settings", known and 1 <= beam <= WIDEST, f"a word of the highest level, 1 to {WIDEST}"
+        )
+        for low, high in pairwise(begins[1:].tolist()):
+            above = offsets[:-1][held >= high]
+            for step in range(low, high):
+                led = links[above + step]
+                arrays.require(
+                    "graph.links", (held[led[led >= 0]] >= high).all(), "links to words of the same level"
+                )
 
     @classmethod
     def restore(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> GraphIndex:

@@ -17,14 +17,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.compiled import Int, compiled, inlined, mul_high, prefetch
 from dptext_spark.draws import Draws
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import TOTAL, Ids, Law
-from dptext_spark.mechanisms.kernels.windows import Window
+from dptext_spark.mechanisms.kernels.windows import WINDOW, Window
 
 GUIDE_BITS = (8, 16)
 AHEAD = 16  # how many draws ahead a word's positions are asked for
+_ARRAYS = ("order", "place", "edges", "guide", "start", "width")
 _EVEN = ~np.uint64(1)
 _TWO_64, _TOP = 2.0**64, 2.0**64 - 2.0**12
 
@@ -213,8 +215,32 @@ class LineSampler:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the lists and the table."""
-        names = ("order", "place", "edges", "guide", "start", "width")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse lists that do not hold every word once, and windows that leave the table."""
+        arrays.only(*_ARRAYS)
+        order = arrays.take("order", np.int32, None, words)
+        place = arrays.take("place", np.int32, words, len(order))
+        arrays.require("order", len(order) >= 1, "one list or more")
+        arrays.within("place", place, 0, words - 1)
+        each = np.arange(words)
+        inverse = all((one[place[:, number]] == each).all() for number, one in enumerate(order))
+        arrays.require("place", inverse, "where each word stands in each list of `order`")
+        edges = arrays.take("edges", np.uint64, 2 * words)
+        arrays.ascending("edges", edges)
+        arrays.within("edges", edges[:1], 0, 0)
+        arrays.within("edges", edges[-1:], WINDOW >> 1, TOTAL)
+        start, width = (arrays.take(name, np.uint64, words) for name in ("start", "width"))
+        arrays.within("width", width, WINDOW >> 2, WINDOW)
+        arrays.within("start", start, 0, TOTAL)
+        end = start + width
+        # A position's displacements, but for its first and its last, lie inside its window, which lies inside the table.
+        inside = end <= edges[-1], start <= edges[words:0:-1], edges[2 * words - 2 : words - 2 : -1] <= end
+        arrays.require("start", all(map(np.all, inside)), "windows within the table of displacements")
+        guide = arrays.take("guide", np.int32, None)
+        arrays.require("guide", np.array_equal(guide, _guide(edges)), "where to look in `edges`")
 
     @classmethod
     def restore(

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
@@ -26,6 +27,7 @@ from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.kernels.approximate import (
     Index,
     Search,
+    check_index,
     index_of,
     recall,
     restored,
@@ -35,7 +37,8 @@ from dptext_spark.mechanisms.kernels.approximate import (
 from dptext_spark.mechanisms.kernels.cell_index import POINTS
 from dptext_spark.mechanisms.kernels.nearest_word import TOKENS, Targets
 from dptext_spark.mechanisms.kernels.neighbor_table import OPEN, SIZE, NeighborTable
-from dptext_spark.mechanisms.kernels.noises import NOISES, fill, lanes_of
+from dptext_spark.mechanisms.kernels.noises import NOISES, PARAMETERS, fill, lanes_of
+from dptext_spark.mechanisms.kernels.scores import half_squares
 from dptext_spark.mechanisms.kernels.second_word import choose
 from dptext_spark.mechanisms.matrices import transform
 
@@ -44,6 +47,7 @@ Vectors = npt.NDArray[np.float32]
 U64 = npt.NDArray[np.uint64]
 
 PROBES = 1000  # draws of noise that say how long it is
+_ARRAYS = ("centers", "halves", "noise", "parameters", "columns", "second", "near", "reach")
 LARGEST = 1e150  # longer noise has a square that float64 does not hold
 
 FLOATING_POINT = (
@@ -251,6 +255,44 @@ class NoiseSampler:
         if self.index is not None:
             named |= self.index.arrays()
         return named if self.targets.vectors is self.centers else named | {"targets": self.targets.vectors}
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse vectors that are no numbers, and neighbours that there are not."""
+        index = check_index(arrays, words)
+        others = ("targets",) if "targets" in arrays else ()
+        arrays.only(*_ARRAYS, *others, *index)
+        centers = arrays.take("centers", np.float32, words, None)
+        size = centers.shape[1]
+        arrays.require("centers", size >= 1, "one dimension or more")
+        targets = arrays.take("targets", np.float32, words, size) if others else centers
+        for name, vectors in (("centers", centers), ("targets", targets)):
+            arrays.finite(name, vectors)
+        # The search's bounds rely on these: one that is off could leave a draw without any word.
+        halves = arrays.take("halves", np.float64, words)
+        real = half_squares(targets.reshape(-1), size)
+        arrays.require(
+            "halves",
+            np.allclose(halves, real, rtol=1e-9, atol=0.0),
+            "half the squared lengths of the targets",
+        )
+        kind = arrays.take("noise", np.int64, 1)
+        arrays.within("noise", kind, 0, len(NOISES) - 1)
+        noise = NOISES[int(kind[0])]
+        arrays.finite("parameters", arrays.take("parameters", np.float64, PARAMETERS[noise]), low=0.0)
+        columns = arrays.take("columns", np.float64, None, None)
+        arrays.require(
+            "columns", columns.shape in ((0, 0), (size, size)), f"a matrix of {size} by {size}, or none"
+        )
+        arrays.finite("columns", columns)
+        second = arrays.take("second", np.float64, None)
+        arrays.require("second", len(second) <= 1, "one number, or none")
+        arrays.finite("second", second, 0.0, 1.0)
+        near = arrays.take("near", np.int32, words, None)
+        arrays.require("near", near.shape[1] == 0 or near.shape[1] >= 2, "two neighbours or more, or none")
+        arrays.within("near", near, 0, words - 1)
+        reach = arrays.take("reach", np.float64, words, 3)
+        arrays.require("reach", not len(reach) or reach.min() >= 0.0, "distances of 0 or more")
 
     @classmethod
     def restore(

@@ -23,6 +23,12 @@ from dptext_spark.mechanisms.elementary import (
 )
 
 NOISES = ("radial", "laplace", "gaussian", "truncated_laplace")
+PARAMETERS = {
+    "radial": 2,
+    "laplace": 1,
+    "gaussian": 1,
+    "truncated_laplace": 2,
+}  # how many each has, see `fill`
 RADIAL, LAPLACE, GAUSSIAN, TRUNCATED_LAPLACE = range(4)
 _SIGN = np.uint64(1 << 63)
 _STEP = 2.0**-63

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.compiled import Int, compiled
 from dptext_spark.draws import Draws
 from dptext_spark.guarantee import Guarantee
@@ -174,6 +175,19 @@ class SelectionSampler:
             "cumulative": self.cumulative,
             "noise": self.noise,
         }
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse neighbours that there are not, and counts of them that nobody could draw."""
+        arrays.only("near", "distance", "cumulative", "noise")
+        near = arrays.take("near", np.int32, words, None)
+        arrays.within("near", near, 0, words - 1)
+        arrays.finite("distance", arrays.take("distance", np.float64, *near.shape), low=0.0)
+        cumulative = arrays.take("cumulative", np.uint64, None)
+        arrays.require("cumulative", 1 <= len(cumulative) <= near.shape[1], f"1 to {near.shape[1]} sums")
+        arrays.ascending("cumulative", cumulative)
+        arrays.within("cumulative", cumulative[-1:], TOTAL, TOTAL)  # where the search for a count ends
+        arrays.finite("noise", arrays.take("noise", np.float64, 2), low=0.0)
 
     @classmethod
     def restore(

@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import Arrays
 from dptext_spark.draws import Draws
-from dptext_spark.guarantee import Guarantee
+from dptext_spark.guarantee import SENSITIVE, Guarantee
 from dptext_spark.mechanisms.base import TOTAL, Ids, Law
 from dptext_spark.mechanisms.elementary import exponentials
-from dptext_spark.mechanisms.kernels.alias import draw_all, read_row
+from dptext_spark.mechanisms.kernels.alias import check_cells, draw_all, read_row
 from dptext_spark.mechanisms.kernels.whole_rows import Rows, compile_rows
-from dptext_spark.mechanisms.kernels.whole_tail import Tail, add_tail, propose
+from dptext_spark.mechanisms.kernels.whole_tail import Tail, add_tail, longest_wait, propose
 
 DEEPEST = 40 * math.log(2.0)  # -ln of the smallest weight beside that of distance 0
 MOST_BYTES = 1 << 29  # of alias rows and vectors
@@ -96,13 +97,14 @@ class WholeSampler:
         released = np.arange(words, dtype=np.int32) if outputs is None else outputs
         kept = np.full(words, keep)
         kept[released] = 0.0
-        needed = len(released) + int(bool((kept > 0).any()))
+        restricted = bool((kept > 0).any())
+        needed = len(released) + int(restricted)
         slots = _slots(needed, vectors, slots)
         law = _law(epsilon, radius)
         (rows,) = compile_rows(vectors, released, [law], kept, slots)
         head = len(released) if needed <= slots else slots - 1 - (needed - len(released))
         made = cls._of_rows(
-            rows, vectors, released, law, head, epsilon if promised is None else promised, note
+            rows, vectors, released, law, head, epsilon if promised is None else promised, note, restricted
         )
         if promised is not None:
             made.summary["internal_epsilon"] = epsilon
@@ -137,7 +139,7 @@ class WholeSampler:
     @classmethod
     def _of_rows(
         cls, rows: Rows, vectors: npt.NDArray[np.float32], released: Ids, law: tuple[float, float], head: int,
-        promised: float, note: str,
+        promised: float, note: str, restricted: bool = False,
     ) -> WholeSampler:  # fmt: skip
         step, cut = law
         slack = _slack(float(rows.least.min()), len(vectors))
@@ -162,7 +164,7 @@ class WholeSampler:
             rows.fallback,
             rows.log_normaliser,
             np.array([step, cut, slack]),
-            _guarantee(float(promised), cut, slack, note),
+            _guarantee(float(promised), cut, slack, note, restricted),
             summary,
         )
 
@@ -230,6 +232,32 @@ class WholeSampler:
         return {name: getattr(self, name) for name in _ARRAYS}
 
     @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse outputs that there are not, and a tail that could keep a draw waiting."""
+        arrays.only(*_ARRAYS)
+        cells = check_cells(arrays, words, words + 1, MOST_SLOTS)
+        vectors = arrays.take("vectors", np.float32, words, None)
+        arrays.require("vectors", vectors.shape[1] >= 1, "one dimension or more")
+        arrays.finite("vectors", vectors)
+        outputs = arrays.take("outputs", np.int32, None)
+        arrays.require("outputs", len(outputs) >= 1, "one output or more")
+        arrays.within("outputs", outputs, 0, words - 1)
+        arrays.ascending("outputs", outputs, strictly=True)
+        arrays.finite("level", arrays.take("level", np.float64, words), low=0.0)
+        arrays.take("surely", np.uint64, words)
+        rounds = arrays.take("rounds", np.int32, words)
+        arrays.within("fallback", arrays.take("fallback", np.int32, words), 0, words - 1)
+        arrays.finite("log_normaliser", arrays.take("log_normaliser", np.float64, words))
+        step, cut, slack = (float(one) for one in arrays.take("figures", np.float64, 3))
+        # The table behind e^-x has an end; no two vectors of float32 are farther apart than that.
+        deepest = step * min(cut, FARTHEST * math.sqrt(vectors.shape[1]))
+        sound = step >= 0.0 and cut >= 0.0 and slack >= 0.0 and deepest <= DEEPEST * (1.0 + 1e-9)
+        arrays.require("figures", sound, "ε/2, a cut-off distance and a slack, none negative")
+        waits = longest_wait(cells, rounds, words)
+        most = WAITS * (1.0 + 2.0 * len(outputs) / cells.shape[1])
+        arrays.require("rounds", waits <= most, f"at most {most:.0f} proposals a draw on average")
+
+    @classmethod
     def restore(
         cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
     ) -> WholeSampler:
@@ -241,6 +269,8 @@ _ARRAYS = (
     *("cells", "vectors", "outputs", "level", "surely"),
     *("rounds", "fallback", "log_normaliser", "figures"),
 )
+WAITS = 128.0  # proposals: a row is compiled so that 88·(outputs/head) are the most that draws wait for on average
+FARTHEST = 1e39  # apart in one dimension: float32 ends at 3.4e38
 _QUANTILES = (("min", 0.0), ("p50", 0.5), ("max", 1.0))
 
 
@@ -280,12 +310,15 @@ def rounded_up(value: float) -> str:
     return f"{math.ceil(value * 10_000) / 10_000:.16g}"
 
 
-def _guarantee(epsilon: float, cut: float, slack: float, note: str) -> Guarantee:
+def _guarantee(epsilon: float, cut: float, slack: float, note: str, restricted: bool) -> Guarantee:
+    """Return metric DP; `restricted` where a word that cannot come out of others may be released as it is."""
     # Nothing is rounded in the user's favour.
     most = f", and never more than {rounded_up(epsilon * cut)}" if math.isfinite(epsilon * cut) else ""
+    one, two = ("One sensitive word", "two of them") if restricted else ("One drawn word", "two words")
     sentence = (
-        f"One drawn word is metric differentially private with ε = {epsilon:.16g} per unit of Euclidean distance: two words "
+        f"{one} is metric differentially private with ε = {epsilon:.16g} per unit of Euclidean distance: {two} "
         f"at distance d lead to any output with probabilities whose logarithms differ by at most ε·d{most} (rounding adds "
         f"at most {2.2 * slack:.2g}). It protects near words from each other, distant ones hardly.{note}"
     )
-    return Guarantee("metric_dp", epsilon, metric="euclidean", sentence=sentence)
+    metric = "euclidean" + (SENSITIVE if restricted else "")
+    return Guarantee("metric_dp", epsilon, metric=metric, sentence=sentence)

@@ -1,6 +1,7 @@
 """The worst-case loss of the law that is really sampled: what certificates state and exact calibration is steered by.
 
-It is read off the integers that are sampled, never off the formula that they were made from, but for slack that is stated.
+Where a law is in integers it is read off these, never off the formula that they were made from, but for slack that is stated.
+Where noise is added to a vector it is bounded by draws, which can refute a claim and not confirm it.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.compiled import Int, compiled
+from dptext_spark.figures import digits_up
 from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.calibration import internal_epsilon
 from dptext_spark.mechanisms.distances import squared_distances
@@ -105,9 +106,10 @@ def steepest(
 
 
 def by_distance(sampler: WholeSampler, progress: Progress | None = None, sample: int | None = None) -> Loss:
-    """Return the largest loss for each unit of distance over all pairs of words that can come out.
+    """Return the largest loss for each unit of distance over all pairs of words that the guarantee compares.
 
-    Words that cannot come out (SanText+) are bounded beside them: the sum Z of such a word obeys the same triangle inequality.
+    The sum Z of a word that cannot come out (SanText+) obeys the same triangle inequality. Where such a word may be released as
+    it is, the guarantee does not compare it, and what it loses is stated beside.
 
     Args:
         sampler: of SanText or TEM.
@@ -115,26 +117,28 @@ def by_distance(sampler: WholeSampler, progress: Progress | None = None, sample:
         sample: look at pairs among so many words, spread evenly over the lexicon; the rest by the triangle inequality.
     """
     outputs, words = np.asarray(sampler.outputs), len(sampler.level)
-    ids = outputs[spread(len(outputs), sample)]
+    kept = _kept(sampler)
+    compared = outputs if kept else np.arange(words, dtype=np.int32)
+    ids = compared[spread(len(compared), sample)]
     vectors, logs = np.asarray(sampler.vectors), np.asarray(sampler.log_normaliser)
     step, cut = float(sampler.figures[0]), float(sampler.figures[1])
     found = steepest(vectors[ids], np.ascontiguousarray(logs[ids]), step, cut, progress)
-    pairs, total = (n * (n - 1) // 2 for n in (len(ids), len(outputs)))
+    pairs, total = (n * (n - 1) // 2 for n in (len(ids), len(compared)))
     value, closed, attained, worst = found.value, False, 0.0, None
     if found.pair is not None:
         attained, worst = _attained(sampler, ids, (int(ids[found.pair[0]]), int(ids[found.pair[1]])))
         value = max(value, attained)
-    method = "every pair of words that can come out, by the exact sum of each law"
+    method = f"every pair of {sampler.guarantee.compared}, by the exact sum of each law"
     if pairs < total:
         method = f"every pair among {len(ids):,} words at equal steps through the lexicon, by the exact sum of each law"
         value, closed = max(value, 2.0 * step), 2.0 * step <= sampler.guarantee.epsilon
         method += f"; no other pair loses more than {2.0 * step:.6g}, by the triangle inequality"
-    others = None
-    if len(outputs) < words:
+    others, outside = None, ""
+    if kept:
         every = spread(words, sample)
         bound = steepest(vectors[every], np.ascontiguousarray(logs[every]), step, cut, progress).value
         others = bound if len(every) == words else 2.0 * step
-        method += _beside(sampler, others)
+        outside = _outside(others, kept)
     return Loss(
         value,
         attained,
@@ -145,19 +149,26 @@ def by_distance(sampler: WholeSampler, progress: Progress | None = None, sample:
         closed=closed,
         others=others,
         additive=2.0 * sampler.slack,
+        outside=outside,
     )
 
 
-def _beside(sampler: WholeSampler, others: float) -> str:
-    """Write what holds of words that cannot come out of others."""
+def _kept(sampler: WholeSampler) -> float:
+    """Return how likely a word that cannot come out of others is released as it is."""
+    if len(sampler.outputs) == len(sampler.level):
+        return 0.0
     word = int(np.setdiff1d(np.arange(len(sampler.level)), sampler.outputs)[0])
     law = sampler.law(word)
-    kept = float(law.probability[law.ids == word].sum())
-    said = (
-        f"; a pair with a word that is not sensitive loses at most {others:.6g} times its distance, and ln(1/p) = "
-        f"{-math.log1p(-kept):.6g} against a sensitive word, on outputs that are sensitive"
+    return float(law.probability[law.ids == word].sum())
+
+
+def _outside(others: float, kept: float) -> str:
+    """Write what words lose that are released as they are with probability `kept`."""
+    return (
+        "It does not cover words that are not sensitive: an output that is not sensitive reveals its input, and on sensitive "
+        f"outputs such a word loses at most {digits_up(others, 6)} for each unit of distance, with ln(1/p) = "
+        f"{digits_up(-math.log1p(-kept), 6)} more against a sensitive word."
     )
-    return f"{said}; an output that is not sensitive reveals its input: an infinite loss" if kept else said
 
 
 def calibrated_whole(

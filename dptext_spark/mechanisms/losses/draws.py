@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def by_draws(sampler: Any, progress: Progress | None = None, pairs: int = PAIRS,
     """
     words = len(sampler.centers)
     guarantee, chosen = sampler.guarantee, _pairs(sampler.centers, pairs)
-    spare = (1 - CONFIDENCE) / (2 * len(chosen))
+    spare = (1 - CONFIDENCE) / (2 * max(1, len(chosen)))
     attained, worst = 0.0, None
     for number, (w, v) in enumerate(chosen):
         sides = [drawn(sampler, word, number, side, draws) for side, word in enumerate((w, v))]
@@ -67,15 +68,20 @@ def distance(sampler: Any, w: int, v: int) -> float:
 
 
 def _pairs(centers: npt.NDArray[np.float32], count: int) -> list[tuple[int, int]]:
-    """Return the nearest pairs among the first words, and as many that lie at both ends of the lexicon."""
+    """Return the nearest pairs among the first words, and as many that lie at both ends of the lexicon or half of it apart.
+
+    Words with equal vectors are left out: their law is one and the same, and no distance divides a loss.
+    """
     words = len(centers)
     ids = np.arange(min(words, SEARCHED), dtype=np.int32)
     near, gaps = nearest(np.ascontiguousarray(centers), ids, 2, "euclidean")
     apart = gaps[:, 1] > 0
     order = ids[apart][np.argsort(gaps[apart, 1], kind="stable")][: count // 2]
     found = [(int(w), int(near[w, 1])) for w in order]
-    found += [(i, words - 1 - i) for i in range(min(count - len(found), words // 2))]
-    return list(dict.fromkeys(found))
+    half = range(words // 2)
+    distant = chain(((i, words - 1 - i) for i in half), ((i, i + words // 2) for i in half))
+    differ = ((w, v) for w, v in distant if (centers[w] != centers[v]).any())
+    return list(dict.fromkeys([*found, *islice(differ, count - len(found))]))
 
 
 def drawn(sampler: Any, word: int, number: int, side: int, draws: int) -> Ids:

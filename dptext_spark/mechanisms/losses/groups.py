@@ -8,7 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.mechanisms.base import Law
-from dptext_spark.mechanisms.losses.loss import LOG_SLACK, Loss, Progress
+from dptext_spark.mechanisms.losses.loss import Loss, Progress
+
+# Relative, of a loss: the roundings of a difference, a weight, their quotient and its logarithm.
+ERROR = 1e-14
 
 
 class HasLaw(Protocol):
@@ -56,13 +59,13 @@ def within_groups(sampler: HasLaw, words: int, progress: Progress | None = None)
             groups[key] = _Group(word, law.weight)
         if progress and word % 1000 == 0:
             progress(word, words)
-    value, worst, pairs, differ = 0.0, None, 0, False  # equal integers lose nothing, exactly
+    value, worst, pairs = 0.0, None, 0
     for group in groups.values():
         if group.count == 1:
             continue
         pairs += group.count * (group.count - 1) // 2
-        differ = differ or bool((group.high != group.low).any())
-        losses = np.log(group.high.astype(np.float64) / group.low.astype(np.float64))
+        # The difference of integers is exact, so that a small loss keeps its digits and equal weights lose nothing.
+        losses = np.log1p((group.high - group.low).astype(np.float64) / group.low.astype(np.float64))
         u = int(losses.argmax())
         if worst is None or losses[u] > value:
             value, worst = float(losses[u]), (int(group.highest[u]), int(group.lowest[u]))
@@ -71,5 +74,4 @@ def within_groups(sampler: HasLaw, words: int, progress: Progress | None = None)
     method = (
         "every pair of words that share an output set, and every output, from the integers that are sampled"
     )
-    slack = LOG_SLACK if differ else 0.0
-    return Loss(value + slack, max(0.0, value - slack), pairs, pairs, worst, method)
+    return Loss(value * (1.0 + ERROR), value * (1.0 - ERROR), pairs, pairs, worst, method)

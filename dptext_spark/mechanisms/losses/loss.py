@@ -43,6 +43,7 @@ class Loss:
         delta_most: an upper bound on δ over all words, where there is one.
         delta_opposite: the δ of two opposite vectors of the clipped length whose difference is spread evenly over the
             coordinates, where that is known; a lexicon need not hold such words.
+        outside: what holds of words that the guarantee does not compare, a sentence; empty where that is not looked at.
         release: of what: the `word` that comes out, or the noisy `vector` that it is nearest to, which shows more.
     """
 
@@ -59,6 +60,7 @@ class Loss:
     delta: float | None = None
     delta_most: float | None = None
     delta_opposite: float | None = None
+    outside: str = ""
     release: Literal["word", "vector"] = "word"
 
     def as_dict(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def lexicon() -> Lexicon:
 def test_custext_is_confirmed(lexicon: Lexicon) -> None:
     found = certify(Privatizer(lexicon, CusText(epsilon=3.0, k=6).compile(lexicon)))
     assert found.verdict == "confirmed" and 0 < found.loss.value <= 3.0
-    assert found.sentence.startswith("Confirmed: no pair of words loses more than")
+    assert found.sentence.startswith("Confirmed: no pair of words that share an output set loses more than")
     assert json.loads(json.dumps(found.as_dict()))["claimed"]["epsilon"] == 3.0
 
 

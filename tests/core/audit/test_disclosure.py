@@ -208,10 +208,15 @@ def test_an_insecure_key_is_not_called_secret() -> None:
 
 def test_a_condition_on_the_text_is_warned_of() -> None:
     config = {**facts()["config"], "input": {"where": "Body LIKE '%x%'"}}
-    assert "names a sanitized column" in under("Warnings", config=config)
+    assert "input.where reads text" in under("Warnings", config=config)
     assert "satisfies input.where" in under("What is released in clear", config=config)
+    for where in (
+        "(hidden: it names a text column; 0123)",
+        "exists(tags, x -> x = body)",
+    ):  # of rows of earlier versions
+        assert "input.where reads text" in under("Warnings", config={**config, "input": {"where": where}})
     other = {**config, "input": {"where": "bodyguard = 1"}}
-    assert "names a sanitized column" not in under("Warnings", config=other)
+    assert "input.where reads text" not in under("Warnings", config=other)
 
 
 def test_a_metric_guarantee_never_names_a_product() -> None:
@@ -305,7 +310,7 @@ def test_a_record_is_what_the_record_key_says() -> None:
 def test_what_is_said_of_other_runs() -> None:
     heading = "Across runs"
     assert under(heading).startswith(
-        "Every further release of the same records with new draws adds its ε to this one."
+        "Every further release of the same records with new draws adds its bound to this one."
     )
     assert "this release only" in under(heading)
     assert "holds 3 releases of this tool" in under(heading, releases_in_history=3)
@@ -357,7 +362,9 @@ class TestImportance:
         found = self.config()
         assert "only the most important words (30 %) are drawn" in under("Warnings", **found)
         protected = under("What is protected", **found)
-        assert "the most important words (30 %) of each text, rounded up and ties to the earlier" in protected
+        assert (
+            "the most important words (30 %) of each record, rounded up and ties to the earlier" in protected
+        )
         assert "each occurrence by itself" in protected
         assert "counted in the private texts themselves" in protected
         assert "EVERY WORD THAT IS NOT CHOSEN" in under("What is released in clear", **found)
@@ -379,7 +386,7 @@ class TestImportance:
 
     def test_the_strategy_is_told_by_the_consistency(self) -> None:
         record = {**self.config(), "consistency": "record"}
-        assert "all occurrences of a word in the text if one of them comes first" in said(**record)
+        assert "all occurrences of a word in the record, alike, if one of them comes first" in said(**record)
 
     def test_levels(self) -> None:
         levels = [{"share": 10}, {"share": 20, "epsilon": 2}, {"mechanism": {"name": "tem"}}]

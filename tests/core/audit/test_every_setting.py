@@ -20,7 +20,7 @@ PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output"
 # The model is held fixed: what changes the statement is the setting alone.
 GUARANTEE = Guarantee("epsilon_dp", 1.0, unit="one occurrence of a word", sentence="A bound holds.")
 MODEL: Any = SimpleNamespace(
-    guarantee=lambda: GUARANTEE, sampler=SimpleNamespace(summary={"words": 1024}), selector=None
+    guarantee=lambda of_rows: GUARANTEE, sampler=SimpleNamespace(summary={"words": 1024}), selector=None
 )
 
 RELEASES: dict[str, list[Any]] = {
@@ -78,11 +78,13 @@ SAME = {
     "run.second_release": "what it allows is said where it happened: second_release of the facts",
     "lexicon.format": "how a file is read",
     **dict.fromkeys(("run.id", "run.artifact", "run.ship", "run.udf", "run.batch_rows"), "how the job runs"),
+    "run.artifact_fingerprint": "which model is expected; another one is refused",
     "run.partitions": "how the job runs: rows keep their identity where they are dealt out",
     **dict.fromkeys(("stream.checkpoint", "stream.trigger", "stream.max_files"), "how a stream reads"),
     "stream.starting_version": "which rows are read",
+    "key.deliver": "how the key reaches the workers: what they draw is the same",
     **dict.fromkeys(
-        ("ledger.path", "ledger.limit", "ledger.override"),
+        ("ledger.path", "ledger.limit", "ledger.raise_limit", "ledger.override"),
         "what is counted is said by the run's own statement",
     ),
     **dict.fromkeys(("audit.shareable", "audit.restricted", "audit.consistency_scopes"), "the account's"),

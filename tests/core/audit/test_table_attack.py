@@ -11,11 +11,11 @@ import pytest
 from dptext_spark.audit.table_attack import NOT_THE_BEST, TOO_FEW, attack_sample
 from dptext_spark.draws import Draws
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Calibrated, CusText, Mahalanobis, TruncatedGumbel
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.reading import EDGE
+from tests.core.names import beginning
 
 V = 60
 RECORDS, LENGTH = 40, 12
@@ -23,8 +23,7 @@ RECORDS, LENGTH = 40, 12
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    whole = Lexicon.default()
-    return Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, V)), whole.vectors[:V].copy())
+    return beginning(Lexicon.default(), V)
 
 
 def model(lexicon: Lexicon, epsilon: float) -> Privatizer:

@@ -69,5 +69,9 @@ def test_a_word_has_the_level_of_its_first_occurrence_in_rank() -> None:
     shared_by_word(codes, levels, bounds, 5)
     assert levels.tolist() == [0, 2, 0, 1, 1, 2, 2]  # the last text is another one
     multiples = np.array([1, 10], np.int64)
-    assert units_of(codes, levels, bounds, multiples, 5, True).tolist() == [11, 0, 0]
-    assert units_of(codes, levels, bounds, multiples, 5, False).tolist() == [22, 0, 0]
+    assert units_of(codes, levels, bounds, bounds, multiples, 5, True).tolist() == [11, 0, 0]
+    assert units_of(codes, levels, bounds, bounds, multiples, 5, False).tolist() == [22, 0, 0]
+    # Of a record of several texts what is shared counts with the first, texts without words with nothing.
+    texts = np.array([0, 1, 1, 3, 5, 7], np.int64)
+    assert units_of(codes, levels, bounds, texts, multiples, 5, True).tolist() == [1, 0, 0, 10, 0]
+    assert units_of(codes, levels, bounds, texts, multiples, 5, False).tolist() == [1, 0, 1, 20, 0]

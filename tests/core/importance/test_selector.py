@@ -22,6 +22,7 @@ from dptext_spark.importance.weighed import choosing
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.text import strips
+from dptext_spark.text.chosen import Texts
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.listing import list_words
 from dptext_spark.text.policy import Policy
@@ -154,12 +155,6 @@ class TestStrategies:
         (out,), counters = sanitized(model(consistency="record", percent=25), ["cat CAT dog Cat"])
         assert out == f"{next_word('cat')} {next_word('cat').upper()} dog {next_word('cat').capitalize()}"
         assert counters.column("drawn").tolist() == [3] and counters.units.tolist() == [1]
-
-    def test_another_text_of_the_record_is_ranked_by_itself(self) -> None:
-        same = pa.array(["r", "r"])
-        made = model(consistency="record", percent=50)
-        out, _ = sanitized(made, ["seventh cat", "cat ox"], record_ids=same)
-        assert out == [f"{next_word('seventh')} cat", f"{next_word('cat')} ox"]
 
     def test_dataset_level_is_refused(self) -> None:
         with pytest.raises(SettingsError, match="consistency: 'dataset' given with importance"):
@@ -306,7 +301,7 @@ def test_words_of_other_texts_are_refused() -> None:
     made = privatizer(DRAW, 1)
     chosen = model().selector
     assert chosen is not None
-    other = chosen.choose(made.engine, pa.array(["dog"]), "token", made.units, None)
+    (other,) = chosen.choose(made.engine, [Texts(pa.array(["dog"]))], "token", made.units)
     noise = made._noise(pa.array([1]), "b", KEY, "r")
     with pytest.raises(DataError, match="not those of the texts"):
         made.engine.privatize(pa.array(["  cat ox"]), noise, other)

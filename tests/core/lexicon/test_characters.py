@@ -43,6 +43,9 @@ def cells() -> np.ndarray:
 def test_the_class_of_every_code_point() -> None:
     classes = ch.tables().classes[cells()]
     assert [c for c in CODES if NAMES[int(classes[c])] != plain.kind(chr(c))] == []
+    # What never changes: no characters, private use, surrogates.
+    for c in (*range(0xFDD0, 0xFDF0), *range(0xE000, 0xF900), *range(0xD800, 0xE000)):
+        assert classes[c] == ch.OTHER
 
 
 def test_the_case_of_every_code_point() -> None:
@@ -76,6 +79,7 @@ def test_the_zeros_of_every_decimal_script() -> None:
         ("7٣９𝟘", "DDDD"),
         ("½²Ⅷ①㎏™Ⓐ🄰\ue000\u0378\x00\x7f\U000e0001", "OOOOOOOOOOOOO"),
         ("\U0001f1e9⠓⺀", "OOO"),
+        ("\ufd40\ufd4f\ufdcf\ufdfd\ufdff䷀䷿\U0001d300\U0001d356꒐꓆☰⚊⿰㇀᙭℩", "O" * 17),
         (".,!?«—_#&@/·", "PPPPPPPPPPPP"),
         ("+<$€^`|~©°😀♥→", "PPPPPPPPPPPPP"),
         (" \t\n\r\u00a0\u3000\u2028\x85", "SSSSSSSS"),

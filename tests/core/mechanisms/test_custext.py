@@ -12,13 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dptext_spark.audit.certificate import verdict
 from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import SettingsError
 from dptext_spark.figures import percent_up
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText, Law
+from dptext_spark.mechanisms.losses import within_groups
 from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, REMAINDERS
+from dptext_spark.report.catalogue import described
 from tests.core.mechanisms import plain_custext as plain
 from tests.core.mechanisms.tied_vectors import gaussian, tables
 
@@ -214,6 +217,59 @@ class TestLaw:
         # Nothing is rounded in the user's favour: 1 would be less than what holds.
         assert "ε = 1.0000001 " in CusText(1.0000001, 4).compile(lexicon(gaussian(9))).guarantee.sentence
         assert "alone" not in CusText(1, 4, "conservative").compile(lexicon(gaussian(40))).guarantee.sentence
+
+
+class TestSmallEpsilon:
+    """What is promised, compared with the integers that are sampled, in exact arithmetic."""
+
+    EPSILONS = (0, 5e-324, 1e-300, 1e-15, 1e-13, 9.99e-13, 1e-12, 3e-12, 1e-11, 1e-9, 1e-7, 1e-5)
+
+    @pytest.mark.parametrize("epsilon", EPSILONS)
+    @pytest.mark.parametrize("k", [2, 7, 20, 60, 240])
+    def test_no_pair_loses_more(self, k: int, epsilon: float) -> None:
+        """One word in each set scores all others at the top, another all but one at the bottom: the worst that scores allow."""
+        angles = np.append(np.linspace(0, 1e-3, k - 1), 3.0) if k > 2 else np.array([0.0, 3.0])
+        vectors = np.concatenate(
+            [np.stack([np.cos(angles + turn), np.sin(angles + turn)], axis=1) for turn in (0, 1)]
+        )
+        made = CusText(epsilon, k, "conservative").compile(lexicon(vectors))
+        found = within_groups(made, 2 * k)
+        groups: dict[tuple[int, ...], list[list[int]]] = {}
+        for law in map(made.law, range(2 * k)):
+            groups.setdefault(tuple(law.ids.tolist()), []).append(list(map(int, law.weight)))
+        worst = max(
+            Fraction(max(column), min(column))
+            for laws in groups.values()
+            for column in zip(*laws, strict=True)
+        )
+        assert worst <= 1 + Fraction(epsilon)  # which is less than e^ε
+        assert found.attained <= epsilon
+        if epsilon < max(1e-12, k**2 * 2.0**-47):
+            assert worst == 1 and (found.value, found.attained) == (0.0, 0.0)
+            assert (
+                made.law(0).weight.tolist()
+                == CusText(0, k, "conservative").compile(lexicon(vectors)).law(0).weight.tolist()
+            )
+        else:
+            assert found.value == pytest.approx(math.log1p(float(worst - 1)), rel=3e-14) and worst > 1
+        assert verdict(made.guarantee, found) == "confirmed"
+
+    def test_exact_calibration_where_the_law_is_uniform(self) -> None:
+        made = CusText(1e-13, 4, "conservative", calibration="exact").compile(lexicon(gaussian(12)))
+        assert within_groups(made, 12).value == 0.0 and made.summary["internal_epsilon"] == 1e-13
+
+
+def test_the_largest_k_stands_in_the_catalogue() -> None:
+    (k,) = (parameter for parameter in described("custext")["parameters"] if parameter["name"] == "k")
+    assert "no more than 4,096 words of a large one" in k["meaning"] and k["max"] == 4096
+    with pytest.raises(SettingsError, match=r"mechanism\.k: 4097 given; valid: an integer from 2 to 4096"):
+        CusText(1.0, 4097)
+
+
+def test_its_page_names_the_reading_of_the_balanced_walk() -> None:
+    page = described("custext")
+    (mapping,) = (parameter for parameter in page["parameters"] if parameter["name"] == "mapping")
+    assert "the set of those among them that have none, as in the reference code" in mapping["meaning"]
 
 
 class TestSampling:

@@ -49,10 +49,12 @@ def test_square_root_of_singular_matrices() -> None:
     half = np.random.default_rng(0).normal(size=(20, 3))
     root, values = square_root(half @ half.T)
     np.testing.assert_allclose(root @ root, half @ half.T, atol=1e-12)
-    assert (values == 0).sum() == 17
-    # What lies outside the range stays outside: the root of a rounding error, 1e-8, must not come in.
+    # Outside the range stands the smallest eigenvalue that is no rounding error, exactly: the root has an inverse.
+    least = values.max() * 20 * 2.0**-52
+    assert (values == least).sum() == 17 and (values > 1e3 * least).sum() == 3
     outside = scipy.linalg.null_space(half.T)
-    assert np.abs(root @ outside).max() < 1e-12
+    np.testing.assert_allclose(root @ outside, np.sqrt(least) * outside, atol=1e-14)
+    np.testing.assert_allclose(np.linalg.solve(root, root), np.eye(20), atol=1e-7)
     root, values = square_root(np.zeros((4, 4)))
     assert not root.any() and not values.any()
 

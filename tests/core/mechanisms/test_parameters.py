@@ -140,4 +140,4 @@ def outside(parameter: Parameter) -> list[Any]:
 def test_the_docstring_explains_the_parameters_once() -> None:
     said = CusText.__doc__ or ""
     assert said.count("Attributes:") == 1
-    assert "k: K, the size of an output set. Valid: an integer from 2 to 4096." in said
+    assert "from all. Valid: an integer from 2 to 4096." in said

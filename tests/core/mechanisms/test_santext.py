@@ -175,11 +175,23 @@ class TestGuarantee:
     def test_the_sentence(self) -> None:
         lexicon = plain.lexicon(plain.gaussian(40))
         plus = SanText(2.0, 0.5, 0.2).compile(lexicon).guarantee
-        assert plus.kind == "metric_dp" and plus.epsilon == 2.0
+        assert (plus.kind, plus.epsilon, plus.metric) == (
+            "metric_dp",
+            2.0,
+            "euclidean between sensitive words",
+        )
+        assert plus.sentence.startswith("One sensitive word is metric") and plus.compared == "sensitive words"
         assert "between the 20 sensitive words of 40" in plus.sentence
         assert "kept with probability 0.8, which reveals it" in plus.sentence
         assert "ln(1/p) = 1.6095 more against a sensitive word" in plus.sentence
         assert "sensitive" not in SanText(2.0).compile(lexicon).guarantee.sentence
+        # Where nothing is released as it is, the bound is that of all words.
+        drawn = SanText(2.0, 0.5, 1.0).compile(lexicon).guarantee
+        assert (drawn.metric, drawn.compared) == ("euclidean", "words")
+        assert (
+            "Every word is drawn among the 20 sensitive words of 40: this holds between all."
+            in drawn.sentence
+        )
 
 
 class TestSampling:

@@ -10,11 +10,11 @@ from typing import Any
 from dptext_spark.audit.disclosure import disclosure
 from dptext_spark.config import RunConfig
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.privatizer import Privatizer
 from dptext_spark.report.model_figures import Model
 from dptext_spark.report.plan import planned_facts
+from tests.core.names import beginning
 
 METRICS: list[tuple[str | None, str, float | None]] = [
     *((None, name, value) for name, value in {
@@ -28,8 +28,7 @@ METRICS: list[tuple[str | None, str, float | None]] = [
 
 def small_model(epsilon: float = 2.0, words: int = 300) -> Model:
     """CusText over the commonest words of the packaged lexicon."""
-    whole = Lexicon.default()
-    lexicon = Lexicon(Vocabulary.of(whole.vocabulary.strings().slice(0, words)), whole.vectors[:words].copy())
+    lexicon = beginning(Lexicon.default(), words)
     return Model(
         Privatizer(lexicon, CusText(epsilon=epsilon, k=10).compile(lexicon)),
         lambda at: CusText(epsilon=at, k=10).compile(lexicon),

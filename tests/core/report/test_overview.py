@@ -66,6 +66,35 @@ def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts:
     )
 
 
+def test_of_a_record_it_says_what_its_kind_of_guarantee_adds_up_to(facts: dict[str, Any]) -> None:
+    def one(kind: str, metric: str | None = None, **config: Any) -> dict[str, Any]:
+        run = facts["run"]
+        guarantee = {**run["guarantee"], "kind": kind, "metric": metric, "epsilon": 2.0}
+        return {
+            **facts,
+            "metrics": None,
+            "run": {**run, "guarantee": guarantee, "config": {**run["config"], **config}},
+        }
+
+    assert said(one("epsilon_dp"), "ε of a record") == "2 a word times the drawn words that it has"
+    assert "distinct drawn words" in said(one("approx_dp", consistency="record"), "ε of a record")
+    assert said(one("metric_dp", "euclidean"), "ε of a record") == (
+        "ε times distances ε times the sum of the distances between the drawn words of two records; no single figure"
+    )
+    assert said(one("metric_dp", "euclidean", consistency="dataset"), "ε of a record").startswith("none")
+    plus = one("metric_dp", "euclidean between sensitive words")
+    assert "between two sensitive words" in said(plus, "Guarantee of one word")
+    assert "between two words" in said(one("metric_dp", "euclidean"), "Guarantee of one word")
+    levels = {"percent": None, "levels": [{"share": 40}, {"share": None}]}
+    assert "the level's ε times its drawn words" in said(
+        one("epsilon_dp", importance=levels), "ε of a record"
+    )
+    # The last level takes what is left: no word stays in clear.
+    assert "NOT CHOSEN" not in said(one("epsilon_dp", importance=levels), "In clear")
+    some = {"percent": 30, "levels": []}
+    assert "WORDS THAT WERE NOT CHOSEN" in said(one("epsilon_dp", importance=some), "In clear")
+
+
 def test_what_is_in_clear_counts_each_thing(facts: dict[str, Any]) -> None:
     assert said(facts, "In clear") == "6 things stop words, case, spacing, length, punctuation, other columns"
     run = facts["run"]
@@ -84,7 +113,7 @@ def test_another_attack_that_finds_more_of_the_worst_words_is_said_to_be_another
 
 def test_what_all_releases_have_spent(facts: dict[str, Any]) -> None:
     def counted(*figures: float, total: float | None = 3.0) -> dict[str, Any]:
-        column = {"total": total, "figures": [{"times": 2} for _ in figures]}
+        column = {"column": "body", "total": total, "figures": [{"times": 2} for _ in figures]}
         return {
             **facts,
             "run": {**facts["run"], "cumulative": {"columns": [column, {**column, "total": 1.0}]}},

@@ -34,7 +34,7 @@ def test_the_steps_follow_the_settings() -> None:
     assert planned()["steps"] == [
         "read /none/in (delta)",
         "replace the words of body by custext at token level; all other columns go along",
-        "reserve in the ledger what the release spends",
+        "reserve in the ledger what the release spends; refused past the limit that it keeps, where it keeps one",
         "write /none/out in one commit (mode error), counting on the way",
         "compare the counts with the commit, and write the account",
     ]
@@ -59,7 +59,9 @@ def test_the_steps_follow_the_settings() -> None:
     ]
     assert "counted in the private texts themselves" in str(chosen["disclosure"])
     limited = planned(ledger={"path": "/none/budget", "limit": 2})
-    assert limited["steps"][2].endswith("spends; refused past ε = 2 for one word of a column")
+    assert limited["steps"][2].endswith(
+        "refused past ε = 2 for one word of a column, or the lower limit that it keeps"
+    )
     assert "/none/budget" in [place["where"] for place in limited["writes"]]
 
 
@@ -107,3 +109,10 @@ def test_the_text_holds_settings_guarantee_and_disclosure() -> None:
         "\n\nNo data was read, so columns, keys and target were not checked.\nNothing was written but the model:\n/"
         in text
     )
+
+
+def test_a_condition_on_the_text_is_not_shown() -> None:
+    """A dry run's output ends up in logs."""
+    found = planned(input={"path": "/none/in", "where": "lang = 'en' AND Body LIKE '%MARKER%'"})
+    assert found["steps"][0] == "read /none/in (delta) where (hidden: it names a text column)"
+    assert "MARKER" not in json.dumps(found) and "MARKER" not in plan_text(found)

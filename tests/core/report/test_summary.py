@@ -75,6 +75,8 @@ def test_what_all_releases_have_spent_is_said_with_the_limit() -> None:
     assert "spent so far All releases have spent ε = 3. (ledger: /share/ledger)" in said
     limited = summary({**FACTS, "ledger": {**counted, "limit": 4.0}})
     assert "ε = 3. The limit is ε = 4. (ledger" in " ".join(limited.split())
+    kept = summary({**FACTS, "ledger": {**counted, "limit": 4.0, "left": 1.0}})
+    assert "The limit is ε = 4, and ε = 1 of it is left. (ledger" in " ".join(kept.split())
 
 
 def test_what_depends_on_the_text_is_shown_only_on_request() -> None:

@@ -17,7 +17,12 @@ JOINERS = set("\u00ad\u061c\u200b\u200c\u200d\u200e\u200f\u2060\u20e3\ufeff")
 JOINERS |= set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069") | set(
     map(chr, range(0xFE00, 0xFE10))
 )
-SPELLING = ("\u2800\u28ff", "\u2e80\u2fdf", "\U0001d800\U0001daaf", "\U0001f100\U0001f1ff")
+# Symbols that spell, by what Unicode calls them.
+SPELLING = re.compile(
+    r"(CJK|KANGXI|YI) RADICAL|(MONO|DI|TRI|TETRA|HEXA)GRAM FOR|CJK STROKE|IDEOGRAPHIC DESCRIPTION|CANADIAN SYLLABICS"
+    r"|ARABIC LIGATURE|BRAILLE PATTERN|SIGNWRITING|REGIONAL INDICATOR|TURNED GREEK SMALL LETTER"
+)
+ENCLOSED = ("\U0001f100", "\U0001f1ff")  # letters in squares and circles, and abbreviations
 # One letter a class: L letter, M mark, D digit, A apostrophe, H hyphen, X joiner, S space, P passes, O other.
 TOKEN = re.compile(r"(?P<word>L(?:X*[LM]|[AH]L)*)|(?P<number>D+)|(?P<unknown>[OM]+)|(?P<gap>[AHXSP])")
 
@@ -40,15 +45,22 @@ def kind(char: str) -> str:
     if category[0] == "P":
         return "P"
     if category[0] == "S":
-        enclosed = any(unicodedata.category(c)[0] in "LN" for c in unicodedata.normalize("NFKD", char))
-        return "O" if enclosed or any(a <= char <= b for a, b in SPELLING) else "P"
+        made_of = any(unicodedata.category(c)[0] in "LN" for c in unicodedata.normalize("NFKD", char))
+        spells = made_of or ENCLOSED[0] <= char <= ENCLOSED[1] or SPELLING.match(unicodedata.name(char, ""))
+        return "O" if spells else "P"
     return "O"
 
 
 def comparable(char: str) -> bool:
-    """Whether this Python and the packaged table must agree: not where only the newer Unicode has it."""
-    if unicodedata.unidata_version == tables().unicode_version:
+    """Whether this Python and the packaged table must agree: not where only the newer Unicode has a character."""
+    mine, packaged = (
+        tuple(map(int, version.split(".")))
+        for version in (unicodedata.unidata_version, tables().unicode_version)
+    )
+    if mine == packaged:
         return True
+    if mine < packaged:
+        return unicodedata.category(char) != "Cn"
     old = unicodedata.ucd_3_2_0.category(char)
     return old != "Cn" and old == unicodedata.category(char)
 
@@ -78,6 +90,11 @@ def shape(word: str) -> str:
     return "upper" if plain == upper(base) else "mixed"
 
 
+def letters(word: str) -> int:
+    """How many of its letters have a capital."""
+    return sum(upper(c) != c for c in form(word))
+
+
 def written(word: str, how: str) -> str:
     """A lexicon word in a shape; mixed case is released in lower case."""
     if how == "capitalised":
@@ -94,12 +111,14 @@ class Piece:
         fate: `gap`, `kept`, `drawn`, `masked`, `any word` (drawn over the lexicon), `digits`.
         text: what is written; for `any word` the shape.
         counter: the counter that it belongs to; empty for gaps.
+        symbols: whether it is no word, but symbols that spell.
     """
 
     source: str
     fate: str
     text: str
     counter: str = ""
+    symbols: bool = False
 
 
 @dataclass
@@ -146,7 +165,28 @@ class Plain:
     def pieces(self, text: str) -> Iterator[Piece]:
         """Cut a text and say what becomes of each stretch."""
         cut = self.by_words if self.policy.tokenizer == "words" else self.by_spaces
-        yield from cut(text)
+        found = list(cut(text))
+        # What a single capital is: what the last released word of two letters is, else the first near the beginning.
+        told, waiting, at = "", [], 0
+        for piece in found:
+            released = piece.fate in ("drawn", "any word", "kept") and not piece.symbols
+            if released and letters(piece.source) > 1:
+                if not told and shape(piece.source) == "upper" and at < 1024:
+                    for single in waiting:
+                        self.raise_it(single)
+                told = shape(piece.source)
+            elif released and piece.fate != "kept" and shape(piece.source) == "capitalised":
+                if told == "upper":
+                    self.raise_it(piece)
+                elif not told:
+                    waiting.append(piece)
+            at += len(piece.source.encode())
+        yield from found
+
+    def raise_it(self, piece: Piece) -> None:
+        """Write a piece in upper case, where case is carried over."""
+        if self.policy.case == "carry":
+            piece.text = "upper" if piece.fate == "any word" else upper(piece.text)
 
     def by_words(self, text: str) -> Iterator[Piece]:
         classes = "".join(map(kind, text))
@@ -159,7 +199,8 @@ class Plain:
                 yield self.digits(part)
             elif match.lastgroup == "unknown":
                 piece = self.look_up(part)
-                yield Piece(part, piece.fate, "lower" if piece.fate == "any word" else piece.text, "oov")
+                how = "lower" if piece.fate == "any word" else piece.text
+                yield Piece(part, piece.fate, how, "oov", symbols=True)
             elif self.known(form(part), quoted):
                 yield self.look_up(part, quoted)
             else:

@@ -17,7 +17,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.privatizer import Privatizer
-from dptext_spark.text import engine
+from dptext_spark.text import engine, strips
 from dptext_spark.text.engine import COUNTERS, OF_IDENTIFIERS
 from tests.core.text.plain_engine import form, shape, written
 from tests.core.text.samples import KEPT, POLICIES, TEXTS, WORDS, Step, plain, privatizer, row, run
@@ -74,6 +74,9 @@ NAMED = {
     "tokenized clitics": "do n't it 's we 've they 'll a cat ' s",
     "compounds": "self-made a-dog mother-in-law dog-in-law x-ray -cat dog- --cat-- rock-'n'-roll rock'n'roll",
     "case": "cat Cat CAT cAT CaT I A a i STRASSE STRAßE Straße Été ÉTÉ éTÉ ǄEP ǅep ǆep ΗΜΈΡΑ 𐐀𐐩 𐐀𐐁",
+    "single capitals": "I A CAT I A dog I A Dog A FROB A frob A É I'D A it A IT A I",
+    "a single capital first": "A I the CAT",
+    "single capitals alone": "A I A É I 1A A1",
     "curly": "o\u2019clock O\u2019clock O\u2019CLOCK O'CLOCK o'clock o\u2019Clock",
     "spaces": "  cat \n\n dog\t\u00a0 the  ",
     "joiners": "c\u00adat 👩\u200d👩\u200d👧 cat\u200d \u200ecat\u200f می\u200cخواهم a\u200b b",
@@ -135,6 +138,58 @@ def test_by_hand() -> None:
         **{"invalid": 0, "changed": 6, "same": 0, "distinct": 2},
         **dict.fromkeys(OF_IDENTIFIERS, 0),
     }
+
+
+WANTING = ["i", "want", "a", "new", "car", "plan", "b", "is", "good", "é", "x-ray"]
+CAPITALS = [
+    ("I WANT A NEW CAR", "WANT A NEW CAR PLAN"),
+    ("I want A new car", "Want a New car plan"),
+    ("Plan B IS GOOD", "B Is GOOD É"),
+    ("PLAN B is good", "B IS good é"),
+    ("A I A, B: GOOD", "NEW WANT NEW, IS: É"),
+    ("A I A", "New Want New"),
+    ("É A CAR", "X-RAY NEW PLAN"),
+    ("zorblax A CAR", "[OOV] NEW PLAN"),
+    ("I ZORBLAX A car", "Want [OOV] New plan"),
+    ("ZORBLAX A B", "[OOV] New Is"),
+    ("CAR 12 zorblax I", "PLAN [NUM] [OOV] WANT"),
+    ("X-RAY B", "I IS"),
+    ("I\n\nGOOD", "WANT\n\nÉ"),
+    ("A" + " " * 1022 + "CAR", "NEW" + " " * 1022 + "PLAN"),
+    ("A" + " " * 1023 + "CAR", "New" + " " * 1023 + "PLAN"),
+]
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+def test_a_single_capital_is_upper_within_upper_case(tokenizer: str) -> None:
+    """By the word of two letters before it that is released, else after it; what is masked tells nothing of its case."""
+    texts = [(a, b) for a, b in CAPITALS if tokenizer == "words" or not set(",:") & set(a)]
+    policy = Policy(stop_words="draw", numbers="mask", tokenizer=tokenizer)
+    made = Privatizer(Vocabulary.of(WANTING), Step(1, len(WANTING)), policy)
+    for order in (texts, texts[::-1], [(a, b) for a, b in texts for _ in range(2)]):
+        out, _ = run(made, [text for text, _ in order])
+        assert [text.decode() for text in out] == [wanted for _, wanted in order]
+    kept = Privatizer(
+        Vocabulary.of(WANTING), Step(1, len(WANTING)), Policy(stop_word_list=("new", "is", "i"))
+    )
+    assert run(kept, ["A NEW B is I A"])[0][0].decode() == "NEW NEW IS is I New"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A " * 400 + "CAT", "A " * 600 + "CAT A", "[x] A " * 100 + "CAT", "A\n" * 9_000 + "CAT A I dog A"],
+)
+def test_what_is_before_the_first_longer_word_does_not_depend_on_blocks(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = Policy(stop_words="draw", identifiers={"email": "mask"})  # type: ignore[arg-type]
+    texts = [f"{text} A", text.replace("x", "a@b.com"), text]
+    wanted = run(privatizer(policy, 3), texts)[0]
+    assert wanted[2].decode() == "".join(piece.text for piece in plain(policy, 3).pieces(text))
+    for block, strip in ((1, 1), (7, 100), (1, 2_000), (500, 1 << 40)):
+        monkeypatch.setattr(engine, "BLOCK_BYTES", block)
+        monkeypatch.setattr(strips, "STRIP_BYTES", strip)
+        assert run(privatizer(policy, 3), texts)[0] == wanted
 
 
 def test_normalised_gaps_keep_all_but_the_number_of_spaces() -> None:

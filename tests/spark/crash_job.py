@@ -1,0 +1,94 @@
+"""A run or a stream in a process of its own that ends at a point: `python crash_job.py PLAN`, a file of JSON.
+
+The plan names `base`, `name`, `kind` (see :func:`settings`), `point`, the `times` that it is passed until the process ends, and
+the point at which an effect `fails`, or null. The JVM ends with the process, so that nothing in it goes on or cleans up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from dptext_spark.config import RunConfig
+from dptext_spark.draws import RunKey
+from dptext_spark.spark.job import carried_out
+from dptext_spark.spark.session import spark_session
+from dptext_spark.spark.setup import validated
+from dptext_spark.spark.stream import stream
+
+ENDED = 137  # what the process returns
+RUN = "the-run"
+DATABASE = "crashes"
+
+
+def settings(base: Path, name: str, kind: str) -> dict[str, Any]:
+    """Return the settings of a `run`, of one into a table by name (`named`), or of a `stream` of two micro-batches."""
+    own = base / name
+    made: dict[str, Any] = {
+        "input": {"path": str(base / "in")},
+        "columns": ["body"],
+        "row_key": "id",
+        "lexicon": {"source": str(base / "lexicon")},
+        "key": {"file": str(base / "key")},
+        "output": {"path": str(own / "out")},
+        "audit": {
+            "consistency_scopes": 0, "shareable": str(own / "shareable"), "restricted": str(own / "restricted"),
+        },
+        "run": {"id": RUN},
+    }  # fmt: skip
+    if kind == "named":
+        made["output"] = {"table": f"{DATABASE}.out"}
+    if kind == "stream":
+        made["stream"] = {"max_files": 1, "starting_version": 0, "checkpoint": str(own / "checkpoint")}
+        made["mode"] = "incremental"
+    return made
+
+
+def know_tables(spark: Any, folder: Path) -> None:
+    """Tell the session's catalog, which begins empty, of the table that an earlier process made by name."""
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE} LOCATION '{folder}'")
+    if (folder / "out" / "_delta_log").is_dir():
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {DATABASE}.out USING delta LOCATION '{folder / 'out'}'")
+
+
+def main(plan: dict[str, Any]) -> None:
+    """Run until the point."""
+    base = Path(plan["base"])
+    spark = spark_session(
+        master="local[2]",  # as the session of the tests: as many tasks write as many files
+        warehouse=base / plan["name"] / "warehouse",
+        settings={
+            "spark.local.dir": str(base / "local"),
+            "spark.sql.shuffle.partitions": 1,
+            "spark.ui.enabled": "false",
+            "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        },
+    )
+    jvm = spark.sparkContext._gateway.proc.pid
+    passed = 0
+
+    def at(point: str) -> None:
+        nonlocal passed
+        passed += point == plan["point"]
+        if passed == plan["times"]:
+            os.kill(jvm, signal.SIGKILL)
+            os._exit(ENDED)
+        if point == plan["fails"]:
+            raise OSError
+
+    config = RunConfig.of(settings(base, plan["name"], plan["kind"]))
+    key = RunKey.from_file(base / "key")
+    if plan["kind"] == "stream":
+        stream(spark, config, key, print, carried_out, at)
+    else:
+        if plan["kind"] == "named":
+            know_tables(spark, base / plan["name"])
+        carried_out(lambda: validated(spark, config, key, print), config, print, at)
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))

@@ -1,0 +1,256 @@
+"""A key that each worker reads for itself: the same draws as one that travels, nothing of it in a closure, and what fails."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+
+from pyspark.logger import PySparkLogger
+
+from dptext_spark.config import RunConfig
+from dptext_spark.draws import RunKey
+from dptext_spark.errors import RunError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.privatizer import Privatizer
+from dptext_spark.settings.sections import Key
+from dptext_spark.spark import doctor, frame
+from dptext_spark.spark.failures import CLIENT_LOGGER
+from dptext_spark.spark.frame import privatize
+from dptext_spark.spark.job import run
+from dptext_spark.spark.secrets import key_of
+from tests.core.names import beginning
+from tests.spark.test_column import python_functions
+
+pytestmark = pytest.mark.cluster
+
+SECRET = hashlib.sha256(b"the key of these tests").digest()
+TEXTS = (
+    "please call my good friend about the money",
+    "good news about my friend and the call",
+    "zanzibar 12",
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A key of this test alone: what a living worker has read, it keeps."""
+    path = tmp_path / "run.key"
+    path.write_bytes(secrets.token_bytes(32))
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture(scope="module")
+def lexicon(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("words") / "lexicon"
+    beginning(Lexicon.default(), 600).save(folder)
+    return str(folder)
+
+
+def _source(spark: Any, n: int = 12) -> Any:
+    return spark.createDataFrame(
+        [(i, f"c{i % 4}", TEXTS[i % 3]) for i in range(n)], "id long, customer string, body string"
+    )
+
+
+@pytest.fixture
+def job(spark: Any, tmp_path: Path, file: Path, lexicon: str) -> Callable[..., dict[str, Any]]:
+    """Run the job `name`, its key delivered as `deliver` says, and return its facts."""
+    _source(spark).write.format("delta").save(str(tmp_path / "in"))
+
+    def ran(name: str, deliver: str, say: Callable[[str], None] | None = None, **more: Any) -> dict[str, Any]:
+        settings = {
+            "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "record_key": "customer",
+            "consistency": "record", "lexicon": {"source": lexicon}, "output": {"path": str(tmp_path / name)},
+            "key": {"file": str(file), "deliver": deliver}, "run": {"id": "one"}, **more,
+        }  # fmt: skip
+        return run(RunConfig.of(settings), spark, progress=say).facts
+
+    return ran
+
+
+def _rows(spark: Any, folder: Path) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in spark.read.format("delta").load(str(folder)).orderBy("id").collect()]
+
+
+class TestTheLazyFunction:
+    @pytest.mark.parametrize("level", ["token", "record"])
+    @pytest.mark.parametrize("udf", ["auto", "pandas"])
+    def test_it_draws_the_same_both_ways(
+        self, spark: Any, file: Path, privatizer_at: Callable[[str], Privatizer], level: str, udf: str
+    ) -> None:
+        def drawn(deliver: Any) -> list[Any]:
+            key = RunKey.from_file(file, deliver)
+            out = privatize(
+                _source(spark), ["body"], privatizer_at(level), row_key="id", record_key="customer", key=key, run_id="r", udf=udf
+            )  # fmt: skip
+            (command,) = python_functions(out)
+            assert (file.read_bytes() in command) == (deliver == "closure")
+            assert str(file).encode() in command or deliver == "closure"
+            return [tuple(row) for row in out.orderBy("id").collect()]
+
+        there = drawn("executors")
+        assert there == drawn("closure") and {row[2] for row in there} != set(TEXTS)
+
+    def test_a_worker_that_finds_another_key_fails_by_a_code(
+        self, spark: Any, file: Path, privatizer: Privatizer
+    ) -> None:
+        out = privatize(
+            _source(spark), ["body"], privatizer, row_key="id", key=RunKey.from_file(file, "executors")
+        )
+        other = secrets.token_bytes(32)
+        for change, code in (
+            (lambda: file.write_bytes(other), "KEY_DIFFERS"),
+            (lambda: file.chmod(0o640), "KEY_INVALID"),
+            (file.unlink, "KEY_MISSING"),
+        ):
+            change()
+            with pytest.raises(Exception, match=rf"DPTEXT\[{code}\] partition=\d+") as caught:
+                out.collect()
+            assert other.hex() not in str(caught.value) and repr(other)[2:-1] not in str(caught.value)
+
+    def test_a_variable_that_the_workers_lack_fails_by_a_code(
+        self, spark: Any, privatizer: Privatizer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        name = f"RUN_KEY_{secrets.token_hex(4)}"  # no JVM that was started before has it
+        monkeypatch.setenv(name, SECRET.hex())
+        out = privatize(
+            _source(spark), ["body"], privatizer, row_key="id", key=RunKey.from_env(name, "executors")
+        )
+        with pytest.raises(Exception, match=r"DPTEXT\[KEY_MISSING\]"):
+            out.collect()
+
+    def test_a_client_logs_no_request_with_the_function(
+        self, spark: Any, privatizer: Privatizer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also when the frame is sent, which is after our function has returned."""
+        logger, seen = PySparkLogger.getLogger(CLIENT_LOGGER), []
+        handler = logging.Handler()
+        handler.emit = lambda record: seen.append(record.getMessage())  # type: ignore[method-assign]
+        monkeypatch.setattr(logger, "disabled", False)
+        monkeypatch.setattr(logger, "level", logging.DEBUG)
+        monkeypatch.setattr(logger, "filters", [])
+        logger._cache.clear()
+        logger.addHandler(handler)
+        try:
+            monkeypatch.setattr(frame, "context_of", lambda session: None)  # as a client sees it
+            for _ in range(2):
+                privatize(_source(spark), ["body"], privatizer, row_key="id", key=RunKey(SECRET))
+            logger.debug('Request: with_columns { alias { name: "__dptext" } common { command: "\\001%s" } }')
+            logger.debug("Request: plan { compressed_operation { data: 1 } }")
+            logger.debug("Request: of somebody else 100 %")
+        finally:
+            logger.removeHandler(handler)
+            logger._cache.clear()
+        assert seen == ["Request: of somebody else 100 %"] and len(logger.filters) == 1
+
+
+class TestTheJob:
+    def test_it_writes_the_same_both_ways(
+        self, spark: Any, tmp_path: Path, file: Path, job: Callable[..., dict[str, Any]]
+    ) -> None:
+        closure, executors = job("closure", "closure"), job("executors", "executors")
+        assert _rows(spark, tmp_path / "closure") == _rows(spark, tmp_path / "executors")
+        assert _rows(spark, tmp_path / "closure") != _rows(spark, tmp_path / "in")
+        for facts in (closure, executors):
+            assert facts["status"] == "succeeded" and facts["key_kind"] == "file"
+            assert facts["consistency_audit"]["passed"] is True
+        assert closure["consistency_audit"] == executors["consistency_audit"]
+        assert closure["disclosure"] == executors["disclosure"] or "disclosure" not in closure
+        # How the key is delivered binds nothing: a run that was begun one way is the same run the other way.
+        assert job("closure", "executors")["status"] == "unchanged"
+
+    def test_a_key_that_is_gone_when_workers_look_is_said(
+        self, tmp_path: Path, file: Path, job: Callable[..., dict[str, Any]]
+    ) -> None:
+        def say(step: str) -> None:
+            if step.startswith("preparing"):
+                file.unlink(missing_ok=True)
+
+        with pytest.raises(
+            RunError, match=r"key\.deliver: executors given.*no such file or variable \(KEY_MISSING\)"
+        ) as caught:
+            job("out", "executors", say)
+        assert "the same file at the same path" in str(caught.value) and "before its commit" in str(
+            caught.value
+        )
+        assert not list((tmp_path / "out" / "_delta_log").glob("*.json"))
+
+    def test_a_key_of_the_calling_program_is_refused_before_anything_is_read(
+        self, tmp_path: Path, spark: Any
+    ) -> None:
+        settings = {
+            "input": {"path": str(tmp_path / "none")}, "columns": ["body"], "output": {"path": str(tmp_path / "out")},
+            "key": {"file": str(tmp_path / "none.key"), "deliver": "executors"},
+        }  # fmt: skip
+        with pytest.raises(
+            SettingsError, match=r"key\.deliver: executors given with a key of the calling program"
+        ):
+            run(RunConfig.of(settings), spark, key=RunKey(SECRET))
+
+    def test_a_stream_draws_the_same_and_goes_on_either_way(
+        self, spark: Any, tmp_path: Path, job: Callable[..., dict[str, Any]]
+    ) -> None:
+        mode = {"mode": "incremental", "audit": {"consistency_scopes": 0}}
+        for first, then in (("closure", "executors"), ("executors", "closure")):
+            assert job(first, first, **mode)["status"] == "succeeded"
+            job(first, then, **mode)
+        assert _rows(spark, tmp_path / "closure") == _rows(spark, tmp_path / "executors")
+        _source(spark, 15).where("id >= 12").write.format("delta").mode("append").save(str(tmp_path / "in"))
+        for first, then in (("closure", "executors"), ("executors", "closure")):
+            job(first, then, **mode)
+        assert len(_rows(spark, tmp_path / "closure")) == 15
+        assert _rows(spark, tmp_path / "closure") == _rows(spark, tmp_path / "executors")
+
+
+class TestAVariable:
+    SESSION: Any = SimpleNamespace(conf={"spark.master": "spark://one:7077"})
+
+    def test_one_of_a_spark_setting_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("RUN_KEY", SECRET.hex())
+        shown: Any = SimpleNamespace(conf={"spark.executorEnv.RUN_KEY": SECRET.hex()})
+        with pytest.raises(SettingsError, match=r"key\.env: spark\.executorEnv\.RUN_KEY is set") as caught:
+            key_of(shown, Key(env="RUN_KEY", deliver="executors"))
+        assert SECRET.hex() not in str(caught.value)
+        with pytest.raises(SettingsError, match=r"deployMode=cluster"):
+            key_of(
+                SimpleNamespace(conf={"spark.submit.deployMode": "cluster"}),
+                Key(env="RUN_KEY", deliver="executors"),
+            )  # type: ignore[arg-type]
+
+    def test_it_stays_on_a_local_master_and_nowhere_else(
+        self, spark: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("RUN_KEY", base64.b64encode(SECRET).decode())
+        key = Key(env="RUN_KEY", deliver="executors")
+        assert key_of(spark, key).secret == SECRET and "RUN_KEY" in os.environ
+        assert key_of(self.SESSION, key).secret == SECRET and "RUN_KEY" not in os.environ
+
+
+class TestTheDoctor:
+    def test_it_looks_for_the_key_in_every_slot(
+        self, spark: Any, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def config(**key: Any) -> RunConfig:
+            base = {"input": {"path": "/a"}, "columns": ["body"], "output": {"path": str(tmp_path / "out")}}
+            return RunConfig.of({**base, "key": {**key, "deliver": "executors"}})
+
+        assert doctor._key(spark, config(file=str(file))).endswith("the same key is read in 2 task slots")
+        name = f"RUN_KEY_{secrets.token_hex(4)}"
+        monkeypatch.setenv(name, SECRET.hex())
+        with pytest.raises(
+            RunError, match=r"in 2 of 2 task slots the worker finds no such file or variable \(KEY_MISSING\)"
+        ):
+            doctor._key(spark, config(env=name))
+        assert os.environ[name] == SECRET.hex()
