@@ -19,10 +19,12 @@ from benchmarks import (
     calibration,
     encoder,
     engine,
+    faults,
     frontier,
     identifiers,
     importance,
     keys,
+    ledger,
     lexicon,
     mapping,
     mechanisms,
@@ -62,6 +64,8 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "scale": scale.measure,
     "shapes": shapes.measure,
     "keys": keys.measure,
+    "faults": faults.measure,
+    "ledger": ledger.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"
 
