@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import Int, compiled
 from dptext_spark.lexicon.neighbors import nearest
-from dptext_spark.mechanisms.distances import squared_distances
+from dptext_spark.mechanisms.numerics.distances import squared_distances
+from dptext_spark.runtime.jit import Int, compiled
 
 Reals = npt.NDArray[np.float64]
 Vectors = npt.NDArray[np.float32]

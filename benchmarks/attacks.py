@@ -12,13 +12,13 @@ from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, quotient
 from benchmarks.plain_chain import plain_guesses
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
-from dptext_spark.audit.bayes import bayes_attack
-from dptext_spark.audit.bigrams import Bigrams
-from dptext_spark.audit.candidates import candidates
-from dptext_spark.audit.context import posterior_guesses
-from dptext_spark.audit.prior import of_drawn, zipf
-from dptext_spark.audit.simulated import simulate
-from dptext_spark.audit.tokens import Tokens
+from dptext_spark.audit.attacks.bayes import bayes_attack
+from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.candidates import candidates
+from dptext_spark.audit.attacks.context import posterior_guesses
+from dptext_spark.audit.attacks.prior import of_drawn, zipf
+from dptext_spark.audit.attacks.tokens import Tokens
+from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 

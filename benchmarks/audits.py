@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, quotient, scaled
 from benchmarks.sizes import Sizes
 from benchmarks.sources import CHECKOUT, glove, lexicons, packaged
-from dptext_spark.audit.deniability import deniability
+from dptext_spark.audit.deniability.deniability import deniability
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, SanText
 

@@ -15,11 +15,11 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, Diffractor, SanText, Tem
-from dptext_spark.mechanisms.calibration import internal_epsilon
-from dptext_spark.mechanisms.elementary import logarithm
-from dptext_spark.mechanisms.kernels.line import LineSampler
-from dptext_spark.mechanisms.kernels.whole import DEEPEST
-from dptext_spark.mechanisms.losses import by_distance, by_steps
+from dptext_spark.mechanisms.numerics.elementary import logarithm
+from dptext_spark.mechanisms.privacy_loss import by_distance, by_steps
+from dptext_spark.mechanisms.samplers.exponential import DEEPEST
+from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.mechanisms.tight_epsilon import internal_epsilon
 
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
 WITHIN = 1e-3  # how far below the promise a search over all pairs may stay, relative to it

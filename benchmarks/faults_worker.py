@@ -1,6 +1,6 @@
 """A run in a process of its own: `python faults_worker.py SETTINGS.json [SIGNAL POINT]`.
 
-It prints the process id of its JVM, then `point` lines as it passes the points of `dptext_spark.spark.effects`, and ends as
+It prints the process id of its JVM, then `point` lines as it passes the points of `dptext_spark.spark.job.effects`, and ends as
 `dptext run` does. With SIGNAL (a number) and POINT, it sends itself the signal while the effect behind that point is under way.
 """
 
@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.config import RunConfig
-from dptext_spark.keys import taken
-from dptext_spark.report.ending import ended
-from dptext_spark.spark import job
-from dptext_spark.spark.session import spark_session
-from dptext_spark.spark.setup import validated
-from dptext_spark.spark.stream import stream
+from dptext_spark.cli.exit_codes import ended
+from dptext_spark.config.keys import taken
+from dptext_spark.config.model import RunConfig
+from dptext_spark.spark.job import job
+from dptext_spark.spark.job.setup import validated
+from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.streaming.stream import stream
 
 DELAY = 0.15  # seconds from the point to the signal
 

@@ -11,10 +11,10 @@ from benchmarks.measure import Figure, Goal, Grid, Section, Spread
 from benchmarks.sentiment import Task
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
-from dptext_spark.asked import Asked
-from dptext_spark.audit.risks import CONTEXT
-from dptext_spark.compare import Comparison, compare
-from dptext_spark.config import ModelConfig
+from dptext_spark.audit.comparison.asked import Asked
+from dptext_spark.audit.comparison.compare import Comparison, compare
+from dptext_spark.audit.comparison.risks import CONTEXT
+from dptext_spark.config.model import ModelConfig
 from dptext_spark.text.records import Records
 
 CURVES = "custext,diffractor,diffractor:form=tem,santext,tem,calibrated"

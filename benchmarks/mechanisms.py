@@ -21,7 +21,7 @@ from benchmarks.sources import lexicons
 from benchmarks.token_rates import growth, rates, short_laws
 from benchmarks.whole_laws import whole_laws
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.walks import start_words, walks
+from dptext_spark.lexicon.orderings import start_words, walks
 
 THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 PARTS: dict[str, Callable[[Sizes], Section]] = {

@@ -21,11 +21,11 @@ from benchmarks.measure import Figure, Goal, Section, Spread, quotient
 from benchmarks.memory_worker import ROLLUP
 from benchmarks.sizes import Sizes
 from benchmarks.sources import CHECKOUT, lexicons, texts
-from dptext_spark.artifact import open_artifact, save
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
-from dptext_spark.privatizer import Privatizer
+from dptext_spark.model.artifact import open_artifact, save
+from dptext_spark.model.privatizer import Privatizer
 
 GOALS = (Goal(2.0, 2.0, "value"),)
 MEGABYTE = 1e6

@@ -20,8 +20,8 @@ from benchmarks.memory import MEGABYTE, lay_out
 from benchmarks.memory_worker import ROLLUP, private_bytes, used
 from benchmarks.sizes import Sizes
 from benchmarks.sources import CHECKOUT, packaged
-from dptext_spark.spark.session import spark_session
-from dptext_spark.spark.ship import SHIP, Shipped, open_shipped, ship
+from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.udf.ship import SHIP, Shipped, open_shipped, ship
 
 MAPPED = (Goal(2.0, 2.0, "value"),)
 WAIT_SECONDS = 120.0

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.sources import row_ids
-from dptext_spark.artifact import open_artifact
-from dptext_spark.draws import RunKey
-from dptext_spark.privatizer import Privatizer
+from dptext_spark.model.artifact import open_artifact
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
 
 ROLLUP = Path("/proc/self/smaps_rollup")
 PAGE = 4096

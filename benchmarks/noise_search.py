@@ -13,8 +13,8 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import drawn_ids
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Calibrated
-from dptext_spark.mechanisms.kernels.nearest_word import TOKENS, WORDS
-from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.samplers.nearest import TOKENS, WORDS
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 
 SMALL = 1.0  # every draw needs a search
 LARGE = (50.0, 100.0, 500.0)

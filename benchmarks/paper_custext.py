@@ -14,14 +14,14 @@ from scipy.optimize import brentq
 from benchmarks.measure import Grid, Section
 from benchmarks.sizes import Sizes
 from benchmarks.sources import by_frequency, row_ids, sst2, texts
-from dptext_spark.audit.query_attack import nearly_tied_law, queries_needed
-from dptext_spark.draws import RunKey
+from dptext_spark.audit.attacks.query_attack import nearly_tied_law, queries_needed
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, mapping_summary, output_sets
-from dptext_spark.privatizer import CONSISTENCY, Privatizer
-from dptext_spark.text.identifiers import NO_IDENTIFIERS
+from dptext_spark.model.privatizer import CONSISTENCY, Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 
 # Table 4, share of words alone on their set in %, by mapping and K.

@@ -13,7 +13,6 @@ import pyarrow as pa
 from benchmarks.measure import Figure, Grid, Section, in_turn, quotient, scaled
 from benchmarks.sizes import Sizes
 from benchmarks.sources import composition, row_ids, sst2, texts
-from dptext_spark.draws import RunKey
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import (
     Calibrated,
@@ -24,9 +23,10 @@ from dptext_spark.mechanisms import (
     TruncatedGumbel,
     Vickrey,
 )
-from dptext_spark.mechanisms.kernels.windows import Window
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.text.identifiers import NO_IDENTIFIERS
+from dptext_spark.mechanisms.samplers.windows import Window
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 5.0, 10.0)

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from benchmarks.measure import Grid, Section
 from benchmarks.sizes import Sizes
 from benchmarks.sources import SHIFT
-from dptext_spark.draws import Draws
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Calibrated, Gaussian, Laplace, Mahalanobis, Mechanism, TruncatedLaplace
+from dptext_spark.randomness.draws import Draws
 
 EPSILONS = (1.0, 10.0, 25.0, 50.0)
 # Mean N_w on GloVe 34k, known beforehand.

@@ -14,10 +14,10 @@ from benchmarks.importance import MODEL, PACKAGE
 from benchmarks.measure import Grid, Section
 from benchmarks.sentiment import Say, Task, shares
 from benchmarks.sizes import Sizes
-from dptext_spark.audit.learning import TextClassifier
-from dptext_spark.audit.membership import membership_attack
-from dptext_spark.audit.text_metrics import vector_likeness
-from dptext_spark.audit.utility import Both
+from dptext_spark.audit.attacks.membership import membership_attack
+from dptext_spark.audit.utility.accuracy import Both
+from dptext_spark.audit.utility.learning import TextClassifier
+from dptext_spark.audit.utility.text_metrics import vector_likeness
 from dptext_spark.errors import DPTextError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import (
@@ -32,10 +32,10 @@ from dptext_spark.mechanisms import (
     TruncatedLaplace,
     Vickrey,
 )
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.text.identifiers import NO_IDENTIFIERS
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.reading import read
+from dptext_spark.text.tokens import read
 
 # 1-Diffractor, Table 2: cosine of sentence embeddings at these ε; None: the figure is not at hand.
 EPSILONS_2 = (0.1, 0.5, 1.0, 3.0, 5.0, 10.0, 25.0, 50.0)
@@ -120,7 +120,7 @@ def _similarity(
 ) -> Iterator[tuple[Any, ...]]:
     compare = None
     try:
-        from dptext_spark.audit.encoder_likeness import Originals
+        from dptext_spark.audit.utility.encoder_similarity import Originals
         from dptext_spark.encoder.encoder import Encoder
         from dptext_spark.encoder.vectors import vectors
 

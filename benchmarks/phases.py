@@ -12,19 +12,19 @@ from unittest.mock import patch
 PHASES: dict[str, tuple[tuple[str, str], ...]] = {
     "copy and pad the batch": (("dptext_spark.text.engine", "padded"),),
     "find identifiers": (
-        ("dptext_spark.text.finder", "candidates"),
-        ("dptext_spark.text.finder", "skeletons"),
-        ("dptext_spark.text.finder", "match"),
+        ("dptext_spark.text.identifiers.finder", "candidates"),
+        ("dptext_spark.text.identifiers.finder", "skeletons"),
+        ("dptext_spark.text.identifiers.finder", "match"),
     ),
-    "identities": (("dptext_spark.privatizer", "identify"),),
+    "identities": (("dptext_spark.model.privatizer", "identify"),),
     "cut into words": (
         ("dptext_spark.text.engine", "cut_words"),
         ("dptext_spark.text.engine", "cut_whitespace"),
     ),
     "look words up": (("dptext_spark.text.engine", "look_up"),),
     "assign blocks": (("dptext_spark.text.engine", "assign_blocks"),),
-    "AES draws": (("dptext_spark.draws", "encrypt"), ("dptext_spark.privatizer", "encrypt")),
-    "sample": (("dptext_spark.mechanisms.kernels.alias", "draw_all"),),
+    "AES draws": (("dptext_spark.randomness.draws", "encrypt"), ("dptext_spark.model.privatizer", "encrypt")),
+    "sample": (("dptext_spark.mechanisms.samplers.table", "draw_all"),),
     "rebuild": (
         ("dptext_spark.text.engine", "rebuild"),
         ("dptext_spark.text.engine", "_text_array"),

@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.audit.bigrams import SPECIAL, Bigrams
-from dptext_spark.audit.candidates import Candidates
-from dptext_spark.audit.tokens import Tokens
+from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams
+from dptext_spark.audit.attacks.candidates import Candidates
+from dptext_spark.audit.attacks.tokens import Tokens
 
 Ids = npt.NDArray[np.int32]
 

@@ -6,7 +6,7 @@ import random
 from itertools import accumulate
 from typing import Any
 
-from dptext_spark.privatizer import Privatizer
+from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import OOV_MASK
 
 Candidates = tuple[list[str], list[float]]

@@ -11,9 +11,9 @@ import numpy as np
 from benchmarks.measure import seconds_of
 from benchmarks.sizes import Sizes
 from benchmarks.sources import drawn_ids, lexicons, packaged
-from dptext_spark.draws import Draws
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Mechanism
+from dptext_spark.randomness.draws import Draws
 
 WARM_UP = 300
 BATCH = 1 << 14  # words of a call: about as many as the text engine asks for at once

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.sources import row_ids, shared_file, texts
-from dptext_spark.audit.learning import TextClassifier
-from dptext_spark.audit.scoring import Estimate, accuracy
-from dptext_spark.draws import Draws, RunKey
+from dptext_spark.audit.utility.learning import TextClassifier
+from dptext_spark.audit.utility.scoring import Estimate, accuracy
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.privatizer import Consistency, Privatizer
-from dptext_spark.text.identifiers import NO_IDENTIFIERS
+from dptext_spark.model.privatizer import Consistency, Privatizer
+from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 
 KEY = RunKey.insecure(0)  # the sentences are public

@@ -17,11 +17,11 @@ from benchmarks.sentiment import KEY, Task
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from benchmarks.tables import local
-from dptext_spark.config import RunConfig
+from dptext_spark.config.model import RunConfig
+from dptext_spark.demo.side_by_side import SETTINGS
 from dptext_spark.encoder.folder import require_encoders
-from dptext_spark.entry_points import folder_of
 from dptext_spark.errors import DPTextError, SettingsError
-from dptext_spark.side_by_side import SETTINGS
+from dptext_spark.runtime.entry_points import folder_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,9 +118,9 @@ def _audited(
     session: SparkSession, settings: str, lexicon: str, folder: Path, encoder: str | None
 ) -> dict[str, Any]:
     """Run a file of settings on the sentences, audit what it wrote, and return the figures by their names."""
-    from dptext_spark.audit_plan import AuditPlan
-    from dptext_spark.spark.job import run
-    from dptext_spark.spark.table_audit import audit_table
+    from dptext_spark.audit.table.plan import AuditPlan
+    from dptext_spark.spark.auditing.audit import audit_table
+    from dptext_spark.spark.job.job import run
 
     source, target = folder / "sentences", folder / settings
     values = {

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from benchmarks.measure import Figure, Goal, Section, Spread, quotient
 from benchmarks.sizes import Sizes
 from benchmarks.sources import packaged, texts
-from dptext_spark.draws import RunKey
 from dptext_spark.errors import SettingsError
+from dptext_spark.randomness.draws import RunKey
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         folder = Path(work)
         say("spark: starting a session")
         try:
-            from dptext_spark.spark.session import spark_session
+            from dptext_spark.spark.session.session import spark_session
 
             session = spark_session(
                 "dptext-bench",
@@ -121,8 +121,8 @@ def _measure_jobs(
 
 def _run(session: SparkSession, folder: Path) -> tuple[float, dict[str, Any], dict[str, float]]:
     """Run the job; return its seconds, its report and the seconds of each step. What it wrote is removed."""
-    from dptext_spark.config import RunConfig
-    from dptext_spark.spark.job import run
+    from dptext_spark.config.model import RunConfig
+    from dptext_spark.spark.job.job import run
 
     output = folder / "sanitized"
     config = RunConfig.of(

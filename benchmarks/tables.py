@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.sources import CHECKOUT, packaged, texts
 from benchmarks.workers import watched_workers
-from dptext_spark.draws import RunKey
 from dptext_spark.errors import SettingsError
+from dptext_spark.randomness.draws import RunKey
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +61,7 @@ def repeat_files(folder: Path, times: int) -> Path:
 @contextmanager
 def local(cores: int, folder: Path, settings: dict[str, Any] | None = None) -> Iterator[SparkSession]:
     """Start a session of its own with so many cores; its workers have done nothing before."""
-    from dptext_spark.spark.session import spark_session
+    from dptext_spark.spark.session.session import spark_session
 
     session = spark_session(
         "dptext-bench",
@@ -83,7 +83,7 @@ def standalone(folder: Path) -> Iterator[SparkSession]:
     Raises:
         SettingsError: this machine lacks what they need.
     """
-    from dptext_spark.spark.session import spark_session
+    from dptext_spark.spark.session.session import spark_session
     from tests.cluster.standalone import HOSTS, Cluster, Missing
 
     try:
@@ -109,8 +109,8 @@ def standalone(folder: Path) -> Iterator[SparkSession]:
 
 def sanitized(session: SparkSession, source: Path, output: Path, **more: Any) -> Done:
     """Sanitize a folder of Parquet files; what was written is removed."""
-    from dptext_spark.config import RunConfig
-    from dptext_spark.spark.job import run
+    from dptext_spark.config.model import RunConfig
+    from dptext_spark.spark.job.job import run
 
     settings: dict[str, Any] = {
         "input": {"path": str(source), "format": "parquet"},

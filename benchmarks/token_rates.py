@@ -25,8 +25,8 @@ from dptext_spark.mechanisms import (
     TruncatedLaplace,
     Vickrey,
 )
-from dptext_spark.mechanisms.kernels.noise import NoiseSampler
-from dptext_spark.privatizer import Privatizer
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
 
 ELSEWHERE = (

@@ -13,22 +13,22 @@ from benchmarks.measure import Grid, Section
 from benchmarks.sentiment import KEY, Made, OneSet, Say, Task, shares
 from benchmarks.sizes import Sizes
 from benchmarks.sources import by_frequency, lexicons, row_ids
-from dptext_spark.audit.attribute import attribute_attack
-from dptext_spark.audit.learning import TextClassifier
-from dptext_spark.audit.membership import membership_attack
-from dptext_spark.audit.query_attack import queries_needed
-from dptext_spark.audit.scoring import Estimate
-from dptext_spark.audit.text_metrics import text_overlap, vector_likeness
-from dptext_spark.audit.utility import Both, downstream_accuracy
-from dptext_spark.audit.word_counts import frequency_shift, kept_words
-from dptext_spark.draws import Draws
+from dptext_spark.audit.attacks.attribute import attribute_attack
+from dptext_spark.audit.attacks.membership import membership_attack
+from dptext_spark.audit.attacks.query_attack import queries_needed
+from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
+from dptext_spark.audit.utility.learning import TextClassifier
+from dptext_spark.audit.utility.scoring import Estimate
+from dptext_spark.audit.utility.text_metrics import text_overlap, vector_likeness
+from dptext_spark.audit.utility.word_counts import frequency_shift, kept_words
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, SanText
 from dptext_spark.mechanisms.output_sets import MAPPINGS, output_sets
-from dptext_spark.privatizer import CONSISTENCY, Privatizer
-from dptext_spark.text.identifiers import NO_IDENTIFIERS
+from dptext_spark.model.privatizer import CONSISTENCY, Privatizer
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.reading import read
+from dptext_spark.text.tokens import read
 
 PLAIN = {"custext": 0.9163, "diffractor": 0.8998}
 # CusText, Table 1: accuracy by K at ε = 1, and with the whole lexicon as one set.

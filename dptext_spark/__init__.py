@@ -9,11 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.version import __version__
+from dptext_spark._version import __version__
 
 if TYPE_CHECKING:
-    from dptext_spark.audit.certificate import Certificate, certify
-    from dptext_spark.draws import RunKey
     from dptext_spark.errors import (
         CountsDisagree,
         DataError,
@@ -25,12 +23,14 @@ if TYPE_CHECKING:
     from dptext_spark.guarantee import Guarantee
     from dptext_spark.lexicon.lexicon import Lexicon
     from dptext_spark.mechanisms import MECHANISMS, CusText
-    from dptext_spark.privatizer import Privatizer
+    from dptext_spark.model.certificate import Certificate, certify
+    from dptext_spark.model.privatizer import Privatizer
+    from dptext_spark.randomness.draws import RunKey
     from dptext_spark.text.counters import Counters
     from dptext_spark.text.policy import Policy
 
 _HOMES = {
-    "Certificate": "dptext_spark.audit.certificate",
+    "Certificate": "dptext_spark.model.certificate",
     "CountsDisagree": "dptext_spark.errors",
     "Counters": "dptext_spark.text.counters",
     "CusText": "dptext_spark.mechanisms",
@@ -40,12 +40,12 @@ _HOMES = {
     "Lexicon": "dptext_spark.lexicon.lexicon",
     "MECHANISMS": "dptext_spark.mechanisms",
     "Policy": "dptext_spark.text.policy",
-    "Privatizer": "dptext_spark.privatizer",
+    "Privatizer": "dptext_spark.model.privatizer",
     "NotAccounted": "dptext_spark.errors",
     "RunError": "dptext_spark.errors",
-    "RunKey": "dptext_spark.draws",
+    "RunKey": "dptext_spark.randomness.draws",
     "SettingsError": "dptext_spark.errors",
-    "certify": "dptext_spark.audit.certificate",
+    "certify": "dptext_spark.model.certificate",
 }
 
 __all__ = [
@@ -71,7 +71,7 @@ __all__ = [
 
 _ARCHIVE = getattr(getattr(__spec__, "loader", None), "archive", None)  # of a zip, as --py-files ships one
 if _ARCHIVE is not None:
-    import_module("dptext_spark.unpacked").import_unpacked(_ARCHIVE)
+    import_module("dptext_spark.runtime.zip_import").import_unpacked(_ARCHIVE)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Literal, get_args
 
 from dptext_spark.errors import DPTextError
-from dptext_spark.figures import exact
+from dptext_spark.rounding import exact
 
 Kind = Literal["epsilon_dp", "epsilon_dp_within_group", "metric_dp", "approx_dp"]
 Status = Literal["proved", "verified", "claimed", "refuted"]

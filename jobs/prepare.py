@@ -6,9 +6,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from dptext_spark.config import load_model
-from dptext_spark.models import compile_to
-from dptext_spark.report.ending import ended
+from dptext_spark.cli.exit_codes import ended
+from dptext_spark.config.model import load_model
+from dptext_spark.model.compile import compile_to
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

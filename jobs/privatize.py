@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from dptext_spark.cli import main as dptext
+from dptext_spark.cli.app import main as dptext
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

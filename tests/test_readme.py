@@ -14,10 +14,10 @@ import yaml
 
 from benchmarks.calibration import markdown
 from benchmarks.settings import markdown as side_by_side
-from dptext_spark.audit.table_figures import MEANING
-from dptext_spark.cli import main
-from dptext_spark.config import RunConfig
-from dptext_spark.text.identifiers import Identifiers
+from dptext_spark.audit.table.metrics import MEANING
+from dptext_spark.cli.app import main
+from dptext_spark.config.model import RunConfig
+from dptext_spark.text.identifiers.types import Identifiers
 from dptext_spark.text.policy import Policy
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -120,7 +120,7 @@ def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_its_tables_are_those_of_the_schemas() -> None:
     pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-    from dptext_spark.spark.schemas import LEDGER, METRICS, PUBLISHED, RUNS
+    from dptext_spark.spark.tables.schemas import LEDGER, METRICS, PUBLISHED, RUNS
 
     text = README.read_text(encoding="utf-8")
     runs = re.search(r"shareable/runs`\*\*: one row a run: (.*?)\.\n", text, flags=re.DOTALL)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dptext_spark.draws import Draws
 from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.randomness.draws import Draws
 
 DRAWN = 4_096  # draws of a part; whole tiles of the search for the word next to a noisy vector
 TILE = 1_024  # words whose numbers stay in the cache while one step after the other goes over them

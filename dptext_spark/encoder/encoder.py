@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.encoder.attention import of_pieces, of_words
 from dptext_spark.encoder.folder import MODULES
-from dptext_spark.encoder.graph import Kind
-from dptext_spark.encoder.importance import of_pieces, of_words
 from dptext_spark.encoder.model import EncoderModel
-from dptext_spark.encoder.pieces import Pieces, Tokenizer
+from dptext_spark.encoder.onnx import Kind
 from dptext_spark.encoder.running import Running
+from dptext_spark.encoder.tokenizer import Pieces, Tokenizer
 from dptext_spark.encoder.windows import Windows, batches, padded_lengths, windows
 from dptext_spark.errors import DataError, require_extra
 from dptext_spark.text.spans import Spans

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import Arrays
 from dptext_spark.encoder.architecture import Architecture
 from dptext_spark.encoder.folder import CONFIG, find, read_json
-from dptext_spark.encoder.pieces import read_tokenizer
+from dptext_spark.encoder.tokenizer import read_tokenizer
 from dptext_spark.encoder.weights import read_weights, shapes_of
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.runtime.array_checks import Arrays
 
 ARRAYS = ("facts", "tokenizer", "weights")
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.encoder.graph import Kind, Placed, graph
 from dptext_spark.encoder.model import EncoderModel
+from dptext_spark.encoder.onnx import Kind, Placed, graph
 from dptext_spark.errors import DataError
 
 _ELSEWHERE = "session.model_external_initializers_file_folder_path"

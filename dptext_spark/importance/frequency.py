@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.compiled import compiled
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
+from dptext_spark.runtime.jit import compiled
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.listing import list_words
-from dptext_spark.text.segment import letters_of
-from dptext_spark.text.settle import look_up_form
+from dptext_spark.text.lookup import look_up_form
 from dptext_spark.text.spans import Spans
-from dptext_spark.text.words import SHORT, WordTable, find_short, key_of
+from dptext_spark.text.tokenizer import letters_of
+from dptext_spark.text.word_table import SHORT, WordTable, find_short, key_of
 
 UNKNOWN, NO_WORD = -2, -1
 TOP = np.uint64(0x8080808080808080)  # of characters that are not ASCII

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import Arrays
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.frequency import Frequencies, numbers_of
+from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.text.spans import Spans
-from dptext_spark.text.words import WordTable
+from dptext_spark.text.word_table import WordTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import Int, compiled
 from dptext_spark.importance.selection import DIRECTIONS, WHOLE
+from dptext_spark.runtime.jit import Int, compiled
 
 TOP, MEDIUM, BOTTOM = range(len(DIRECTIONS))
 F32 = npt.NDArray[np.float32]

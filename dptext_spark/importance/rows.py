@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.draws import is_bytes
 from dptext_spark.errors import DataError
 from dptext_spark.importance.providers import WrongWeights
-from dptext_spark.text.chosen import Chosen, Texts
+from dptext_spark.randomness.draws import is_bytes
+from dptext_spark.text.selection import Chosen, Texts
 from dptext_spark.text.spans import Spans
 
 I64 = npt.NDArray[np.int64]

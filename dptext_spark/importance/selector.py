@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import Arrays
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.figures import exact
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.composition import Units, in_units, together
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.importance.idf import Idf
 from dptext_spark.importance.providers import Chance, Given, Importance, checked
 from dptext_spark.importance.ranking import levels_of, shared_by_word, units_of
 from dptext_spark.importance.rows import Rows
 from dptext_spark.importance.selection import PLACES, WHOLE, Selection
-from dptext_spark.importance.spending import Units, in_units, together
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.text.chosen import Chosen, Texts
+from dptext_spark.rounding import exact
+from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.listing import list_words
-from dptext_spark.text.words import WordTable
+from dptext_spark.text.selection import Chosen, Texts
+from dptext_spark.text.word_table import WordTable
 
 WHICH = {
     "top": "the most important",

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.compiled import Int, compiled
 from dptext_spark.errors import require_choice
+from dptext_spark.runtime.jit import Int, compiled
 
 Tokenizer = Literal["words", "whitespace"]
 TOKENIZERS = ("words", "whitespace")

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.errors import DataError, SettingsError, require_choice
-from dptext_spark.lexicon.arrays import Traversable, read_array
 from dptext_spark.lexicon.characters import producible
-from dptext_spark.lexicon.read_counts import ReadCounts
+from dptext_spark.lexicon.readers.read_counts import ReadCounts
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.runtime.npy import Traversable, read_array
 
 Metric = Literal["cosine", "euclidean"]
 METRICS = ("cosine", "euclidean")
@@ -157,7 +157,7 @@ class Lexicon:
         metric: Metric = "cosine",
         progress: Callable[[int, int], None] | None = None,
     ) -> Lexicon:
-        """Read word vectors from a file of somebody else's; see :mod:`dptext_spark.lexicon.formats`.
+        """Read word vectors from a file of somebody else's; see :mod:`dptext_spark.lexicon.readers.formats`.
 
         Args:
             path: the file.
@@ -173,7 +173,7 @@ class Lexicon:
             DataError: a missing, malformed or truncated file, or fewer than two usable words.
         """
         # Here, not above: the compiled loops of the readers are not needed to open a saved lexicon.
-        from dptext_spark.lexicon.formats import read_file
+        from dptext_spark.lexicon.readers.formats import read_file
 
         require_choice("metric", metric, METRICS)
         words, vectors, counts, name = read_file(

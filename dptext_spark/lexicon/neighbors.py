@@ -19,8 +19,8 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import compiled
 from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.runtime.jit import compiled
 
 Metric = Literal["cosine", "euclidean"]
 METRICS = ("cosine", "euclidean")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.errors import DataError
-from dptext_spark.lexicon.arrays import Traversable, read_array
+from dptext_spark.runtime.npy import Traversable, read_array
 
 OFFSETS_FILE = "vocabulary.offsets.npy"
 BYTES_FILE = "vocabulary.bytes.npy"

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkab
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import Arrays
-from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.parameters import documented, parameters_of
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.array_checks import Arrays
 
 Ids = npt.NDArray[np.int32]
 TOTAL = 1 << 63

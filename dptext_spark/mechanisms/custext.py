@@ -25,17 +25,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.figures import exact, percent_up
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
-from dptext_spark.mechanisms.calibration import Calibration, calibrate, calibration_choice
-from dptext_spark.mechanisms.elementary import exponentials
-from dptext_spark.mechanisms.kernels import MAX_SLOTS, TableSampler
-from dptext_spark.mechanisms.losses.groups import within_groups
+from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.output_sets import Mapping, Metric, Remainder, mapping_summary, output_sets
 from dptext_spark.mechanisms.parameters import choice, integer, number
+from dptext_spark.mechanisms.privacy_loss.groups import within_groups
+from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
 from dptext_spark.mechanisms.set_scores import normalised_scores
+from dptext_spark.mechanisms.tight_epsilon import Calibration, calibrate, calibration_choice
+from dptext_spark.rounding import exact, percent_up
 
 LEAST = 1e-12  # ε below which a law is uniform
 

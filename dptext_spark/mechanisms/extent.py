@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import Int, compiled
 from dptext_spark.lexicon.neighbors import UNDERFLOW
 from dptext_spark.mechanisms.base import Ids
-from dptext_spark.mechanisms.distances import squared_distance
+from dptext_spark.mechanisms.numerics.distances import squared_distance
+from dptext_spark.runtime.jit import Int, compiled
 
 Vectors = npt.NDArray[np.float32]
 SLACK = 1e-9  # room for the rounding of lengths that only decide what need not be measured

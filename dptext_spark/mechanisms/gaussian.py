@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.additive import (
+from dptext_spark.mechanisms.clipped_noise import (
     Additive,
     Snap,
     clip_number,
@@ -28,9 +28,9 @@ from dptext_spark.mechanisms.additive import (
     upwards,
 )
 from dptext_spark.mechanisms.gaussian_delta import gaussian_delta, largest_ratio
-from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
-from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.parameters import choice
+from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 
 Calibration = Literal["analytic", "published"]
 DELTA = 1e-6

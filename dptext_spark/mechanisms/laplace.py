@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.additive import (
+from dptext_spark.mechanisms.clipped_noise import (
     Additive,
     Snap,
     clip_number,
@@ -27,8 +27,8 @@ from dptext_spark.mechanisms.additive import (
     scale_of,
     snap_choice,
 )
-from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
-from dptext_spark.mechanisms.kernels.noise import NoiseSampler
+from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 
 
 @dataclass(frozen=True)

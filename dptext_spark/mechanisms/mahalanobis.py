@@ -21,11 +21,11 @@ import numpy.typing as npt
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
-from dptext_spark.mechanisms.calibrated import metric_guarantee, radial_noise
-from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
-from dptext_spark.mechanisms.kernels.noise import NoiseSampler
-from dptext_spark.mechanisms.matrices import covariance, square_root
+from dptext_spark.mechanisms.mvc import metric_guarantee, radial_noise
+from dptext_spark.mechanisms.numerics.matrices import covariance, square_root
 from dptext_spark.mechanisms.parameters import number
+from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 
 
 def lam_number(of: str = "") -> Any:

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import compiled
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.base import Ids
+from dptext_spark.runtime.jit import compiled
 
 Mapping = Literal["aggressive", "balanced", "conservative"]
 Metric = Literal["cosine", "euclidean"]

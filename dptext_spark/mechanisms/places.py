@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.base import Ids
-from dptext_spark.mechanisms.distances import pair_distances
+from dptext_spark.mechanisms.numerics.distances import pair_distances
 
 
 def neighbours_by_place(

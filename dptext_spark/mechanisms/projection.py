@@ -17,18 +17,18 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import compiled
-from dptext_spark.draws import encrypt
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
-from dptext_spark.mechanisms.calibrated import metric_guarantee, radial_noise
-from dptext_spark.mechanisms.elementary import normal_quantile
-from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
-from dptext_spark.mechanisms.kernels.noise import NoiseSampler
-from dptext_spark.mechanisms.matrices import transform
+from dptext_spark.mechanisms.mvc import metric_guarantee, radial_noise
+from dptext_spark.mechanisms.numerics.elementary import normal_quantile
+from dptext_spark.mechanisms.numerics.matrices import transform
 from dptext_spark.mechanisms.parameters import integer, number
+from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.randomness.draws import encrypt
+from dptext_spark.runtime.jit import compiled
 
 MOST = 4096
 ROWS = 4096  # words projected at once

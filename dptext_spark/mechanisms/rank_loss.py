@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import Int, compiled
 from dptext_spark.mechanisms.base import Ids
-from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.extent import ranks
+from dptext_spark.mechanisms.numerics.elementary import logarithm
+from dptext_spark.runtime.jit import Int, compiled
 
 
 @compiled

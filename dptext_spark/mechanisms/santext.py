@@ -23,12 +23,12 @@ from typing import ClassVar
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
-from dptext_spark.mechanisms.calibration import Calibration, calibration_choice
-from dptext_spark.mechanisms.kernels import WholeSampler
-from dptext_spark.mechanisms.kernels.whole import rounded_up
-from dptext_spark.mechanisms.losses.distances import calibrated_whole
 from dptext_spark.mechanisms.parameters import declared, number
+from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
+from dptext_spark.mechanisms.samplers import WholeSampler
+from dptext_spark.mechanisms.samplers.exponential import rounded_up
 from dptext_spark.mechanisms.sensitive import Sensitive, sensitive_ids
+from dptext_spark.mechanisms.tight_epsilon import Calibration, calibration_choice
 
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.compiled import compiled
 from dptext_spark.mechanisms.base import Ids
+from dptext_spark.runtime.jit import compiled
 
 EQUAL = 1e-12  # scores that differ by less, relative to the largest, count as equal
 

@@ -17,11 +17,11 @@ from typing import ClassVar
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
-from dptext_spark.mechanisms.calibration import Calibration, calibration_choice
-from dptext_spark.mechanisms.elementary import logarithm
-from dptext_spark.mechanisms.kernels import WholeSampler
-from dptext_spark.mechanisms.losses.distances import calibrated_whole
+from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.mechanisms.parameters import number
+from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
+from dptext_spark.mechanisms.samplers import WholeSampler
+from dptext_spark.mechanisms.tight_epsilon import Calibration, calibration_choice
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from typing import ClassVar, Literal
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.additive import (
+from dptext_spark.mechanisms.clipped_noise import (
     Additive,
     Snap,
     clip_number,
@@ -37,9 +37,9 @@ from dptext_spark.mechanisms.additive import (
     snap_choice,
     upwards,
 )
-from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
-from dptext_spark.mechanisms.kernels.noise import FLOATING_POINT, NoiseSampler
 from dptext_spark.mechanisms.parameters import choice
+from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
+from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler
 from dptext_spark.mechanisms.truncation import (
     exit_bound,
     exit_probability,

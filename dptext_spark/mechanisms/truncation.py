@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.compiled import Int, compiled
-from dptext_spark.mechanisms.elementary import excess, exponential, logarithm, logarithm_of_more
+from dptext_spark.mechanisms.numerics.elementary import excess, exponential, logarithm, logarithm_of_more
+from dptext_spark.runtime.jit import Int, compiled
 
 CLOSE = 1e-10
 _LARGE = 700.0  # exponents that float64 holds

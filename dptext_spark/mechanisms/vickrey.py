@@ -20,11 +20,11 @@ import numpy.typing as npt
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
-from dptext_spark.mechanisms.calibrated import Calibrated, radial_noise
-from dptext_spark.mechanisms.kernels.approximate import Search, search_choice
-from dptext_spark.mechanisms.kernels.noise import NoiseSampler
 from dptext_spark.mechanisms.mahalanobis import lam_number, mahalanobis_guarantee, noise_matrix
+from dptext_spark.mechanisms.mvc import Calibrated, radial_noise
 from dptext_spark.mechanisms.parameters import choice, number
+from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 
 Noise = Literal["calibrated", "mahalanobis"]
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from importlib.resources import files
 
-from dptext_spark.audit import risks, usefulness
-from dptext_spark.audit.frontier import NOT_REACHED, Curve, Frontier
-from dptext_spark.compare import Comparison
-from dptext_spark.figures import exact
-from dptext_spark.measured_points import RESTRICTED
+from dptext_spark._version import __version__
+from dptext_spark.audit.comparison import risks
+from dptext_spark.audit.comparison.compare import Comparison
+from dptext_spark.audit.comparison.frontier import NOT_REACHED, Curve, Frontier
+from dptext_spark.audit.comparison.measured_points import RESTRICTED
+from dptext_spark.audit.utility import retained
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, Tile, pairs
 from dptext_spark.report.charts import MOST_LINES, Line, lines
 from dptext_spark.report.comparison_rows import (
@@ -23,8 +24,8 @@ from dptext_spark.report.comparison_rows import (
     sentences_of,
     table_of,
 )
-from dptext_spark.report.console import hanging
-from dptext_spark.version import __version__
+from dptext_spark.report.terminal.console import hanging
+from dptext_spark.rounding import exact
 
 READ = (
     "A curve is a mechanism, a mark on it an ε. Further to the right the attack finds more; of two curves the upper one keeps "
@@ -132,7 +133,7 @@ def _chart(one: Frontier, curves: Sequence[Curve], key: str) -> Chart:
     top = 100.0 + (100.0 - bottom) / 50.0  # room for a mark
     svg = lines(drawn, key=key, x=f"risk, %: {one.risk}", y=f"{one.utility}, %", top=top, bottom=bottom)
     table = Table(("mechanism", "ε", "risk, %", f"{one.utility}, %"), rows)
-    return Chart(f"{capital(one.utility)} against risk", usefulness.EXPLAINED[one.utility], READ, svg, table)
+    return Chart(f"{capital(one.utility)} against risk", retained.EXPLAINED[one.utility], READ, svg, table)
 
 
 def _bottom(drawn: Sequence[Line]) -> float:

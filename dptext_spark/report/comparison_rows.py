@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dptext_spark.audit import risks, usefulness
-from dptext_spark.audit.frontier import Best, Curve, Frontier, Reached
-from dptext_spark.audit.points import Measure, Point
-from dptext_spark.audit.usefulness import TESTED
-from dptext_spark.compare import Comparison
-from dptext_spark.figures import exact, percent_down, percent_up
+from dptext_spark.audit.comparison import risks
+from dptext_spark.audit.comparison.compare import Comparison
+from dptext_spark.audit.comparison.frontier import Best, Curve, Frontier, Reached
+from dptext_spark.audit.comparison.points import Measure, Point
+from dptext_spark.audit.utility import retained
+from dptext_spark.audit.utility.retained import TESTED
+from dptext_spark.rounding import exact, percent_down, percent_up
 
 NONE = "-"
 SHORT = {
     risks.BAYES: "alone",
     risks.CONTEXT: "in context",
-    usefulness.KEPT: "kept",
-    usefulness.COSINE: "meaning",
-    usefulness.EMBEDDED: "embedding",
-    usefulness.ACCURACY: "accuracy",
+    retained.KEPT: "kept",
+    retained.COSINE: "meaning",
+    retained.EMBEDDED: "embedding",
+    retained.ACCURACY: "accuracy",
 }
 INTERVALS = (
     "Intervals hold 95 %: of the risk over drawn words or records, of the utility over records. At a level of risk both "
@@ -122,8 +123,8 @@ def sentences_of(found: Comparison) -> list[str]:
         f"{first.more['in_context_words_attacked']:,} replaced words of {first.more['in_context_records']:,} records; a "
         "stronger attack may find more.",
     ]
-    sentences += [f"{capital(name)}: {usefulness.EXPLAINED[name]}" for name in first.utilities]
-    if usefulness.ACCURACY in first.utilities:
+    sentences += [f"{capital(name)}: {retained.EXPLAINED[name]}" for name in first.utilities]
+    if retained.ACCURACY in first.utilities:
         sentences.append(
             f"The classifier is tested on every {TESTED}th record and sees the lexicon's words; unknown words, numbers and "
             "punctuation are left out."

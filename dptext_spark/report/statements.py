@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dptext_spark.audit.statement import Statement
+from dptext_spark.disclosure.statement import Statement
 
 STATEMENTS = ("md", "html", "json")
 

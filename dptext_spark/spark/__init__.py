@@ -11,19 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.doctor import examine
+    from dptext_spark.spark.diagnostics.doctor import examine
     from dptext_spark.spark.frame import privatize
-    from dptext_spark.spark.frequencies import document_frequencies
-    from dptext_spark.spark.job import Report, run
-    from dptext_spark.spark.session import spark_session
+    from dptext_spark.spark.job.frequencies import document_frequencies
+    from dptext_spark.spark.job.job import Report, run
+    from dptext_spark.spark.session.session import spark_session
 
 _HOMES = {
-    "Report": "job",
-    "document_frequencies": "frequencies",
-    "examine": "doctor",
+    "Report": "job.job",
+    "document_frequencies": "job.frequencies",
+    "examine": "diagnostics.doctor",
     "privatize": "frame",
-    "run": "job",
-    "spark_session": "session",
+    "run": "job.job",
+    "spark_session": "session.session",
 }
 
 __all__ = ["Report", "document_frequencies", "examine", "privatize", "run", "spark_session"]
@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name from its module; say what to install where pyspark is missing."""
     if name not in _HOMES:
         raise AttributeError(f"module 'dptext_spark.spark' has no attribute {name!r}")
-    import_module("dptext_spark.spark.session").require_pyspark()
+    import_module("dptext_spark.spark.session.session").require_pyspark()
     value = getattr(import_module(f"dptext_spark.spark.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

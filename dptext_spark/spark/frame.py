@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 
-from dptext_spark.artifact import save, seal_of
-from dptext_spark.cache_folder import user_cache
-from dptext_spark.draws import RunKey
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import check_record_key
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.spark.checks import check_weights
-from dptext_spark.spark.column import RESULT, Job, applied, replaced
-from dptext_spark.spark.failures import CLIENT_LOGGER, silenced
-from dptext_spark.spark.identity import identify_rows
-from dptext_spark.spark.paths import paths_of
+from dptext_spark.model.artifact import save, seal_of
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.paths import user_cache
+from dptext_spark.spark.errors import CLIENT_LOGGER, silenced
+from dptext_spark.spark.job.checks import check_weights
 from dptext_spark.spark.secrets import require_no_setting
-from dptext_spark.spark.session import context_of
-from dptext_spark.spark.ship import Shipped, ship
-from dptext_spark.spark.tables import check_text_columns
+from dptext_spark.spark.session.session import context_of
+from dptext_spark.spark.tables.identity import identify_rows
+from dptext_spark.spark.tables.paths import paths_of
+from dptext_spark.spark.tables.tables import check_text_columns
+from dptext_spark.spark.udf.column import RESULT, Job, applied, replaced
+from dptext_spark.spark.udf.ship import Shipped, ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,12 +8,12 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.draws import RunKey
+from dptext_spark.config.keys import drop_variable, taken
+from dptext_spark.config.sections import Key, Secret
 from dptext_spark.errors import SettingsError
-from dptext_spark.key_sources import decoded
-from dptext_spark.keys import drop_variable, taken
-from dptext_spark.settings.sections import Key, Secret
-from dptext_spark.spark.session import context_of
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness.key_sources import decoded
+from dptext_spark.spark.session.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,21 +13,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dptext_spark.draws import byte_view
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
-from dptext_spark.text.chosen import Chosen, drop_unselected
-from dptext_spark.text.fakes import Keyed
-from dptext_spark.text.finder import Finder, Found
-from dptext_spark.text.identifiers import TYPES
-from dptext_spark.text.join import DATASET, SLACK, TOKEN, assign_blocks, rebuild
+from dptext_spark.randomness.draws import byte_view
+from dptext_spark.text.chunks import Strips, strips
+from dptext_spark.text.identifiers.fakes import Keyed
+from dptext_spark.text.identifiers.finder import Finder, Found
+from dptext_spark.text.identifiers.provider import Provider
+from dptext_spark.text.identifiers.replacement import replacements
+from dptext_spark.text.identifiers.types import TYPES
+from dptext_spark.text.lookup import INVALID, OPENING, look_up
 from dptext_spark.text.policy import CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
-from dptext_spark.text.provider import Provider
-from dptext_spark.text.replacement import replacements
-from dptext_spark.text.segment import cut_whitespace, cut_words
-from dptext_spark.text.settle import INVALID, OPENING, look_up
-from dptext_spark.text.strips import Strips, strips
-from dptext_spark.text.words import WordTable
+from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
+from dptext_spark.text.selection import Chosen, drop_unselected
+from dptext_spark.text.tokenizer import cut_whitespace, cut_words
+from dptext_spark.text.word_table import WordTable
 
 BLOCK_BYTES = 96 * 1024
 LONGEST_MASK = 40  # that of an identifier has 33 at most

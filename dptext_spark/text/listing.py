@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.compiled import Int, compiled
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, tables
+from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.text.chunks import strips
 from dptext_spark.text.engine import OF_WORDS, Engine, byte_blocks, padded
-from dptext_spark.text.segment import cut_whitespace, cut_words
-from dptext_spark.text.settle import IDENTIFIER, look_up
+from dptext_spark.text.lookup import IDENTIFIER, look_up
 from dptext_spark.text.spans import Spans
-from dptext_spark.text.strips import strips
+from dptext_spark.text.tokenizer import cut_whitespace, cut_words
 
 PUNCTUATION = -7  # among the codes: punctuation, which is no word
 NO_MARKS, EACH_CHARACTER, BETWEEN_SPACES = range(3)

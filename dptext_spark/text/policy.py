@@ -10,7 +10,7 @@ from typing import Literal
 
 from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS, look_up_form
-from dptext_spark.text.identifiers import Identifiers
+from dptext_spark.text.identifiers.types import Identifiers
 
 STOP_WORDS = ("keep", "draw")
 OOV = ("mask", "draw", "keep")

@@ -14,11 +14,11 @@ from typing import Any
 import pandas as pd
 
 import dptext_spark
-from dptext_spark.config import RunConfig
+from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
-from dptext_spark.spark import account
-from dptext_spark.spark.job import run
-from dptext_spark.spark.session import spark_session
+from dptext_spark.spark.job import account
+from dptext_spark.spark.job.job import run
+from dptext_spark.spark.session.session import spark_session
 
 base = Path(sys.argv[1])
 spark = spark_session()

@@ -187,7 +187,7 @@ class Cluster:
 
     def environment(self) -> dict[str, str]:
         """Return the environment of its processes: nothing of the checkout is importable there, only the wheel."""
-        from dptext_spark.spark.java import find_java
+        from dptext_spark.spark.session.java import find_java
 
         own = ("PYSPARK_", "SPARK_", "PYTHONPATH", "OMP_", "COV_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
@@ -292,7 +292,7 @@ class Cluster:
         ]  # fmt: skip
         output = self.folder / "logs" / f"{name}.log"
         known = set(self._applications())
-        from dptext_spark.cache_folder import user_cache
+        from dptext_spark.runtime.paths import user_cache
 
         # What fetches Delta's JARs does not expect company in its cache.
         with (user_cache() / "spark-start.lock").open("w") as lock, output.open("wb") as sink:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dptext_spark.cache_folder import user_cache
+from dptext_spark.runtime.paths import user_cache
 from tests.cluster.standalone import Application, Cluster, eventually, fetched
 from tests.cluster.traces import PART, contents, octal, spellings, traces
 

@@ -13,12 +13,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from dptext_spark import spark as dps
-from dptext_spark.artifact import open_artifact
-from dptext_spark.config import RunConfig
-from dptext_spark.draws import RunKey
+from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
-from dptext_spark.spark.probe import server_levels
-from dptext_spark.spark.session import spark_session
+from dptext_spark.model.artifact import open_artifact
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.diagnostics.probe import server_levels
+from dptext_spark.spark.session.session import spark_session
 
 SECRET = hashlib.sha256(b"the key of these tests").digest()
 KEY = RunKey(SECRET)

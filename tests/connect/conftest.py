@@ -48,8 +48,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
-    from dptext_spark.spark.java import find_java
-    from dptext_spark.spark.session import DELTA_CATALOG, DELTA_EXTENSION, _one_at_a_time, local_settings
+    from dptext_spark.spark.session.java import find_java
+    from dptext_spark.spark.session.session import (
+        DELTA_CATALOG,
+        DELTA_EXTENSION,
+        _one_at_a_time,
+        local_settings,
+    )
 
     folder = tmp_path_factory.mktemp("connect")
     home = Path(pyspark.__file__).parent

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.artifact import save
-from dptext_spark.draws import RunKey
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.spark.probe import PLAN_LOGGERS
+from dptext_spark.model.artifact import save
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.diagnostics.probe import PLAN_LOGGERS
 from dptext_spark.text.policy import Policy
 from tests.cluster.traces import spellings, traces
 from tests.connect.client import COLUMNS, KEY, LOGGED, SECRET, UNSENT, config_of, failing
@@ -50,7 +50,7 @@ class Client:
 def client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     from pyspark.sql import SparkSession
 
-    from dptext_spark.spark.session import spark_session
+    from dptext_spark.spark.session.session import spark_session
 
     folder = tmp_path_factory.mktemp("client")
     before = SparkSession.getActiveSession()
@@ -110,7 +110,7 @@ def test_the_session_is_taken_as_it_is(client: Client) -> None:
 @pytest.mark.parametrize("udf", ["auto", "pandas"])
 def test_a_frame_comes_out_as_on_a_classic_session(client: Client, udf: str) -> None:
     from dptext_spark import spark as dps
-    from dptext_spark.artifact import open_artifact
+    from dptext_spark.model.artifact import open_artifact
 
     df = client.spark.read.format("delta").load(str(client.folder / "in"))
     model = open_artifact(client.folder / "model")
@@ -202,7 +202,7 @@ def test_a_server_at_debug_logs_the_key_of_a_closure_by_the_loggers_that_are_nam
 
 def test_a_key_that_each_worker_reads_draws_as_on_a_classic_session(client: Client) -> None:
     from dptext_spark import spark as dps
-    from dptext_spark.artifact import open_artifact
+    from dptext_spark.model.artifact import open_artifact
 
     df = client.spark.read.format("delta").load(str(client.folder / "in"))
     model, key = open_artifact(client.folder / "model"), RunKey(UNSENT)

@@ -23,16 +23,16 @@ from benchmarks.plain_loop import kept_words, laws_of, plain_loop
 from benchmarks.sizes import TOY, Sizes
 from benchmarks.sources import composition, packaged, row_ids, sst2, texts
 from benchmarks.table import show
-from dptext_spark.audit.bigrams import Bigrams
-from dptext_spark.audit.candidates import candidates
-from dptext_spark.audit.context import posterior_guesses
-from dptext_spark.audit.prior import of_drawn
-from dptext_spark.audit.simulated import simulate
-from dptext_spark.draws import RunKey
+from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.candidates import candidates
+from dptext_spark.audit.attacks.context import posterior_guesses
+from dptext_spark.audit.attacks.prior import of_drawn
+from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText, Diffractor, SanText, Tem
-from dptext_spark.privatizer import CONSISTENCY, Privatizer
+from dptext_spark.model.privatizer import CONSISTENCY, Privatizer
+from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.policy import Policy
 
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import identifiers
 from benchmarks.labelled import FORMS, Labelled, sample
 from benchmarks.sizes import TOY
-from dptext_spark.text.identifiers import TYPES, Identifiers
+from dptext_spark.text.identifiers.types import TYPES, Identifiers
 
 
 def test_the_sample_is_labelled_where_its_identifiers_stand() -> None:

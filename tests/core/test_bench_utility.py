@@ -13,7 +13,7 @@ from benchmarks.measure import Section
 from benchmarks.sentiment import OneSet, Task
 from benchmarks.sizes import TOY
 from benchmarks.sources import by_frequency, packaged
-from dptext_spark.draws import Draws
+from dptext_spark.randomness.draws import Draws
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config import RunConfig
+from dptext_spark.config.file import read_settings
+from dptext_spark.config.model import RunConfig
 from dptext_spark.importance.selection import Selection
 from dptext_spark.mechanisms import CusText
-from dptext_spark.settings.file import read_settings
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 FILES = sorted(CONF.glob("*.yaml"))

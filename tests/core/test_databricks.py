@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dptext_spark.cli import job
-from dptext_spark.config import RunConfig
+from dptext_spark.cli.app import job
+from dptext_spark.config.model import RunConfig
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BUNDLE = CHECKOUT / "conf" / "databricks"

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from dptext_spark.config import ModelConfig
-from dptext_spark.models import prepare
+from dptext_spark.config.model import ModelConfig
+from dptext_spark.model.compile import prepare
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 

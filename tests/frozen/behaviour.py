@@ -18,16 +18,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from dptext_spark.draws import RunKey
+from dptext_spark.demo.tickets import tickets
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.importance.selection import Level, Selection
-from dptext_spark.importance.weighed import choosing
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.sample import tickets
-from dptext_spark.text.chosen import Texts
+from dptext_spark.model.importance import choosing
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.selection import Texts
 from tests.conftest import shared_folder
 from tests.core.names import beginning
 
@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 MODELS, HELP = HERE / "models.json", HERE / "help.txt"
 # The command line of this checkout.
 DPTEXT = (
-    sys.executable, "-c", "import sys; from dptext_spark.cli import main; sys.argv[0] = 'dptext'; main()",
+    sys.executable, "-c", "import sys; from dptext_spark.cli.app import main; sys.argv[0] = 'dptext'; main()",
 )  # fmt: skip
 LEVELS = ("token", "record", "dataset")
 WORDS, TICKETS, OF_GLOVE = 2000, 1000, 2000

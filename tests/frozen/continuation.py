@@ -19,10 +19,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from dptext_spark.demo.tickets import tickets
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.sample import tickets
-from dptext_spark.spark.effects import Effect
-from dptext_spark.spark.session import spark_session
+from dptext_spark.spark.job.effects import Effect
+from dptext_spark.spark.session.session import spark_session
 from tests.cluster.faults import write_key
 from tests.core.names import beginning
 from tests.frozen.behaviour import DPTEXT

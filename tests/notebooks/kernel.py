@@ -14,7 +14,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from dptext_spark.spark.session import WAITING
+from dptext_spark.spark.session.session import WAITING
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = CHECKOUT / "notebooks"

@@ -11,7 +11,7 @@ import pytest
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
-from dptext_spark.privatizer import Privatizer
+from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
 from tests.core.names import beginning
 
@@ -26,7 +26,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that lives as long as the test run. Tests take `spark`, which cleans up behind them."""
     pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-    from dptext_spark.spark.session import spark_session
+    from dptext_spark.spark.session.session import spark_session
 
     folder = tmp_path_factory.mktemp("spark")
     here = Path.cwd()

@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.config import RunConfig
-from dptext_spark.draws import RunKey
-from dptext_spark.spark.job import carried_out
-from dptext_spark.spark.session import spark_session
-from dptext_spark.spark.setup import validated
-from dptext_spark.spark.stream import stream
+from dptext_spark.config.model import RunConfig
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job.job import carried_out
+from dptext_spark.spark.job.setup import validated
+from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.streaming.stream import stream
 
 ENDED = 137  # what the process returns
 RUN = "the-run"

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.config import RunConfig
-from dptext_spark.draws import RunKey
-from dptext_spark.spark import job
-from dptext_spark.spark.session import spark_session
+from dptext_spark.config.model import RunConfig
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job import job
+from dptext_spark.spark.session.session import spark_session
 
 CHECKOUT = str(Path(__file__).resolve().parents[2])
 FILES = 6  # of the source in a micro-batch

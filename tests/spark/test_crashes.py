@@ -2,7 +2,7 @@
 
 A history is a run or a stream whose process ends before an effect, and whose next process ends after that effect; a third one
 finishes. What each of the two left is looked at, and is finished by a process that is not disturbed. Between two effects nothing
-changes (tests/spark/test_effects.py), so that the end after an effect leaves what the end before the next one leaves.
+changes (tests/spark/job/test_effects.py), so that the end after an effect leaves what the end before the next one leaves.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dptext_spark.budget.entries import RESERVED, SPENT, VOID
-from dptext_spark.config import RunConfig
+from dptext_spark.config.model import RunConfig
+from dptext_spark.ledger.entry import RESERVED, SPENT, VOID
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.spark.effects import Effect
-from dptext_spark.spark.job import run
-from dptext_spark.spark.ledger import read
+from dptext_spark.spark.job.effects import Effect
+from dptext_spark.spark.job.job import run
+from dptext_spark.spark.job.ledger import read
 from tests.cluster.faults import TIMED, write_key
 from tests.core.names import beginning
 from tests.spark.crash_job import DATABASE, ENDED, RUN, know_tables, settings

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config import RunConfig
+from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError
-from dptext_spark.privatizer import ENGINE_VERSION
-from dptext_spark.spark import job
-from dptext_spark.spark.binding import SETTINGS
+from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.spark.job import job
+from dptext_spark.spark.job.binding import SETTINGS
 
 CONFIG = RunConfig.of({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}})
 BAD_ROW = ValueError("DPTEXT[INVALID_UTF8] partition=1 batch=2 rows=3")

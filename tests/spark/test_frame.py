@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
-from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError, DPTextError, SettingsError
-from dptext_spark.spark.failures import reduced, silenced
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.errors import reduced, silenced
 
 KEY, OTHER = RunKey.insecure(1), RunKey.insecure(2)
 BODIES = (

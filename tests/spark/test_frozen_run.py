@@ -11,9 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.config import RunConfig
-from dptext_spark.sample import tickets
-from dptext_spark.spark.job import run
+from dptext_spark.config.model import RunConfig
+from dptext_spark.demo.tickets import tickets
+from dptext_spark.spark.job.job import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +86,7 @@ def test_the_tables_are_as_they_were(spark: SparkSession, tmp_path: Path) -> Non
 
 def main(folder: Path) -> None:
     """Write the kept file anew; its change is a change of behaviour."""
-    from dptext_spark.spark.session import spark_session
+    from dptext_spark.spark.session.session import spark_session
 
     os.environ["PYTHONPATH"] = str(KEPT.parents[2])
     found = left_by_a_run(spark_session(master="local[2]"), folder)

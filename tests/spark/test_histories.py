@@ -26,19 +26,19 @@ from hypothesis.stateful import (
 )
 from pyspark.sql import types as T
 
-from dptext_spark.budget.entries import RESERVED, Entry, of_input
-from dptext_spark.budget.sums import spent_on
-from dptext_spark.config import RunConfig
-from dptext_spark.draws import RunKey
+from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.spark import account, checks, entries, job, ledger, runs
-from dptext_spark.spark.binding import SEAL, seal
-from dptext_spark.spark.checks import check_output, place_of
-from dptext_spark.spark.effects import Effect, announced
-from dptext_spark.spark.identity import Identity
-from dptext_spark.spark.job import carried_out
-from dptext_spark.spark.setup import Setup
+from dptext_spark.ledger.entry import RESERVED, Entry, of_input
+from dptext_spark.ledger.sums import spent_on
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job import account, checks, entries, job, ledger, runs
+from dptext_spark.spark.job.binding import SEAL, seal
+from dptext_spark.spark.job.checks import check_output, place_of
+from dptext_spark.spark.job.effects import Effect, announced
+from dptext_spark.spark.job.job import carried_out
+from dptext_spark.spark.job.setup import Setup
+from dptext_spark.spark.tables.identity import Identity
 from dptext_spark.text.engine import COUNTERS
 from tests.spark.delta_in_memory import Died, Frame, Functions, Memory
 

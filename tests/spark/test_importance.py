@@ -11,18 +11,18 @@ import pytest
 from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
-from dptext_spark.config import RunConfig
-from dptext_spark.draws import RunKey
+from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.importance.selection import Selection
-from dptext_spark.importance.weighed import choosing
-from dptext_spark.models import prepare
-from dptext_spark.spark.elements import Elements
-from dptext_spark.spark.job import run
-from dptext_spark.spark.releases import release_of, source_of
-from dptext_spark.spark.setup import validated
-from dptext_spark.text.chosen import Texts
+from dptext_spark.model.compile import prepare
+from dptext_spark.model.importance import choosing
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job.job import run
+from dptext_spark.spark.job.releases import release_of, source_of
+from dptext_spark.spark.job.setup import validated
+from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.text.selection import Texts
 
 KEY = RunKey.insecure(7)
 BODIES = [

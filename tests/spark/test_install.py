@@ -30,10 +30,10 @@ pytestmark = pytest.mark.cluster
 CHECKOUT = Path(__file__).resolve().parents[2]
 DRIVER = """
 import sys
-from dptext_spark.cli import main
+from dptext_spark.cli.app import main
 sys.exit(main(["doctor", "--json"]) or (main(["run", sys.argv[1], "--json"]) if sys.argv[1:] else 0))
 """
-VERSION_MODULE = "dptext_spark/version.py"
+VERSION_MODULE = "dptext_spark/_version.py"
 Submit = Callable[..., str]
 
 
@@ -132,7 +132,7 @@ def test_an_installed_wheel_shows_its_jobs(wheel: Path, submit: Submit, tmp_path
     environment = {**os.environ, "PYTHONPATH": str(site)}
 
     def dptext(*arguments: str) -> str:
-        command = [sys.executable, "-m", "dptext_spark.cli", *arguments]
+        command = [sys.executable, "-m", "dptext_spark.cli.app", *arguments]
         return subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
         ).stdout.strip()

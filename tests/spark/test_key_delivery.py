@@ -18,19 +18,20 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from pyspark.logger import PySparkLogger
 
-from dptext_spark.config import RunConfig
-from dptext_spark.draws import RunKey
+from dptext_spark.config.model import RunConfig
+from dptext_spark.config.sections import Key
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.settings.sections import Key
-from dptext_spark.spark import doctor, frame
-from dptext_spark.spark.failures import CLIENT_LOGGER
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark import frame
+from dptext_spark.spark.diagnostics import doctor
+from dptext_spark.spark.errors import CLIENT_LOGGER
 from dptext_spark.spark.frame import privatize
-from dptext_spark.spark.job import run
+from dptext_spark.spark.job.job import run
 from dptext_spark.spark.secrets import key_of
 from tests.core.names import beginning
-from tests.spark.test_column import python_functions
+from tests.spark.udf.test_column import python_functions
 
 pytestmark = pytest.mark.cluster
 

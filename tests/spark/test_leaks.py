@@ -28,9 +28,9 @@ WAYS = {  # in which a worker comes by the key
 
 JOBS = """
 import json, os, sys, pathlib
-from dptext_spark.spark.session import spark_session
-from dptext_spark.config import RunConfig
-from dptext_spark.spark.job import run
+from dptext_spark.spark.session.session import spark_session
+from dptext_spark.config.model import RunConfig
+from dptext_spark.spark.job.job import run
 from dptext_spark.errors import DPTextError
 
 base, events = pathlib.Path(sys.argv[1]), sys.argv[2]

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark import spark as dps
-from dptext_spark.config import RunConfig
-from dptext_spark.draws import RunKey
+from dptext_spark.config.model import RunConfig
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.spark.job import run
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job.job import run
 from dptext_spark.text.policy import Policy
 from tests.core.names import beginning
 

@@ -13,11 +13,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
-from dptext_spark.config import RunConfig
+from dptext_spark.config.model import RunConfig
+from dptext_spark.config.sections import Key, Secret
 from dptext_spark.errors import RunError, SettingsError
-from dptext_spark.settings.sections import Key, Secret
-from dptext_spark.spark import job
-from dptext_spark.spark.job import run
+from dptext_spark.spark.job import job
+from dptext_spark.spark.job.job import run
 from dptext_spark.spark.secrets import key_of
 
 RAW = hashlib.sha256(b"the key of these tests").digest()

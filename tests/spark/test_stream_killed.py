@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from dptext_spark.config import RunConfig
+from dptext_spark.config.model import RunConfig
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.spark import runs
-from dptext_spark.spark.job import run
-from dptext_spark.spark.tables import Target, history
+from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.job import run
+from dptext_spark.spark.tables.tables import Target, history
 from tests.cluster.traces import traces
 from tests.core.names import beginning
 from tests.spark.stream_job import CHECKOUT, FILES, settings

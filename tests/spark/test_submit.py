@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from dptext_spark.artifact import open_artifact
+from dptext_spark.model.artifact import open_artifact
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -22,7 +22,7 @@ def _environment() -> dict[str, str]:
 
 
 def _submit(job: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    from dptext_spark.spark.session import spark_session
+    from dptext_spark.spark.session.session import spark_session
 
     jars = spark_session().sparkContext.getConf().get("spark.jars", "") or ""
     home = Path(pyspark.__file__).parent

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.kernels import TableSampler
-from dptext_spark.text.reading import EDGE, UNKNOWN
+from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.text.tokens import EDGE, UNKNOWN
 
 Reals = npt.NDArray[np.float64]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.audit.bayes import bayes_attack
-from dptext_spark.audit.bigrams import Bigrams
-from dptext_spark.audit.context import context_attack
-from dptext_spark.audit.frequency import frequency_attack
-from dptext_spark.audit.simulated import LEVELS, simulate
+from dptext_spark.audit.attacks.bayes import bayes_attack
+from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.context import context_attack
+from dptext_spark.audit.attacks.frequency import frequency_attack
+from dptext_spark.audit.deniability.simulated import LEVELS, simulate
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS

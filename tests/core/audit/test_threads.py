@@ -7,12 +7,12 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from dptext_spark.audit import threads
-from dptext_spark.audit.simulated import SUBKEY, simulate
+from dptext_spark.audit.deniability.simulated import SUBKEY, simulate
 from dptext_spark.audit.threads import in_threads, products, sampled
-from dptext_spark.draws import Draws
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Calibrated, CusText, Mechanism, Tem, Vickrey
+from dptext_spark.randomness.draws import Draws
 
 V = 90
 

@@ -16,7 +16,7 @@ from dptext_spark.importance.frequency import NO_WORD, UNKNOWN, Frequencies, num
 from dptext_spark.importance.idf import Idf
 from dptext_spark.importance.providers import checked
 from dptext_spark.importance.selection import Selection
-from dptext_spark.importance.weighed import choosing, made_from
+from dptext_spark.model.importance import choosing, made_from
 from dptext_spark.text.listing import list_words
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import form

@@ -20,7 +20,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.providers import Chance, Given, Importance
@@ -29,10 +28,11 @@ from dptext_spark.importance.rows import Rows
 from dptext_spark.importance.selection import DIRECTIONS, Level, Selection, check_record_key
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms.kernels import TableSampler
-from dptext_spark.privatizer import IN_ONE_TEXT, UNITS, Privatizer
-from dptext_spark.text.chosen import Texts
+from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.model.privatizer import IN_ONE_TEXT, UNITS, Privatizer
+from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.selection import Texts
 from dptext_spark.text.spans import Spans
 from tests.core.importance.test_selector import Lengths, model, next_word
 from tests.core.text.samples import Step

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config import ModelConfig, RunConfig
+from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import Level, Selection, agree
 from dptext_spark.mechanisms import CusText

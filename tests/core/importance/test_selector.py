@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.providers import Chance, Given, WrongWeights
 from dptext_spark.importance.selection import DIRECTIONS, Level, Selection
 from dptext_spark.importance.selector import Selector
-from dptext_spark.importance.weighed import choosing
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.text import strips
-from dptext_spark.text.chosen import Texts
+from dptext_spark.model.importance import choosing
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.text import chunks
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.listing import list_words
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.selection import Texts
 from dptext_spark.text.spans import Spans
 from tests.core.text.plain_engine import form, lower
 from tests.core.text.samples import POLICIES, TEXTS, WORDS, FirstLane, Step, privatizer
@@ -138,7 +138,7 @@ class TestOneLevel:
         made = model(policy, level, direction=direction, percent=None, levels=(Level(20), Level(30)))
         whole, counters = sanitized(made, texts)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(strips, "STRIP_BYTES", least)
+            patch.setattr(chunks, "STRIP_BYTES", least)
             parts, recounted = sanitized(made, texts)
         assert whole == parts and counters.rows.tolist() == recounted.rows.tolist()
         for i, text in enumerate(texts):  # nor does it depend on the other texts

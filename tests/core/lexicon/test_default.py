@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.lexicon import build_default as build
-from dptext_spark.lexicon.build_default import build_default, principal_components
+from dptext_spark.lexicon.build import default as build
+from dptext_spark.lexicon.build.default import build_default, principal_components
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.lexicon import Lexicon
 

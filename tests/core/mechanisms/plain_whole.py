@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.draws import Draws, RunKey
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Law, Sampler
+from dptext_spark.randomness.draws import Draws, RunKey
 
 Reals = np.ndarray
 

@@ -8,12 +8,12 @@ import pickle
 import numpy as np
 import pytest
 
-from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
+from dptext_spark.randomness.draws import Draws
 from tests.core.names import names
 
 PARAMETERS: dict[str, dict[str, object]] = {

@@ -8,13 +8,13 @@ import math
 import numpy as np
 import pytest
 
-from dptext_spark.audit.certificate import certify
-from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
-from dptext_spark.privatizer import Privatizer
+from dptext_spark.model.certificate import certify
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import Draws
 from tests.core.mechanisms.test_contract import PARAMETERS, WORDS, blocks
 from tests.core.names import names
 

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.audit.certificate import verdict
-from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import SettingsError
-from dptext_spark.figures import percent_up
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText, Law
-from dptext_spark.mechanisms.losses import within_groups
 from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, REMAINDERS
-from dptext_spark.report.catalogue import described
+from dptext_spark.mechanisms.privacy_loss import within_groups
+from dptext_spark.model.certificate import verdict
+from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.report.terminal.catalogue import described
+from dptext_spark.rounding import percent_up
 from tests.core.mechanisms import plain_custext as plain
 from tests.core.mechanisms.tied_vectors import gaussian, tables
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dptext_spark.draws import Draws, RunKey
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.orderings import start_words, walks
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.lexicon.walks import start_words, walks
 from dptext_spark.mechanisms import MECHANISMS, Diffractor
 from dptext_spark.mechanisms.diffractor import FORMS, PRESETS
+from dptext_spark.randomness.draws import Draws, RunKey
 
 TOTAL = 2**63
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 5.0, 10.0)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.audit.certificate import certify
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MECHANISMS, Tem
-from dptext_spark.mechanisms.kernels import TableSampler
-from dptext_spark.privatizer import Privatizer
+from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.model.certificate import certify
+from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
 from tests.core.mechanisms import plain_whole as plain
 from tests.core.mechanisms.test_santext import tables

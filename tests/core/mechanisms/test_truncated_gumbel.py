@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dptext_spark.audit.certificate import verdict
-from dptext_spark.draws import Draws
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TruncatedGumbel
-from dptext_spark.mechanisms.losses import worst_loss
+from dptext_spark.mechanisms.privacy_loss import worst_loss
 from dptext_spark.mechanisms.rank_loss import loss_by_rank
+from dptext_spark.model.certificate import verdict
+from dptext_spark.randomness.draws import Draws
 from tests.core.names import names
 
 FALSE_ALARM = 1e-6

@@ -12,8 +12,8 @@ import scipy.linalg
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import Calibrated, Mahalanobis, Vickrey
-from dptext_spark.mechanisms.kernels.neighbor_table import NeighborTable
-from dptext_spark.mechanisms.kernels.second_word import choose
+from dptext_spark.mechanisms.samplers.neighbor_table import NeighborTable
+from dptext_spark.mechanisms.samplers.second_word import choose
 from tests.core.mechanisms.plain_noise import (
     draws_of,
     lexicon_of,

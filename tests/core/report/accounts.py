@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from dptext_spark.audit.disclosure import disclosure
-from dptext_spark.config import RunConfig
+from dptext_spark.config.model import RunConfig
+from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.report.model_figures import Model
-from dptext_spark.report.plan import planned_facts
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.report.sections.model_figures import Model
+from dptext_spark.report.terminal.plan import planned_facts
 from tests.core.names import beginning
 
 METRICS: list[tuple[str | None, str, float | None]] = [

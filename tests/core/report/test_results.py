@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dptext_spark.errors import DataError
-from dptext_spark.report.gather import gathered
-from dptext_spark.report.model_figures import Model
 from dptext_spark.report.results import read_results, require_run
+from dptext_spark.report.sections.gather import gathered
+from dptext_spark.report.sections.model_figures import Model
 from tests.core.report.accounts import METRICS, row, small_model
 
 ATTACK: dict[str, Any] = {
@@ -81,7 +81,7 @@ def test_what_is_no_result_is_refused(text: str, said: str, tmp_path: Path) -> N
 def test_restricted_results_are_shown_to_insiders_only(model: Model) -> None:
     pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
     pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
-    from dptext_spark.report.html import page
+    from dptext_spark.report.page import page
 
     given = [ATTACK, UTILITY, COUNTED, SAMPLED]
     shared = page(gathered(row(model), model=None, missing="x", results=given))

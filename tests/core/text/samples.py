@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from dptext_spark.draws import Draws, RunKey
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.privatizer import Privatizer
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text.counters import Counters
-from dptext_spark.text.identifiers import NO_IDENTIFIERS, Identifiers
+from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, Identifiers
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import Plain, comparable, upper
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.draws import RunKey
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.text import engine, strips
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text import chunks, engine
 from dptext_spark.text.engine import COUNTERS, OF_IDENTIFIERS
 from tests.core.text.plain_engine import form, shape, written
 from tests.core.text.samples import KEPT, POLICIES, TEXTS, WORDS, Step, plain, privatizer, row, run
@@ -188,7 +188,7 @@ def test_what_is_before_the_first_longer_word_does_not_depend_on_blocks(
     assert wanted[2].decode() == "".join(piece.text for piece in plain(policy, 3).pieces(text))
     for block, strip in ((1, 1), (7, 100), (1, 2_000), (500, 1 << 40)):
         monkeypatch.setattr(engine, "BLOCK_BYTES", block)
-        monkeypatch.setattr(strips, "STRIP_BYTES", strip)
+        monkeypatch.setattr(chunks, "STRIP_BYTES", strip)
         assert run(privatizer(policy, 3), texts)[0] == wanted
 
 

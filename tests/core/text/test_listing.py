@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.draws import RunKey
-from dptext_spark.text import strips
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text import chunks
 from dptext_spark.text.listing import PUNCTUATION, list_words
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import form
@@ -34,7 +34,7 @@ def listed(texts: list[str | None], policy: Policy = Policy(), **more: bool) -> 
 )
 def test_words_are_those_of_the_engine(policy: Policy, texts: list[str | None], least: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strips, "STRIP_BYTES", least)
+        patch.setattr(chunks, "STRIP_BYTES", least)
         model = privatizer(policy)
         array = pa.array(texts, pa.string())
         listing = list_words(model.engine, array)

@@ -10,8 +10,8 @@ import pytest
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.privatizer import Privatizer
-from dptext_spark.text.identifiers import TYPES
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.policy import Policy, packaged_stop_words
 from tests.core.text.plain_engine import form
 from tests.core.text.samples import Step, run

@@ -1,0 +1,1 @@
+"""Attacks on replaced words and on whole texts, each against its baseline."""

@@ -1,0 +1,200 @@
+"""The attribute attack: what a text says of its author, by a classifier (Meisenbacher et al. 2024, §5.2).
+
+The paper's adversary trains on original text (80 % of the rows, 10 % to choose the model by) and reads the privatized 10 %. One
+who privatizes the training text by the same mechanism first reads more of it; that adversary is measured beside the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.attacks.membership import numbered
+from dptext_spark.audit.utility.accuracy import Both
+from dptext_spark.audit.utility.learning import Classifier, Model, TextClassifier, classes_of
+from dptext_spark.audit.utility.scoring import (
+    CONFIDENCE,
+    RESAMPLES,
+    Estimate,
+    accuracy,
+    confusion,
+    macro_f1,
+    of_counts,
+)
+from dptext_spark.errors import DataError
+
+TENTHS = 10
+STRENGTHS = (1.0, 5.0, 25.0)
+Places = npt.NDArray[np.int64]
+Kind = Classifier[Sequence[str], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class AttributeFigures:
+    """How well the attribute is read.
+
+    Attributes:
+        accuracy: the share of test rows whose attribute is guessed.
+        f1: the mean of F1 over the classes.
+    """
+
+    accuracy: Estimate
+    f1: Estimate
+
+
+@dataclass(frozen=True)
+class AttributeAttack:
+    """What privatized text tells of an attribute of its author.
+
+    Attributes:
+        private: trained on original text, tested on privatized.
+        adaptive: trained on text that was privatized by the same mechanism, tested on privatized.
+        unprotected: trained and tested on original text.
+        majority: of always guessing the most frequent class of the training rows.
+        random: accuracy of guessing one of the classes at random.
+        classes: how many.
+        rows: of training, choice and test.
+        exact: False: measured on these rows, of one release and one split.
+        confidence: of the intervals, which are over test rows.
+        resamples: bootstrap draws.
+        restricted: whether the text is private.
+        settings: the classifiers that were chosen, the seed of the split, and what the caller adds.
+    """
+
+    name: ClassVar[str] = "attribute attack"
+    measures: ClassVar[str] = (
+        "How often a classifier guesses an attribute of a text's author from the privatized text."
+    )
+    knows: ClassVar[str] = (
+        "The adversary has other authors' original texts with their attribute; the adaptive one knows the mechanism with all its "
+        "settings, too, and privatizes them before training. Neither knows the original text, nor the key."
+    )
+
+    private: AttributeFigures
+    adaptive: AttributeFigures
+    unprotected: AttributeFigures
+    majority: AttributeFigures
+    random: float
+    classes: int
+    rows: tuple[int, int, int]
+    exact: bool
+    confidence: float
+    resamples: int
+    restricted: bool
+    settings: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+
+
+def attribute_attack(
+    texts: Both[Sequence[str]],
+    attribute: Sequence[Any],
+    users: Sequence[Any] | None = None,
+    *,
+    classifiers: Sequence[Kind] | None = None,
+    column: str = "attribute",
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    restricted: bool = True,
+    settings: dict[str, Any] | None = None,
+) -> AttributeAttack:
+    """Guess an attribute.
+
+    Args:
+        texts: [n], original and privatized.
+        attribute: [n], of each text's author.
+        users: [n], whose text each is: all texts of a user fall into one part; None where each is another user's.
+        classifiers: one is chosen by its accuracy on the second part, ties to the first; None for three strengths of TF-IDF
+            with logistic regression.
+        column: what the attribute is called in messages.
+        seed: of the split.
+        confidence: of the intervals.
+        resamples: bootstrap draws of the test rows.
+        restricted: whether the text is private.
+        settings: what the result carries along: mechanism, ε, policy.
+
+    Raises:
+        DataError: lengths that differ, fewer than 10 users, an attribute with one class, or one that is missing.
+    """
+    rows = len(texts.plain)
+    for name, other in (("texts.private", texts.private), (column, attribute), ("users", users)):
+        if other is not None and len(other) != rows:
+            raise DataError(f"{name}: {len(other)} given for {rows} texts; they must be as many.")
+    classes, _ = classes_of(attribute, column)
+    kinds = classifiers or [TextClassifier(strength, label=column) for strength in STRENGTHS]
+    parts = split(rows, users, seed)
+    known = [attribute[i] for i in parts[0].tolist()]
+    chosen_by = [attribute[i] for i in parts[1].tolist()]
+    tested = [attribute[i] for i in parts[2].tolist()]
+    plain, private = (
+        [[side[i] for i in part.tolist()] for part in parts] for side in (texts.plain, texts.private)
+    )
+    static, static_kind = _chosen(kinds, plain[0], known, plain[1], chosen_by)
+    adaptive, adaptive_kind = _chosen(kinds, private[0], known, private[1], chosen_by)
+
+    def figures(model: Model[Sequence[str], Sequence[Any]], guesses: Places) -> AttributeFigures:
+        truth = model.places(tested)
+        # An attribute that is not among the training rows is a class of its own that is never guessed.
+        size = len(model.classes) + int((truth < 0).any())
+        cells = confusion(np.where(truth < 0, size - 1, truth), guesses, size)
+        return AttributeFigures(
+            accuracy(truth == guesses, confidence, resamples),
+            of_counts(cells, macro_f1, confidence, resamples),
+        )
+
+    return AttributeAttack(
+        private=figures(static, static.predict(private[2])),
+        adaptive=figures(adaptive, adaptive.predict(private[2])),
+        unprotected=figures(static, static.predict(plain[2])),
+        majority=figures(static, np.full(len(tested), static.majority, np.int64)),
+        random=1.0 / len(classes),
+        classes=len(classes),
+        rows=(len(parts[0]), len(parts[1]), len(parts[2])),
+        exact=False,
+        confidence=confidence,
+        resamples=resamples,
+        restricted=restricted,
+        settings={
+            "classifier": static_kind,
+            "adaptive_classifier": adaptive_kind,
+            "seed": seed,
+            **(settings or {}),
+        },
+    )
+
+
+def split(rows: int, users: Sequence[Any] | None, seed: int) -> tuple[Places, Places, Places]:
+    """Split rows 80/10/10 by user: three ascending int64 arrays.
+
+    Raises:
+        DataError: fewer than 10 users.
+    """
+    owner = np.arange(rows) if users is None else numbered(users)
+    many = int(owner.max(initial=-1)) + 1
+    if many < TENTHS:
+        raise DataError(f"users: {many} given; a split of 80/10/10 needs at least {TENTHS}.")
+    tenth = np.empty(many, np.int64)
+    tenth[np.random.default_rng(seed).permutation(many)] = np.arange(many) * TENTHS // many
+    of_row = tenth[owner]
+    return tuple(np.flatnonzero(part) for part in (of_row < 8, of_row == 8, of_row == 9))  # type: ignore[return-value]
+
+
+def _chosen(
+    kinds: Sequence[Kind],
+    texts: Sequence[str],
+    attribute: Sequence[Any],
+    other_texts: Sequence[str],
+    other_attribute: Sequence[Any],
+) -> tuple[Model[Sequence[str], Sequence[Any]], str]:
+    """Fit each classifier; return the model that is right most often on the other rows, and what it is."""
+    models = [kind.fit(texts, attribute) for kind in kinds]
+    right = [float((one.predict(other_texts) == one.places(other_attribute)).mean()) for one in models]
+    best = int(np.argmax(right))
+    return models[best], kinds[best].summary

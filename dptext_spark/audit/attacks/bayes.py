@@ -1,0 +1,226 @@
+"""The Bayes-optimal adversary: guesses argmax_w P(w)·P(u|w) for each output u, P a public prior (MECHANISMS §15).
+
+No adversary who sees one replaced word alone succeeds more often: Σ_u max_w P(w)·P(u|w). Exact for laws, read in blocks with
+a running maximum for each output. Where a law is a formula it can be read backwards, which is quicker by far: the guesses are
+then made in float32, and their success is taken in float64. Without a law the draws of each word come in two halves of n. The
+guesses are learnt on the first (P(u|w) the shares there) and tried on the second; that success, with Hoeffding's bound (1963)
+for draws in strata, bounds the optimum from below. From above: Σ_u max_w P(w)·share(u|w) over the second half is in
+expectation at least the optimum (a mean of maxima is at least the maximum of means), and a draw of w changes it by P(w)/n at
+most, so McDiarmid (1989) bounds how far it can fall short. Both bounds hold together with the stated confidence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.attacks.posterior import columns_of, likeliest_inputs, probability
+from dptext_spark.audit.attacks.prior import of_drawn, zipf
+from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
+from dptext_spark.errors import SettingsError
+from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.runtime.jit import compiled
+
+WORST = 0.01
+ZIPF = "Zipf-Mandelbrot, 1/(rank + 2.7) over the lexicon's order"
+LISTED = 50  # of the worst words, how many are named
+CONFIDENCE = 0.95
+ROUNDING = 1e-3  # relative: what float32 may hide of the largest P(w)·P(u|w)
+BACKWARDS = (
+    "Read off the law of every word, backwards: exact for these guesses, of which the best possible ones find at most a "
+    "thousandth more."
+)
+HALVES = tuple(hashlib.sha256(b"bayes attack %d" % half).digest() for half in range(2))  # public
+Reals = npt.NDArray[np.float64]
+QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+
+
+@dataclass(frozen=True)
+class BayesAttack:
+    """What the Bayes-optimal adversary finds out of one replaced word.
+
+    Attributes:
+        success: the probability that the input is guessed, the input drawn from the prior; without a law that of the guesses
+            learnt from half of the draws.
+        lower: a bound of the optimal success; and `upper`. Equal to it where exact.
+        exact: whether the laws were read, not drawn, and not backwards.
+        draws: of each word, where there is no law.
+        confidence: that both bounds hold; None where exact.
+        by_word: quantiles over the candidate words of the probability that the word is guessed when it is the input.
+        by_word_mean: its mean, each word counted once.
+        worst_share: the share of words that `worst_mean` is over: those most often guessed.
+        worst_mean: the mean of that probability over them. Without a law they are chosen by the first half of the draws and
+            measured on the second.
+        worst_words: ids of the first of them, the worst first, ties to the lower id.
+        never: the share of candidate words that are never guessed when they are the input.
+        baseline: success of always guessing the most frequent candidate.
+        unprotected: success without replacement.
+        candidates: how many words can be the input.
+        restricted: whether the prior, or the choice of words, depends on private text.
+        settings: the prior.
+        how: how it was found, where that is neither exact nor by draws.
+    """
+
+    name: ClassVar[str] = "Bayes-optimal adversary"
+    measures: ClassVar[str] = (
+        "The probability that one replaced word is guessed from its replacement alone, by the best possible guess."
+    )
+    knows: ClassVar[str] = (
+        "The adversary knows the replacement of one word, the mechanism with all its settings, which words are ever replaced, "
+        "and how frequent words are in public; it does not know the words around it, nor the key."
+    )
+
+    success: float
+    lower: float
+    upper: float
+    exact: bool
+    draws: int | None
+    confidence: float | None
+    by_word: dict[str, float]
+    by_word_mean: float
+    worst_share: float
+    worst_mean: float
+    worst_words: tuple[int, ...]
+    never: float
+    baseline: float
+    unprotected: float
+    candidates: int
+    restricted: bool
+    settings: dict[str, Any]
+    how: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+
+
+@compiled
+def _raise(words: Any, starts: Any, ids: Any, probability: Any, prior: Any, best: Any, guess: Any) -> None:
+    """Take the laws of some words in: best[u] = max P(w)·P(u|w), guess[u] = that w, ties to the lower."""
+    for i in range(words.shape[0]):
+        word = words[i]
+        for e in range(starts[i], starts[i + 1]):
+            value, u = prior[word] * probability[e], ids[e]
+            if value > best[u] or (value == best[u] and value > 0.0 and word < guess[u]):
+                best[u], guess[u] = value, word
+
+
+@compiled
+def _tried(words: Any, starts: Any, ids: Any, probability: Any, guess: Any, found: Any) -> None:
+    """found[w] = P(the guess for its output is w | w), for some words."""
+    for i in range(words.shape[0]):
+        total = 0.0
+        for e in range(starts[i], starts[i + 1]):
+            if guess[ids[e]] == words[i]:
+                total += probability[e]
+        found[words[i]] = total
+
+
+def guesses(
+    sampler: Sampler, prior: Reals, draws: int = DRAWS, subkey: bytes = HALVES[0]
+) -> tuple[Ids, Reals, bool]:
+    """Return (the guess for each output int32[V], -1 for outputs of no word; float64[V], its P(w)·P(u|w); whether exact).
+
+    Args:
+        sampler: of any mechanism.
+        prior: float64[V]; words of probability 0 are never guessed.
+        draws: of each word, where there is no law.
+        subkey: that they are made from.
+    """
+    best, guess = np.zeros(len(prior)), np.full(len(prior), -1, np.int32)
+    exact = True
+    for block in blocks(sampler, np.flatnonzero(prior).astype(np.int32), draws, subkey=subkey):
+        _raise(block.words, block.starts, block.ids, block.probability, prior, best, guess)
+        exact = block.exact
+    return guess, best, exact
+
+
+def guesses_backwards(sampler: Sampler, prior: Reals) -> tuple[Ids, Reals]:
+    """Return what :func:`guesses` does of a law that is a formula: (int32[V], float64[V]).
+
+    A guess may be one whose P(w)·P(u|w) is `ROUNDING` below the largest, as the rounding of float32 has it; its own is exact.
+    """
+    every = np.arange(len(prior), dtype=np.int32)
+    guess = likeliest_inputs(columns_of(sampler), prior, every)
+    best = prior[guess] * probability(sampler, guess, every)
+    guess[best <= 0] = -1
+    return guess, best
+
+
+def found_by_word(guess: Ids, best: Reals, prior: Reals) -> Reals:
+    """Return how often each word is guessed when it is the input: float64[V], from what :func:`guesses` returns."""
+    found = np.zeros(len(prior))
+    led = guess >= 0
+    np.add.at(found, guess[led], best[led] / prior[guess[led]])
+    return found
+
+
+def bayes_attack(
+    sampler: Sampler,
+    words: int,
+    prior: Reals | None = None,
+    drawn: npt.NDArray[np.bool_] | None = None,
+    *,
+    draws: int = DRAWS,
+    confidence: float = CONFIDENCE,
+    restricted: bool = False,
+    backwards: bool = False,
+) -> BayesAttack:
+    """Attack one word at a time.
+
+    Args:
+        sampler: of any mechanism.
+        words: V.
+        prior: float64[V], how frequent words are in public; None for Zipf's law over the lexicon's order.
+        drawn: bool[V], the words that can be the input (those that the policy draws); None for all.
+        draws: of each word, where there is no law; an even number.
+        confidence: of the bounds, where there is no law.
+        restricted: whether prior or words were chosen by private text.
+        backwards: read the law backwards, see :func:`guesses_backwards`; for samplers that have columns.
+
+    Raises:
+        SettingsError: a prior that is none, fewer than 2 draws where they are needed, a confidence that is none.
+    """
+    if not 0 < confidence < 1:
+        raise SettingsError(f"confidence: {confidence!r} given; valid: a number between 0 and 1.")
+    chosen = of_drawn(zipf(words) if prior is None else prior, drawn)
+    if len(chosen) != words:
+        raise SettingsError(f"prior: {len(chosen)} words given; valid: {words}, as in the lexicon.")
+    if draws < 2:
+        raise SettingsError(f"draws: {draws} given; valid: 2 or more.")
+    inputs = np.flatnonzero(chosen).astype(np.int32)
+    if backwards:
+        (guess, best), exact = guesses_backwards(sampler, chosen), True
+    else:
+        guess, best, exact = guesses(sampler, chosen, draws // 2)
+    measured = found = found_by_word(guess, best, chosen)
+    slack, upper = 0.0, 0.0
+    if not exact:
+        measured, optimistic = np.zeros(words), np.zeros(words)
+        again = np.full(words, -1, np.int32)
+        for block in blocks(sampler, inputs, draws // 2, subkey=HALVES[1]):
+            _tried(block.words, block.starts, block.ids, block.probability, guess, measured)
+            _raise(block.words, block.starts, block.ids, block.probability, chosen, optimistic, again)
+        # One side each: the sum of squared effects of a draw is Σ P(w)²/n in both inequalities.
+        slack = math.sqrt(float((chosen**2).sum()) / (draws // 2) * math.log(2.0 / (1.0 - confidence)) / 2.0)
+        upper = min(1.0, float(optimistic.sum()) + slack)
+    success = min(1.0, float((chosen * measured).sum()))
+    if exact:
+        upper = min(1.0, success * (1.0 + ROUNDING)) if backwards else success
+    worst = inputs[np.lexsort((inputs, -found[inputs]))][: max(1, math.ceil(WORST * len(inputs)))]
+    shares = np.minimum(measured[inputs], 1.0)
+    return BayesAttack(
+        success=success, lower=max(0.0, success - slack), upper=upper, exact=exact and not backwards,
+        draws=None if exact else draws // 2 * 2, confidence=None if exact else confidence,
+        by_word={f"{q:g}": float(v) for q, v in zip(QUANTILES, np.quantile(shares, QUANTILES), strict=True)},
+        by_word_mean=float(shares.mean()), worst_share=WORST, worst_mean=min(1.0, float(measured[worst].mean())),
+        worst_words=tuple(int(w) for w in worst[:LISTED]), never=float((shares == 0).mean()),
+        baseline=float(chosen.max()), unprotected=1.0, candidates=len(inputs), restricted=restricted,
+        settings={"prior": ZIPF if prior is None else "given"},
+        how=BACKWARDS if backwards else "",
+    )  # fmt: skip

@@ -1,0 +1,134 @@
+"""A smoothed bigram model of a public or held-out text: which word follows which.
+
+P(b|a) = λ(a)·c(a,b)/c(a) + (1 - λ(a))·P(b), P the smoothed unigrams of the same text (:mod:`dptext_spark.audit.attacks.prior`).
+By default λ(a) = c(a)/(c(a) + 5·T(a)), T(a) the number of different words seen after a: Witten and Bell (1991) with a factor,
+because a public text is seldom of the same kind (on SST-2 every factor from 3 to 12 beats 1). A fixed λ can be given; 0 leaves
+the unigrams.
+
+Beside the V words there are two states that nobody needs to guess: `EDGE`, the ends of a record and punctuation, and
+`UNKNOWN`, numbers and words that the lexicon does not hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.attacks.prior import counted, zipf
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.text.tokens import EDGE, UNKNOWN
+
+SPECIAL = 2
+CAUTION = 5
+Ids = npt.NDArray[np.int32]
+Reals = npt.NDArray[np.float64]
+
+
+def states(tokens: Ids, words: int) -> Ids:
+    """Return the state of each token: words as they are, `EDGE` as V + 1, `UNKNOWN` as V.
+
+    Raises:
+        DataError: a token that is neither a word of the lexicon nor one of the two.
+    """
+    tokens = np.asarray(tokens, np.int32)
+    if len(tokens) and not (tokens.min() >= -SPECIAL and tokens.max() < words):
+        raise DataError(
+            f"tokens: an id outside {UNKNOWN} to {words - 1}; valid: word ids, {EDGE} (EDGE), {UNKNOWN} (UNKNOWN)."
+        )
+    return np.where(tokens < 0, tokens + words + SPECIAL, tokens).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Bigrams:
+    """The model over V + 2 states.
+
+    Attributes:
+        unigram: float64[V + 2], P(b).
+        weight: float64[V + 2], λ(a); 0 where a was never followed by anything.
+        starts: int64[V + 3]; the followers of a are starts[a]:starts[a + 1] of the next two.
+        following: int32[m], ascending for each a.
+        share: float64[m], c(a,b)/c(a).
+        tokens: how many tokens were counted, edges not among them.
+        smoothing: a sentence that says how it is smoothed.
+    """
+
+    unigram: Reals
+    weight: Reals
+    starts: npt.NDArray[np.int64]
+    following: Ids
+    share: Reals
+    tokens: int
+    smoothing: str
+
+    @property
+    def words(self) -> int:
+        """V, the words of the lexicon."""
+        return len(self.unigram) - SPECIAL
+
+    @classmethod
+    def of(
+        cls, tokens: Ids, bounds: npt.NDArray[np.int64], words: int, weight: float | None = None
+    ) -> Bigrams:
+        """Count a text.
+
+        Args:
+            tokens: int32[n], word ids, `EDGE` or `UNKNOWN`.
+            bounds: int64[s + 1], record i is tokens[bounds[i]:bounds[i + 1]].
+            words: V.
+            weight: λ for all words, at least 0 and below 1; None for the above.
+
+        Raises:
+            SettingsError: a weight out of its range.
+            DataError: a token out of its range.
+        """
+        if weight is not None and not 0 <= weight < 1:
+            raise SettingsError(f"weight: {weight!r} given; valid: at least 0 and below 1, or None.")
+        stream = with_edges(states(tokens, words), bounds, words + SPECIAL - 1)
+        size = words + SPECIAL
+        inside = np.ones(len(stream) - 1, np.bool_)
+        inside[(bounds[1:] + 2 * np.arange(1, len(bounds)) - 1)[:-1]] = (
+            False  # one record's end, the next one's beginning
+        )
+        pairs = stream[:-1][inside].astype(np.int64) * size + stream[1:][inside]
+        keys, counts = np.unique(pairs, return_counts=True)
+        first, second = keys // size, (keys % size).astype(np.int32)
+        before = np.bincount(first, weights=counts, minlength=size)
+        kinds = np.bincount(first, minlength=size)
+        seen = before > 0
+        if weight is None:
+            weights = np.divide(before, before + CAUTION * kinds, out=np.zeros(size), where=seen)
+        else:
+            weights = np.where(seen, weight, 0.0)
+        base = np.append(zipf(words) * (words / size), np.full(SPECIAL, 1.0 / size))
+        unigram = counted(np.bincount(stream, minlength=size).astype(np.int64), base)
+        how = (
+            f"λ(a) = c(a)/(c(a) + {CAUTION}·T(a)), after Witten and Bell"
+            if weight is None
+            else f"λ = {weight:g}"
+        )
+        return cls(
+            unigram, weights, np.append(0, np.cumsum(kinds)).astype(np.int64), second, counts / before[first], len(tokens),
+            f"λ·bigram + (1 - λ)·unigram with {how}; unigrams completed by Zipf's law over the lexicon's order",
+        )  # fmt: skip
+
+    def probability(self, first: Ids, second: Ids) -> Reals:
+        """Return P(second|first), states [n] each: float64[n]."""
+        size = len(self.unigram)
+        keys = np.repeat(np.arange(size, dtype=np.int64), np.diff(self.starts)) * size + self.following
+        wanted = np.asarray(first, np.int64) * size + second
+        where = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
+        found = (keys[where] == wanted) if len(keys) else np.zeros(len(wanted), np.bool_)
+        share = np.where(found, self.share[where] if len(keys) else 0.0, 0.0)
+        weight = self.weight[first]
+        return np.asarray(weight * share + (1.0 - weight) * self.unigram[second], np.float64)
+
+
+def with_edges(stream: Ids, bounds: npt.NDArray[np.int64], edge: int) -> Ids:
+    """Return the records with an edge before and after each: int32[n + 2s]."""
+    records = len(bounds) - 1
+    out = np.full(len(stream) + 2 * records, edge, np.int32)
+    row = np.repeat(np.arange(records), np.diff(bounds))
+    out[np.arange(len(stream)) + 2 * row + 1] = stream
+    return out

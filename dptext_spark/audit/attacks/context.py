@@ -1,0 +1,202 @@
+"""The contextual adversary: guesses each replaced word from its replacement and from the words around it.
+
+The text is a hidden Markov chain: emissions are the mechanism's law, transitions a smoothed bigram model of a public or
+held-out text, words that were kept and punctuation are seen as they are. Each word is guessed by its posterior probability
+given the whole record (forward-backward), over the likeliest inputs of its output; what the pruning leaves out is stated.
+At record and dataset level, where equal words share a draw, what their occurrences tell is put together
+(:mod:`dptext_spark.audit.attacks.joint_posterior`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.attacks.bigram_baseline import HIDDEN, guess_unaided
+from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams, states
+from dptext_spark.audit.attacks.candidates import MOST, Candidates, candidates
+from dptext_spark.audit.attacks.hmm import decode
+from dptext_spark.audit.attacks.joint_posterior import pooled_guesses
+from dptext_spark.audit.attacks.prior import of_drawn
+from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
+from dptext_spark.audit.deniability.outcomes import DRAWS
+from dptext_spark.audit.deniability.simulated import LEVELS, Level
+from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.errors import DataError, require_choice
+from dptext_spark.mechanisms.base import Sampler
+
+Reals = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ContextAttack:
+    """What the contextual adversary finds out of a text.
+
+    Attributes:
+        success: share of the replaced words that it guesses.
+        lower: of the bootstrap interval over records; and `upper`.
+        apart: the same where occurrences that share a draw are treated as if they did not; `success` at token level.
+        certainty: the mean posterior probability that it gives its guesses: what it would claim without the truth.
+        bayes: success of the adversary that looks at one word at a time (same prior, same tokens).
+        gain: success minus `bayes`; with `gain_lower` and `gain_upper`, over the same resampled records.
+        unaided: success of the bigram model without the replacement, from neighbours that were kept.
+        most_frequent: success of always guessing the most frequent word that is drawn.
+        random: expected success of a uniform guess among the words that can lead to the output.
+        unchanged: share of the replaced words that came out as themselves.
+        unprotected: success on the text without replacement.
+        tokens: replaced words; `records` with all.
+        covered: share of P(w)·P(u|w) that the candidates hold, mean over the tokens; 1 where decoding is exact.
+        exact: False: a rate on one text and one draw of it.
+        draws: of each word, where the law was counted from draws.
+        confidence: of the intervals.
+        restricted: whether it was measured on private text.
+        settings: what it was made with.
+    """
+
+    name: ClassVar[str] = "contextual adversary"
+    measures: ClassVar[str] = (
+        "The share of replaced words that are guessed from their replacements and the words around them."
+    )
+    knows: ClassVar[str] = (
+        "The adversary knows the released text, which words were replaced, the mechanism with all its settings, the words "
+        "that were kept, and which words follow each other in a public text; it does not know the key."
+    )
+
+    success: float
+    lower: float
+    upper: float
+    apart: float
+    certainty: float
+    bayes: float
+    gain: float
+    gain_lower: float
+    gain_upper: float
+    unaided: float
+    most_frequent: float
+    random: float
+    unchanged: float
+    unprotected: float
+    tokens: int
+    records: int
+    covered: float
+    exact: bool
+    draws: int | None
+    confidence: float
+    restricted: bool
+    settings: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+
+
+def posterior_guesses(
+    tokens: Tokens, plausible: Candidates, bigrams: Bigrams, observed: Ids | None = None
+) -> tuple[Ids, Reals]:
+    """Guess the replaced words of a text.
+
+    Args:
+        tokens: the text; of `words`, only those that were not replaced are looked at.
+        plausible: of all outputs in it.
+        bigrams: over the same lexicon.
+        observed: int32[n], what `plausible` was asked for in place of the outputs, read only where words were drawn.
+
+    Returns:
+        (int32[n] guesses, -1 where nothing was drawn; float64[n], the posterior probability of each).
+    """
+    edge = bigrams.words + SPECIAL - 1
+    model = (bigrams.unigram, bigrams.weight, bigrams.starts, bigrams.following, bigrams.share)
+    seen_there = tokens.outputs if observed is None else observed
+    row = np.where(tokens.drawn, plausible.slot[np.where(tokens.drawn, seen_there, 0)], -1)
+    row[(row >= 0) & (np.diff(plausible.starts)[row] == 0)] = -1
+    # An output that no word leads to (a law counted from draws can miss one) counts as the word itself.
+    seen = np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)
+    guesses = np.where(tokens.drawn, tokens.outputs, -1).astype(np.int32)
+    certainty = np.zeros(len(seen))
+    decode(
+        states(seen, bigrams.words), row.astype(np.int32), tokens.bounds, edge, plausible.starts, plausible.ids,
+        plausible.probability, model, guesses, certainty, np.empty(0),
+    )  # fmt: skip
+    return guesses, certainty
+
+
+def context_attack(
+    sampler: Sampler,
+    tokens: Tokens,
+    bigrams: Bigrams,
+    drawn: Flags | None = None,
+    *,
+    level: Level = "token",
+    most: int = MOST,
+    draws: int = DRAWS,
+    confidence: float = 0.95,
+    restricted: bool = True,
+    plausible: Candidates | None = None,
+) -> ContextAttack:
+    """Attack a text.
+
+    Args:
+        sampler: of any mechanism.
+        tokens: the text beside what was released.
+        bigrams: of a public or held-out text, over the same lexicon.
+        drawn: bool[V], the words that the policy draws; None for all.
+        level: at which draws are shared.
+        most: candidates of an output.
+        draws: of each word, where the mechanism has no law.
+        confidence: of the bootstrap intervals.
+        restricted: whether the text is private.
+        plausible: of all outputs, where they are known already; then `most` and `draws` play no part.
+
+    Raises:
+        DataError: nothing in the text was drawn.
+    """
+    require_choice("level", level, LEVELS)
+    words = bigrams.words
+    at = np.flatnonzero(tokens.drawn)
+    if not len(at):
+        raise DataError("tokens: none of them was drawn; valid: at least one.")
+    allowed = np.ones(words, np.bool_) if drawn is None else drawn
+    prior = of_drawn(bigrams.unigram[:words], allowed)
+    truth, outputs = tokens.words[at], tokens.outputs[at]
+    if plausible is None:
+        plausible = candidates(sampler, prior, outputs, most, draws)
+    guesses, certainty = posterior_guesses(tokens, plausible, bigrams)
+    apart = float((guesses[at] == truth).mean())
+    if level != "token":
+        guesses, certainty = pooled_guesses(tokens, plausible, bigrams, prior, level == "record")
+    row = plausible.slot[outputs]
+    alone = plausible.best[row]
+    alone = np.where(alone < 0, outputs, alone)  # as the chain does
+    hit, single = guesses[at] == truth, alone == truth
+    total = tokens.by_record(tokens.drawn)
+    by_chain, by_word = _per_record(tokens, at, hit), _per_record(tokens, at, single)
+    lower, upper = rate_interval(by_chain, total, confidence)
+    gain_lower, gain_upper = rate_interval(by_chain - by_word, total, confidence)
+    return ContextAttack(
+        success=float(hit.mean()), lower=lower, upper=upper, apart=apart, certainty=float(certainty[at].mean()),
+        bayes=float(single.mean()), gain=float(hit.mean() - single.mean()), gain_lower=gain_lower, gain_upper=gain_upper,
+        unaided=float((guess_unaided(bigrams, *_kept_neighbours(tokens, words), allowed)[at] == truth).mean()),
+        most_frequent=float((truth == prior.argmax()).mean()),
+        random=float((1.0 / np.maximum(plausible.possible[row], 1)).mean()),
+        unchanged=float((outputs == truth).mean()), unprotected=1.0,
+        tokens=len(at), records=tokens.records, covered=float(plausible.covered[row].mean()), exact=False,
+        draws=plausible.draws, confidence=confidence, restricted=restricted,
+        settings={
+            "level": level, "candidates": plausible.most, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens,
+        },
+    )  # fmt: skip
+
+
+def _per_record(tokens: Tokens, at: npt.NDArray[np.int64], hit: Flags) -> npt.NDArray[np.int64]:
+    flags = np.zeros(len(tokens.words), np.bool_)
+    flags[at] = hit
+    return tokens.by_record(flags)
+
+
+def _kept_neighbours(tokens: Tokens, words: int) -> tuple[Ids, Ids]:
+    """Return the state before and after each token, `HIDDEN` where it was replaced."""
+    seen = np.where(tokens.drawn, HIDDEN, states(np.where(tokens.drawn, 0, tokens.words), words))
+    return tokens.neighbours(seen, words + SPECIAL - 1)

@@ -1,0 +1,232 @@
+"""The frequency attack on a substitution cipher: at dataset level every occurrence of a word has one output, at any ε.
+
+Outputs are matched with words by rank: the most frequent output with the most frequent word of a public text, and so on. Then,
+for the most frequent outputs, the matching is improved by its neighbours, in a stated number of rounds: output u and word w
+agree by Σ_a n(a,u)·ln P(w|a) + Σ_b n(u,b)·ln P(b|w) over what stands before and after u (words that were kept; from the second
+round on also the current guesses of the others of these outputs), and the best one-to-one matching under these sums is taken (the
+assignment problem, Kuhn 1955). The mechanism's law is not used. At record and token level the outputs of a word vary; the
+attack then takes each output for one symbol all the same, and is weak.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+
+from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams, states
+from dptext_spark.audit.attacks.candidates import candidates
+from dptext_spark.audit.attacks.prior import of_drawn
+from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
+from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.mechanisms.base import Sampler
+
+SYMBOLS = 800
+ROUNDS = 6
+HIDDEN = -1
+Reals = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FrequencyAttack:
+    """What frequencies tell of a text.
+
+    Attributes:
+        success: share of the replaced words that are guessed; `lower` and `upper` by resampling records, the guesses fixed.
+        by_type: share of the different pairs of word and output that are guessed.
+        ranks: success of the matching by rank alone, and `ranks_by_type`.
+        bayes: success of the adversary that knows the law and looks at one word at a time; None where no law was given.
+        bayes_by_type: the same by type.
+        random: expected success of a random one-to-one matching.
+        unprotected: success on the text without replacement.
+        tokens: replaced words; `types` are the different pairs of word and output, `outputs` the different outputs.
+        exact: False: a rate on one text and one draw of it.
+        confidence: of the interval.
+        restricted: whether it was measured on private text.
+        settings: what it was made with.
+    """
+
+    name: ClassVar[str] = "frequency matching"
+    measures: ClassVar[str] = (
+        "The share of replaced words that are guessed by how often their outputs occur, and beside which words."
+    )
+    knows: ClassVar[str] = (
+        "The adversary knows the whole released text, which words were replaced, the words that were kept, and how frequent "
+        "words and pairs of words are in a public text; it knows nothing of the mechanism, nor the key."
+    )
+
+    success: float
+    lower: float
+    upper: float
+    by_type: float
+    ranks: float
+    ranks_by_type: float
+    bayes: float | None
+    bayes_by_type: float | None
+    random: float
+    unprotected: float
+    tokens: int
+    types: int
+    outputs: int
+    exact: bool
+    confidence: float
+    restricted: bool
+    settings: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+
+
+def by_rank(outputs: Ids, prior: Reals) -> Ids:
+    """Match outputs with words by rank.
+
+    Args:
+        outputs: int32[n], of the replaced words.
+        prior: float64[V], of the words that are drawn.
+
+    Returns:
+        int32[V], the word for each output; -1 where it does not occur, or there are no more words. Ties to the lower id.
+    """
+    counts = np.bincount(outputs, minlength=len(prior))
+    symbols = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    words = np.argsort(-prior, kind="stable")[: np.count_nonzero(prior)]
+    many = min(len(symbols), len(words))
+    guess = np.full(len(prior), -1, np.int32)
+    guess[symbols[:many]] = words[:many]
+    return guess
+
+
+def by_neighbours(
+    tokens: Tokens, bigrams: Bigrams, prior: Reals, symbols: int = SYMBOLS, rounds: int = ROUNDS
+) -> Ids:
+    """Match outputs with words by rank, and the most frequent ones by their neighbours.
+
+    Args:
+        tokens: the text; of `words`, only those that were not replaced are looked at.
+        bigrams: of a public text.
+        prior: float64[V], of the words that are drawn.
+        symbols: how many outputs are matched by neighbours, among twice as many words.
+        rounds: at most so many; fewer where nothing changes.
+
+    Returns:
+        int32[V], as :func:`by_rank`.
+    """
+    at = np.flatnonzero(tokens.drawn)
+    outputs = tokens.outputs[at]
+    guess = by_rank(outputs, prior)
+    counts = np.bincount(outputs, minlength=len(prior))
+    top = np.argsort(-counts, kind="stable")[: min(symbols, np.count_nonzero(counts))]
+    words = np.argsort(-prior, kind="stable")[: np.count_nonzero(prior)]
+    pool = words[: max(2 * symbols, len(top))].astype(np.int32)
+    top = top[: len(pool)]
+    place = np.full(len(prior), -1, np.int64)
+    place[top] = np.arange(len(top))
+    kept = states(np.where(tokens.drawn, 0, tokens.words), bigrams.words)
+    released = np.where(tokens.drawn, tokens.outputs, 0)
+    known = tokens.drawn & (place[released] >= 0)  # of the others there is a rank alone
+    for turn in range(rounds):
+        read = np.where(known & (turn > 0), guess[released], np.where(tokens.drawn, HIDDEN, kept))
+        left, right = (side[at] for side in tokens.neighbours(read, bigrams.words + SPECIAL - 1))
+        score = np.zeros((len(top), len(pool)))
+        for side, before in ((left, True), (right, False)):
+            counted = (place[outputs] >= 0) & (side >= 0)
+            contexts, column = np.unique(side[counted], return_inverse=True)
+            cells = place[outputs[counted]] * len(contexts) + column
+            seen = (
+                np.bincount(cells, minlength=len(top) * len(contexts))
+                .reshape(len(top), -1)
+                .astype(np.float64)
+            )
+            score += seen @ (_logs(bigrams, contexts, pool) if before else _logs(bigrams, pool, contexts).T)
+        row, chosen = linear_sum_assignment(score, maximize=True)
+        if turn and (guess[top[row]] == pool[chosen]).all():
+            break
+        guess[top[row]] = pool[chosen]
+    rest = np.setdiff1d(np.flatnonzero(counts), top)
+    rest = rest[np.argsort(-counts[rest], kind="stable")]
+    spare = words[~np.isin(words, guess[top])][: len(rest)]
+    guess[rest] = -1
+    guess[rest[: len(spare)]] = spare
+    return guess
+
+
+def frequency_attack(
+    tokens: Tokens,
+    bigrams: Bigrams,
+    drawn: Flags | None = None,
+    sampler: Sampler | None = None,
+    *,
+    symbols: int = SYMBOLS,
+    rounds: int = ROUNDS,
+    confidence: float = 0.95,
+    restricted: bool = True,
+) -> FrequencyAttack:
+    """Attack a text.
+
+    Args:
+        tokens: the text beside what was released.
+        bigrams: of a public or held-out text, over the same lexicon.
+        drawn: bool[V], the words that the policy draws; None for all.
+        sampler: for the Bayes adversary beside it; None leaves it out.
+        symbols: how many outputs are matched by neighbours.
+        rounds: how often.
+        confidence: of the bootstrap interval.
+        restricted: whether the text is private.
+
+    Raises:
+        DataError: nothing in the text was drawn.
+        SettingsError: `symbols` or `rounds` below 1.
+    """
+    for field, value in (("symbols", symbols), ("rounds", rounds)):
+        if value < 1:
+            raise SettingsError(f"{field}: {value} given; valid: 1 or more.")
+    at = np.flatnonzero(tokens.drawn)
+    if not len(at):
+        raise DataError("tokens: none of them was drawn; valid: at least one.")
+    prior = of_drawn(bigrams.unigram[: bigrams.words], drawn)
+    truth, outputs = tokens.words[at], tokens.outputs[at]
+    keys, first = np.unique(truth.astype(np.int64) * len(prior) + outputs, return_index=True)
+
+    def rates(guess: Ids) -> tuple[float, float]:
+        hit = guess[outputs] == truth
+        return float(hit.mean()), float(hit[first].mean())
+
+    matched = by_neighbours(tokens, bigrams, prior, symbols, rounds)
+    flags = np.zeros(len(tokens.words), np.bool_)
+    flags[at] = matched[outputs] == truth
+    lower, upper = rate_interval(tokens.by_record(flags), tokens.by_record(tokens.drawn), confidence)
+    bayes: tuple[float | None, float | None] = (None, None)
+    if sampler is not None:
+        found = candidates(sampler, prior, outputs, 1)
+        alone = np.where(found.slot >= 0, found.best[found.slot], -1)
+        bayes = rates(alone.astype(np.int32))
+    ranks = rates(by_rank(outputs, prior))
+    success, by_type = rates(matched)
+    return FrequencyAttack(
+        success=success, lower=lower, upper=upper, by_type=by_type, ranks=ranks[0], ranks_by_type=ranks[1],
+        bayes=bayes[0], bayes_by_type=bayes[1], random=1.0 / int(np.count_nonzero(prior)), unprotected=1.0, tokens=len(at),
+        types=len(keys), outputs=len(np.unique(outputs)), exact=False, confidence=confidence, restricted=restricted,
+        settings={
+            "symbols": symbols, "rounds": rounds, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens,
+        },
+    )  # fmt: skip
+
+
+def _logs(bigrams: Bigrams, first: Ids, second: Ids) -> Reals:
+    """Return ln P(second|first) for all pairs of two lists of states, each without repetition: float64[n, m]."""
+    rest = 1.0 - bigrams.weight[first]
+    out = np.asarray(rest[:, None] * bigrams.unigram[second], np.float64)
+    column = np.full(len(bigrams.unigram), -1, np.int64)
+    column[second] = np.arange(len(second))
+    sizes = bigrams.starts[first + 1] - bigrams.starts[first]
+    row = np.repeat(np.arange(len(first)), sizes)
+    entry = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes) + bigrams.starts[first][row]
+    where = column[bigrams.following[entry]]
+    seen = where >= 0
+    out[row[seen], where[seen]] += bigrams.weight[first][row[seen]] * bigrams.share[entry[seen]]
+    return np.asarray(np.log(out), np.float64)

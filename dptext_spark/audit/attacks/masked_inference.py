@@ -1,0 +1,174 @@
+"""Masked-token inference (Yue et al. 2021; Fu 2024): a masked language model names each word from the rest of the released text.
+
+One place at a time, one mask for the whole word, the likeliest answer only, and it must be the whole word of the source. The
+adversary does not look at what stands in the word's place. Privacy, as the papers have it, is 1 minus the share of words found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.audit.resampling import RESAMPLES, rate_interval
+from dptext_spark.audit.utility.scoring import CONFIDENCE
+from dptext_spark.errors import DataError
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.pair_tokens import DRAWN_WORD, Words, pair, words_of
+from dptext_spark.text.spans import Spans
+
+MOST = 2_000  # words that are asked for, in the table's text and again in the source's
+_KEYS = np.uint64(11), np.uint64(13)  # equal words have equal hashes, and nothing else is asked of them
+Places = npt.NDArray[np.int64]
+# Yields (places among the words, what is guessed there), until every word was guessed once.
+Guess = Callable[[Spans], Iterator[tuple[Places, list[str]]]]
+
+
+@dataclass(frozen=True)
+class MaskedInference:
+    """What a masked language model finds.
+
+    Attributes:
+        success: share of the attacked words that it names from the released text.
+        lower: of the bootstrap interval over records; and `upper`.
+        unprotected: the same from the source's text.
+        unchanged: share of the attacked words that came out as themselves.
+        words: attacked: words that the policy draws and that stand in both texts.
+        drawn: of how many they were taken, evenly spaced.
+        records: that hold an attacked word.
+        guessable: share of the attacked words that the model could name at all: one sub-word of its own.
+        exact: False: a rate on one text and one draw of it.
+        confidence: of the interval.
+        resamples: bootstrap draws of the records.
+        restricted: whether the text is private.
+    """
+
+    name: ClassVar[str] = "masked-token inference"
+    measures: ClassVar[str] = (
+        "The share of replaced words that a masked language model names when the word is masked, at its first guess."
+    )
+    knows: ClassVar[str] = (
+        "The adversary sees the released text around the word, not what replaced it, and knows neither mechanism nor key; it "
+        "knows the language from the texts that the model was trained on."
+    )
+
+    success: float
+    lower: float
+    upper: float
+    unprotected: float
+    unchanged: float
+    words: int
+    drawn: int
+    records: int
+    guessable: float
+    exact: bool
+    confidence: float
+    resamples: int
+    restricted: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able; what counts is put as a report lists it."""
+        found = {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+        also = {
+            "replaced words attacked": f"{self.words:,} of {self.drawn:,}, evenly spaced",
+            "records": f"{self.records:,}",
+            "replaced words that are one sub-word of the model": f"{100 * self.guessable:.3g} %",
+            "privacy, as the papers have it": f"{1 - self.success:.4f}",
+        }
+        return {**found, "also": also, "open": True}  # a larger model may find more
+
+
+def masked_inference(
+    engine: Engine,
+    guess: Guess,
+    form: Callable[[str], str],
+    known: frozenset[str],
+    plain: Sequence[str | None],
+    private: Sequence[str | None],
+    *,
+    most: int = MOST,
+    progress: Callable[[int, int], None] | None = None,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    restricted: bool = True,
+) -> MaskedInference:
+    """Let a masked language model name words of records from their replacements, and from themselves.
+
+    It costs two runs of the model over its text for each word that is attacked.
+
+    Args:
+        engine: that cuts texts, and knows which words are drawn.
+        guess: what the model takes for the likeliest at each word, such as :func:`dptext_spark.encoder.outputs.guesses`.
+        form: spells a word as the model does.
+        known: what it can answer.
+        plain: [s], the records.
+        private: [s], their replacements.
+        most: words that are attacked, evenly spaced over the drawn ones.
+        progress: is told how many words were asked for, of how many.
+        confidence: of the interval.
+        resamples: bootstrap draws of the records.
+        restricted: whether the text is private.
+
+    Raises:
+        DataError: not as many records, or no drawn word that stands in both texts.
+    """
+    if len(plain) != len(private):
+        raise DataError(f"records: {len(plain)} and {len(private)} given; they must be as many.")
+    source, output = (words_of(engine, pa.array(list(side), pa.string()), _KEYS) for side in (plain, private))
+    partner = pair(source, output).partner
+    drawn = np.flatnonzero((source.kind == DRAWN_WORD) & (partner >= 0))
+    if not len(drawn):
+        raise DataError("masked-token inference: no drawn word stands in both texts.")
+    at = drawn[np.unique(np.linspace(0, len(drawn) - 1, min(most, len(drawn))).astype(np.int64))]
+    there = partner[at]
+    truth = [form(word) for word in _spelt(source, at)]
+    done = 0
+
+    def found(words: Words, places: Places) -> npt.NDArray[np.bool_]:
+        nonlocal done
+        hits = np.zeros(len(places), np.bool_)
+        for some, said in guess(_chosen(words.spans, places)):
+            for place, one in zip(some.tolist(), said, strict=True):
+                hits[place] = one == truth[place]
+            done += len(said)
+            if progress is not None:
+                progress(done, 2 * len(places))
+        return hits
+
+    private_hits, plain_hits = found(output, there), found(source, at)
+    record = np.searchsorted(source.bounds, at, side="right") - 1
+    rows = len(plain)
+    lower, upper = rate_interval(
+        np.bincount(record, private_hits, rows), np.bincount(record, minlength=rows), confidence, resamples
+    )
+    return MaskedInference(
+        success=float(private_hits.mean()),
+        lower=lower,
+        upper=upper,
+        unprotected=float(plain_hits.mean()),
+        unchanged=float((source.form[at] == output.form[there]).all(axis=1).mean()),
+        words=len(at),
+        drawn=len(drawn),
+        records=len(np.unique(record)),
+        guessable=sum(word in known for word in truth) / len(truth),
+        exact=False,
+        confidence=confidence,
+        resamples=resamples,
+        restricted=restricted,
+    )
+
+
+def _spelt(words: Words, places: Places) -> Iterator[str]:
+    starts, ends = words.spans.starts[places].tolist(), words.spans.ends[places].tolist()
+    for start, end in zip(starts, ends, strict=True):
+        yield words.spans.data[start:end].tobytes().decode("utf-8", "replace")
+
+
+def _chosen(spans: Spans, places: Places) -> Spans:
+    """Return some words of the same texts; places ascend."""
+    bounds = np.searchsorted(places, spans.bounds, side="left").astype(np.int64)
+    return Spans(spans.data, spans.rows, spans.starts[places], spans.ends[places], bounds)

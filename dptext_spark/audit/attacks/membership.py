@@ -1,0 +1,224 @@
+"""The membership attack: was a user's text among what a model was trained on (Feyisetan et al. 2020, §6)?
+
+The adversary queries the model with the user's own texts and labels. How well it predicts them is the score: the log-probability
+of the true label, mean over the user's texts (Yeom et al. 2018), as it is or less what a shadow model says that was trained
+elsewhere in the same way (Watson et al. 2022). Which of the two, and from where on a user is called a member, is what
+serves best on the shadow users, whose membership the adversary knows. All figures are taken on users that neither the shadow
+model nor these choices have seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.utility.accuracy import Both
+from dptext_spark.audit.utility.learning import Classifier, Model
+from dptext_spark.audit.utility.scoring import (
+    CONFIDENCE,
+    RESAMPLES,
+    Estimate,
+    auc,
+    confusion,
+    of_counts,
+    precision,
+    recall,
+)
+from dptext_spark.errors import DataError
+
+LEAST = 1e-12  # of a probability whose logarithm is taken
+QUARTERS = 4  # target members and others, shadow members and others
+Reals = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class MembershipFigures:
+    """How well members are found.
+
+    Attributes:
+        precision: the share of users called members who are; 0 where nobody is.
+        recall: the share of members who are called so.
+        accuracy: the share of users who are called what they are.
+        auc: the probability that a member scores above a user who is none.
+    """
+
+    precision: Estimate
+    recall: Estimate
+    accuracy: Estimate
+    auc: Estimate
+
+
+@dataclass(frozen=True)
+class MembershipAttack:
+    """What a trained model tells of who was in its training text.
+
+    Attributes:
+        private: against a model trained on the members' privatized text.
+        unprotected: against one trained on their original text.
+        random: accuracy and AUC of guessing.
+        users: who were attacked, half of them members.
+        shadow_users: whose membership the adversary knows.
+        exact: False: measured on these users, of one release and one split.
+        confidence: of the intervals, which are over users.
+        resamples: bootstrap draws.
+        restricted: whether the text is private.
+        settings: the classifier, the seed of the split, and what the caller adds.
+    """
+
+    name: ClassVar[str] = "membership attack"
+    measures: ClassVar[str] = (
+        "How often it is found out whether a user's text was in the training text of a model, from the model's answers."
+    )
+    knows: ClassVar[str] = (
+        "The adversary holds the user's original texts with their labels, may ask the model for probabilities, and has other "
+        "users' texts, original and privatized by the same mechanism, to train a model of the same kind; it does not see the "
+        "text that the model was trained on, nor the key."
+    )
+
+    private: MembershipFigures
+    unprotected: MembershipFigures
+    random: float
+    users: int
+    shadow_users: int
+    exact: bool
+    confidence: float
+    resamples: int
+    restricted: bool
+    settings: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+
+
+def membership_attack(
+    classifier: Classifier[Sequence[str], Sequence[Any]],
+    texts: Both[Sequence[str]],
+    labels: Sequence[Any],
+    users: Sequence[Any] | None = None,
+    *,
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    restricted: bool = True,
+    settings: dict[str, Any] | None = None,
+) -> MembershipAttack:
+    """Attack a model trained on a quarter of the users; another quarter was not in it, and two are the adversary's.
+
+    Args:
+        classifier: how the model is trained, and the adversary's, too.
+        texts: [n], original and privatized.
+        labels: [n], what the model predicts.
+        users: [n], whose text each is; None where each is another user's.
+        seed: of the split of the users.
+        confidence: of the intervals.
+        resamples: bootstrap draws of the users.
+        restricted: whether the text is private.
+        settings: what the result carries along: mechanism, ε, policy.
+
+    Raises:
+        DataError: lengths that differ, fewer than 8 users, or one class among the labels of a quarter.
+    """
+    rows = len(texts.plain)
+    for name, other in (("texts.private", texts.private), ("labels", labels), ("users", users)):
+        if other is not None and len(other) != rows:
+            raise DataError(f"{name}: {len(other)} given for {rows} texts; they must be as many.")
+    owner = np.arange(rows) if users is None else numbered(users)
+    many = int(owner.max(initial=-1)) + 1
+    if many < 2 * QUARTERS:
+        raise DataError(f"users: {many} given; the attack needs at least {2 * QUARTERS}.")
+    quarter = np.empty(many, np.int64)
+    quarter[np.random.default_rng(seed).permutation(many)] = np.arange(many) * QUARTERS // many
+    found = []
+    for training in (texts.private, texts.plain):
+        target, shadow = (
+            classifier.fit(*_rows(training, labels, quarter[owner] == members)) for members in (0, 2)
+        )
+        both = [_confidence(model, texts.plain, labels, owner, many) for model in (target, shadow)]
+        attacked = quarter < 2
+        # To a user of the adversary's own the shadow model is the one that may have seen him.
+        plain = np.where(attacked, both[0], both[1])
+        score = _better(plain, 2 * plain - both[0] - both[1], ~attacked, quarter == 2)
+        least = best_threshold(score[~attacked], quarter[~attacked] == 2)
+        found.append(_figures(score[attacked], quarter[attacked] == 0, least, confidence, resamples))
+    return MembershipAttack(
+        found[0],
+        found[1],
+        random=0.5,
+        users=int((quarter < 2).sum()),
+        shadow_users=int((quarter >= 2).sum()),
+        exact=False,
+        confidence=confidence,
+        resamples=resamples,
+        restricted=restricted,
+        settings={"classifier": classifier.summary, "seed": seed, "texts": rows, **(settings or {})},
+    )
+
+
+def best_threshold(scores: Reals, members: Flags) -> float:
+    """Return the least score to be called a member by, right most often on these users; ties to the highest.
+
+    Args:
+        scores: float64[n].
+        members: bool[n].
+    """
+    levels, place = np.unique(scores, return_inverse=True)
+    # Calling those from level i on members: right are the members there and the others below.
+    above = np.append(np.cumsum(np.bincount(place[members], minlength=len(levels))[::-1])[::-1], 0)
+    below = np.append(0, np.cumsum(np.bincount(place[~members], minlength=len(levels))))
+    best = len(levels) - int((above + below)[::-1].argmax())
+    return float("inf") if best == len(levels) else float(levels[best])
+
+
+def _better(one: Reals, other: Reals, known: Flags, members: Flags) -> Reals:
+    """Return the score that tells the members among the known users from the others better; ties to the first."""
+    areas = [auc(score[known], members[known], resamples=1).value for score in (one, other)]
+    return one if areas[0] >= areas[1] else other
+
+
+def numbered(users: Sequence[Any]) -> npt.NDArray[np.int64]:
+    """Return int64[n], 0, 1, ... for the users in the order in which they first appear."""
+    place: dict[Any, int] = {}
+    return np.array([place.setdefault(user, len(place)) for user in users], np.int64)
+
+
+def _rows(texts: Sequence[str], labels: Sequence[Any], chosen: Flags) -> tuple[list[str], list[Any]]:
+    at = np.flatnonzero(chosen).tolist()
+    return [texts[i] for i in at], [labels[i] for i in at]
+
+
+def _confidence(
+    model: Model[Sequence[str], Sequence[Any]],
+    texts: Sequence[str],
+    labels: Sequence[Any],
+    owner: npt.NDArray[np.int64],
+    many: int,
+) -> Reals:
+    """Return the mean log-probability of the true labels of each user's texts, float64[users]."""
+    scores, truth = model.scores(texts), model.places(labels)
+    # A label that the model has never seen has no probability.
+    given = np.where(truth >= 0, scores[np.arange(len(truth)), truth], 0.0)
+    logs = np.log(np.maximum(given, LEAST))
+    return np.asarray(np.bincount(owner, logs, many) / np.bincount(owner, minlength=many), np.float64)
+
+
+def _figures(
+    scores: Reals, members: Flags, least: float, confidence: float, resamples: int
+) -> MembershipFigures:
+    called = scores >= least
+    cells = confusion(members.astype(np.int64), called.astype(np.int64), 2).ravel()
+
+    def of(figure: Any) -> Estimate:
+        return of_counts(cells, figure, confidence, resamples)
+
+    return MembershipFigures(
+        of(precision),
+        of(recall),
+        of(lambda shares: shares[:, 0] + shares[:, 3]),
+        auc(scores, members, confidence, resamples),
+    )

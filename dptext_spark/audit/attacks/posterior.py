@@ -1,0 +1,273 @@
+"""Laws read backwards: how likely each word leads to an output, without a law for every word of the lexicon.
+
+An attack asks for P(u|w) of the outputs u that it saw, over all words w. Laws are rows over u; reading 34,000 rows of 34,000
+numbers for a few thousand outputs takes minutes. Where P(u|w) is a formula of w and u (laws by distance over the whole lexicon,
+lists), the columns that are needed are computed instead, in float32: within about 1e-4 of the law, which an adversary
+does not feel. What is guessed with them is measured on draws of the law itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.attacks.candidates import MOST, Candidates
+from dptext_spark.audit.deniability.outcomes import interval, read_rows
+from dptext_spark.audit.threads import in_threads, products, sampled
+from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
+from dptext_spark.mechanisms.samplers import WholeSampler
+from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.jit import compiled
+
+TRIES = 4_096  # words that are drawn from the prior for the attack on one word
+AT_ONCE = 256  # outputs whose columns are held at once, by each thread
+SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private is drawn here
+Singles = npt.NDArray[np.float32]
+Reals = npt.NDArray[np.float64]
+
+
+def has_columns(sampler: Sampler) -> bool:
+    """Return whether the columns of a law can be computed."""
+    return isinstance(sampler, LineSampler | WholeSampler)
+
+
+def columns(sampler: Sampler, outputs: Ids) -> Singles:
+    """Return P(u|w) of some outputs over all words, float32[n, V]; `has_columns` says for which samplers."""
+    return columns_of(sampler)(outputs)
+
+
+def columns_of(sampler: Sampler) -> Callable[[Ids], Singles]:
+    """Return :func:`columns` of a sampler; what all columns need is made once."""
+    if isinstance(sampler, LineSampler):
+        return partial(_line, sampler)
+    assert isinstance(sampler, WholeSampler)
+    kept = None if len(sampler.outputs) == len(sampler.level) else kept_shares(sampler).astype(np.float32)
+    vectors = np.asarray(sampler.vectors)
+    return partial(_whole, sampler, np.einsum("ij,ij->i", vectors, vectors), kept)
+
+
+def _whole(sampler: WholeSampler, squares: Singles, kept: Singles | None, outputs: Ids) -> Singles:
+    vectors = sampler.vectors
+    step, cut = float(sampler.figures[0]), float(sampler.figures[1])
+    logs = sampler.log_normaliser.astype(np.float32)
+    mine = squares[outputs][:, None]
+    out = np.empty((len(outputs), len(vectors)), np.float32)
+    for part, found in products(vectors[outputs], vectors):
+        found *= -2.0
+        found += squares[part]
+        found += mine
+        np.maximum(found, 0.0, out=found)
+        own = np.flatnonzero((outputs >= part.start) & (outputs < part.stop))
+        found[own, outputs[own] - part.start] = 0.0
+        np.sqrt(found, out=found)
+        np.minimum(found, np.float32(min(cut, 3e38)), out=found)
+        found *= -step
+        found -= logs[part]
+        np.exp(found, out=out[:, part])
+    if kept is not None:
+        # A word that is no output comes out of itself alone, where it is kept.
+        out *= 1.0 - kept
+        alone = np.flatnonzero(~np.isin(outputs, sampler.outputs))
+        out[alone] = 0.0
+        out[alone, outputs[alone]] = kept[outputs[alone]]
+    return out
+
+
+def kept_shares(sampler: WholeSampler) -> Reals:
+    """Return how often each word that is no output is released as it is, whatever is drawn: float64[V]."""
+    words = np.setdiff1d(np.arange(len(sampler.level), dtype=np.int32), sampler.outputs)
+    row, ids, weight = read_rows(sampler.cells[words])
+    itself = ids == words[row]
+    found = np.zeros(len(sampler.level))
+    found[words[row[itself]]] = weight[itself] / TOTAL
+    return found
+
+
+def probability(sampler: Sampler, words: Ids, outputs: Ids) -> Reals:
+    """Return P(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
+    if isinstance(sampler, LineSampler):
+        lists, total = sampler.order.shape
+        found = np.zeros(len(words))
+        for chosen in range(lists):
+            i, j = (sampler.place[some, chosen].astype(np.int64) for some in (words, outputs))
+            start, width = sampler.start[i], sampler.width[i]
+            low = np.where(j == 0, start, sampler.edges[total - 1 - i + j])
+            high = np.where(
+                j == total - 1, start + width, sampler.edges[np.minimum(total - i + j, 2 * total - 1)]
+            )
+            found += (high - low) / width.astype(np.float64) / lists
+        return found
+    assert isinstance(sampler, WholeSampler)
+    step, cut = float(sampler.figures[0]), float(sampler.figures[1])
+    gap = sampler.vectors[words].astype(np.float64) - sampler.vectors[outputs]
+    distance = np.minimum(np.sqrt((gap * gap).sum(axis=1)), cut)
+    found = np.exp(-step * distance - np.asarray(sampler.log_normaliser)[words])
+    if len(sampler.outputs) < len(sampler.level):
+        kept = kept_shares(sampler)[words]
+        found = np.where(np.isin(outputs, sampler.outputs), found * (1.0 - kept), 0.0)
+        found = np.where((words == outputs) & (kept > 0), kept, found)
+    return found
+
+
+@compiled
+def _of_lists(
+    place: Any, edges: Any, start: Any, width: Any, outputs: Any, every: Any, low: Any, found: Any
+) -> None:
+    """Add P(u|w) of the outputs u over all words w to found float32[n, V]; every float64[V] and low int64[V] are for work."""
+    words, lists = place.shape
+    for chosen in range(lists):
+        for w in range(words):
+            i = np.int64(place[w, chosen])
+            every[w], low[w] = np.float64(width[i]) * lists, words - 1 - i
+        for row in range(outputs.shape[0]):
+            j = np.int64(place[outputs[row], chosen])
+            for w in range(words):
+                i = place[w, chosen]
+                # A number of the table that passes an end of the list belongs to that end.
+                begin = start[i] if j == 0 else edges[low[w] + j]
+                end = start[i] + width[i] if j == words - 1 else edges[low[w] + j + 1]
+                found[row, w] += np.float64(end - begin) / every[w]
+
+
+def _line(sampler: LineSampler, outputs: Ids) -> Singles:
+    """Average over the lists."""
+    words = len(sampler.place)
+    found = np.zeros((len(outputs), words), np.float32)
+    _of_lists(
+        sampler.place, sampler.edges, sampler.start, sampler.width, outputs, np.empty(words), np.empty(words, np.int64),
+        found,
+    )  # fmt: skip
+    return found
+
+
+def backward_candidates(sampler: Sampler, prior: Reals, outputs: Ids, most: int = MOST) -> Candidates:
+    """Return what :func:`~dptext_spark.audit.attacks.candidates.candidates` does, from columns.
+
+    Args:
+        sampler: one that has columns.
+        prior: float64[V], of the words that are drawn; words of probability 0 are no candidates.
+        outputs: int32[n], the outputs that are asked for; repeated ones count once.
+        most: candidates of an output.
+    """
+    return from_columns(columns_of(sampler), prior, outputs, most)
+
+
+@compiled
+def _best(
+    probability: Any, prior: Any, kept: Any, shares: Any, scores: Any, possible: Any, total: Any
+) -> None:
+    """Keep the words of largest P(w)·P(u|w) of each row, the largest first, ties to the lower id.
+
+    Args:
+        probability: float32[n, V].
+        prior: float32[V].
+        kept: int32[n, m], filled.
+        shares: float32[n, m], P(u|w) of those.
+        scores: float32[n, m], all 0; filled with the products.
+        possible: int64[n], how many words have a product above 0.
+        total: float64[n], their sum.
+    """
+    last = kept.shape[1] - 1
+    for row in range(probability.shape[0]):
+        bar = np.float32(0.0)
+        many, sums = 0, 0.0
+        for w in range(probability.shape[1]):
+            score = probability[row, w] * prior[w]
+            sums += np.float64(score)
+            many += score > 0.0
+            if score > bar:
+                at = last
+                while at > 0 and scores[row, at - 1] < score:
+                    scores[row, at] = scores[row, at - 1]
+                    kept[row, at], shares[row, at] = kept[row, at - 1], shares[row, at - 1]
+                    at -= 1
+                scores[row, at], kept[row, at], shares[row, at] = score, w, probability[row, w]
+                bar = scores[row, last]
+        possible[row], total[row] = many, sums
+
+
+def from_columns(
+    column_of: Callable[[Ids], Singles], prior: Reals, observed: Ids, most: int = MOST
+) -> Candidates:
+    """Return the plausible inputs of what was observed.
+
+    Args:
+        column_of: int32[n] -> float32[n, V], how likely each word leads to each of some observations, each up to a factor.
+        prior: float64[V]; words of probability 0 are no candidates.
+        observed: int32[n], 0 or more; repeated ones count once.
+        most: candidates of each.
+    """
+    wanted = np.unique(np.asarray(observed, np.int32))
+    weight = prior.astype(np.float32)
+    n = len(wanted)
+    kept = np.zeros((n, most), np.int32)
+    shares, scores = np.zeros((n, most), np.float32), np.zeros((n, most), np.float32)
+    possible, total = np.zeros(n, np.int64), np.zeros(n)
+
+    def some(rows: Ids) -> None:
+        part = slice(int(rows[0]), int(rows[-1]) + 1)
+        _best(
+            column_of(wanted[part]), weight, kept[part], shares[part], scores[part], possible[part], total[part]
+        )  # fmt: skip
+
+    in_threads(some, np.arange(n, dtype=np.int32), AT_ONCE)
+    covered = np.divide(scores.sum(axis=1, dtype=np.float64), total, out=np.ones(n), where=total > 0)
+    slot = np.full(max(len(prior), int(wanted[-1]) + 1), -1, np.int32)
+    slot[wanted] = np.arange(n, dtype=np.int32)
+    filled = scores > 0
+    starts = np.append(0, np.cumsum(filled.sum(axis=1))).astype(np.int64)
+    return Candidates(
+        slot, starts, kept[filled], shares[filled].astype(np.float64), possible, np.minimum(covered, 1.0), most, None
+    )  # fmt: skip
+
+
+def bayes_by_tries(
+    sampler: Sampler, prior: Reals, tries: int = TRIES, confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """Return (success, lower, upper) of the Bayes-optimal adversary, counted on words that are drawn from the prior.
+
+    A word is drawn from the prior, its output from the law; the guess is argmax_w P(w)·P(u|w) over all words, ties to the
+    lower id. The share of right guesses estimates the optimum without a bias; bounds by Clopper and Pearson (1934).
+
+    Args:
+        sampler: one that has columns.
+        prior: float64[V], sums to 1.
+        tries: how many words are drawn.
+        confidence: that both bounds hold.
+    """
+    words, draws = drawn_from(prior, tries)
+    outputs, where = np.unique(sampled(sampler, words, draws), return_inverse=True)
+    guess = likeliest_inputs(columns_of(sampler), prior, outputs.astype(np.int32))
+    hits = int((guess[where.reshape(-1)] == words).sum())
+    low, high = interval([hits], tries, confidence)
+    return hits / tries, float(low[0]), float(high[0])
+
+
+def likeliest_inputs(column_of: Callable[[Ids], Singles], prior: Reals, observed: Ids) -> Ids:
+    """Return argmax_w P(w)·P(u|w) over all words for int32[n] observations, ties to the lower id: int32[n].
+
+    Args:
+        column_of: as for :func:`from_columns`.
+        prior: float64[V].
+        observed: int32[n], at least one.
+    """
+    weight = prior.astype(np.float32)
+
+    def guesses(part: Ids) -> Ids:
+        return np.asarray((column_of(part) * weight).argmax(axis=1), np.int32)
+
+    return np.concatenate(in_threads(guesses, observed, AT_ONCE))
+
+
+def drawn_from(prior: Reals, tries: int) -> tuple[Ids, Draws]:
+    """Draw words from the prior, and what an output of each is made from: (int32[tries], draws), the same each time."""
+    random = np.random.default_rng(int.from_bytes(SUBKEY[:8], "little"))
+    words = random.choice(len(prior), tries, p=prior).astype(np.int32)
+    numbers = np.stack([np.arange(tries, dtype=np.uint64), np.zeros(tries, np.uint64)], axis=1)
+    return words, Draws(SUBKEY, numbers)

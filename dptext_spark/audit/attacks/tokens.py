@@ -1,0 +1,67 @@
+"""A text and its replacement as an attack sees them: ids, records, and which words were replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.errors import DataError
+
+Ids = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """A tokenized text beside its replacement, word for word.
+
+    Attributes:
+        words: int32[n], the input: word ids, or `EDGE` (punctuation) and `UNKNOWN` (numbers, unknown words) of
+            :mod:`dptext_spark.text.tokens`.
+        outputs: int32[n], what was released in its place; read only where `drawn`.
+        drawn: bool[n], where the mechanism drew. All else is released as it is, or tells nothing (`UNKNOWN`).
+        bounds: int64[s + 1], record i is the tokens bounds[i]:bounds[i + 1].
+    """
+
+    words: Ids
+    outputs: Ids
+    drawn: Flags
+    bounds: npt.NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Check that the arrays fit each other."""
+        n = len(self.words)
+        if not n == len(self.outputs) == len(self.drawn):
+            raise DataError(
+                f"tokens: {n} words, {len(self.outputs)} outputs and {len(self.drawn)} flags given; they must be as many."
+            )
+        bounds = self.bounds
+        if len(bounds) < 1 or bounds[0] != 0 or bounds[-1] != n or (np.diff(bounds) < 0).any():
+            raise DataError("tokens: the bounds of the records must ascend from 0 to the number of tokens.")
+        if n and (self.drawn & ((self.words < 0) | (self.outputs < 0))).any():
+            raise DataError("tokens: a token is marked as drawn that is no word of the lexicon.")
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.bounds) - 1
+
+    def by_record(self, flags: Flags) -> npt.NDArray[np.int64]:
+        """Count the flagged tokens of each record: int64[s]."""
+        ends = np.append(0, np.cumsum(flags))
+        return np.asarray(ends[self.bounds[1:]] - ends[self.bounds[:-1]], np.int64)
+
+    def neighbours(self, values: Ids, edge: int) -> tuple[Ids, Ids]:
+        """Return what stands before and after each token: int32[n] each.
+
+        Args:
+            values: int32[n], what stands for each token.
+            edge: what stands before and after a record.
+        """
+        left, right = np.append(edge, values[:-1]), np.append(values[1:], edge)
+        filled = np.diff(self.bounds) > 0
+        left[self.bounds[:-1][filled]] = edge
+        right[self.bounds[1:][filled] - 1] = edge
+        return left[: len(values)].astype(np.int32), right[: len(values)].astype(np.int32)

@@ -1,0 +1,1 @@
+"""Mechanisms side by side, at equal success of an attack."""

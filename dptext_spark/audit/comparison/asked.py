@@ -1,0 +1,134 @@
+"""What a comparison is asked for: mechanisms with their settings, a grid of ε for each, levels of risk, and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from dptext_spark.audit.attacks.adversary import DRAWS, FEW
+from dptext_spark.audit.comparison.frontier import LEAST_POINTS, check_levels
+from dptext_spark.audit.deniability.deniability import check_epsilons
+from dptext_spark.config.file import override
+from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.values import mechanism_of
+from dptext_spark.encoder.folder import require_encoders
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.mechanisms import MECHANISMS, Mechanism
+
+RECORDS = 4_000  # of the private text that are replaced: noise takes its time for each word
+ATTACKED = 1_000  # of those, that are attacked in context
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is compared.
+
+    Attributes:
+        curves: mechanisms by the name of their curve.
+        epsilons: the grid of each curve.
+        levels: of risk; None for round ones.
+        few: words that the adversary considers, see :func:`dptext_spark.audit.comparison.risks.risks`.
+        draws: of each of them, where there is no law.
+        attacked: records of the private text that are attacked.
+        records: records of the private text that are replaced.
+        encoder: a folder or a package of an encoder that compares texts, too; None leaves it out.
+    """
+
+    curves: dict[str, Mechanism]
+    epsilons: dict[str, list[float]]
+    levels: list[float] | None = None
+    few: int = FEW
+    draws: int = DRAWS
+    attacked: int = ATTACKED
+    records: int = RECORDS
+    encoder: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        config: ModelConfig,
+        mechanisms: str,
+        epsilons: Sequence[str],
+        levels: str | None = None,
+        encoder: str | None = None,
+        **sizes: int,
+    ) -> Asked:
+        """Read what stands on a command line.
+
+        Args:
+            config: a mechanism that is named without fields takes those of the settings, where they name the same one.
+            mechanisms: names with commas between them, each with fields behind colons, such as `tem,diffractor:form=tem`.
+            epsilons: numbers with commas between them, for all; `NAME=numbers` for one curve.
+            levels: as those, of risk.
+            encoder: a folder or an installed package.
+            sizes: the other attributes.
+
+        Raises:
+            SettingsError: an unknown mechanism or field; a grid that is empty, unsorted or shorter than two; a size below 2; an
+                encoder that is neither folder nor package, or whose extra is not installed.
+            DataError: a folder that holds no encoder that is supported.
+        """
+        curves: dict[str, Mechanism] = {}
+        for text in mechanisms.split(","):
+            name = text.strip()
+            if name in curves:
+                raise SettingsError(f"mechanisms: {name!r} is named twice; valid: each once.")
+            curves[name] = _mechanism(name, config.mechanism)
+        grids = dict(_grids(epsilons, list(curves)))
+        missing = [name for name in curves if name not in grids and "" not in grids]
+        if missing:
+            raise SettingsError(
+                f"epsilons: none given for {', '.join(missing)}; valid: {LEAST_POINTS} or more, each above the last."
+            )
+        for name, value in sizes.items():
+            if value < 2:
+                raise SettingsError(f"{name}: {value} given; valid: 2 or more.")
+        wanted = None if levels is None else check_levels("levels", _numbers("levels", levels))
+        require_encoders(encoder, None)
+        grid = {name: grids.get(name) or grids[""] for name in curves}
+        return cls(curves, grid, wanted, encoder=encoder, **sizes)
+
+
+def _mechanism(text: str, base: Mechanism) -> Mechanism:
+    """Return a mechanism from `name:field=value:field=value`."""
+    name, *fields = text.split(":")
+    require_choice("mechanisms", name, MECHANISMS)
+    given = override({}, [f"mechanism.{field}" for field in fields]).get("mechanism", {})
+    if "epsilon" in given:
+        raise SettingsError(f"mechanisms: {text!r} sets ε; valid: epsilons, such as {name}=1,2,5.")
+    if not given:
+        kind: Any = MECHANISMS[name]
+        return base if name == base.name else kind()
+    values = asdict(base) if name == base.name else {}  # type: ignore[call-overload]
+    try:
+        return mechanism_of({"name": name} | values | given)
+    except PydanticCustomError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _grids(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
+    """Yield (curve or nothing for all, its ε)."""
+    seen: set[str] = set()
+    for text in texts:
+        name, equals, numbers = text.rpartition("=")
+        if equals:
+            require_choice("epsilons", name.strip(), names)
+        if name.strip() in seen:
+            raise SettingsError(f"epsilons: given twice for {name.strip() or 'all'}; valid: once.")
+        seen.add(name.strip())
+        grid = _numbers("epsilons", numbers)
+        if len(grid) < LEAST_POINTS:
+            raise SettingsError(
+                f"epsilons: {grid} given; valid: {LEAST_POINTS} or more, each above the last."
+            )
+        yield name.strip(), check_epsilons("epsilons", grid)
+
+
+def _numbers(field: str, text: str) -> list[float]:
+    try:
+        return [float(one) for one in text.split(",") if one.strip()]
+    except ValueError:
+        raise SettingsError(f"{field}: {text!r} given; valid: numbers with commas between them.") from None

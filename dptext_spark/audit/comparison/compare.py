@@ -1,0 +1,156 @@
+"""From settings, two texts and a list of mechanisms to the frontier: utility against risk, and the best at each risk.
+
+All in memory, without Spark. The public text is what the adversary knows of the language; the private one is replaced by each
+mechanism at each ε and attacked. Its draws are made with public numbers and are released nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dptext_spark.audit.comparison.asked import Asked
+from dptext_spark.audit.comparison.compared_texts import ComparedTexts, check_labels
+from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, frontier
+from dptext_spark.audit.comparison.measured_points import KeptPoints
+from dptext_spark.audit.comparison.points import Measure, Point
+from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
+from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
+from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
+from dptext_spark.config.model import ModelConfig
+from dptext_spark.errors import SettingsError, require_extra
+from dptext_spark.lexicon.shared_words import with_shared_words
+from dptext_spark.model.compile import Progress, load_lexicons
+from dptext_spark.text.records import Records
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What was found.
+
+    Attributes:
+        frontiers: one for each risk and utility.
+        points: all that was measured.
+        refused: (curve, ε, why) of those that the mechanism does not accept.
+        unprotected: the utilities of the text as it is.
+        settings: what it was made with.
+    """
+
+    frontiers: tuple[Frontier, ...]
+    points: tuple[Point, ...]
+    refused: tuple[tuple[str, float, str], ...]
+    unprotected: dict[str, Measure]
+    settings: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {
+            "restricted": True,
+            "frontiers": [one.as_dict() for one in self.frontiers],
+            "points": [one.as_dict() for one in self.points],
+            "refused": [dict(zip(("mechanism", "epsilon", "why"), one, strict=True)) for one in self.refused],
+            "unprotected": {name: asdict(one) for name, one in self.unprotected.items()},
+            "settings": self.settings,
+        }
+
+
+def compare(
+    config: ModelConfig,
+    asked: Asked,
+    public: Records,
+    private: Records,
+    *,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Measure every mechanism at every ε, and compare.
+
+    Args:
+        config: lexicon, policy and level of consistency.
+        asked: what is compared.
+        public: what the adversary knows of the language.
+        private: what is replaced; its labels, where it has any, give an accuracy.
+        folder: where points are kept; those that are there are taken. None keeps none.
+        progress: is told each step.
+
+    Raises:
+        SettingsError: a mechanism with fewer than two ε that it accepts; labels, but no scikit-learn.
+        DataError: the lexicon is missing or damaged; the public text holds no word of it; no word of the private text would be
+            drawn; one class of labels.
+    """
+    say = progress or (lambda step, share: None)
+    if config.run.artifact is not None:
+        raise SettingsError(
+            f"run.artifact: {config.run.artifact!r} given, but a comparison compiles several mechanisms; valid: null."
+        )
+    if config.importance is not None:
+        raise SettingsError(
+            "importance: given, but a comparison draws all words and attacks each of them; valid: null (--set importance=null)."
+        )
+    if public.texts.equals(private.texts):
+        raise SettingsError(
+            "public: the private text itself given; valid: another text of the same language."
+        )
+    if private.labels is not None:
+        require_extra("audit", "sklearn")
+        check_labels(private, asked.records)
+    refused = _refused(asked)
+    _require_enough(asked, refused)
+    lexicons = with_shared_words(load_lexicons(config, say))
+    texts = ComparedTexts.of(config, asked, lexicons, public, private)
+    kept = KeptPoints(folder)
+    points: list[Point] = []
+    no = {(name, epsilon) for name, epsilon, _ in refused}
+    every = ((name, epsilon) for name in asked.curves for epsilon in asked.epsilons[name])
+    wanted = [one for one in every if one not in no]
+    keys = {one: texts.key(one[0], asked.curves[one[0]], one[1]) for one in wanted}
+    missing = [one for one in wanted if kept.get(keys[one]) is None]
+    grid = SamplerGrid(lexicons, asked.curves, missing, texts.drawn())
+    for done, (name, epsilon) in enumerate(wanted, start=1):
+        step = f"{name}, ε = {epsilon:g} ({done} of {len(wanted)})"
+        point = kept.get(keys[name, epsilon])
+        if point is None:
+            try:
+                say(f"{step}: {grid.told(name, epsilon)}", None)
+                sampler = grid.sampler(name, epsilon)
+            except SettingsError as error:
+                refused.append((name, epsilon, str(error)))
+                _require_enough(asked, refused)
+                continue
+            point = texts.measured(name, epsilon, sampler, partial(_say, say, step))
+            kept.put(keys[name, epsilon], point)
+        points.append(point)
+    names = [KEPT, COSINE]
+    names += [EMBEDDED] if asked.encoder is not None else []
+    names += [ACCURACY] if private.labels is not None else []
+    frontiers = tuple(
+        frontier(points, risk, utility, asked.levels) for risk in (BAYES, CONTEXT) for utility in names
+    )
+    return Comparison(frontiers, tuple(points), tuple(refused), texts.unprotected(), texts.settings())
+
+
+def _refused(asked: Asked) -> list[tuple[str, float, str]]:
+    """Return the (curve, ε, why) that are no parameters of their mechanism, before anything is compiled."""
+    refused = []
+    for name, mechanism in asked.curves.items():
+        for epsilon in asked.epsilons[name]:
+            try:
+                replace(mechanism, epsilon=epsilon)  # type: ignore[type-var]
+            except SettingsError as error:
+                refused.append((name, epsilon, str(error)))
+    return refused
+
+
+def _require_enough(asked: Asked, refused: Sequence[tuple[str, float, str]]) -> None:
+    """Refuse a curve of which too few ε are left."""
+    for name, grid in asked.epsilons.items():
+        reasons = [why for curve, _, why in refused if curve == name]
+        if len(grid) - len(reasons) < LEAST_POINTS:
+            raise SettingsError(f"epsilons: {name} accepts fewer than {LEAST_POINTS} of them. {reasons[0]}")
+
+
+def _say(say: Progress, step: str, what: str) -> None:
+    say(f"{step}: {what}", None)

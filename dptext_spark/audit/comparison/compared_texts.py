@@ -1,0 +1,205 @@
+"""The two texts of a comparison as words of a lexicon: what is attacked and measured, and what points depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dptext_spark._version import __version__
+from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.tokens import Ids
+from dptext_spark.audit.comparison.asked import Asked
+from dptext_spark.audit.comparison.measured_points import digest
+from dptext_spark.audit.comparison.points import Measure, Point
+from dptext_spark.audit.comparison.risks import Text, risks, words_of
+from dptext_spark.audit.utility.encoder_similarity import Originals
+from dptext_spark.audit.utility.learning import classes_of
+from dptext_spark.audit.utility.retained import (
+    ACCURACY,
+    COSINE,
+    EMBEDDED,
+    KEPT,
+    TESTED,
+    downstream,
+    joined,
+    measure_of,
+    released,
+    utilities,
+)
+from dptext_spark.config.model import ModelConfig
+from dptext_spark.encoder.encoder import Encoder
+from dptext_spark.encoder.vectors import vectors
+from dptext_spark.errors import DataError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import Mechanism, Sampler
+from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.records import Records
+from dptext_spark.text.tokens import Reading, drawn_words, read
+from dptext_spark.text.word_table import WordTable
+
+POINTS = 2  # raised when the same settings give other figures
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedTexts:
+    """Both texts, and what every point depends on.
+
+    Attributes:
+        config: policy and level of consistency.
+        asked: what is compared.
+        lexicons: of the same words.
+        whole: the records of the private text that are replaced.
+        attacked: those of them that are attacked.
+        labels: of the former, or None.
+        digests: of the texts and the labels.
+        encoder: what compares texts, too, or None.
+    """
+
+    config: ModelConfig
+    asked: Asked
+    lexicons: tuple[Lexicon, ...]
+    whole: Text
+    attacked: Text
+    labels: tuple[str, ...] | None
+    digests: dict[str, str]
+    encoder: Encoder | None = None
+
+    @classmethod
+    def of(
+        cls,
+        config: ModelConfig,
+        asked: Asked,
+        lexicons: tuple[Lexicon, ...],
+        public: Records,
+        private: Records,
+    ) -> ComparedTexts:
+        """Read both texts.
+
+        Args:
+            config: policy and level of consistency.
+            asked: sizes.
+            lexicons: of the same words; texts are read as those of the first.
+            public: what the adversary knows of the language.
+            private: what is replaced.
+
+        Raises:
+            DataError: the public text holds no word of the lexicon, or no word of the private one would be drawn.
+        """
+        lexicon = lexicons[0]
+        engine = Engine(WordTable.build(lexicon.vocabulary, config.policy.stop_list()), config.policy)
+        known = read(engine, public.texts)
+        if not (known.words >= 0).any():
+            raise DataError(
+                "public: it holds no word of the lexicon; valid: a text in the lexicon's language."
+            )
+        bigrams = Bigrams.of(known.words, known.bounds, len(lexicon))
+        drawable = drawn_words(engine)
+
+        def text(reading: Reading) -> Text:
+            return Text(reading.words, reading.drawn, reading.bounds, drawable, bigrams, config.consistency)
+
+        chosen = private.spaced(asked.records)
+        whole, attacked = (read(engine, one.texts) for one in (chosen, chosen.spaced(asked.attacked)))
+        if not attacked.drawn.any():
+            raise DataError("private: no word of it would be drawn; valid: a text in the lexicon's language.")
+        digests = {
+            "public": _digest(public.texts),
+            "private": _digest(private.texts),
+            "labels": "none" if private.labels is None else digest(list(private.labels)),
+        }
+        encoder = None if asked.encoder is None else Encoder.open(asked.encoder, threads=os.cpu_count() or 1)
+        return cls(config, asked, lexicons, text(whole), text(attacked), chosen.labels, digests, encoder)
+
+    def key(self, name: str, mechanism: Mechanism, epsilon: float) -> str:
+        """Return the digest of everything that a point depends on."""
+        values = asdict(mechanism) | {"name": mechanism.name, "epsilon": epsilon}  # type: ignore[call-overload]
+        values = {field: list(one) if isinstance(one, tuple) else one for field, one in values.items()}
+        return digest({"curve": name, "mechanism": values, **self.settings(), **self.digests})
+
+    def settings(self) -> dict[str, Any]:
+        """Return what all points are made with, JSON-able; nothing of the texts."""
+        spec = self.config.spec()
+        asked = self.asked
+        return {
+            "version": __version__,
+            "engine": ENGINE_VERSION,
+            "points": POINTS,
+            "lexicon_fingerprints": [lexicon.fingerprint for lexicon in self.lexicons],
+            "words": len(self.lexicons[0]),
+            "policy": spec["policy"],
+            "stop_words": digest(list(self.config.policy.stop_list())),
+            "consistency": self.config.consistency,
+            "few": asked.few,
+            "draws": asked.draws,
+            "records": len(self.whole.bounds) - 1,
+            "attacked": len(self.attacked.bounds) - 1,
+            **({} if self.encoder is None else {"encoder": self.encoder.model.fingerprint}),
+        }
+
+    def drawn(self) -> Ids | None:
+        """Return the words that points draw, ascending; None where they also need the laws of others."""
+        found = words_of(self.attacked)
+        return None if found is None else np.union1d(found, self.whole.words[self.whole.drawn])
+
+    def measured(self, name: str, epsilon: float, sampler: Sampler, say: Callable[[str], None]) -> Point:
+        """Measure a point."""
+        say("attacking")
+        found, more = risks(sampler, self.attacked, few=self.asked.few, draws=self.asked.draws)
+        say("measuring what is left")
+        lexicon = self.lexicons[0]
+        replaced, strings = self.whole.replaced(sampler), lexicon.vocabulary.strings()
+        useful = utilities(replaced, lexicon.vectors, strings, self.labels)
+        if self._originals is not None:
+            say("asking the encoder")
+            texts = joined(released(replaced), replaced.bounds, strings)
+            useful[EMBEDDED] = measure_of(self._originals.likeness(texts))
+        return Point(name, epsilon, found, useful, more)
+
+    @cached_property
+    def _originals(self) -> Originals | None:
+        if self.encoder is None:
+            return None
+        strings = self.lexicons[0].vocabulary.strings()
+        return Originals(partial(vectors, self.encoder), joined(self.whole.words, self.whole.bounds, strings))
+
+    def unprotected(self) -> dict[str, Measure]:
+        """Return the utilities of the text as it is."""
+        same = [KEPT, COSINE, *([EMBEDDED] if self.encoder is not None else [])]
+        found = {name: Measure(1.0, 1.0, 1.0, exact=True) for name in same}
+        if self.labels is not None:
+            strings = self.lexicons[0].vocabulary.strings()
+            found[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)
+        return found
+
+
+def check_labels(private: Records, records: int) -> None:
+    """Refuse labels that no classifier can learn from, before anything is measured.
+
+    Args:
+        private: with labels.
+        records: how many of them are replaced.
+
+    Raises:
+        DataError: too few records, a label that is missing, or one class among those that are learnt from.
+    """
+    labels = private.spaced(records).labels or ()
+    if len(labels) < TESTED:
+        raise DataError(
+            f"private: {len(labels)} records with labels; valid: {TESTED} or more, for every {TESTED}th is tested."
+        )
+    classes_of([one for place, one in enumerate(labels) if place % TESTED != TESTED - 1], "labels")
+
+
+def _digest(texts: pa.StringArray) -> str:
+    found = hashlib.sha256()
+    for text in texts.to_pylist():
+        found.update(len(text.encode()).to_bytes(8, "little") + text.encode())
+    return found.hexdigest()

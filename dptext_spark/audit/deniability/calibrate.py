@@ -1,0 +1,237 @@
+"""The largest ε whose worst words still meet what is asked: a grid over the range, then bisection from below.
+
+Every ε that is looked at has four significant digits, so that the one that is found can be written down as it is. Between the
+last ε of the grid that satisfies everything and the next one that does not, the search halves the interval of ln ε; the answer is
+an ε that was itself examined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.attacks.bayes_vulnerability import Guessed, Guesses, guessed
+from dptext_spark.audit.attacks.prior import Reals, zipf
+from dptext_spark.audit.deniability.calibration import Calibration, Guessing, Point
+from dptext_spark.audit.deniability.deniability import CONFIDENCE, EVERY, Measured, measure
+from dptext_spark.audit.deniability.outcomes import DRAWS
+from dptext_spark.audit.deniability.requirement import Requirement, figures_of
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.neighbors import nearest
+from dptext_spark.mechanisms.base import Ids, Sampler
+
+LOW, HIGH = 0.01, 100.0
+STEPS = 24
+LEAST_STEPS = 4
+DIGITS = 4
+TIE = 1e-12  # relative; exact figures that differ by less are equal
+CHOSEN = "half of them evenly spaced by id, half those farthest from their nearest word, which deny least"
+Progress = Callable[[str, float | None], None]
+
+
+@dataclass
+class _Search:
+    """The points seen so far, and how to see another."""
+
+    compile_at: Callable[[float], Sampler]
+    requirements: tuple[Requirement, ...]
+    total: int
+    sample: Callable[[], Ids]
+    draws: int
+    confidence: float
+    say: Progress
+    seen: dict[float, Point] = field(default_factory=dict)
+    prior: Reals | None = None
+    words: Ids | None = None
+    drawn: int | None = None
+    guesses: Guesses | None = None
+
+    def look(self, epsilon: float) -> Point:
+        """Examine an ε, once."""
+        if epsilon not in self.seen:
+            self.seen[epsilon] = self._found(epsilon)
+        return self.seen[epsilon]
+
+    def _found(self, epsilon: float) -> Point:
+        step = f"ε = {epsilon:g}"
+        self.say(step, None)
+        try:
+            sampler = self.compile_at(epsilon)
+        except SettingsError as error:
+            return Point(epsilon, refused=str(error))
+        figures = figures_of(self.requirements)
+        by_figure: dict[Any, Measured | Guesses] = {}
+        if figures:
+            if self.words is None:
+                lawless = sampler.law(0) is None
+                self.words = self.sample() if lawless else np.arange(self.total, dtype=np.int32)
+            found = measure(
+                sampler, self.words, self.total, figures, self.draws, self.confidence,
+                lambda done, whole: self.say(step, done / whole),
+            )  # fmt: skip
+            self.drawn = next((one.draws for one in found if not one.exact), None)
+            by_figure |= {one.figure: one for one in found}
+        if any(isinstance(one.figure, Guessed) for one in self.requirements):
+            self.say(f"{step}: guessing", None)
+            prior = zipf(self.total) if self.prior is None else self.prior
+            self.guesses = by_figure[Guessed()] = guessed(sampler, prior, self.confidence)
+        return Point(epsilon, tuple(one.judge(by_figure[one.figure]) for one in self.requirements))
+
+
+def calibrate(
+    compile_at: Callable[[float], Sampler],
+    requirements: Sequence[Requirement],
+    total: int,
+    *,
+    low: float = LOW,
+    high: float = HIGH,
+    steps: int = STEPS,
+    sample: Callable[[], Ids],
+    draws: int = DRAWS,
+    confidence: float = CONFIDENCE,
+    prior: Reals | None = None,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Search the largest ε that satisfies every requirement.
+
+    Args:
+        compile_at: compiles the mechanism at an ε; a :class:`SettingsError` of it marks an ε that the mechanism refuses.
+        requirements: at least one.
+        total: V.
+        low: the smallest ε, > 0.
+        high: the largest one.
+        steps: how many ε are looked at, half of them on the grid.
+        sample: returns int32[n], the words that are drawn from, where there is no law; see :func:`worst_and_typical`.
+        draws: of each word, where there is no law.
+        confidence: that all bounds at one ε hold, for each figure, where there is no law.
+        prior: float64[V], how frequent the words are that can be the input, for `bayes`; None for Zipf's law over all words.
+        progress: is told each step.
+
+    Raises:
+        SettingsError: a range, a number of steps or a set of requirements that is none; or the mechanism refuses every ε.
+    """
+    _check(requirements, low, high, steps)
+    search = _Search(
+        compile_at,
+        tuple(requirements),
+        total,
+        sample,
+        draws,
+        confidence,
+        progress or (lambda step, share: None),
+        prior=prior,
+    )
+    grid = _grid(low, high, (steps + 1) // 2)
+    for epsilon in grid:
+        search.look(epsilon)
+    stretch = _stretch(search.seen)
+    if not any(point.findings for point in search.seen.values()):
+        raise SettingsError(
+            f"the mechanism refuses every ε from {low:g} to {high:g}: {search.seen[grid[-1]].refused}"
+        )
+    if stretch and stretch[-1] != grid[-1] and all(_monotone(search)):
+        _bisect(search, stretch[-1], steps - len(grid))
+        stretch = _stretch(search.seen)
+    looked_at = 0 if search.words is None else len(search.words)
+    guesses = search.guesses
+    return Calibration(
+        search.requirements,
+        tuple(search.seen[epsilon] for epsilon in sorted(search.seen)),
+        stretch[-1] if stretch else None,
+        stretch[0] if stretch else None,
+        _monotone(search),
+        looked_at,
+        EVERY if search.drawn is None else CHOSEN,
+        total,
+        search.drawn,
+        None if search.drawn is None else confidence,
+        bool(stretch) and stretch[-1] == grid[-1],
+        None if guesses is None else Guessing(len(guesses.words), guesses.how, guesses.exact, confidence),
+    )
+
+
+def _check(requirements: Sequence[Requirement], low: float, high: float, steps: int) -> None:
+    if not requirements:
+        raise SettingsError("require: none given; valid: one requirement or more.")
+    if not (math.isfinite(high) and 0 < low < high):
+        raise SettingsError(f"low, high: {low:g} and {high:g} given; valid: finite numbers, 0 < low < high.")
+    if steps < LEAST_STEPS:
+        raise SettingsError(f"steps: {steps} given; valid: {LEAST_STEPS} or more.")
+
+
+def worst_and_typical(vectors: npt.NDArray[np.float32], count: int) -> Ids:
+    """Return the words to draw from where there is no law: int32[n], ascending, `count` or a few less.
+
+    Half of them are evenly spaced by id. The others are those with the farthest nearest word: noise hardly moves them.
+
+    Args:
+        vectors: float32[V, d], C order, finite.
+        count: at least 2; V or more for all words.
+    """
+    words = len(vectors)
+    if count >= words:
+        return np.arange(words, dtype=np.int32)
+    spaced = np.linspace(0, words - 1, count - count // 2).astype(np.int32)
+    _, far = nearest(vectors, np.arange(words, dtype=np.int32), 2, "euclidean")
+    alone = np.argsort(-far[:, 1], kind="stable")[: count // 2].astype(np.int32)
+    return np.union1d(spaced, alone).astype(np.int32)
+
+
+def short(epsilon: float) -> float:
+    """Return a number of four significant digits, no greater."""
+    unit = 10.0 ** (math.floor(math.log10(epsilon)) - DIGITS + 1)
+    return float(f"{math.floor(epsilon / unit * (1 + 1e-12)) * unit:.{DIGITS}g}")
+
+
+def _grid(low: float, high: float, count: int) -> list[float]:
+    """Return ε from `low` to `high`, evenly spaced in ln ε, but for the ends of few digits."""
+    inner = [short(float(epsilon)) for epsilon in np.geomspace(low, high, max(count, 2))[1:-1]]
+    return sorted({low, high, *(epsilon for epsilon in inner if low < epsilon < high)})
+
+
+def _stretch(seen: dict[float, Point]) -> list[float]:
+    """Return the ε where all hold, from the first one up to where one no longer does."""
+    found: list[float] = []
+    for epsilon in sorted(seen):
+        if seen[epsilon].holds:
+            found.append(epsilon)
+        elif found:
+            break
+    return found
+
+
+def _bisect(search: _Search, below: float, steps: int) -> None:
+    """Halve the interval above an ε that holds, in ln ε."""
+    above = min(epsilon for epsilon in search.seen if epsilon > below)
+    for _ in range(steps):
+        middle = short(math.sqrt(below) * math.sqrt(above))
+        if not below < middle < above:
+            return
+        if search.look(middle).holds:
+            below = middle
+        else:
+            above = middle
+
+
+def _monotone(search: _Search) -> tuple[bool, ...]:
+    """Return whether the figure of each requirement moves one way only, as far as was seen and bounds can tell."""
+    points = [search.seen[epsilon] for epsilon in sorted(search.seen) if search.seen[epsilon].findings]
+    flags = []
+    for number in range(len(search.requirements)):
+        found = [point.findings[number] for point in points]
+        # An estimate is off by what lies between it and its bound.
+        room = [max(abs(one.judged - one.value), TIE * abs(one.value)) for one in found]
+        steps = [
+            (b.value - a.value, left + right)
+            for (a, left), (b, right) in pairwise(zip(found, room, strict=True))
+        ]
+        rises = any(step > slack for step, slack in steps)
+        falls = any(step < -slack for step, slack in steps)
+        flags.append(not (rises and falls))
+    return tuple(flags)

@@ -1,0 +1,241 @@
+"""Plausible deniability over a lexicon: how often words stay themselves, and among how many outputs they hide (MECHANISMS §15).
+
+The figures are those of :mod:`dptext_spark.audit.deniability.word_figures`. -ln N_w and ln S_w approximate the min- and the
+max-entropy of a word's law (Feyisetan et al. 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
+from dptext_spark.audit.deniability.spread import PERCENTILES, Spread, percentile, statistic
+from dptext_spark.audit.deniability.unchanged import Unchanged
+from dptext_spark.audit.deniability.word_figures import Bounded, DistinctOutputs, SmallestSet, WordFigure
+from dptext_spark.errors import SettingsError
+from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.mechanisms.parameters import is_number
+
+STANDARD: tuple[WordFigure, ...] = (Unchanged(), SmallestSet(), DistinctOutputs(100), DistinctOutputs(1000))
+ENTROPIES = {"N_w": "min_entropy", "S_w": "max_entropy"}
+CONFIDENCE = 0.99  # that the bounds of all words hold, for each figure
+SAMPLE = 200  # words that are drawn from where there is no law
+WORST = 10
+EVERY, SPACED, GIVEN = "every word of the lexicon", "words evenly spaced by id", "words that were named"
+# Told how many words are done, of how many.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A figure of some words.
+
+    Attributes:
+        figure: which.
+        words: int32[n], the words' ids.
+        of: its values, float64[n], with their bounds.
+        total: V.
+        draws: of each word; None where the values are exact.
+        confidence: that the bounds of all these words hold; None where the values are exact.
+        chosen: which words they are, in words.
+    """
+
+    figure: WordFigure
+    words: Ids
+    of: Bounded
+    total: int
+    draws: int | None
+    confidence: float | None
+    chosen: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether the values are read off laws."""
+        return self.draws is None
+
+    def statistic(self, side: str, name: str) -> tuple[float, int | None]:
+        """Return (a statistic of `values`, `lower` or `upper`, the id of a word that has it; None for the mean)."""
+        value, place = statistic(getattr(self.of, side), name)
+        return value, None if place is None else int(self.words[place])
+
+    def worst(self, count: int = WORST) -> list[dict[str, Any]]:
+        """Return the worst words: id and value, the worst first, ties by id."""
+        sign = -1.0 if self.figure.worst_is_largest else 1.0
+        order = np.lexsort((self.words, sign * self.of.values))[:count]
+        return [{"word": int(self.words[i]), "value": float(self.of.values[i])} for i in order]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return percentiles, mean, histogram and the worst words, JSON-able; where estimated, those of the bounds, too."""
+        edges = self.figure.edges(self.total)
+        found: dict[str, Any] = {
+            "name": self.figure.name,
+            "meaning": self.figure.meaning,
+            "exact": self.exact,
+            "draws": self.draws,
+            "confidence": self.confidence,
+            "estimate": None if self.exact else self.figure.estimate,
+            "words_in_lexicon": self.total,
+            "words_chosen": self.chosen,
+            "restricted": False,  # laws and public draws, no private text
+            **Spread.of(self.of.values, edges).as_dict(),
+            "worst": self.worst(),
+        }
+        if not self.exact:
+            found["lower"] = Spread.of(self.of.lower, edges).as_dict()
+            found["upper"] = Spread.of(self.of.upper, edges).as_dict()
+        if self.figure.name in ENTROPIES:
+            found[ENTROPIES[self.figure.name]] = self._entropy()
+        return found
+
+    def _entropy(self) -> dict[str, Any]:
+        """Return percentiles of |ln figure|, named as the approximation that it is; null where a figure is 0."""
+        formula = "-ln N_w" if self.figure.worst_is_largest else "ln S_w"
+        with np.errstate(divide="ignore"):
+            ascending = np.sort(np.abs(np.log(self.of.values)))
+        named = {"min": 0.0, **{f"p{rank}": float(rank) for rank in PERCENTILES}, "max": 100.0}
+        shares = {name: percentile(ascending, rank) for name, rank in named.items()}
+        return {
+            "approximation": formula,
+            "unit": "nats",
+            **{name: value if math.isfinite(value) else None for name, value in shares.items()},
+        }
+
+
+def measure(
+    sampler: Sampler,
+    words: Ids,
+    total: int,
+    figures: Sequence[WordFigure] = STANDARD,
+    draws: int = DRAWS,
+    confidence: float = CONFIDENCE,
+    progress: Progress | None = None,
+    chosen: str = GIVEN,
+) -> list[Measured]:
+    """Return figures of some words, in one pass over their laws or draws; a figure with a short cut needs none.
+
+    Args:
+        sampler: of any mechanism.
+        words: int32[n], at least one.
+        total: V.
+        figures: which.
+        draws: of each word, where there is no law.
+        confidence: that all bounds of a figure hold at once, where there is no law.
+        progress: is told how many words are done.
+        chosen: how the words were chosen, where they are not all.
+
+    Raises:
+        SettingsError: no words, or fewer draws than a figure needs.
+    """
+    if not len(words):
+        raise SettingsError("words: none given; valid: at least one.")
+    chosen = EVERY if len(np.unique(words)) == total else chosen
+    found = {figure: figure.shortcut(sampler, words) for figure in figures}
+    long = [figure for figure, short in found.items() if short is None]
+    least = max([1, *(figure.n for figure in long if isinstance(figure, DistinctOutputs))])
+    each = 1.0 - (1.0 - confidence) / len(words)
+    parts: dict[WordFigure, list[Bounded]] = {figure: [] for figure in long}
+    drawn: int | None = None
+    done = 0
+    for block in blocks(sampler, words, draws) if long else ():
+        drawn = block.draws
+        if drawn is not None and drawn < least:
+            raise SettingsError(f"draws: {drawn} given, but a figure asks for more; valid: {least} or more.")
+        for figure, part in parts.items():
+            part.append(figure.of(block, total, each))
+        done += len(block.words)
+        if progress:
+            progress(done, len(words))
+    sure = None if drawn is None else confidence
+    measured = []
+    for figure in figures:
+        short = found[figure]
+        if short is not None:
+            measured.append(Measured(figure, words, short, total, None, None, chosen))
+            continue
+        of = Bounded(*map(np.concatenate, zip(*parts[figure], strict=True)))
+        measured.append(Measured(figure, words, of, total, drawn, sure, chosen))
+    return measured
+
+
+def examined(sampler: Sampler, total: int, sample: int = SAMPLE) -> Ids:
+    """Return the words to look at: all of them where there is a law, else `sample` of them, evenly spaced by id: int32[n]."""
+    if sampler.law(0) is not None or sample >= total:
+        return np.arange(total, dtype=np.int32)
+    return np.unique(np.linspace(0, total - 1, max(sample, 1)).astype(np.int32))
+
+
+def deniability(
+    sampler: Sampler,
+    total: int,
+    figures: Sequence[WordFigure] = STANDARD,
+    *,
+    words: Ids | None = None,
+    draws: int = DRAWS,
+    confidence: float = CONFIDENCE,
+    progress: Progress | None = None,
+) -> list[Measured]:
+    """Return figures over a lexicon of `total` words; see :func:`measure` and :func:`examined`."""
+    looked_at = examined(sampler, total) if words is None else words
+    chosen = SPACED if words is None else GIVEN
+    return measure(sampler, looked_at, total, figures, draws, confidence, progress, chosen)
+
+
+def over_epsilons(
+    compile_at: Callable[[float], Sampler],
+    epsilons: Iterable[float],
+    total: int,
+    figures: Sequence[WordFigure] = STANDARD,
+    *,
+    words: Ids | None = None,
+    draws: int = DRAWS,
+    confidence: float = CONFIDENCE,
+    progress: Callable[[str, float | None], None] | None = None,
+) -> dict[float, list[Measured]]:
+    """Return figures at each ε of a grid.
+
+    Args:
+        compile_at: compiles the mechanism at an ε.
+        epsilons: ascending.
+        total: V.
+        figures: which.
+        words: int32[n]; None for :func:`examined`.
+        draws: of each word, where there is no law.
+        confidence: of the bounds at one ε.
+        progress: is told each ε, with the share of the words that are done.
+
+    Raises:
+        SettingsError: the grid is empty or does not ascend.
+    """
+    grid = check_epsilons("epsilons", epsilons)
+    found = {}
+    for epsilon in grid:
+        step = f"ε = {epsilon:g}"
+        if progress:
+            progress(f"{step}: compiling", None)
+
+        def tell(done: int, whole: int, step: str = step) -> None:
+            if progress:
+                progress(step, done / whole)
+
+        sampler = compile_at(epsilon)
+        found[epsilon] = deniability(
+            sampler, total, figures, words=words, draws=draws, confidence=confidence, progress=tell
+        )
+    return found
+
+
+def check_epsilons(field: str, epsilons: Iterable[float]) -> list[float]:
+    """Return a grid of ε as a list; refuse one that is empty, does not ascend, or holds what is no finite number."""
+    grid = list(epsilons)
+    fits = all(is_number(epsilon) and math.isfinite(epsilon) and epsilon >= 0 for epsilon in grid)
+    if not grid or not fits or any(a >= b for a, b in pairwise(grid)):
+        raise SettingsError(
+            f"{field}: {grid} given; valid: one or more finite numbers of 0 or more, each above the last."
+        )
+    return [float(epsilon) for epsilon in grid]

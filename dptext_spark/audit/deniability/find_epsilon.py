@@ -1,0 +1,139 @@
+"""From settings and requirements to the largest ε that meets them over the words of the lexicon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dptext_spark.audit.attacks.prior import Reals, of_drawn, zipf
+from dptext_spark.audit.deniability.calibrate import HIGH, LOW, calibrate, worst_and_typical
+from dptext_spark.audit.deniability.calibration import Calibration, Point
+from dptext_spark.audit.deniability.requirement import Requirement
+from dptext_spark.config.model import ModelConfig
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.shared_words import with_shared_words
+from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.model.compile import Progress, load_lexicons
+from dptext_spark.rounding import digits_toward
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.tokens import drawn_words
+from dptext_spark.text.word_table import WordTable
+
+QUICK = (TableSampler, LineSampler)  # compiled at another ε in well under a second
+QUICK_STEPS, SLOW_STEPS = 24, 12
+WORDS = 50  # of a mechanism without a law: a draw is a search of the lexicon
+
+
+@dataclass(frozen=True, eq=False)
+class FoundEpsilon:
+    """A search's result with what it was made for.
+
+    Attributes:
+        calibration: the result.
+        lexicon: the words.
+        settings: mechanism and lexicon, JSON-able.
+    """
+
+    calibration: Calibration
+    lexicon: Lexicon
+    settings: dict[str, Any]
+
+    def word(self, word_id: int) -> str:
+        """Return a word of the lexicon."""
+        return self.lexicon.vocabulary.word(word_id)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able, with the words that the limits were compared at."""
+        values = self.calibration.as_dict()
+        for point in values["curve"]:
+            for figure in point["figures"]:
+                figure["word"] = None if figure["word"] is None else self.word(figure["word"])
+        return values | {"settings": self.settings}
+
+
+def find_epsilon(
+    config: ModelConfig,
+    requirements: Sequence[str],
+    *,
+    low: float = LOW,
+    high: float = HIGH,
+    steps: int | None = None,
+    sample: int = WORDS,
+    progress: Progress | None = None,
+) -> FoundEpsilon:
+    """Search the largest ε of the settings' mechanism that satisfies requirements for every word of the lexicon.
+
+    Args:
+        config: the settings; their own ε plays no part.
+        requirements: such as `N_w max <= 0.5`.
+        low: the smallest ε to look at.
+        high: the largest one.
+        steps: how many ε; None for 24, or 12 where compiling takes long.
+        sample: words that are drawn from, where the mechanism has no law.
+        progress: is told each step.
+
+    Raises:
+        SettingsError: a requirement or a range that is none, or requirements that no ε satisfies: the message names the closest.
+        DataError: the lexicon is missing or damaged.
+    """
+    parsed = [Requirement.parse(text) for text in requirements]
+    if sample < 2:
+        raise SettingsError(f"words: {sample} given; valid: 2 or more.")
+    if config.run.artifact is not None:
+        raise SettingsError(
+            f"run.artifact: {config.run.artifact!r} given, but a search compiles the mechanism at many ε; valid: null."
+        )
+    if config.importance is not None and config.importance.levels:
+        raise SettingsError(
+            "importance.levels: given, but a search looks for one ε; valid: null, or importance.percent (--set importance=null)."
+        )
+    say = progress or (lambda step, share: None)
+    lexicons = with_shared_words(load_lexicons(config, say))
+    say(f"preparing {config.mechanism.name} for {len(lexicons[0]):,} words", None)
+    quick = config.mechanism.sampler in QUICK
+    found = calibrate(
+        config.mechanism.over_epsilons(*lexicons),
+        parsed,
+        len(lexicons[0]),
+        low=low,
+        high=high,
+        steps=steps if steps is not None else QUICK_STEPS if quick else SLOW_STEPS,
+        sample=lambda: worst_and_typical(lexicons[0].vectors, sample),
+        prior=_prior(config, lexicons[0]),
+        progress=say,
+    )
+    if found.epsilon is None:
+        raise SettingsError(_none(found, lexicons[0], low, high))
+    spec = config.spec()
+    settings = {"mechanism": spec["mechanism"] | {"epsilon": found.epsilon}, "lexicon": spec["lexicon"]}
+    return FoundEpsilon(found, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
+
+
+def _prior(config: ModelConfig, lexicon: Lexicon) -> Reals:
+    """Return how frequent the words are that the policy draws: float64[V]."""
+    table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
+    return of_drawn(zipf(len(lexicon)), drawn_words(Engine(table, config.policy)))
+
+
+def _none(found: Calibration, lexicon: Lexicon, low: float, high: float) -> str:
+    wanted = " and ".join(str(one) for one in found.requirements)
+    closest = found.closest()
+    return (
+        f"require: no ε of the {len(found.points)} looked at from {low:g} to {high:g} satisfies {wanted}; the closest is "
+        f"ε = {closest.epsilon:g}, where {_standing(found, closest, lexicon)}."
+    )
+
+
+def _standing(found: Calibration, point: Point, lexicon: Lexicon) -> str:
+    """Return what was found at a point, and at which words."""
+    parts = []
+    for requirement, finding in zip(found.requirements, point.findings, strict=True):
+        about = "" if finding.exact else " by its bound"
+        at = "" if finding.word is None else f", the word {lexicon.vocabulary.word(finding.word)!r}"
+        parts.append(
+            f"{requirement.name} is {digits_toward(finding.judged, 4, up=requirement.caps)}{about}{at}"
+        )
+    return " and ".join(parts)

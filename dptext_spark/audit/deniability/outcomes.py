@@ -1,0 +1,229 @@
+"""What can come out of a word and how likely: exact where the mechanism has a law, counted from draws where it has none.
+
+Every audit reads this and nothing else of a mechanism. Laws are sparse rows; those of a whole lexicon come block by block, for
+V² numbers fit no memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.threads import sampled
+from dptext_spark.errors import SettingsError
+from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
+from dptext_spark.mechanisms.privacy_loss.intervals import clopper_pearson
+from dptext_spark.mechanisms.samplers import TableSampler, WholeSampler
+from dptext_spark.mechanisms.samplers.exponential_tail import add_tails
+from dptext_spark.randomness.draws import Draws
+
+DRAWS = 1_000  # of a word without a law
+MOST_BYTES = 1 << 28  # of a block, with what it takes to make it
+SUBKEY = hashlib.sha256(b"audit").digest()  # public: nothing private is drawn here
+DRAWN_AT_ONCE = 1 << 14
+TOGETHER = 32  # words whose distances are taken together
+_LOWER, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+Reals = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """The laws of some words, as sparse rows.
+
+    Attributes:
+        words: int32[n], the inputs.
+        starts: int64[n + 1]; row i is starts[i]:starts[i + 1] of the other two.
+        ids: int32[m], the outputs that are possible (or were seen), ascending within a row.
+        probability: float64[m]: P(output | word), or the share of the draws.
+        draws: of each word; None where the laws are exact.
+    """
+
+    words: Ids
+    starts: npt.NDArray[np.int64]
+    ids: Ids
+    probability: Reals
+    draws: int | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether these are laws, not shares of draws."""
+        return self.draws is None
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The row of each entry: int64[m]."""
+        return np.repeat(np.arange(len(self.words)), np.diff(self.starts))
+
+    def row(self, index: int) -> tuple[Ids, Reals]:
+        """Return (outputs, probabilities) of the word at a position of `words`."""
+        part = slice(int(self.starts[index]), int(self.starts[index + 1]))
+        return self.ids[part], self.probability[part]
+
+    def bounds(self, confidence: float) -> tuple[Reals, Reals]:
+        """Return bounds of each probability that hold, one at a time, with `confidence`; of exact ones, themselves.
+
+        An output that was never drawn has no entry; :func:`interval` of a count of 0 bounds it.
+
+        Returns:
+            (lower, upper), float64[m] each, by Clopper and Pearson (1934).
+        """
+        if self.draws is None:
+            return self.probability, self.probability
+        return interval(np.rint(self.probability * self.draws), self.draws, confidence)
+
+
+def interval(counts: npt.ArrayLike, draws: int, confidence: float) -> tuple[Reals, Reals]:
+    """Bound the probabilities of events by how often they were seen (Clopper and Pearson 1934).
+
+    Args:
+        counts: [m], each from 0 to `draws`.
+        draws: how many independent draws there were.
+        confidence: that both bounds of one event hold; (1 - confidence)/2 is spent on either side.
+
+    Returns:
+        (lower, upper), float64[m] each.
+    """
+    return clopper_pearson(counts, draws, (1.0 - confidence) / 2.0)
+
+
+def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = SUBKEY) -> Outcomes:
+    """Return the laws of some words, or what was drawn of them where there are no laws.
+
+    Args:
+        sampler: of any mechanism.
+        words: int32[n].
+        draws: of each word, where there is no law. A draw depends on the word and its number alone, not on the other words.
+        subkey: 32 bytes that the draws are made from; public.
+
+    Raises:
+        SettingsError: no draws are asked for where they are needed.
+    """
+    words = np.asarray(words, np.int32)
+    if isinstance(sampler, TableSampler):
+        row, ids, weight = read_rows(sampler.cells[words])
+        starts = np.append(0, np.cumsum(np.bincount(row, minlength=len(words))))
+        return Outcomes(words, starts, ids, weight.astype(np.float64) / TOTAL, None)
+    if isinstance(sampler, WholeSampler):
+        return _whole(sampler, words)
+    if sampler.law(int(words[0]) if len(words) else 0) is None:
+        if draws < 1:
+            raise SettingsError(f"draws: {draws} given; valid: 1 or more.")
+        return _drawn(sampler, words, draws, subkey)
+
+    def law(word: int) -> tuple[Ids, Reals]:
+        found = sampler.law(word)
+        assert found is not None
+        return found.ids, found.probability
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        laws = list(threads.map(law, words.tolist()))
+    return Outcomes(words, *_joined([ids for ids, _ in laws], [share for _, share in laws]), None)
+
+
+def blocks(
+    sampler: Sampler,
+    words: Ids,
+    draws: int = DRAWS,
+    most_bytes: int = MOST_BYTES,
+    subkey: bytes = SUBKEY,
+) -> Iterator[Outcomes]:
+    """Yield :func:`outcomes` of consecutive parts of `words`, each of which takes about `most_bytes` at most to make."""
+    step = max(1, most_bytes // _bytes_a_word(sampler, draws))
+    if sampler.law(0) is None:
+        step = min(
+            step, max(1, DRAWN_AT_ONCE // draws)
+        )  # drawing takes its time: let others tell how far it is
+    for start in range(0, len(words), step):
+        yield outcomes(sampler, words[start : start + step], draws, subkey)
+
+
+def _bytes_a_word(sampler: Sampler, draws: int) -> int:
+    """Return about what a word's row takes while it is made."""
+    if isinstance(sampler, TableSampler):
+        return int(sampler.cells.shape[1]) * 96
+    law = sampler.law(0)
+    # A law beside its weights and its copy; or numbers, blocks and what is sorted.
+    return 48 * draws if law is None else max(len(law.ids), int(sampler.summary.get("words", 0))) * 32
+
+
+def _joined(ids: list[Ids], shares: list[Reals]) -> tuple[npt.NDArray[np.int64], Ids, Reals]:
+    starts = np.cumsum([0, *map(len, ids)], dtype=np.int64)
+    none = (np.empty(0, np.int32), np.empty(0))
+    return starts, np.concatenate([none[0], *ids]), np.concatenate([none[1], *shares])
+
+
+def read_rows(
+    cells: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.int64], Ids, npt.NDArray[np.uint64]]:
+    """Read alias rows uint64[n, 2^m, 2], as :func:`~dptext_spark.mechanisms.samplers.table.read_row` does, all at once.
+
+    Returns:
+        (row int64[k] ascending, output int32[k] ascending within a row, weight uint64[k] out of 2^63, none of them 0).
+    """
+    words, slots = cells.shape[:2]
+    capacity = np.uint64(TOTAL // slots)
+    outputs = np.concatenate([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _HALF], axis=1)
+    parts = np.concatenate([cells[:, :, 0], capacity - cells[:, :, 0]], axis=1)
+    order = np.argsort(outputs, axis=1, kind="stable")
+    # A row and an output in one number, so that runs of equal ones are the entries.
+    keys = np.take_along_axis(outputs, order, 1) | (np.arange(words, dtype=np.uint64)[:, None] << _HALF)
+    parts, keys = np.take_along_axis(parts, order, 1).reshape(-1), keys.reshape(-1)
+    heads = np.flatnonzero(np.append(np.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1]))
+    weight = np.add.reduceat(parts, heads) if len(heads) else parts
+    keys, weight = keys[heads][weight > 0], weight[weight > 0]
+    return (keys >> _HALF).astype(np.int64), (keys & _LOWER).astype(np.int32), weight
+
+
+def _whole(sampler: WholeSampler, words: Ids) -> Outcomes:
+    """Return laws over a lexicon: as :meth:`WholeSampler.law`, but the distances of some words are taken together."""
+    total = len(sampler.level)
+    row, ids, weight = read_rows(sampler.cells[sampler.rows_of(words)])
+    every, entered = np.zeros((len(words), total), np.uint64), np.zeros(len(words))
+    of_tail = ids == total
+    entered[row[of_tail]] = weight[of_tail]
+    every[row[~of_tail], ids[~of_tail]] = weight[~of_tail]
+    if of_tail.any():
+        vectors = sampler.vectors if len(sampler.outputs) == total else sampler.vectors[sampler.outputs]
+        others = np.ascontiguousarray(vectors).reshape(-1)
+
+        def add(first: int) -> None:
+            part = slice(first, first + TOGETHER)
+            add_tails(sampler.tail, others, words[part], entered[part], every[part])
+
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            list(threads.map(add, range(0, len(words), TOGETHER)))
+        # What the rounding leaves over goes to the largest.
+        at, most = np.arange(len(words)), every.argmax(axis=1)
+        every[at, most] = 0
+        every[at, most] = np.uint64(TOTAL) - every.sum(axis=1, dtype=np.uint64)
+    possible = every > 0
+    starts = np.append(0, np.cumsum(possible.sum(axis=1)))
+    everything = np.arange(total, dtype=np.int32)
+    if int(starts[-1]) == every.size:
+        return Outcomes(words, starts, np.tile(everything, len(words)), every.reshape(-1) / TOTAL, None)
+    ids = np.broadcast_to(everything, every.shape)[possible]
+    return Outcomes(words, starts, ids, every[possible] / TOTAL, None)
+
+
+def _drawn(sampler: Sampler, words: Ids, draws: int, subkey: bytes) -> Outcomes:
+    """Draw every word, and count what came out."""
+    ids: list[Ids] = []
+    shares: list[Reals] = []
+    step = max(1, DRAWN_AT_ONCE // draws)
+    for start in range(0, len(words), step):
+        some = words[start : start + step]
+        numbers = np.zeros((len(some), draws, 2), np.uint64)
+        numbers[:, :, 0] = np.arange(draws)
+        numbers[:, :, 1] = some[:, None]
+        drawn = sampled(sampler, np.repeat(some, draws), Draws(subkey, numbers.reshape(-1, 2)))
+        for row in drawn.reshape(len(some), draws):
+            seen, counts = np.unique(row, return_counts=True)
+            ids.append(seen.astype(np.int32))
+            shares.append(counts / draws)
+    return Outcomes(words, *_joined(ids, shares), draws)

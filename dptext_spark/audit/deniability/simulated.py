@@ -1,0 +1,65 @@
+"""Draws for an audit: what a mechanism would release of a text, with a public key of their own.
+
+An audit of success needs the law, not the release: it draws anew, so that no key is needed and nothing of the run is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
+from dptext_spark.audit.threads import sampled
+from dptext_spark.errors import require_choice
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.randomness.draws import Draws
+
+LEVELS = ("token", "record", "dataset")
+Level = Literal["token", "record", "dataset"]
+SUBKEY = hashlib.sha256(b"attack").digest()  # public: these draws are released nowhere
+
+
+def simulate(
+    sampler: Sampler,
+    words: Ids,
+    drawn: Flags,
+    bounds: npt.NDArray[np.int64],
+    level: Level = "token",
+    subkey: bytes = SUBKEY,
+) -> Tokens:
+    """Replace the words of a text.
+
+    Args:
+        sampler: of any mechanism.
+        words: int32[n], ids, or `EDGE` and `UNKNOWN`.
+        drawn: bool[n], which of them are drawn.
+        bounds: int64[s + 1], of the records.
+        level: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
+        subkey: 32 bytes that the draws are made from.
+
+    Returns:
+        The text with its outputs; what is not drawn stays as it is.
+    """
+    require_choice("level", level, LEVELS)
+    at = np.flatnonzero(drawn)
+    blocks = np.zeros((len(at), 2), np.uint64)
+    if level == "token":
+        blocks[:, 0] = at
+    else:
+        blocks[:, 1] = np.uint64(1) + words[at].astype(np.uint64)
+    if level == "record":
+        blocks[:, 0] = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))[at]
+    # What shares a draw is drawn once.
+    distinct, where = np.arange(len(at)), np.arange(len(at))
+    if level != "token":
+        _, distinct, where = np.unique(
+            np.stack([blocks[:, 0], words[at].astype(np.uint64)], axis=1),
+            axis=0, return_index=True, return_inverse=True,
+        )  # fmt: skip
+    drawn_words = np.ascontiguousarray(words[at[distinct]], np.int32)
+    outputs = np.array(words, np.int32)
+    outputs[at] = sampled(sampler, drawn_words, Draws(subkey, blocks[distinct]))[where.reshape(-1)]
+    return Tokens(words, outputs, drawn, bounds)

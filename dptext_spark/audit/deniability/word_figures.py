@@ -1,0 +1,227 @@
+"""Figures of one word's law, and how many outputs it hides among; N_w has a module of its own.
+
+Sources: Feyisetan et al. 2020 (S_w); Meisenbacher et al. 2024 (S_w as the number of outputs in so many draws). Where a
+mechanism has no law they are estimated from draws, between bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import binom
+
+from dptext_spark.audit.deniability.outcomes import Outcomes
+from dptext_spark.audit.deniability.spread import count_edges
+from dptext_spark.mechanisms.base import Ids, Sampler
+
+Reals = npt.NDArray[np.float64]
+ETA = 0.05
+ROUNDING = 1e-12  # of a sum of probabilities: a mass that is short by less than this counts as reached
+
+
+class Bounded(NamedTuple):
+    """A figure of each of n words, float64[n] three times: what it is or is estimated at, and bounds.
+
+    Attributes:
+        values: exact, or estimates.
+        lower: the values themselves where they are exact.
+        upper: as `lower`.
+    """
+
+    values: Reals
+    lower: Reals
+    upper: Reals
+
+
+class WordFigure(Protocol):
+    """A figure of a word's law."""
+
+    @property
+    def name(self) -> str:
+        """As requirements and tables write it."""
+
+    @property
+    def meaning(self) -> str:
+        """What it is, in a sentence without its end."""
+
+    @property
+    def estimate(self) -> str:
+        """How it is estimated from draws and bounded."""
+
+    @property
+    def worst_is_largest(self) -> bool:
+        """Whether a larger figure is the worse one for privacy."""
+
+    def edges(self, words: int) -> tuple[float, ...]:
+        """Return the bins of its histogram over a lexicon of so many words."""
+
+    def shortcut(self, sampler: Sampler, words: Ids) -> Bounded | None:
+        """Return the figure of each of int32[n] without the whole laws, where the sampler allows; the bounds hold for certain."""
+
+    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
+        """Return the figure of each word.
+
+        Args:
+            found: laws or counts.
+            words: V, how many outputs there can be at most.
+            confidence: that the bounds of one word hold.
+        """
+
+
+@dataclass(frozen=True)
+class SmallestSet:
+    """S_w(η): the size of the smallest set of outputs that holds 1 - η of the probability.
+
+    Attributes:
+        eta: η, above 0 and below 1.
+    """
+
+    eta: float = ETA
+
+    worst_is_largest = False
+
+    @property
+    def name(self) -> str:
+        """`S_w`, with η where it is not 0.05."""
+        return "S_w" if self.eta == ETA else f"S_w({self.eta:g})"
+
+    @property
+    def meaning(self) -> str:
+        """What it is."""
+        return f"the size of the smallest set of outputs with a probability of {1 - self.eta:g} or more"
+
+    @property
+    def estimate(self) -> str:
+        """How it is estimated."""
+        return (
+            "the same of the shares of the draws, which is too small where the law is flat, for it cannot exceed the number of "
+            "draws; the lower bound takes the mass that the true set reaches in the draws with confidence; the upper one is the "
+            "size of the lexicon"
+        )
+
+    def edges(self, words: int) -> tuple[float, ...]:
+        """Return bins that double or so."""
+        return count_edges(words)
+
+    def shortcut(self, sampler: Sampler, words: Ids) -> None:
+        """Return None: it takes the whole law."""
+
+    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
+        """Return S_w(η) of each word.
+
+        In draws the best set of s outputs never has less than the true best one has. That one holds 1 - η, so it reaches the
+        quantile of a binomial number of draws with confidence, and so does the best in draws: S_w is at least the first size that
+        does.
+        """
+        cumulative = np.cumsum(-np.sort(-padded(found), axis=1), axis=1)
+        values = _reaching(cumulative, 1.0 - self.eta)
+        if found.draws is None:
+            return Bounded(values, values, values)
+        least = float(binom.ppf(1.0 - confidence, found.draws, 1.0 - self.eta)) / found.draws
+        return Bounded(values, _reaching(cumulative, least), np.full(len(values), float(words)))
+
+
+@dataclass(frozen=True)
+class DistinctOutputs:
+    """S_w[n] = Σ over u of 1 - (1 - p_u)^n: the expected number of different outputs in n draws.
+
+    Attributes:
+        n: 1 or more.
+    """
+
+    n: int
+
+    estimate = (
+        "the mean number over all subsets of the draws (Hurlbert 1971), without bias; bounds by bounded differences and for "
+        "self-bounding functions (Boucheron, Lugosi and Massart 2000)"
+    )
+    worst_is_largest = False
+
+    @property
+    def name(self) -> str:
+        """`S_w[n]`."""
+        return f"S_w[{self.n}]"
+
+    @property
+    def meaning(self) -> str:
+        """What it is."""
+        return f"the expected number of different outputs in {self.n:,} draws of a word"
+
+    def edges(self, words: int) -> tuple[float, ...]:
+        """Return bins that double or so."""
+        return count_edges(min(words, self.n))
+
+    def shortcut(self, sampler: Sampler, words: Ids) -> None:
+        """Return None: it takes the whole law."""
+
+    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
+        """Return S_w[n] of each word; exact ones within V·n·2^-52.
+
+        Raises:
+            ValueError: it is asked of fewer than n draws.
+        """
+        if found.draws is None:
+            values = (1.0 - whole_power(1.0 - padded(found), self.n)).sum(axis=1)
+            return Bounded(values, values, values)
+        if self.n > found.draws:
+            raise ValueError(f"{self.name} needs {self.n} draws of a word, not {found.draws}")
+        missed = _missed(found.draws, self.n)[np.rint(padded(found) * found.draws).astype(np.int64)]
+        values = (1.0 - missed).sum(axis=1)
+        return Bounded(values, *_bounds_of_distinct(values, self.n, found.draws, confidence))
+
+
+def padded(found: Outcomes) -> Reals:
+    """Return the probabilities as float64[n, k], k the longest row, filled up with 0."""
+    sizes = np.diff(found.starts)
+    width = int(sizes.max(initial=1))
+    if bool((sizes == width).all()):
+        return found.probability.reshape(len(sizes), width)
+    out = np.zeros((len(sizes), width))
+    out[np.arange(width) < sizes[:, None]] = found.probability
+    return out
+
+
+def whole_power(base: Reals, exponent: int) -> Reals:
+    """Return base^exponent by squaring, for an exponent of 1 or more: quicker than a power of reals, and as exact."""
+    result, square = None, base
+    while True:
+        if exponent & 1:
+            result = square if result is None else result * square
+        exponent >>= 1
+        if not exponent:
+            assert result is not None
+            return result
+        square = square * square
+
+
+def _reaching(cumulative: Reals, mass: float) -> Reals:
+    """Return how many of the largest probabilities reach a mass: float64[n]."""
+    short = (cumulative < mass - ROUNDING).sum(axis=1)
+    return np.asarray(np.minimum(short + 1, cumulative.shape[1]), np.float64)
+
+
+def _missed(draws: int, n: int) -> Reals:
+    """Return the probability that n of `draws` draws hold none of those of an output that was seen c times, for c = 0, 1, ..."""
+    share = np.ones(draws + 1)
+    for count in range(1, draws + 1):
+        left = draws - count + 1
+        share[count] = share[count - 1] * max(0, left - n) / left
+    return share
+
+
+def _bounds_of_distinct(values: Reals, n: int, draws: int, confidence: float) -> tuple[Reals, Reals]:
+    """Bound the expectation of Hurlbert's number.
+
+    f = (draws/n) times it changes by 1 at most with one draw, and the changes by leaving out each draw sum to f at most: f is
+    self-bounding, so that P(f >= Ef + t) <= exp(-t²/(2Ef + 2t/3)) and P(f <= Ef - t) <= exp(-t²/(2Ef)); by bounded differences
+    both are <= exp(-2t²/draws). Both pairs hold together.
+    """
+    f, log = values * (draws / n), math.log(4.0 / (1.0 - confidence))
+    plain = math.sqrt(draws * log / 2.0)
+    below = np.minimum(plain, np.sqrt(4.0 * log * log / 9.0 + 2.0 * log * f) - 2.0 * log / 3.0)
+    above = np.minimum(plain, log + np.sqrt(log * log + 2.0 * log * f))
+    return np.maximum((f - below) * (n / draws), 1.0), np.minimum((f + above) * (n / draws), float(n))

@@ -1,0 +1,134 @@
+"""Attack a sample of a written table whose mechanism is known, word by word and with the context.
+
+Half of the records teach which words follow each other: the contextual adversary has text of the same kind. The other half is
+attacked. The word-by-word adversary knows how frequent words are in public, and needs nothing else. Where the mechanism has no
+law, both know it as :mod:`dptext_spark.audit.attacks.adversary` says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dptext_spark.audit.attacks.adversary import FEW, QUICK_DRAWS, adversary
+from dptext_spark.audit.attacks.bayes import BayesAttack
+from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.context import context_attack
+from dptext_spark.audit.attacks.noisy_vectors import has_density
+from dptext_spark.audit.attacks.prior import of_drawn, zipf
+from dptext_spark.audit.attacks.tokens import Tokens
+from dptext_spark.audit.deniability.simulated import Level
+from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.audit.table.metrics import Figure, Findings
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.text.tokens import drawn_words
+
+NOT_THE_BEST = {
+    "noise": "attacks by an adversary who knows the law: this mechanism has none to read, and the one shown ranks the words of "
+    "the lexicon by their distance to the output; a better one may find more",
+    "draws": f"attacks by an adversary who knows the law: this mechanism has none to read, and the one shown knows each word by "
+    f"{QUICK_DRAWS} draws of its own; a better one may find more",
+    "few": "attacks by an adversary who names any word: this mechanism has no law to read, and the one shown considers the "
+    f"{FEW} likeliest words; a better one may find more",
+}
+# What the attack on each word alone has in common with the contextual one, which was made on the same words.
+_SAME = ("random", "most_frequent", "unchanged", "unprotected", "confidence")
+_HERE = "Tried on a sample of the table itself."
+TOO_FEW = "attacks: the sample holds fewer than two records, or no word that was drawn, in the half that is attacked"
+
+
+def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> Findings:
+    """Attack a sample.
+
+    Args:
+        privatizer: the model.
+        sample: a frame with `record` (bytes), `words` and `outputs` (int32) and `drawn` (bool) of each text, as bytes.
+        level: at which draws are shared.
+
+    Returns:
+        The figures and both attacks, and what is left out; or why there are none.
+    """
+    names = np.array(sample["record"].tolist(), dtype=object)
+    records = {name: number for number, name in enumerate(sorted(set(names)))}
+    number = np.array([records[name] for name in names], np.int64)
+    # Records come sorted by their keyed hash, so that every second one is a random half.
+    taught, attacked = (_tokens(sample, number, half) for half in (0, 1))
+    if not attacked.drawn.any():
+        return Findings(left_out=[TOO_FEW])
+    size, drawn = len(privatizer.vocabulary), drawn_words(privatizer.engine)
+    bigrams = Bigrams.of(taught.words, taught.bounds, size)
+    sampler, outputs = privatizer.sampler, attacked.outputs[attacked.drawn]
+    learnt, public = (
+        adversary(sampler, of_drawn(prior, drawn), measured=False)
+        for prior in (bigrams.unigram[:size], zipf(size))
+    )
+    context = context_attack(
+        sampler, attacked, bigrams, drawn, level=level, plausible=learnt.plausible(outputs)
+    )
+    hit = np.zeros(len(attacked.words), np.bool_)
+    at = np.flatnonzero(attacked.drawn)
+    hit[at] = public.guesses(outputs) == attacked.words[at]
+    lower, upper = rate_interval(attacked.by_record(hit), attacked.by_record(attacked.drawn))
+    alone = Figure("bayes_success", float(hit[at].mean()), lower, upper)
+    also = {"replaced words attacked": f"{len(at):,}", "records": f"{attacked.records:,}"}
+    in_context = {
+        **context.as_dict(),
+        "measures": f"{context.measures} {_HERE} How frequent words are, and which follow each other, was learnt "
+        "from the rest of the sample.",
+        "also": {**also, "words learnt from": f"{bigrams.tokens:,}"},
+    }
+    missing = _not_the_best(sampler)
+    how = "Estimated; the black line is the interval of this adversary. Left out: "
+    limited = {"open": True, "how": f"{how}{missing[0]}."} if missing else {}
+    return Findings(
+        [
+            alone,
+            Figure("context_success", context.success, context.lower, context.upper),
+            Figure("attacked_words", len(at)),
+        ],
+        [
+            {**_alone(alone, {name: in_context[name] for name in _SAME}, also), **limited},
+            {**in_context, **limited},
+        ],
+        missing,
+    )
+
+
+def _alone(found: Figure, same: dict[str, Any], also: dict[str, str]) -> dict[str, Any]:
+    """Return the attack on each word alone, as a report shows it."""
+    return {
+        "name": "each word alone",
+        "measures": f"{BayesAttack.measures} {_HERE}",
+        "knows": BayesAttack.knows,
+        "success": found.value, "lower": found.lower, "upper": found.upper,
+        "exact": False, "restricted": True, "also": also, **same,
+    }  # fmt: skip
+
+
+def _not_the_best(sampler: Sampler) -> list[str]:
+    """Say who is not among the adversaries, where there is no law."""
+    if sampler.law(0) is not None:
+        return []
+    if isinstance(sampler, SelectionSampler):
+        return [NOT_THE_BEST["draws"]]
+    return [NOT_THE_BEST["noise" if isinstance(sampler, NoiseSampler) and has_density(sampler) else "few"]]
+
+
+def _tokens(sample: Any, number: np.ndarray, half: int) -> Tokens:
+    """Return the records of even (0) or odd (1) number, each with all of its texts."""
+    order = np.argsort(number, kind="stable")
+    order = order[number[order] % 2 == half]
+    words, outputs, drawn = (
+        [np.frombuffer(sample[name].iloc[i], kind) for i in order]
+        for name, kind in (("words", np.int32), ("outputs", np.int32), ("drawn", np.bool_))
+    )
+    sizes = np.bincount(number[order] // 2, weights=[len(part) for part in words])
+    bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    none = np.empty(0, np.int32)
+    return Tokens(
+        np.concatenate([none, *words]), np.concatenate([none, *outputs]), np.concatenate([none.astype(np.bool_), *drawn]), bounds
+    )  # fmt: skip

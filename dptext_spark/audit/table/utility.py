@@ -1,0 +1,225 @@
+"""What the text of a written table is still good for, and what it tells of its authors: figures of rows in both tables.
+
+Texts of a row's columns are one text. Likeness needs a sample of rows. Classifiers learn from the labelled rows of four records
+in five, and are tried on one row of each other record, so that the rows of an interval are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.audit.attacks.attribute import attribute_attack
+from dptext_spark.audit.attacks.membership import membership_attack, numbered
+from dptext_spark.audit.table.metrics import Figure, Findings
+from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
+from dptext_spark.audit.utility.learning import Classifier, TextClassifier
+from dptext_spark.audit.utility.scoring import Estimate
+from dptext_spark.audit.utility.text_metrics import text_overlap, vector_likeness
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.tokens import Reading, read
+
+MOST_CLASSES = 100  # more are hardly labels, and take a classifier too long
+# ROUGE-L compares each word of a text with each of the other, some 10 million pairs a second: of long texts fewer are taken.
+MOST_PAIRS = 100_000_000
+MEMBERSHIP = (
+    "A row of the table stands for each row of its source: that a record is in the table is no secret. Attacked is a classifier "
+    "that learns from the table's text."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of both tables.
+
+    Attributes:
+        texts: [n], each twice.
+        records: [n], whose each is.
+        values: [n], a label or an attribute; None where it is missing.
+    """
+
+    texts: Both[Sequence[str]]
+    records: Sequence[Any]
+    values: Sequence[str | None]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.records)
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Rows:
+        """Return the chosen rows."""
+        keep = chosen.tolist()
+        plain, private, records, values = (
+            list(compress(one, keep))
+            for one in (self.texts.plain, self.texts.private, self.records, self.values)
+        )
+        return Rows(Both(plain, private), records, values)
+
+    @property
+    def held(self) -> npt.NDArray[np.bool_]:
+        """bool[n], which have a value."""
+        return np.array([value is not None for value in self.values], np.bool_)
+
+    @property
+    def firsts(self) -> npt.NDArray[np.bool_]:
+        """bool[n], which are the first of their record."""
+        flags = np.zeros(len(self), np.bool_)
+        flags[np.unique(numbered(self.records), return_index=True)[1]] = True
+        return flags
+
+
+def require_labels(field: str, column: str, rows: int, missing: int, classes: int) -> None:
+    """Refuse a column that teaches nothing; the message holds no value of it.
+
+    Args:
+        field: that names the column.
+        column: its name.
+        rows: of the source.
+        missing: rows without a value.
+        classes: different values; counted up to `MOST_CLASSES` + 1.
+
+    Raises:
+        DataError: no value, one class, or too many.
+    """
+    valid = f"valid: a column with 2 to {MOST_CLASSES} different values."
+    if missing == rows:
+        raise DataError(f"{field}: column {column!r} is NULL in all of {rows:,} rows; {valid}")
+    if classes < 2:
+        raise DataError(f"{field}: column {column!r} has one class in {rows - missing:,} rows; {valid}")
+    if classes > MOST_CLASSES:
+        raise DataError(f"{field}: column {column!r} has more than {MOST_CLASSES} classes; {valid}")
+
+
+def likeness(engine: Engine, vectors: npt.NDArray[np.float32] | None, texts: Both[Sequence[str]]) -> Findings:
+    """Compare the meaning and the words of texts.
+
+    Args:
+        engine: that cuts them.
+        vectors: float32[V, d] of the engine's words; None where they are not at hand.
+        texts: [n], each twice.
+    """
+    plain, private = (
+        read(engine, pa.array(list(side), pa.string())) for side in (texts.plain, texts.private)
+    )
+    return _meaning(vectors, plain, private) + _overlap(
+        texts, _affordable(np.diff(plain.bounds), np.diff(private.bounds)).tolist()
+    )
+
+
+def _meaning(vectors: npt.NDArray[np.float32] | None, plain: Reading, private: Reading) -> Findings:
+    if vectors is None:
+        return Findings(left_out=["cosine: the settings do not lead to the vectors of the model's words"])
+    try:
+        found = vector_likeness(vectors, plain, private)
+    except DataError as error:
+        return Findings(left_out=[f"cosine: {error}"])
+    return Findings([_figure("cosine", found.mean)], [found.as_dict()])
+
+
+def _overlap(texts: Both[Sequence[str]], some: Sequence[bool]) -> Findings:
+    try:
+        found = text_overlap(list(compress(texts.plain, some)), list(compress(texts.private, some)))
+    except (DataError, SettingsError) as error:
+        return Findings(left_out=[f"ROUGE and BLEU: {error}"])
+    figures = [_figure(name.lower().replace("-", "_"), one) for name, one in found.rouge.items()]
+    return Findings([*figures, Figure("bleu", found.bleu)], [found.as_dict()])
+
+
+def downstream(
+    classifier: Classifier[Any, Any], train: Both[Any], train_labels: Any, test: Both[Any], test_labels: Any
+) -> Findings:
+    """Measure what a classifier still learns, by any classifier; see :func:`downstream_accuracy`.
+
+    Raises:
+        DataError: one class among the training rows.
+    """
+    found = downstream_accuracy(classifier, train, train_labels, test, test_labels)
+    figures = [
+        _figure(f"accuracy_{name.replace('/', '_')}", estimate) for name, estimate in found.accuracy.items()
+    ]
+    figures += [
+        _figure("accuracy_majority", found.majority),
+        Figure("label_rows", found.train_rows + found.test_rows),
+    ]
+    return Findings(figures, [found.as_dict()])
+
+
+def labels(rows: Rows, test: npt.NDArray[np.bool_], column: str) -> Findings:
+    """Measure what a classifier still learns, on one machine.
+
+    Args:
+        rows: with their labels, some of them missing.
+        test: bool[n], which rows are of records to be tried on.
+        column: what the labels are called in messages.
+
+    Raises:
+        DataError: one class among the training rows, or no row on a side.
+        SettingsError: the library is not installed.
+    """
+    held = rows.held
+    taught, tried = rows.where(held & ~test), rows.where(held & test)
+    tried = tried.where(tried.firsts)
+    if not len(tried) or not len(taught):
+        raise DataError(
+            f"{column}: {int(held.sum())} rows with a label; too few to learn from some and try on others."
+        )
+    found = downstream(TextClassifier(label=column), taught.texts, taught.values, tried.texts, tried.values)
+    return found + Findings([Figure("label_missing", int((~held).sum()))])
+
+
+def membership(rows: Rows, column: str) -> Findings:
+    """Attack a classifier that learns the labels from the table's text: was a record in its training?
+
+    Raises:
+        DataError: too few records, or one class among those of a quarter.
+        SettingsError: the library is not installed.
+    """
+    held = rows.where(rows.held)
+    found = membership_attack(TextClassifier(label=column), held.texts, held.values, held.records)
+    figures = [
+        _figure("membership_auc", found.private.auc),
+        _figure("membership_unprotected", found.unprotected.auc),
+    ]
+    return Findings(figures, [{**found.as_dict(), "measures": f"{found.measures} {MEMBERSHIP}"}])
+
+
+def attribute(rows: Rows, column: str) -> Findings:
+    """Attack the attribute of the texts' authors.
+
+    Args:
+        rows: with the attribute, missing for some.
+        column: what it is called in messages.
+
+    Raises:
+        DataError: too few records, or one class among the rows that are learnt from.
+        SettingsError: the library is not installed.
+    """
+    held = rows.where(rows.held)
+    found = attribute_attack(held.texts, held.values, held.records, column=column)
+    figures = [
+        _figure("attribute_success", found.private.accuracy),
+        _figure("attribute_adaptive", found.adaptive.accuracy),
+        _figure("attribute_unprotected", found.unprotected.accuracy),
+        _figure("attribute_majority", found.majority.accuracy),
+        Figure("attribute_rows", len(held)),
+        Figure("attribute_missing", len(rows) - len(held)),
+    ]
+    return Findings(figures, [found.as_dict()])
+
+
+def _affordable(plain: npt.NDArray[np.int64], private: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return bool[n], which texts are compared word by word: none that is very long, and the first ones of the others."""
+    cost = (plain + 1) * (private + 1)
+    short = cost <= MOST_PAIRS // 10
+    return np.asarray(short & (np.cumsum(np.where(short, cost, 0)) <= MOST_PAIRS))
+
+
+def _figure(name: str, found: Estimate) -> Figure:
+    return Figure(name, found.value, found.lower, found.upper)

@@ -1,0 +1,1 @@
+"""Utility: what a replaced text is still good for."""

@@ -1,0 +1,207 @@
+"""How alike a text and its replacement are to an encoder: cosine of sentence embeddings, and sub-words matched by their vectors.
+
+1-Diffractor's Table 2 takes the cosine of sentence embeddings, TrLaplace BERTScore (Zhang et al. 2020). As there, each sub-word
+of one text is matched with the most similar one of the other, precision is the mean over the replacement, recall over the
+original; without weights for rare words and without a rescaled baseline, on the vectors of the last layer, without [CLS] and
+[SEP]. Each figure stands beside that of a record and *another* record's replacement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate
+from dptext_spark.audit.utility.text_metrics import mean_of, other_records, percentiles_of
+from dptext_spark.errors import DataError
+
+AT_ONCE = 256  # records whose vectors are held
+MATCHED = ("precision", "recall", "F1")
+Reals = npt.NDArray[np.float64]
+
+
+class Vectors(Protocol):
+    """Vectors of length 1, such as :class:`dptext_spark.encoder.vectors.TextVectors`."""
+
+    @property
+    def texts(self) -> npt.NDArray[np.float32]:
+        """float32[r, d], of the texts; 0 for a text without a sub-word."""
+
+    @property
+    def pieces(self) -> npt.NDArray[np.float32]:
+        """float32[m, d], of their sub-words."""
+
+    @property
+    def bounds(self) -> npt.NDArray[np.int64]:
+        """int64[r + 1], those of text i are pieces[bounds[i]:bounds[i + 1]]."""
+
+
+class Reader(Protocol):
+    """What turns texts into vectors."""
+
+    def __call__(self, texts: Sequence[str], /) -> Vectors:
+        """Return the vectors of texts [r]."""
+
+
+@dataclass(frozen=True)
+class EncoderLikeness:
+    """How alike records and their replacements are to an encoder.
+
+    Attributes:
+        mean: cosine of the sentence embeddings of a record and of its replacement, over the records.
+        percentiles: of the records, by percent.
+        others: the mean with another record's replacement: what likeness by chance is.
+        unprotected: of a record with itself.
+        matched: `precision`, `recall` and `F1` of matched sub-words, over the records.
+        other_matched: the same with another record's replacement.
+        records: how many were compared.
+        left_out: records of which the original or the replacement has no sub-word.
+        exact: False: measured on these records, of one release.
+        confidence: of the intervals.
+        resamples: bootstrap draws of the records.
+        restricted: whether the text is private.
+    """
+
+    name: ClassVar[str] = "encoder likeness"
+    measures: ClassVar[str] = (
+        "How alike the meaning of a record and of its replacement are to an encoder, as the cosine of their sentence embeddings."
+    )
+
+    mean: Estimate
+    percentiles: dict[str, float]
+    others: float
+    unprotected: float
+    matched: dict[str, Estimate]
+    other_matched: dict[str, float]
+    records: int
+    left_out: int
+    exact: bool
+    confidence: float
+    resamples: int
+    restricted: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {"name": self.name, "measures": self.measures, **asdict(self)}
+
+
+def encoder_likeness(
+    reader: Reader,
+    plain: Sequence[str | None],
+    private: Sequence[str | None],
+    *,
+    confidence: float = CONFIDENCE,
+    resamples: int = 1_000,
+    restricted: bool = True,
+) -> EncoderLikeness:
+    """Compare records and their replacements.
+
+    Args:
+        reader: turns texts into vectors.
+        plain: [s], the records; NULL counts as an empty text.
+        private: [s], their replacements.
+        confidence: of the intervals.
+        resamples: bootstrap draws of the records.
+        restricted: whether the text is private.
+
+    Raises:
+        DataError: not as many records, or none that can be compared.
+    """
+    found = _compared(reader, plain, private)
+    there = found[~np.isnan(found[:, 0])]
+    if not len(there):
+        raise DataError("records: none of them holds a sub-word on both sides.")
+    elsewhere = found[~np.isnan(found[:, 4]), 4:]
+    own = [mean_of(column, confidence, resamples) for column in there[:, :4].T]
+    chance = elsewhere.mean(axis=0).tolist() if len(elsewhere) else [0.0] * 4
+    return EncoderLikeness(
+        mean=own[0],
+        percentiles=percentiles_of(there[:, 0]),
+        others=chance[0],
+        unprotected=1.0,
+        matched=dict(zip(MATCHED, own[1:], strict=True)),
+        other_matched=dict(zip(MATCHED, chance[1:], strict=True)),
+        records=len(there),
+        left_out=len(found) - len(there),
+        exact=False,
+        confidence=confidence,
+        resamples=resamples,
+        restricted=restricted,
+    )
+
+
+class Originals:
+    """Records as an encoder reads them, to compare one replacement after the other with."""
+
+    def __init__(self, reader: Reader, texts: Sequence[str]) -> None:
+        """Read records [s]; of their vectors only those of whole texts are kept."""
+        self._reader = reader
+        self._plain = self._read(texts)
+
+    def likeness(
+        self, texts: Sequence[str], confidence: float = CONFIDENCE, resamples: int = 1_000
+    ) -> Estimate:
+        """Return the mean cosine of the sentence embeddings of the records and of their replacements [s].
+
+        Raises:
+            DataError: no record has a sub-word on both sides.
+        """
+        private = self._read(texts)
+        there = self._plain.any(axis=1) & private.any(axis=1)
+        if not there.any():
+            raise DataError("records: none of them holds a sub-word on both sides.")
+        cosines = (self._plain[there] * private[there]).sum(axis=1, dtype=np.float64)
+        return mean_of(np.clip(cosines, -1.0, 1.0), confidence, resamples)
+
+    def _read(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        parts = [self._reader(texts[i : i + AT_ONCE]).texts for i in range(0, len(texts), AT_ONCE)]
+        return np.concatenate(parts)
+
+
+def matched(plain: npt.NDArray[np.float32], private: npt.NDArray[np.float32]) -> tuple[float, float, float]:
+    """Return (precision, recall, F1) of the sub-words of two texts, each matched with the most similar one of the other.
+
+    Args:
+        plain: float32[n, d], vectors of length 1; n is not 0.
+        private: float32[m, d], as those; m is not 0.
+    """
+    cosines = np.clip(plain @ private.T, -1.0, 1.0)
+    precision, recall = (float(cosines.max(axis=axis).mean(dtype=np.float64)) for axis in (0, 1))
+    both = precision + recall
+    return precision, recall, 2 * precision * recall / both if both > 0 else 0.0
+
+
+def _compared(reader: Reader, plain: Sequence[str | None], private: Sequence[str | None]) -> Reals:
+    """Return float64[s, 8]: cosine, precision, recall and F1 of each record, then with another's; NaN where a side is empty.
+
+    Records come in the random order in which each is followed by the other one that it is compared with.
+    """
+    if len(plain) != len(private) or not len(plain):
+        raise DataError(
+            f"records: {len(plain)} and {len(private)} given; they must be as many, and at least one."
+        )
+    following = other_records(len(plain))
+    order = np.empty(len(plain), np.int64)
+    at = 0
+    for place in range(len(plain)):
+        order[place] = at
+        at = int(following[at])
+    out = np.full((len(plain), 8), np.nan)
+    for start in range(0, len(order), AT_ONCE):
+        chosen = order[start : start + AT_ONCE]
+        left = reader([plain[i] or "" for i in chosen.tolist()])
+        right = reader([private[i] or "" for i in (*chosen.tolist(), int(following[chosen[-1]]))])
+        for row in range(len(chosen)):
+            for other in (0, 1):
+                a, b = (
+                    side.pieces[side.bounds[i] : side.bounds[i + 1]]
+                    for side, i in ((left, row), (right, row + other))
+                )
+                if len(a) and len(b):
+                    cosine = float(np.clip(left.texts[row] @ right.texts[row + other], -1.0, 1.0))
+                    out[start + row, 4 * other : 4 * other + 4] = cosine, *matched(a, b)
+    return out

@@ -1,0 +1,111 @@
+"""What a replaced text is still good for, to compare mechanisms: words kept, likeness of meaning, downstream accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dptext_spark.audit.attacks.tokens import Ids, Tokens
+from dptext_spark.audit.comparison.points import Measure
+from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.audit.utility.learning import TextClassifier
+from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate, accuracy
+from dptext_spark.audit.utility.text_metrics import vector_likeness
+
+KEPT, COSINE, ACCURACY = "words kept", "likeness of meaning", "accuracy of a classifier"
+EMBEDDED = "likeness to an encoder"
+EXPLAINED = {
+    KEPT: "The share of the replaced words that come out as themselves.",
+    COSINE: "The mean cosine of the mean word vectors of a record and of its replacement.",
+    EMBEDDED: "The mean cosine of the sentence embeddings of a record and of its replacement, read as the lexicon's words.",
+    ACCURACY: "How often a classifier that learnt from replaced records predicts the label of another replaced record.",
+}
+TESTED = 4  # every so many-th record is tested, the others are learnt from
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Words of records, as the likeness of meaning reads them."""
+
+    words: Ids
+    bounds: npt.NDArray[np.int64]
+
+
+def utilities(
+    tokens: Tokens,
+    vectors: npt.NDArray[np.float32],
+    strings: pa.Array,
+    labels: Sequence[str] | None = None,
+) -> dict[str, Measure]:
+    """Measure what a replaced text is good for; intervals are bootstraps over records.
+
+    Args:
+        tokens: the text beside its replacement.
+        vectors: float32[V, d] of the lexicon.
+        strings: string[V], its words.
+        labels: [s], one a record, for the accuracy; None leaves it out.
+
+    Raises:
+        DataError: no word on a side, or a label column with one class.
+        SettingsError: labels, but no scikit-learn.
+    """
+    same = tokens.drawn & (tokens.words == tokens.outputs)
+    kept, drawn = tokens.by_record(same), tokens.by_record(tokens.drawn)
+    share = float(kept.sum()) / max(1, int(drawn.sum()))
+    plain = Sides(tokens.words, tokens.bounds)
+    found = {
+        KEPT: Measure(share, *rate_interval(kept, drawn, CONFIDENCE)),
+        COSINE: measure_of(vector_likeness(vectors, plain, Sides(released(tokens), tokens.bounds)).mean),
+    }
+    if labels is not None:
+        found[ACCURACY] = downstream(released(tokens), tokens.bounds, strings, labels)
+    return found
+
+
+def released(tokens: Tokens) -> Ids:
+    """Return int32[n], what stands in the release: the outputs where words were drawn, else the words."""
+    return np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)
+
+
+def downstream(
+    words: Ids, bounds: npt.NDArray[np.int64], strings: pa.Array, labels: Sequence[str]
+) -> Measure:
+    """Return the accuracy on every fourth record of a classifier that learnt from the others.
+
+    It sees the lexicon's words; unknown words, numbers and punctuation are left out.
+
+    Args:
+        words: int32[n]; negative for what is no word of the lexicon.
+        bounds: int64[s + 1].
+        strings: string[V].
+        labels: [s].
+
+    Raises:
+        DataError: a label column with one class.
+    """
+    texts = joined(words, bounds, strings)
+    test = np.arange(len(texts)) % TESTED == TESTED - 1
+    (train, train_labels), (tested, test_labels) = (
+        ([texts[i] for i in rows.tolist()], [labels[i] for i in rows.tolist()])
+        for rows in map(np.flatnonzero, (~test, test))
+    )
+    model = TextClassifier(label="labels").fit(train, train_labels)
+    return measure_of(accuracy(model.predict(tested) == model.places(test_labels)))
+
+
+def joined(words: Ids, bounds: npt.NDArray[np.int64], strings: pa.Array) -> list[str]:
+    """Return the words of each record with spaces between them."""
+    known = np.asarray(words) >= 0
+    ends = np.append(0, np.cumsum(known))[bounds]
+    taken = strings.take(pa.array(np.asarray(words)[known]))
+    return list(pc.binary_join(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), taken), " ").to_pylist())
+
+
+def measure_of(found: Estimate) -> Measure:
+    """Return an estimate as a figure with its bounds."""
+    return Measure(found.value, found.lower, found.upper)

@@ -1,0 +1,193 @@
+"""What becomes of a text's words as a whole: how many stay, and how far their frequencies move (MECHANISMS §15)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.audit.resampling import RESAMPLES, rate_interval
+from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate
+from dptext_spark.errors import DataError
+from dptext_spark.text.counters import Counters
+
+SAMPLES = 200
+_SEED = 11
+Reals = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class KeptWords:
+    """The share of words that stay what they are (CusText's Table 6, "original tokens"; TrLaplace calls it N_w).
+
+    Attributes:
+        of_drawn: of the words that the mechanism drew, those that came out as themselves.
+        of_known: of drawn words and kept stop words, those and the stop words: what the papers' code counts.
+        of_all: the same over all tokens, unknown words, numbers and punctuation among them, which count in the
+            denominator only.
+        tokens: how many there are in all.
+        exact: True for these rows and this release; the intervals say how far other rows could differ.
+        confidence: of the intervals.
+        resamples: bootstrap draws of the rows.
+        restricted: whether the text is private.
+    """
+
+    name: ClassVar[str] = "kept words"
+    measures: ClassVar[str] = "Which share of the words of a text stands in the release as it was."
+
+    of_drawn: Estimate
+    of_known: Estimate
+    of_all: Estimate
+    tokens: int
+    exact: bool
+    confidence: float
+    resamples: int
+    restricted: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {"name": self.name, "measures": self.measures, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Apart:
+    """How far two distributions of words are from each other.
+
+    Attributes:
+        bits: Jensen-Shannon divergence, 0..1.
+        total_variation: half the sum of the differences, 0..1.
+    """
+
+    bits: float
+    total_variation: float
+
+
+@dataclass(frozen=True)
+class FrequencyShift:
+    """How far the frequencies of words moved from the original text to the released one.
+
+    Attributes:
+        found: between the two texts.
+        sampling: the mean over samples of as many words, drawn independently with the original's frequencies: what another
+            text of the same kind would show. Words of running text come in clumps, so that one differs by more.
+        sampling_high: the 95th percentile of it.
+        words: of the original and of the released text that the lexicon holds.
+        distinct: different ones among them.
+        samples: how many were drawn.
+        exact: True for `found`, on these texts.
+        restricted: whether the text is private.
+    """
+
+    name: ClassVar[str] = "frequency shift"
+    measures: ClassVar[str] = (
+        "How far the frequencies of words in the released text are from those of the original, beside what chance alone does."
+    )
+
+    found: Apart
+    sampling: Apart
+    sampling_high: Apart
+    words: tuple[int, int]
+    distinct: tuple[int, int]
+    samples: int
+    exact: bool
+    restricted: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {"name": self.name, "measures": self.measures, **asdict(self)}
+
+
+def kept_words(
+    counters: Counters,
+    tokens: Counts | None = None,
+    *,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    restricted: bool = True,
+) -> KeptWords:
+    """Count what stayed.
+
+    Args:
+        counters: of the rows that were privatized.
+        tokens: int64[rows], how many tokens each row has, punctuation included, such as the differences of
+            :attr:`Reading.bounds`; None counts words and numbers only.
+        confidence: of the intervals.
+        resamples: bootstrap draws of the rows.
+        restricted: whether the text is private.
+
+    Raises:
+        DataError: not as many rows.
+    """
+    every = counters.column("words").astype(np.int64) if tokens is None else np.asarray(tokens, np.int64)
+    if len(every) != len(counters.rows):
+        raise DataError(f"tokens: {len(every)} rows given for {len(counters.rows)}; they must be as many.")
+    same, stop = (counters.column(name).astype(np.int64) for name in ("same", "stop_kept"))
+    drawn = counters.column("drawn").astype(np.int64)
+
+    def share(kept: Counts, among: Counts) -> Estimate:
+        total = int(among.sum())
+        value = int(kept.sum()) / total if total else 0.0
+        return Estimate(value, *rate_interval(kept, among, confidence, resamples))
+
+    return KeptWords(
+        of_drawn=share(same, drawn),
+        of_known=share(same + stop, drawn + stop),
+        of_all=share(same + stop, every),
+        tokens=int(every.sum()),
+        exact=True,
+        confidence=confidence,
+        resamples=resamples,
+        restricted=restricted,
+    )
+
+
+def frequency_shift(
+    plain: npt.NDArray[np.int32],
+    private: npt.NDArray[np.int32],
+    words: int,
+    *,
+    samples: int = SAMPLES,
+    restricted: bool = True,
+) -> FrequencyShift:
+    """Compare the frequencies of words.
+
+    Args:
+        plain: int32[n], ids of the original text; negative ones (no words of the lexicon) are left out.
+        private: int32[m], of the released one.
+        words: V.
+        samples: how often as many words as were released are drawn with the original's frequencies.
+        restricted: whether the text is private.
+
+    Raises:
+        DataError: a side without a word of the lexicon.
+    """
+    before, after = (np.bincount(side[side >= 0], minlength=words) for side in (plain, private))
+    if not before.sum() or not after.sum():
+        raise DataError("words: a text holds no word of the lexicon; valid: at least one on each side.")
+    law = before / before.sum()
+    random = np.random.default_rng(_SEED)
+    # Words that are not in the original are never drawn.
+    likely = law[law > 0]
+    chance = np.array(
+        [_apart(likely, random.multinomial(int(after.sum()), likely) / after.sum()) for _ in range(samples)]
+    )
+    return FrequencyShift(
+        found=Apart(*_apart(law, after / after.sum())),
+        sampling=Apart(*chance.mean(axis=0).tolist()),
+        sampling_high=Apart(*np.percentile(chance, 95, axis=0).tolist()),
+        words=(int(before.sum()), int(after.sum())),
+        distinct=(int(np.count_nonzero(before)), int(np.count_nonzero(after))),
+        samples=samples,
+        exact=True,
+        restricted=restricted,
+    )
+
+
+def _apart(p: Reals, q: Reals) -> tuple[float, float]:
+    """Return (Jensen-Shannon divergence in bits, total variation)."""
+    middle = (p + q) / 2
+    halves = [float((x[x > 0] * np.log2(x[x > 0] / middle[x > 0])).sum()) / 2 for x in (p, q)]
+    return max(0.0, sum(halves)), float(np.abs(p - q).sum()) / 2

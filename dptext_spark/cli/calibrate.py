@@ -1,0 +1,47 @@
+"""`dptext calibrate`: the largest ε that meets a requirement."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dptext_spark.cli.options import Config, Json, Override
+from dptext_spark.report.terminal.console import progress, width, write, write_json
+
+
+def calibrate(
+    require: Annotated[
+        list[str],
+        typer.Option(
+            "--require",
+            "-r",
+            metavar="REQUIREMENT",
+            help="What must hold over the words of the lexicon, such as 'N_w max <= 0.5', 'S_w min >= 10', 'S_w[1000] p5 >= 20' "
+            "or 'bayes token <= 0.3' (the share of replaced words that the best guess finds); may be repeated.",
+        ),
+    ],
+    config: Config = None,
+    overrides: Override = None,
+    low: Annotated[float, typer.Option(help="The smallest ε to look at.")] = 0.01,
+    high: Annotated[float, typer.Option(help="The largest ε to look at.")] = 100.0,
+    steps: Annotated[
+        int | None, typer.Option(help="How many ε to look at. Default: 24, or 12 where compiling takes long.")
+    ] = None,
+    sample: Annotated[
+        int, typer.Option("--words", help="Words to draw from, where the mechanism has no law.")
+    ] = 50,
+    as_json: Json = False,
+) -> None:
+    """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""
+    from dptext_spark.audit.deniability.find_epsilon import find_epsilon
+    from dptext_spark.config.model import load_model
+    from dptext_spark.report.terminal.calibration import calibration_text
+
+    settings = load_model(config, overrides or ())
+    with progress() as say:
+        found = find_epsilon(settings, require, low=low, high=high, steps=steps, sample=sample, progress=say)
+    if as_json:
+        write_json(found.as_dict())
+    else:
+        write(calibration_text(found, width()))

@@ -1,0 +1,52 @@
+"""`dptext certify`: the true worst-case loss of the law that is sampled."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from dptext_spark.cli.options import Config, Json, Override
+from dptext_spark.errors import DataError
+from dptext_spark.report.terminal.console import hanging, progress, width, write, write_json
+
+
+def certify(
+    config: Config = None,
+    overrides: Override = None,
+    sample: Annotated[
+        int | None, typer.Option(min=2, help="Look at pairs among so many words, taken at equal steps.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compute the true worst-case loss of the law that is sampled, compare it with the guarantee, and keep the finding.
+
+    It is kept in the compiled model, from which runs take it into their account; that of a sample only where there is none.
+    """
+    from dptext_spark.config.model import load_model
+    from dptext_spark.model.artifact import certificate_of, expected_fingerprint, keep_certificate
+    from dptext_spark.model.certificate import certify as examine
+    from dptext_spark.model.compile import prepare
+
+    settings = load_model(config, overrides or ())
+    with progress() as say:
+        privatizer, folder = prepare(settings, say)
+        found = examine(privatizer, lambda done, whole: say("certifying", done / whole), sample)
+    try:
+        if sample is None or certificate_of(folder) is None:
+            keep_certificate(folder, found.kept())
+            if settings.run.artifact is not None:
+                sys.stderr.write(f"run.artifact_fingerprint: {expected_fingerprint(folder)} from now on\n")
+    except DataError as error:  # the finding stands all the same
+        sys.stderr.write(f"not kept: {error}\n")
+    words = privatizer.vocabulary.strings()
+    pair = found.loss.worst if found.loss is not None else None
+    worst = None if pair is None else [words[word].as_py() for word in pair]
+    if as_json:
+        return write_json({**found.as_dict(), "worst_words": worst})
+    write(hanging("", f"{privatizer.guarantee().sentence}", width()))
+    write(hanging("", found.sentence, width()))
+    if worst is not None:
+        write(f"worst pair: {' / '.join(worst)}")
+    write(f"{found.seconds:.1f} s")

@@ -1,0 +1,23 @@
+"""`dptext demo`: the main job on a sample table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dptext_spark.cli.options import Json
+
+
+def demo(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Where to write; a new or empty folder. Default: dptext-demo.")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Records of the sample table.")] = 20_000,
+    as_json: Json = False,
+) -> None:
+    """Write a sample table of support tickets, sanitize it on local Spark, and show what came out."""
+    from dptext_spark.demo.demo import demo as run_demo
+
+    run_demo(folder, rows, as_json)

@@ -1,0 +1,30 @@
+"""`dptext ledger`: what was spent on which input."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dptext_spark.cli.options import Json
+from dptext_spark.report.terminal.console import progress, width, write, write_json
+
+
+def ledger(
+    path: Annotated[
+        str, typer.Argument(help="Folder of a ledger: ledger.path, or <target>_audit/shareable/ledger.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Show what all releases of each input have spent on one word of each column."""
+    from dptext_spark.spark.session.session import require_pyspark
+
+    require_pyspark()
+    from dptext_spark.report.terminal.ledger import spent_text
+    from dptext_spark.spark.job.ledger import read
+
+    with progress() as say:
+        found = read(path, progress=lambda step: say(step, None))
+    if as_json:
+        return write_json({"ledger": path, "inputs": [balance.as_dict() for balance in found]})
+    write(spent_text(found, width()))

@@ -1,0 +1,93 @@
+"""`dptext lexicon`: show or import one, or rebuild the packaged one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dptext_spark.cli.options import Json
+from dptext_spark.errors import DataError
+from dptext_spark.report.terminal.console import progress, write, write_json
+
+if TYPE_CHECKING:
+    from dptext_spark.lexicon.lexicon import Lexicon
+
+lexicon_app = typer.Typer(help="Show or import a lexicon, or rebuild the packaged one.", no_args_is_help=True)
+
+
+@lexicon_app.command("info")
+def lexicon_info(
+    source: Annotated[str, typer.Argument(help="`default`, or a saved lexicon's folder.")] = "default",
+    as_json: Json = False,
+) -> None:
+    """Show a lexicon: words, dimensions, metric, fingerprint, and what reading it dropped."""
+    from dptext_spark.lexicon.lexicon import Lexicon
+
+    if Path(source).is_file():
+        raise DataError(f"source: {source!r} is a file, no saved lexicon; `dptext lexicon import` saves one.")
+    _describe(Lexicon.default() if source == "default" else Lexicon.open(source), as_json)
+
+
+@lexicon_app.command("import")
+def lexicon_import(
+    file: Annotated[Path, typer.Argument(help="GloVe, word2vec, fastText .vec, .npz or Parquet; .gz too")],
+    folder: Annotated[Path, typer.Argument(help="Where to save it: a new folder.")],
+    format: Annotated[str, typer.Option(help="The file's format; auto: by its first bytes.")] = "auto",
+    limit: Annotated[int | None, typer.Option(help="Stop after this many words.")] = None,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="Keep only the words of this text file, one a line.")
+    ] = None,
+    tokenizer: Annotated[str, typer.Option(help="words or whitespace.")] = "words",
+    metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
+    as_json: Json = False,
+) -> None:
+    """Read word vectors from a file and save them as a lexicon, to be named as lexicon.source."""
+    from dptext_spark.lexicon.lexicon import Lexicon
+
+    with progress() as say:
+        found = Lexicon.read(
+            file,
+            format=format,
+            limit=limit,
+            vocabulary=vocabulary,
+            tokenizer=tokenizer,  # type: ignore[arg-type]  # read() refuses what it does not know
+            metric=metric,  # type: ignore[arg-type]
+            progress=lambda done, whole: say("reading", done / whole if whole else None),
+        )
+        found.save(folder)
+    _describe(found, as_json, folder)
+
+
+@lexicon_app.command("build-default")
+def lexicon_build_default(
+    folder: Annotated[Path, typer.Argument(help="Where to write it; a new or empty folder.")],
+    source: Annotated[
+        Path | None, typer.Option(help="The source package's wheel or folder. Default: the installed one.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Rebuild the packaged lexicon from the model that its vectors come from."""
+    from dptext_spark.lexicon.build.default import build_default
+
+    _describe(build_default(source, folder), as_json, folder)
+
+
+def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None) -> None:
+    facts: dict[str, Any] = {
+        "name": lexicon.name,
+        "words": len(lexicon),
+        "dimensions": lexicon.dimensions,
+        "metric": lexicon.metric,
+        "fingerprint": lexicon.fingerprint,
+        "counts": None if lexicon.counts is None else asdict(lexicon.counts),
+    }
+    if folder is not None:
+        facts["folder"] = str(folder)
+    if as_json:
+        return write_json(facts)
+    for name, value in {**facts, **(facts.pop("counts") or {})}.items():
+        if value is not None and not isinstance(value, dict):
+            write(f"{name.replace('_', ' '):<18}{f'{value:,}' if type(value) is int else value}")

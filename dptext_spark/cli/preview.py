@@ -1,0 +1,33 @@
+"""`dptext preview`: one sentence, without Spark."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dptext_spark.cli.options import Config, Json, Override
+from dptext_spark.report.terminal.console import progress, show, write_json
+
+
+def preview(
+    text: Annotated[str, typer.Argument(help="A sentence, in quotes.")],
+    config: Config = None,
+    overrides: Override = None,
+    top: Annotated[int, typer.Option(min=1, help="Candidates listed for each word.")] = 4,
+    as_json: Json = False,
+) -> None:
+    """Draw one sentence without Spark, with a fresh key: what becomes of each word, and why."""
+    from dptext_spark.config.model import load_model
+    from dptext_spark.model.compile import prepare
+    from dptext_spark.model.preview import preview as draw
+    from dptext_spark.model.preview import shown
+
+    settings = load_model(config, overrides or ())
+    with progress() as say:
+        privatizer, _ = prepare(settings, say)
+    result = draw(privatizer, text, top=top)
+    if as_json:
+        write_json(result.as_dict())
+    else:
+        show(shown(result))

@@ -1,0 +1,57 @@
+"""`dptext run`: the job, or its plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dptext_spark.cli.options import Json, Override
+from dptext_spark.report.terminal.console import progress, width, write, write_json
+from dptext_spark.report.terminal.summary import PRICE, summary
+
+if TYPE_CHECKING:
+    from dptext_spark.config.model import RunConfig
+
+
+def run(
+    config: Annotated[Path, typer.Argument(help="The settings, a YAML file; conf/ holds examples.")],
+    overrides: Override = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show plan, guarantee and disclosure; read no data.")
+    ] = False,
+    as_json: Json = False,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Also show figures that depend on the private text.")
+    ] = False,
+    price: Annotated[float, typer.Option(min=0.0, help="Of a core-hour, for what 5 TB would cost.")] = PRICE,
+) -> None:
+    """Run the job: read a table, sanitize its text columns, write a Delta table and the account."""
+    from dptext_spark.config.model import RunConfig
+
+    settings = RunConfig.load(config, overrides or ())
+    if dry_run:
+        return _plan(settings, as_json)
+    from dptext_spark.spark import run as run_job
+
+    with progress() as say:
+        report = run_job(settings, progress=lambda step: say(step, None))
+    facts = report.as_dict(internal=internal)
+    if as_json:
+        write_json(facts)
+    else:
+        write(summary(facts, internal=internal, price=price, columns=width()))
+
+
+def _plan(settings: RunConfig, as_json: bool) -> None:
+    from dptext_spark.model.compile import prepare
+    from dptext_spark.report.terminal.plan import plan, plan_text
+
+    with progress() as say:
+        privatizer, folder = prepare(settings, say)
+    planned = plan(settings, privatizer, folder)
+    if as_json:
+        write_json(planned)
+    else:
+        write(plan_text(planned, width()))

@@ -1,0 +1,147 @@
+"""What the sections of a run's settings must agree on: each function yields sentences, naming the field and what is valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dptext_spark.config.locations import holds_credentials, inside, same_path, same_table
+from dptext_spark.config.names import parts_of, spelled
+from dptext_spark.config.sections import Stream
+
+if TYPE_CHECKING:
+    from dptext_spark.config.model import ModelConfig, RunConfig
+
+
+def about_lexicons(config: ModelConfig) -> Iterable[str]:
+    """Yield what is wrong with the number of lexicons; where an artifact is named they need not be."""
+    if config.run.artifact is not None and "lexicon" not in config.model_fields_set:
+        return
+    more, allowed = len(config.lexicon.more), config.mechanism.embeddings()
+    if more + 1 in allowed:
+        return
+    preset = getattr(config.mechanism, "preset", "none")
+    name = config.mechanism.name + ("" if preset == "none" else f" with preset {preset}")
+    least, most = allowed[0] - 1, allowed[-1] - 1
+    wanted = f"{least}" if least == most else f"{least} to {most}"
+    valid = f"{wanted} further sources" if most else "leave it out"
+    yield f"lexicon.more: {more} given, but mechanism {name} is compiled for {wanted} beside lexicon.source; valid: {valid}."
+
+
+def about_columns(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with the columns; Spark does not tell upper from lower case in their names."""
+    lowered = [spelled(parts_of(column.lower()) or (column.lower(),)) for column in config.columns]
+    texts, seen = set(lowered), set[str]()
+    for name, column in zip(lowered, config.columns, strict=True):
+        if name in seen:
+            yield f"columns: {column!r} is named twice."
+        seen.add(name)
+    for name in ("row_key", "record_key"):
+        key = getattr(config, name)
+        if key is not None and key.lower() in texts:
+            yield (
+                f"{name}: {key!r} is a text column to sanitize; valid: another column, for a key stays in "
+                "clear."
+            )
+    others = config.output.other_columns
+    for column in others if isinstance(others, tuple) else ():
+        if column.lower() in texts:
+            yield f"output.other_columns: {column!r} is one of `columns`, which are in the output anyway."
+    yield from _about_partitions(config, texts)
+    if config.input.format == "text" and config.input.path is not None and config.columns != ("value",):
+        yield f"columns: {list(config.columns)} given; valid: [value], the one column of format text."
+
+
+def _about_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
+    """Yield what is wrong with the partition columns: their values name folders."""
+    seen: set[str] = set()
+    for column in config.output.partition_by:
+        if column.lower() in texts:
+            yield f"output.partition_by: {column!r} is a text column to sanitize; valid: another, for its values name folders."
+        if column.lower() in seen:
+            yield f"output.partition_by: {column!r} is named twice."
+        seen.add(column.lower())
+
+
+def about_places(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with where things are read and written."""
+    source, target = config.input, config.output
+    if source.table and target.table and same_table(source.table, target.table):
+        yield f"output.table: {target.table!r} is the input; valid: another table."
+    places = {
+        "input.path": source.path,
+        "output.path": target.path,
+        "audit.shareable": config.shareable,
+        "audit.restricted": config.restricted,
+        "stream.checkpoint": config.checkpoint,
+    }
+    sources = {"lexicon.source": config.lexicon.source, "lexicon.vocabulary": config.lexicon.vocabulary}
+    sources |= {"run.artifact": config.run.artifact}
+    for n, one in enumerate(config.lexicon.more):
+        sources |= {f"lexicon.more[{n}].source": one.source, f"lexicon.more[{n}].vocabulary": one.vocabulary}
+    for name, path in {**places, **sources}.items():
+        if path is not None and holds_credentials(path):
+            yield (
+                f"{name}: holds a password or a signature; valid: a path without; use your platform's "
+                "credentials."
+            )
+        if path is not None and path.startswith("~"):
+            yield f"{name}: {path!r} begins with ~, which nobody expands here; valid: a whole path."
+    known = [(n, path) for n, path in places.items() if path is not None and not holds_credentials(path)]
+    for position, (name, path) in enumerate(known):
+        for other, against in known[:position]:
+            if same_path(path, against):
+                said = "the input" if other == "input.path" else other
+                yield f"{name}: {path!r} is {said}; valid: another place."
+            elif inside(path, against) or inside(against, path):
+                yield f"{name}: {path!r} and {other} {against!r} lie inside each other; valid: places apart."
+
+
+def about_stream(config: RunConfig) -> Iterable[str]:
+    """Yield what does not fit the mode: a stream needs a key that rows keep, a Delta source, and a place to remember."""
+    if not config.is_stream:
+        for name, default in Stream().model_dump().items():
+            if getattr(config.stream, name) != default:
+                given = getattr(config.stream, name)
+                yield f"stream.{name}: {given!r} given with mode batch; valid: mode incremental or streaming."
+        return
+    mode, source = config.mode, config.input
+    if config.row_key is None:
+        yield f"row_key: none given; mode {mode} needs a unique column, for files and places change as a source grows."
+    if source.path is not None and source.format != "delta":
+        yield f"input.format: {source.format!r} given with mode {mode}; valid: delta, which knows what was added."
+    if source.options:
+        yield f"input.options: given with mode {mode}; valid: none; the settings of `stream` say how the source is read."
+    if config.output.mode != "append":
+        yield f"output.mode: {config.output.mode!r} given with mode {mode}; valid: append."
+    if mode == "incremental" and config.stream.trigger is not None:
+        yield (
+            f"stream.trigger: {config.stream.trigger!r} given with mode incremental, which reads what is there and ends; "
+            "valid: null, or mode streaming."
+        )
+    if config.checkpoint is None:
+        yield "stream.checkpoint: none given; valid: a folder; needed where output.table is a catalog name."
+
+
+def about_ledger(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with where the ledger is: others may share it, so it lies in nobody's table."""
+    path = config.ledger.path
+    if path is None:
+        return
+    if holds_credentials(path):
+        yield "ledger.path: holds a password or a signature; valid: a path without; use your platform's credentials."
+    if path.startswith("~"):
+        yield f"ledger.path: {path!r} begins with ~, which nobody expands here; valid: a whole path."
+    places = {"input.path": config.input.path, "output.path": config.output.path}
+    audits = {"audit.shareable": config.shareable, "audit.restricted": config.restricted}
+    for name, place in {**places, **audits}.items():
+        if place is None:
+            continue
+        beside = name == "audit.shareable" and inside(path, place) and not _is_audit_table(path, place)
+        if not beside and (same_path(path, place) or inside(path, place) or inside(place, path)):
+            yield f"ledger.path: {path!r} and {name} {place!r} lie inside each other; valid: places apart."
+
+
+def _is_audit_table(path: str, shareable: str) -> bool:
+    tables = (f"{shareable.rstrip('/')}/{name}" for name in ("runs", "published"))
+    return any(same_path(path, table) or inside(path, table) for table in tables)

@@ -1,0 +1,208 @@
+"""Read settings: one strict YAML file and `a.b=value` overrides, merged into a plain dictionary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dptext_spark.config.limits import DEEPEST, MOST_BYTES, MOST_VALUES, require_at_most, require_bounded
+from dptext_spark.errors import SettingsError
+
+# The reader's options whose values are shown: how files are written. Any other may hold a secret, whatever its name.
+HARMLESS_OPTIONS = (
+    *(
+        "header",
+        "sep",
+        "delimiter",
+        "quote",
+        "escape",
+        "comment",
+        "linesep",
+        "encoding",
+        "charset",
+        "locale",
+        "multiline",
+    ),
+    *(
+        "dateformat",
+        "timestampformat",
+        "ignoreleadingwhitespace",
+        "ignoretrailingwhitespace",
+        "enforceschema",
+        "wholetext",
+    ),
+    *("mergeschema", "recursivefilelookup", "maxcolumns", "maxcharspercolumn"),
+)
+LONGEST_OPTION = 40  # characters of a harmless value
+
+
+def is_harmless(name: str, value: str = "") -> bool:
+    """Whether the value of a reader's option may be shown."""
+    return name.lower() in HARMLESS_OPTIONS and len(value) <= LONGEST_OPTION
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's core schema: only true and false are booleans, 1e3 is a number, a date is text; no key twice."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
+    composed = depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Count what stands there while it is read, so that no more than what is allowed is ever held."""
+        self.composed += 1
+        self.depth += 1
+        require_at_most("names and values", self.composed, MOST_VALUES)
+        require_at_most("levels of sections and lists inside each other", self.depth, DEEPEST)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping; refuse keys that are no text or stand twice."""
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            where = f"line {key_node.start_mark.line + 1}"
+            if not isinstance(key, str):
+                raise SettingsError(f"{where}: the name of a setting must be text, {key!r} given.")
+            if key in seen:
+                raise SettingsError(f"{where}: {key!r} stands there twice; keep one.")
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _integer(loader: Any, node: Any) -> int:
+    return int(loader.construct_scalar(node))
+
+
+def _float(loader: Any, node: Any) -> float:
+    return float(loader.construct_scalar(node).replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_TAG = "tag:yaml.org,2002:"
+_CORE = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": (r"[-+]?[0-9]+", list("-+0123456789")),
+    "float": (
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan",
+        list("-+.0123456789"),
+    ),
+}
+for _name, (_pattern, _first) in _CORE.items():
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), _first)
+_Loader.add_constructor(_TAG + "int", _integer)
+_Loader.add_constructor(_TAG + "float", _float)
+
+
+def _parse(text: str) -> Any:
+    """Read a text; the same list or section in several places counts in each.
+
+    Raises:
+        SettingsError: it is larger or deeper than settings are, or names a setting twice.
+        yaml.YAMLError: it is no YAML.
+    """
+    found = yaml.load(text, Loader=_Loader)
+    require_bounded(found)
+    return found
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """Read a YAML file that holds one mapping.
+
+    Raises:
+        SettingsError: the file is missing, unreadable, no YAML, no mapping, or names a setting twice.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig") as stream:
+            text = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(f"settings: {str(path)!r} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"settings: {str(path)!r} is no UTF-8 text.") from None
+    try:
+        require_at_most("characters", len(text), MOST_BYTES)
+        found = _parse(text)
+    except SettingsError as error:
+        said = str(error).removeprefix("settings: ")
+        raise SettingsError(f"settings: {str(path)!r}, {said}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise SettingsError(f"settings: {str(path)!r}{where}: no valid YAML ({error.problem}).") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise SettingsError(f"settings: {str(path)!r} is no valid YAML ({type(error).__name__}).") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise SettingsError(
+            f"settings: {str(path)!r} holds a {type(found).__name__}; valid: a mapping with sections such as "
+            "`input:`, `columns:` and `output:`."
+        )
+    return found
+
+
+def override(settings: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """Return `settings` with `a.b=value` applied; later ones win.
+
+    A value is a YAML scalar or list; anything else is taken as text. `null` unsets; an empty value is refused, for it is
+    most often a variable that was not set.
+
+    Raises:
+        SettingsError: no `=`, an empty name, a path through something that is no section, or a secret.
+    """
+    merged = _copy(settings)
+    for item in overrides:
+        name, equals, text = item.partition("=")
+        names = name.strip().split(".")
+        if not equals or not all(names):
+            shown = repr(name.strip()) if equals else "something without '='"
+            raise SettingsError(f"--set: {shown} given; valid: a.b=value, such as mechanism.epsilon=2.")
+        _refuse_secret(names)
+        if not text.strip():
+            raise SettingsError(
+                f"--set {'.'.join(names)}: no value given; valid: a value, or null to unset it."
+            )
+        section = merged
+        for depth, part in enumerate(names[:-1], start=1):
+            inner = section.get(part)
+            if inner is None:
+                inner = section[part] = {}
+            if not isinstance(inner, dict):
+                above = ".".join(names[:depth])
+                raise SettingsError(f"--set {'.'.join(names)}: {above!r} is a value, not a section.")
+            section = inner
+        section[names[-1]] = _value(text)
+    return merged
+
+
+def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _copy(value) if isinstance(value, dict) else value for name, value in settings.items()}
+
+
+def _refuse_secret(names: list[str]) -> None:
+    """Refuse what may be a secret: command lines end up in process lists and shell histories."""
+    if names[0] == "key":
+        raise SettingsError(
+            "--set key.*: nothing about the key is set on the command line, which process lists and shell "
+            "histories "
+            "show; name the key file in the YAML file."
+        )
+    if names[:2] == ["input", "options"] and not is_harmless(".".join(names[2:])):
+        raise SettingsError(
+            f"--set {'.'.join(names)}: may be a secret, which process lists and shell histories would show; valid on the "
+            f"command line: {', '.join(HARMLESS_OPTIONS)}. Set it in the YAML file, or use your platform's credentials."
+        )
+
+
+def _value(text: str) -> Any:
+    """Parse the right side of an override."""
+    try:
+        value = _parse(text)
+    except (yaml.YAMLError, SettingsError, ValueError, RecursionError):
+        return text.strip()
+    return text.strip() if isinstance(value, dict) else value

@@ -1,0 +1,124 @@
+"""Turn validation errors into messages that name the field, what was given and the valid choices."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from dptext_spark.config.limits import MOST_SHOWN
+from dptext_spark.errors import SettingsError, did_you_mean
+
+# What is needed, by pydantic's name of the error.
+_NEEDED = {
+    "bool_type": "true or false",
+    "dict_type": "a section (a mapping)",
+    "int_type": "an integer",
+    "model_attributes_type": "a section (a mapping)",
+    "model_type": "a section (a mapping)",
+    "string_too_short": "a text that is not empty",
+    "string_type": "a text",
+    "too_short": "a list that is not empty",
+    "tuple_type": "a list",
+}
+LONGEST = 200  # characters of a name that is shown
+_HIDDEN = re.compile(r"^(key|input\.options)(\.|$)")
+
+
+def problem(message: str) -> PydanticCustomError:
+    """Return an error for a validator to raise; `message` names the field already."""
+    return PydanticCustomError("settings", "{message}", {"message": message})
+
+
+def invalid(valid: str) -> PydanticCustomError:
+    """Return an error for a validator to raise; the field and what was given are added."""
+    return PydanticCustomError("invalid", "{valid}", {"valid": valid})
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it, cut to 80 characters."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def briefly(value: object) -> str:
+    """Return a setting as a message shows it; a list of words by its length and a digest, for no message holds its words."""
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(entry, str) for entry in value):
+        return repr(value)
+    digest = hashlib.sha256("\n".join(value).encode()).hexdigest()[:8]
+    return f"a list of {len(value):,} (digest {digest})"
+
+
+def as_settings_error(error: ValidationError, model: type[BaseModel]) -> SettingsError:
+    """Return one error for all that is wrong."""
+    problems = error.errors(include_url=False)
+    # A list with a wrong entry is also reported as too short, for the entry does not count.
+    problems = [found for found in problems if found["type"] != "too_short" or not found["input"]]
+    named, left = problems[:MOST_SHOWN], len(problems) - MOST_SHOWN
+    lines = list(dict.fromkeys(line for found in named for line in _message(found, model).split("\n")))
+    if len(lines) == 1 and left <= 0:
+        return SettingsError(lines[0])
+    more = [f"and {left:,} more."] if left > 0 else []
+    count = len(lines) + max(left, 0)
+    return SettingsError(
+        f"{count:,} settings are not right:\n" + "\n".join(f"  {line}" for line in [*lines, *more])
+    )
+
+
+def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
+    kind = found["type"]
+    context: dict[str, Any] = found.get("ctx", {})
+    if kind == "settings":
+        return str(context["message"])
+    path = [part for part in found["loc"] if not str(part).startswith(("literal[", "tuple[", "function-"))]
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    field = field if len(field) <= LONGEST else f"{field[:LONGEST]}..."
+    if kind == "too_long":
+        return f"{field}: {context['actual_length']:,} given; valid: at most {context['max_length']:,}."
+    if kind == "missing":
+        return f"{field}: missing; it has no default.{_example(field)}"
+    if kind == "extra_forbidden":
+        names = _fields(model, [str(part) for part in path[:-1]])
+        return f"{field}: no such setting; valid here: {', '.join(names)}.{did_you_mean(path[-1], names)}"
+    given = "a value that is not shown" if _HIDDEN.search(field) else shown(found["input"])
+    if kind == "invalid":
+        return f"{field}: {given} given; valid: {context['valid']}."
+    if kind == "literal_error":
+        choices = re.findall(r"'([^']*)'", context["expected"])
+        return f"{field}: {given} given; valid: {', '.join(choices)}.{did_you_mean(found['input'], choices)}"
+    if kind == "greater_than_equal":
+        return f"{field}: {given} given; valid: an integer of {context['ge']} or more."
+    if field == "key.env" and kind == "string_pattern_mismatch":
+        return f"{field}: {given} given; valid: the name of an environment variable, never the key itself."
+    if field == "run.artifact_fingerprint" and kind == "string_pattern_mismatch":
+        return f"{field}: {given} given; valid: 64 hexadecimal digits, as `prepare` prints them."
+    if kind == "string_pattern_mismatch":
+        return f"{field}: {given} given; valid: 1 to 128 letters, digits, dots, dashes and underscores."
+    needed = _NEEDED.get(kind)
+    return f"{field}: {given} given; {f'valid: {needed}' if needed else found['msg']}."
+
+
+def _example(field: str) -> str:
+    examples = {
+        "input": " For example `input: {path: tickets, format: delta}`.",
+        "columns": " For example `columns: [body]`.",
+        "output": " For example `output: {path: tickets_sanitized}`.",
+    }
+    return examples.get(field, "")
+
+
+def _fields(model: type[BaseModel], path: list[str]) -> list[str]:
+    """Return the names that are valid in the section at `path`."""
+    for part in path:
+        if part.isdigit():  # an entry of a list
+            continue
+        inner = model.model_fields[part].annotation
+        sections = [kind for kind in (inner, *get_args(inner)) if isinstance(kind, type)]
+        sections = [kind for kind in sections if issubclass(kind, BaseModel)]
+        if not sections:
+            break
+        model = sections[0]
+    return list(model.model_fields)

@@ -1,0 +1,204 @@
+"""The settings of a run, validated in one place before a byte is read.
+
+The sections `mechanism` and `policy` are the dataclasses themselves: their fields, choices and ranges are not
+repeated here. :class:`ModelConfig` is what a privatizer is made of; :class:`RunConfig` adds what is read and
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, InstanceOf, ValidationError, model_validator
+
+from dptext_spark.config import checks
+from dptext_spark.config.file import is_harmless, override, read_settings
+from dptext_spark.config.importance import about_importance, about_rows
+from dptext_spark.config.limits import MOST_COLUMNS, require_bounded
+from dptext_spark.config.messages import as_settings_error, problem
+from dptext_spark.config.sections import (
+    Audit,
+    Input,
+    Key,
+    Ledger,
+    LexiconSource,
+    Name,
+    Output,
+    Run,
+    Section,
+    Stream,
+)
+from dptext_spark.config.values import mechanism_of, policy_of, section_of, selection_of
+from dptext_spark.importance.selection import Selection
+from dptext_spark.mechanisms import Mechanism
+from dptext_spark.text.policy import Policy
+
+Self = TypeVar("Self", bound="ModelConfig")
+STREAMS = ("incremental", "streaming")
+HIDDEN = "(hidden)"  # in the place of the value of a reader's option
+TRIGGER = "10 seconds"  # of streaming, where none is named
+
+
+class ModelConfig(Section):
+    """What a privatizer is made of: lexicon, mechanism, policy, level of consistency."""
+
+    consistency: Literal["token", "record", "dataset"] = "token"
+    lexicon: Annotated[LexiconSource, BeforeValidator(section_of)] = LexiconSource()
+    mechanism: Annotated[InstanceOf[Mechanism], BeforeValidator(mechanism_of)] = Field(
+        default_factory=lambda: mechanism_of(None)
+    )
+    policy: Annotated[InstanceOf[Policy], BeforeValidator(policy_of)] = Policy()
+    importance: Annotated[InstanceOf[Selection] | None, BeforeValidator(selection_of)] = None
+    run: Annotated[Run, BeforeValidator(section_of)] = Run()
+    key: Annotated[Key, BeforeValidator(section_of)] = Key()
+
+    @model_validator(mode="after")
+    def _fits_together(self: Self) -> Self:
+        found = [*self._problems()]
+        if found:
+            raise problem("\n".join(found))
+        return self
+
+    def _problems(self) -> Iterable[str]:
+        return [*checks.about_lexicons(self), *about_importance(self)]
+
+    @classmethod
+    def of(cls: type[Self], settings: Mapping[str, Any]) -> Self:
+        """Validate a dictionary of settings.
+
+        Raises:
+            SettingsError: names every setting that is not right, what was given and what is valid.
+        """
+        require_bounded(settings)
+        try:
+            return cls.model_validate(dict(settings))
+        except ValidationError as error:
+            raise as_settings_error(error, cls) from None
+
+    @classmethod
+    def load(cls: type[Self], path: str | Path | None = None, overrides: Iterable[str] = ()) -> Self:
+        """Read a YAML file (None: no file), apply `a.b=value` overrides, and validate.
+
+        Raises:
+            SettingsError: see :meth:`of` and :mod:`dptext_spark.config.file`.
+        """
+        return cls.of(override({} if path is None else read_settings(path), overrides))
+
+    def policy_object(self) -> Policy:
+        """Return the policy."""
+        return self.policy
+
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Return the mechanism of each level of importance; where there is one level, or all words are drawn, the only one."""
+        return (self.mechanism,) if self.importance is None else self.importance.mechanisms(self.mechanism)
+
+    def spec(self) -> dict[str, Any]:
+        """Return what an artifact is made from, JSON-able."""
+        values = self.as_dict()
+        names = ("lexicon", "mechanism", "policy", "consistency", "importance")
+        return {name: values[name] for name in names}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all settings with their defaults, JSON-able, without secrets."""
+        values = self.model_dump(mode="json", exclude={"mechanism", "policy", "importance"})
+        values["mechanism"] = self.mechanism.as_dict()
+        values["importance"] = None if self.importance is None else self.importance.as_dict()
+        words = self.policy.stop_word_list
+        values["policy"] = asdict(self.policy) | {"stop_word_list": words if words is None else list(words)}
+        return values
+
+
+class RunConfig(ModelConfig):
+    """Everything that a run reads, does and writes."""
+
+    input: Input
+    columns: Annotated[tuple[Name, ...], Field(strict=False, min_length=1, max_length=MOST_COLUMNS)]
+    row_key: Name | None = None
+    record_key: Name | None = None
+    output: Output
+    audit: Annotated[Audit, BeforeValidator(section_of)] = Audit()
+    ledger: Annotated[Ledger, BeforeValidator(section_of)] = Ledger()
+    mode: Literal["batch", "incremental", "streaming"] = "batch"
+    stream: Annotated[Stream, BeforeValidator(section_of)] = Stream()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _streams_append(cls, given: Any) -> Any:
+        """Let a stream append where the settings say nothing of it: it has no other way to write."""
+        output = given.get("output") if isinstance(given, Mapping) else None
+        if isinstance(output, Mapping) and given.get("mode") in STREAMS and "mode" not in output:
+            return {**given, "output": {**output, "mode": "append"}}
+        return given
+
+    def _problems(self) -> Iterable[str]:
+        return [
+            *super()._problems(),
+            *checks.about_columns(self),
+            *about_rows(self),
+            *checks.about_places(self),
+            *checks.about_stream(self),
+            *checks.about_ledger(self),
+        ]
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether only what was added to the source is read."""
+        return self.mode in STREAMS
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The folder that remembers what a stream has read; None in a batch run, or where only a catalog name is known."""
+        if not self.is_stream or self.stream.checkpoint is not None or self.output.path is None:
+            return self.stream.checkpoint
+        return f"{self.output.path.rstrip('/')}_checkpoint"
+
+    @property
+    def shareable(self) -> str | None:
+        """The folder of the audit tables that may be shared; None where only a catalog name is known."""
+        return self._audit_folder("shareable")
+
+    @property
+    def restricted(self) -> str | None:
+        """The folder of the audit tables that depend on the private text; None as above."""
+        return self._audit_folder("restricted")
+
+    def _audit_folder(self, name: str) -> str | None:
+        named: str | None = getattr(self.audit, name)
+        if named is not None or self.output.path is None:
+            return named
+        return f"{self.output.path.rstrip('/')}_audit/{name}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all settings with their defaults, JSON-able, without secrets: of the reader's options only harmless values."""
+        values = super().as_dict()
+        options = values["input"]["options"]
+        values["input"]["options"] = {
+            name: value if is_harmless(name, value) else HIDDEN for name, value in options.items()
+        }
+        order = (
+            "input",
+            "columns",
+            "row_key",
+            "record_key",
+            "consistency",
+            "lexicon",
+            "mechanism",
+            "policy",
+            "importance",
+        )
+        places = ("output", "key", "run", "audit", "ledger", "mode", "stream")
+        return {name: values[name] for name in (*order, *places)}
+
+
+def load_model(path: str | Path | None = None, overrides: Iterable[str] = ()) -> ModelConfig:
+    """Read what a privatizer is made of, from a file of a whole run or of these sections only.
+
+    Raises:
+        SettingsError: as :meth:`ModelConfig.load`.
+    """
+    settings = override({} if path is None else read_settings(path), overrides)
+    whole = any(name in settings for name in ("input", "columns", "output"))
+    return RunConfig.of(settings) if whole else ModelConfig.of(settings)

@@ -1,0 +1,195 @@
+"""The sections of the settings, each as strict about types and names as the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dptext_spark.config.limits import MOST_COLUMNS
+from dptext_spark.config.locations import absolute
+from dptext_spark.config.messages import problem
+from dptext_spark.config.values import (
+    interval_of,
+    limit_of,
+    options_of,
+    other_columns_of,
+    partitions_of,
+    predicate_of,
+    require_one,
+    rows_of,
+    sources_of,
+    table_of,
+)
+
+Name = Annotated[str, Field(min_length=1)]
+Place = Annotated[str, Field(min_length=1)]
+Folder = Annotated[Place, AfterValidator(absolute)]  # of a table
+Table = Annotated[str, BeforeValidator(table_of)]
+
+
+class Section(BaseModel):
+    """A part of the settings: frozen, no unknown names, no type but the right one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+
+
+class Input(Section):
+    """What is read: a path or a catalog name."""
+
+    path: Folder | None = None
+    table: Table | None = None
+    format: Literal["delta", "parquet", "csv", "tsv", "json", "text"] = "delta"
+    options: Annotated[dict[str, str], BeforeValidator(options_of)] = {}
+    where: Annotated[str | None, BeforeValidator(predicate_of)] = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Input:
+        require_one("input", self.path, self.table)
+        return self
+
+
+class Embedding(Section):
+    """Words and their vectors: the packaged lexicon, a saved folder, or a file of word vectors to read."""
+
+    source: Place = "default"
+    format: Literal["auto", "glove", "word2vec", "word2vec-binary", "fasttext", "npz", "parquet"] = "auto"
+    limit: Annotated[int, Field(ge=2)] | None = None
+    vocabulary: Place | None = None
+
+    @model_validator(mode="after")
+    def _only_for_files(self) -> Embedding:
+        given = [name for name in ("limit", "vocabulary") if getattr(self, name) is not None]
+        if given and (self.source == "default" or Path(self.source).is_dir()):
+            raise problem(
+                f"lexicon.{given[0]}: cuts a file while it is read, but lexicon.source {self.source!r} is "
+                "no file; "
+                "valid there: null."
+            )
+        return self
+
+
+class LexiconSource(Embedding):
+    """The words, and further embeddings of them where the mechanism takes several: the words that are in all are used."""
+
+    more: Annotated[tuple[Embedding, ...], BeforeValidator(sources_of)] = ()
+
+
+class Output(Section):
+    """What is written: always Delta, to a path or a catalog name."""
+
+    path: Folder | None = None
+    table: Table | None = None
+    mode: Literal["error", "append", "overwrite"] = "error"
+    other_columns: Annotated[Literal["keep", "drop"] | tuple[str, ...], BeforeValidator(other_columns_of)] = (
+        "keep"
+    )
+    overwrite_raw: bool = False
+    fresh_noise: Literal["refuse", "accept"] = "refuse"
+    partition_by: Annotated[tuple[Name, ...], Field(strict=False, max_length=MOST_COLUMNS)] = ()
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Output:
+        require_one("output", self.path, self.table)
+        return self
+
+
+class Secret(Section):
+    """A secret of the platform: its scope and its name there."""
+
+    scope: Name
+    name: Name
+
+
+class Key(Section):
+    """Where the run key comes from; of none of them: 32 bytes from the operating system for this run only."""
+
+    file: Place | None = None
+    # Too short for a key itself, so that none is given by mistake.
+    env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")] | None = None
+    secret: Secret | None = None
+    # Whether the key travels in the function's closure, or each worker reads the file or its own variable.
+    deliver: Literal["closure", "executors"] = "closure"
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Key:
+        given = [name for name in ("file", "env", "secret") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise problem(f"key: {' and '.join(given)} given; valid: one of file, env, secret.")
+        if self.deliver == "executors" and self.kind not in ("file", "env"):
+            which = (
+                "key.secret, which workers cannot ask for"
+                if self.secret
+                else "no key that workers could read"
+            )
+            raise problem(
+                f"key.deliver: executors given with {which}; valid there: key.file or key.env, or key.deliver: closure."
+            )
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Which source it is: file, env, secret, or os."""
+        return next((name for name in ("file", "env", "secret") if getattr(self, name) is not None), "os")
+
+
+class Run(Section):
+    """How the job runs."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")] | None = None
+    artifact: Place | None = None
+    artifact_fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    ship: Literal["artifact", "path", "broadcast"] = "artifact"
+    udf: Literal["auto", "arrow", "pandas"] = "auto"
+    batch_rows: Annotated[Literal["auto"] | int, BeforeValidator(rows_of)] = "auto"
+    partitions: Annotated[Literal["auto", "keep"] | int, BeforeValidator(partitions_of)] = "auto"
+    second_release: Literal["refuse", "accept"] = "refuse"
+
+    @model_validator(mode="after")
+    def _names_what_is_expected(self) -> Run:
+        if self.artifact_fingerprint is not None and self.artifact is None:
+            raise problem(
+                "run.artifact_fingerprint: given, but no run.artifact whose model it could name; valid: null."
+            )
+        return self
+
+
+class Audit(Section):
+    """Where the audit tables go, and how many scopes the consistency audit looks at (0: none)."""
+
+    shareable: Folder | None = None
+    restricted: Folder | None = None
+    consistency_scopes: Annotated[int, Field(ge=0)] = 1000
+
+
+class Stream(Section):
+    """How an incremental or streaming run reads its source, and where it remembers what it has read."""
+
+    trigger: Annotated[str | None, BeforeValidator(interval_of)] = None
+    checkpoint: Folder | None = None
+    changes: Literal["refuse", "ignore"] = "refuse"
+    duplicates: Literal["refuse", "drop", "accept"] = "refuse"
+    max_files: Annotated[int, Field(ge=1)] | None = None
+    starting_version: Annotated[int, Field(ge=0)] | None = None
+
+
+class Ledger(Section):
+    """Where ε is counted across runs, how much may be spent on one word of a column, and why it may be more.
+
+    The ledger keeps the limit of an input: a run that names none is bound by it, a lower one binds the run that names it.
+    """
+
+    path: Folder | None = None
+    limit: Annotated[float | None, BeforeValidator(limit_of)] = None
+    raise_limit: Name | None = None
+    override: Name | None = None
+
+    @model_validator(mode="after")
+    def _raises_to_something(self) -> Ledger:
+        if self.raise_limit is not None and self.limit is None:
+            raise problem(
+                "ledger.raise_limit: given, but there is no ledger.limit to raise it to; valid: null, or the reason beside "
+                "a ledger.limit."
+            )
+        return self

@@ -1,0 +1,245 @@
+"""Values that need more than a type: dataclass sections, reader options, predicates, lists or words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from dptext_spark.config.condition import parsed
+from dptext_spark.config.limits import MOST_SHOWN
+from dptext_spark.config.locations import TABLE
+from dptext_spark.config.messages import LONGEST, invalid, problem, shown
+from dptext_spark.errors import SettingsError, did_you_mean, require_choice
+from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.mechanisms import MECHANISMS, Mechanism
+from dptext_spark.mechanisms.parameters import parameters_of
+from dptext_spark.text.policy import Policy
+
+# The run sets these itself, so that no malformed line and no guessed type can end in an error message.
+RESERVED_OPTIONS = (
+    *("mode", "inferschema", "primitivesasstring", "columnnameofcorruptrecord"),
+    *("versionasof", "timestampasof"),
+)
+
+
+def _safely(build: Callable[[], Any]) -> Any:
+    """Turn the error of a dataclass into one that is listed with the others."""
+    try:
+        return build()
+    except SettingsError as error:
+        raise problem(str(error)) from None
+
+
+def section_of(value: object) -> object:
+    """Let a section that stands there empty have its defaults."""
+    return {} if value is None else value
+
+
+def _mapping(field: str, value: object) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise problem(f"{field}: {shown(value)} given; valid: a section (a mapping).")
+    return dict(value)
+
+
+def mechanism_of(value: object) -> Mechanism:
+    """Build the mechanism: `name`, and the fields of its dataclass, which knows their ranges.
+
+    A list of words may be `{file: path}`: UTF-8, a word a line, blank lines ignored. The words take the file's place: they are
+    part of the settings and of what an artifact is made from, and an edited file makes another artifact.
+    """
+    if isinstance(value, Mechanism):
+        return value
+    given = _mapping("mechanism", value)
+    name = given.pop("name", next(iter(MECHANISMS)))
+    _safely(lambda: require_choice("mechanism.name", name, MECHANISMS))
+    kind = MECHANISMS[name]
+    for field, parameter in parameters_of(kind).items():
+        if parameter.words and isinstance(given.get(field), Mapping):
+            given[field] = _words_of(f"mechanism.{field}", given[field])
+    return _build("mechanism", kind, given, also=("name",))  # type: ignore[no-any-return]
+
+
+def policy_of(value: object) -> Policy:
+    """Build the policy; its stop-word list may be the path of a text file: a word a line, `#` comments."""
+    if isinstance(value, Policy):
+        return value
+    given = _mapping("policy", value)
+    words = given.get("stop_word_list")
+    if isinstance(words, str):
+        lines = _safely(lambda: _read_lines("policy.stop_word_list", words))
+        given["stop_word_list"] = tuple(line for line in lines if not line.startswith("#"))
+    elif isinstance(words, list):
+        given["stop_word_list"] = tuple(words)
+    elif words is not None:
+        raise problem(
+            f"policy.stop_word_list: {shown(words)} given; valid: null (the packaged list), a list, or the "
+            "path of "
+            "a text file."
+        )
+    return _build("policy", Policy, given)  # type: ignore[no-any-return]
+
+
+def selection_of(value: object) -> Selection | None:
+    """Build the selection of words by importance; None where all words are drawn."""
+    if value is None or isinstance(value, Selection):
+        return value
+    given = _mapping("importance", value)
+    if isinstance(given.get("weights"), str):
+        given["weights"] = (given["weights"],)
+    for name in ("levels", "weights"):
+        if given.get(name) is None:
+            given.pop(name, None)
+        elif not isinstance(given[name], list | tuple):
+            raise problem(f"importance.{name}: {shown(given[name])} given; valid: a list.")
+        else:
+            given[name] = tuple(given[name])
+    if "levels" in given:
+        given["levels"] = tuple(_level(number, level) for number, level in enumerate(given["levels"]))
+    return _build("importance", Selection, given)  # type: ignore[no-any-return]
+
+
+def _level(number: int, value: object) -> Level:
+    """Build a level; one that names no share takes what is left."""
+    field = f"importance.levels[{number}]"
+    if isinstance(value, Level):
+        return value
+    given = {"share": None, **_mapping(field, value)}
+    if given.get("mechanism") is not None:
+        given["mechanism"] = mechanism_of(given["mechanism"])
+    return _build(field, Level, given)  # type: ignore[no-any-return]
+
+
+def _build(field: str, kind: type[Any], given: dict[str, Any], also: tuple[str, ...] = ()) -> Any:
+    names = [*also, *(entry.name for entry in fields(kind))]
+    others = [name for name in given if name not in names]
+    found = [
+        f"{field}.{name[:LONGEST]}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
+        for name in others[:MOST_SHOWN]
+    ]
+    if len(others) > MOST_SHOWN:
+        found.append(f"{field}: {len(others) - MOST_SHOWN:,} more names that are no settings.")
+    try:
+        built = kind(**{name: value for name, value in given.items() if name in names})
+    except SettingsError as error:
+        found.append(str(error))
+    if found:
+        raise problem("\n".join(found))
+    return built
+
+
+def _words_of(field: str, value: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the words of `{file: path}`; a line that begins with # is a word, too, for some tokenizers make such words."""
+    for name in value:
+        if name != "file":
+            raise problem(f"{field}.{name}: no such setting; valid here: file.{did_you_mean(name, ['file'])}")
+    path = value.get("file")
+    if not isinstance(path, str) or not path:
+        raise problem(
+            f"{field}.file: {shown(path)} given; valid: the path of a text file (UTF-8) with a word a line."
+        )
+    return _safely(lambda: _read_lines(f"{field}.file", path))  # type: ignore[no-any-return]
+
+
+def _read_lines(field: str, path: str) -> tuple[str, ...]:
+    """Return the lines of a text file without the space around them; blank ones are left out."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SettingsError(f"{field}: {path!r} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{field}: {path!r} is no UTF-8 text.") from None
+    return tuple(line for line in map(str.strip, text.splitlines()) if line)
+
+
+def options_of(value: object) -> dict[str, str]:
+    """Return reader options as texts, as Spark takes them."""
+    given = _mapping("input.options", value)
+    for name, option in given.items():
+        if not isinstance(option, str | int | float | bool):
+            kind = type(option).__name__
+            raise problem(f"input.options.{name}: a {kind} given; valid: a text, a number, true or false.")
+        if name.lower() in RESERVED_OPTIONS:
+            raise problem(f"input.options.{name}: the run sets this option itself; leave it out.")
+    texts = {name: str(option) for name, option in given.items()}
+    return {name: text.lower() if isinstance(given[name], bool) else text for name, text in texts.items()}
+
+
+def predicate_of(value: object) -> object:
+    """Refuse predicates that could choose other rows the next time."""
+    if isinstance(value, str):
+        _safely(lambda: parsed(value))
+    return value
+
+
+def table_of(value: object) -> object:
+    """Check the form of a catalog name."""
+    if isinstance(value, str):
+        if re.match(r"(?i)(delta|parquet|csv|json|text)\.`", value):
+            raise invalid("a catalog name; set `path` for a path")
+        if not TABLE.fullmatch(value):
+            raise invalid("catalog.schema.table, unusual names in back-ticks")
+    return value
+
+
+def rows_of(value: object) -> object:
+    """Check a batch size."""
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise invalid("auto, or an integer of 1 or more")
+
+
+def partitions_of(value: object) -> object:
+    """Check a number of partitions."""
+    if value in ("auto", "keep") or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise invalid("auto, keep, or an integer of 1 or more")
+
+
+def interval_of(value: object) -> object:
+    """Check how often a stream looks for new rows."""
+    if value is None or (
+        isinstance(value, str) and re.fullmatch(r"[1-9]\d* (second|minute|hour|day)s?", value)
+    ):
+        return value
+    raise invalid("null, or an interval such as 10 seconds, 1 minute, 2 hours")
+
+
+def limit_of(value: object) -> object:
+    """Check a limit of ε."""
+    if value is None:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise invalid("null, or a finite number above 0")
+    return float(value)
+
+
+def other_columns_of(value: object) -> object:
+    """Check which other columns go along."""
+    if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):
+        lowered = [name.lower() for name in value]
+        if len(set(lowered)) < len(lowered):
+            raise invalid("names that differ")
+        return tuple(value)
+    if value in ("keep", "drop"):
+        return value
+    raise invalid("keep, drop, or a list of columns")
+
+
+def sources_of(value: object) -> object:
+    """Let a further embedding be named by its source alone."""
+    if not isinstance(value, list | tuple):
+        raise invalid("a list of sources, or of sections with source, format, limit and vocabulary")
+    return tuple({"source": entry} if isinstance(entry, str) else entry for entry in value)
+
+
+def require_one(section: str, path: object, table: object) -> None:
+    """Refuse a place that is named twice or not at all."""
+    if (path is None) == (table is None):
+        given = "neither" if path is None else "both"
+        raise problem(f"{section}: {given} of path and table given; valid: exactly one.")

@@ -1,0 +1,1 @@
+"""The demo: sample tickets and the job on them."""

@@ -1,0 +1,1 @@
+"""The disclosure statement of a run."""

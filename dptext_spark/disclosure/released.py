@@ -1,0 +1,177 @@
+"""What the disclosure statement says is released in clear."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dptext_spark.config.condition import parsed
+from dptext_spark.disclosure.importance import clear
+from dptext_spark.disclosure.rules import replaced_whole
+from dptext_spark.errors import SettingsError
+from dptext_spark.rounding import percent_up, rounded_down, rounded_up
+
+HIDDEN_CONDITION = (
+    "(hidden: it names a text column; "  # in the place of a condition, and what binds it behind
+)
+
+
+def released(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Write what everybody who holds the output can read off it."""
+    policy, level = facts["policy"], facts["consistency"]
+    yield (
+        "The number of rows, which texts are NULL or empty, and the number of words of each text. No setting hides that."
+    )
+    if (facts["config"].get("input") or {}).get("where"):
+        yield "That each record satisfies input.where, a condition of the settings. Without input.where: no such thing."
+    if policy["gaps"] == "keep":
+        yield (
+            "Every space, line break, punctuation mark and symbol that is no part of a word (most emoji and invisible "
+            "characters included), where it stands. Letter-like numbers, flags, control and unassigned characters count "
+            "as unknown words. Less of it with policy.gaps: normalise."
+        )
+    else:
+        yield (
+            "Every punctuation mark and symbol (emoji and invisible characters included), and whether a space "
+            "or line break stands before it or before a word; not how many or which. More of it with policy.gaps: keep."
+        )
+    if policy["case"] == "carry":
+        yield (
+            "Whether each drawn word was written in lower case, Capitalised or UPPER case (mixed case "
+            "becomes lower). Nothing of it with policy.case: lower."
+        )
+    else:
+        yield (
+            "Nothing of upper and lower case: all words are released in lower case. With policy.case: carry, the case "
+            "pattern."
+        )
+    yield from _clear_words(policy)
+    yield from clear(facts)
+    yield from replaced_whole(policy, level)
+    yield from _not_sensitive(facts)
+    if level == "record":
+        yield (
+            "Which words of a record are equal, numbers included: equal words have equal replacements there. Nothing of it "
+            "with consistency: token."
+        )
+    elif level == "dataset":
+        yield (
+            "Which words of the whole dataset are equal, numbers included, and so how often each occurs. Less of it with "
+            "consistency: record, nothing with token."
+        )
+    else:
+        yield (
+            "No equality pattern: equal words are drawn independently of each other. With consistency: record or dataset, "
+            "which words are equal."
+        )
+    yield from _ruled_out(facts)
+    yield _others(facts)
+    yield (
+        "The order of the rows and how they lie in files, as far as the engine keeps them. No setting hides that; sort or "
+        "shuffle the table where the order tells something."
+    )
+
+
+def filters_on_text(config: Mapping[str, Any]) -> bool:
+    """Whether `input.where` of the settings reads text that is not released: such a condition may hold private words itself."""
+    where = (config.get("input") or {}).get("where")
+    if not where or where.startswith(HIDDEN_CONDITION):
+        return bool(where)
+    try:
+        return parsed(where).names(config["columns"])
+    except SettingsError:  # of an earlier version, which took others: what it reads is not known
+        return True
+
+
+def _clear_words(policy: Mapping[str, Any]) -> Iterator[str]:
+    if policy["stop_words"] == "keep":
+        listed = policy["stop_word_list"]
+        named = "the packaged English list" if listed is None else f"a list of {len(listed):,} words"
+        yield (
+            f"Every stop word ({named}, and endings such as 's and 't), as it stands, also where it is a name, such as Will "
+            "or May. Fewer with a shorter policy.stop_word_list, none with policy.stop_words: draw."
+        )
+    else:
+        yield (
+            "No stop words: they are drawn like other words (those that the lexicon lacks count as unknown). With "
+            "policy.stop_words: keep, every one."
+        )
+    yield {
+        "mask": (
+            "Which words the lexicon does not hold: each is replaced by [OOV]. With policy.oov: draw they are not marked."
+        ),
+        "draw": (
+            "Unknown words are not marked, but they too are a place where a word stood. With policy.oov: mask they are."
+        ),
+        "keep": "EVERY WORD THAT THE LEXICON DOES NOT HOLD, as it stands. None with policy.oov: mask or draw.",
+    }[policy["oov"]]
+    yield {
+        "random": "Where a number stands, and how many digits it has. Not how many with policy.numbers: mask.",
+        "mask": (
+            "Where a number stands, as [NUM]; not how many digits it has. With policy.numbers: random, that too."
+        ),
+        "keep": "EVERY NUMBER, as it stands. None with policy.numbers: random or mask.",
+    }[policy["numbers"]]
+    if policy["tokenizer"] == "whitespace":
+        yield (
+            "A word is what stands between spaces (tokenizer: whitespace); punctuation joined to a word is "
+            "part of it. With tokenizer: words it stands for itself."
+        )
+
+
+def _not_sensitive(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Write how many words SanText+ keeps."""
+    summary, mechanism = facts.get("mechanism_summary") or {}, facts["config"].get("mechanism") or {}
+    words, outputs = summary.get("words", 0), summary.get("outputs", 0)
+    kept = 1.0 - float(mechanism.get("p", 1.0))
+    if mechanism.get("name") == "santext" and outputs < words and kept > 0:
+        yield (
+            f"WORDS THAT ARE NOT SENSITIVE, {percent_up(kept)} of the time, as they stand: {words - outputs:,} of the {words:,} "
+            "words of the lexicon. An output that is not sensitive is the word itself. Less with a greater mechanism.p, none "
+            "with mechanism.sensitive: none."
+        )
+
+
+def _ruled_out(facts: Mapping[str, Any]) -> Iterator[str]:
+    summary = facts.get("mechanism_summary") or {}
+    if "inputs_per_output" not in summary:
+        return
+    behind, sizes = summary["inputs_per_output"], summary["set_size"]
+    least, most = f"{sizes['min']:,.0f}", f"{sizes['max']:,.0f}"
+    held = least if least == most else f"{least} to {most}"
+    yield (
+        f"What an output rules out at any ε: every word whose output set does not hold it. The sets hold "
+        f"{held} words; behind half of the outputs stand at most {rounded_down(behind['p50'], 0)} words "
+        f"({behind['min']:,.0f} to {behind['max']:,.0f}) of {summary['words']:,}. If all words were equally likely, an output "
+        f"tells {rounded_up(summary['ruled_out_bits'])} of {rounded_up(math.log2(summary['words']))} bits of the word on "
+        "average. Larger sets (mechanism.k) rule out less."
+    )
+    if summary.get("one_input_share"):
+        yield (
+            f"The word itself, where one of the {percent_up(summary['one_input_share'])} of outputs stands that only one word "
+            "can become: they reveal it at any ε. Fewer with larger sets (mechanism.k) or another mechanism.mapping."
+        )
+
+
+def _others(facts: Mapping[str, Any]) -> str:
+    others, setting = facts.get("other_columns"), facts["config"]["output"]["other_columns"]
+    if others is None:
+        if setting == "drop":
+            return "No other column: output.other_columns is drop. With keep, or a list, what it names."
+        named = (
+            "all other columns of the input"
+            if setting == "keep"
+            else f"the columns {', '.join(setting)}, as the settings name them"
+        )
+        return (
+            f"Unchanged, text in them included: {named} (their values stand in the table's statistics, too). Fewer with "
+            "output.other_columns: drop, or a list."
+        )
+    if not others:
+        return "No other column. More with output.other_columns: keep, or a list."
+    return (
+        f"Unchanged, text in them included: the columns {', '.join(others)} (their least and greatest "
+        "values stand in "
+        "the table's statistics, too). Fewer with output.other_columns: drop, or a list."
+    )

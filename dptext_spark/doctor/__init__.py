@@ -1,0 +1,1 @@
+"""What `dptext doctor` makes of what it saw, from plain values."""

@@ -1,0 +1,297 @@
+"""What `dptext doctor` makes of what it saw: each check ok, warn or fail, and what to do about it. Plain facts in."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+OLDEST_JAVA = 17
+# Spark before 4.2 asks Java for what Java 24 took away (Subject.getSubject), and does not start.
+NEWEST_JAVA_BEFORE_4_2 = 23
+FIXED_IN_4_0_1 = "CVE-2025-54920"
+LITTLE_SPACE, NO_SPACE = 2 << 30, 64 << 20  # bytes
+SKEW = 5.0  # seconds
+# OpenBLAS's kernels that use AVX-512, by the name that it gives them.
+AVX512_KERNELS = frozenset({"SkylakeX", "Cooperlake", "SapphireRapids"})
+
+Facts = Mapping[str, Any]  # of a process: see dptext_spark.runtime.environment
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found.
+
+    Attributes:
+        check: what was checked.
+        status: whether a run will work.
+        said: what was seen.
+        cure: what to do; empty where there is nothing to do.
+    """
+
+    check: str
+    status: Literal["ok", "warn", "fail"]
+    said: str
+    cure: str = ""
+
+
+def newest_java(spark: str) -> int | None:
+    """Return the newest feature version of Java that this version of Spark starts with; None: none is known."""
+    return NEWEST_JAVA_BEFORE_4_2 if release_of(spark)[:2] < (4, 2) else None
+
+
+def release_of(version: str) -> tuple[int, ...]:
+    """Return the numbers that a version begins with: (4, 0, 1) of `4.0.1`, and of `4.0.1.dev3` as well."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def on_java(driver: str | None, executors: Sequence[str], spark: str) -> Finding:
+    """Judge the Java versions for a version of Spark; None: the driver's is not to be seen (Spark Connect)."""
+    every = sorted({*executors, *([driver] if driver else [])})
+    seen = f"driver {driver or 'not seen'}, executors {', '.join(sorted(set(executors))) or 'not seen'}"
+    if any(_feature(one) < OLDEST_JAVA for one in every):
+        return Finding(
+            "Java",
+            "fail",
+            seen,
+            f"Spark 4 needs Java {OLDEST_JAVA} or newer on every machine: let JAVA_HOME name one.",
+        )
+    newest = newest_java(spark)
+    if newest is not None and any(_feature(one) > newest for one in every):
+        cure = (
+            f"Spark {spark} does not start with Java {newest + 1} or newer: let JAVA_HOME name Java 17 or 21."
+        )
+        return Finding("Java", "fail", seen, cure)
+    if len({_feature(one) for one in every}) > 1:
+        return Finding("Java", "warn", seen, "Install the same version everywhere.")
+    return Finding("Java", "ok", seen)
+
+
+def on_server_log(levels: Mapping[str, str] | None, *, travels: bool) -> Finding:
+    """Judge whether a Spark Connect server writes the run key into its log, with the plan that holds it.
+
+    Args:
+        levels: of the loggers that write plans; None: not to be seen.
+        travels: whether the key is in the plan.
+    """
+    check = "server's log"
+    if not travels:
+        return Finding(check, "ok", "the run key is in no plan: each worker reads it for itself")
+    cure = (
+        "Have the server log these at INFO or above: org.apache.spark.sql.connect and org.sparkproject.connect.grpc; or let each "
+        "worker read the key (key.deliver: executors)."
+    )
+    if levels is None:
+        return Finding(
+            check, "warn", "at what level the server logs plans is not to be seen from a client", cure
+        )
+    loud = sorted(name for name, level in levels.items() if level in ("DEBUG", "TRACE", "ALL"))
+    if loud:
+        return Finding(
+            check, "fail", f"at DEBUG it holds plans, and in them the run key: {', '.join(loud)}", cure
+        )
+    return Finding(check, "ok", f"holds no plan: {len(levels)} loggers that could write one are above DEBUG")
+
+
+def _feature(release: str) -> int:
+    parts = release.split(".")
+    return int(
+        "".join(filter(str.isdigit, parts[1] if parts[0] == "1" and len(parts) > 1 else parts[0])) or 0
+    )
+
+
+def on_spark(server: str, client: str) -> Finding:
+    """Judge the version of the session against that of the pyspark that was imported."""
+    seen = f"Spark {server}, pyspark {client}"
+    if server.split(".")[:2] != client.split(".")[:2]:
+        return Finding("Spark", "fail", seen, f"Install pyspark=={server} for the driver, and on every node.")
+    if release_of(server) < (4, 0, 1):
+        return Finding(
+            "Spark",
+            "warn",
+            f"{seen}: it lacks the fixes of Spark 4.0.1, of {FIXED_IN_4_0_1} (History Server) among others",
+            "A run works. Take 4.0.1 or newer where the platform has it, and let nobody else write to the folder of event logs.",
+        )
+    return Finding("Spark", "ok", seen)
+
+
+def on_executors(workers: Sequence[Facts], slots: int) -> Finding:
+    """Judge whether the package can be imported where tasks run."""
+    hosts = len({worker["host"] for worker in workers})
+    missing = [worker for worker in workers if "missing" in worker]
+    if missing:
+        names = ", ".join(sorted({worker["missing"] for worker in missing}))
+        return Finding(
+            "executors", "fail", f"{names} cannot be imported{_where(missing)} ({missing[0]['executable']})",
+            "Install the wheel and what it depends on there, or ship them: --py-files with the wheel copied to a name that "
+            "ends in .zip (Spark takes no other) brings the package alone, --archives a packed environment.",
+        )  # fmt: skip
+    return Finding("executors", "ok", f"{slots} slots on {hosts} host{'s' * (hosts > 1)} answered")
+
+
+def on_python(driver: Facts, workers: Sequence[Facts]) -> Finding:
+    """Judge the interpreters."""
+    wrong = [one for one in workers if one["python"].split(".")[:2] != driver["python"].split(".")[:2]]
+    if wrong:
+        return Finding(
+            "Python", "fail", f"{driver['python']} on the driver, {wrong[0]['python']}{_where(wrong)}",
+            "Let PYSPARK_PYTHON (spark.pyspark.python) name the same version on every node.",
+        )  # fmt: skip
+    return Finding(
+        "Python", "ok", _both(driver, workers, lambda one: f"{one['python']} ({one['executable']})")
+    )
+
+
+def on_package(driver: Facts, workers: Sequence[Facts]) -> Finding:
+    """Judge whether every process has the same build of this package."""
+    wrong = [one for one in workers if (one["package"], one["build"]) != (driver["package"], driver["build"])]
+    if wrong:
+        one = wrong[0]
+        return Finding(
+            "dptext_spark", "fail",
+            f"{driver['package']} (build {driver['build'][:8]}) on the driver, {one['package']} (build {one['build'][:8]})"
+            f"{_where(wrong)}, in {one['folder']}",
+            "Install the same wheel everywhere; an old copy on the nodes is found before what --py-files ships.",
+        )  # fmt: skip
+    return Finding("dptext_spark", "ok", f"{driver['package']}, the same build everywhere")
+
+
+def on_libraries(driver: Facts, workers: Sequence[Facts]) -> Finding:
+    """Judge the libraries: but for ties of attention no result depends on their versions, as `text engine` checks."""
+    differ = {}
+    for worker in workers:
+        for name, there in worker["versions"].items():
+            if there != driver["versions"].get(name):
+                differ[name] = (
+                    f"{name} {driver['versions'].get(name)} on the driver, {there} on {worker['host']}"
+                )
+    if differ:
+        return Finding(
+            "libraries", "warn", "; ".join(differ[name] for name in sorted(differ)),
+            "Install the same versions everywhere; constraints.txt names those that are tested together.",
+        )  # fmt: skip
+    return Finding("libraries", "ok", ", ".join(f"{n} {v}" for n, v in driver["versions"].items() if v))
+
+
+def on_engine(driver: Facts, workers: Sequence[Facts]) -> Finding:
+    """Judge whether each process opens the shipped model and draws the words that the driver draws."""
+    broken = [one for one in workers if "model_error" in one]
+    if broken:
+        return Finding(
+            "shared model", "fail", f"cannot be opened{_where(broken)}: {broken[0]['model_error']}",
+            "With run.ship: path every node must see the folder of run.artifact; with run.ship: artifact Spark brings it.",
+        )  # fmt: skip
+    other = [one for one in workers if one["seal"] != driver["seal"]]
+    if other:
+        return Finding(
+            "shared model", "fail", f"another one than the driver's{_where(other)}",
+            "The folder of run.artifact holds different files on different nodes: prepare it once, on a volume that all see.",
+        )  # fmt: skip
+    differ = [one for one in workers if one["drawn"] != driver["drawn"]]
+    if differ:
+        return Finding(
+            "text engine", "fail", f"the same key draws other words{_where(differ)} than on the driver",
+            "Remove the cache folder there (dptext_spark in the user's cache) and install the same wheel.",
+        )  # fmt: skip
+    slow = max(one["seconds"] for one in workers)
+    loops = sum(one["compiled"] for one in workers)
+    how = f"compiled {loops} loops" if loops else "loaded from its cache"
+    return Finding(
+        "text engine",
+        "ok",
+        f"the shared model opens everywhere, and draws the same words; {how}, {slow:.1f} s at most",
+    )
+
+
+def on_cache(driver: Facts, workers: Sequence[Facts]) -> Finding:
+    """Judge the folder for machine code."""
+    closed = [one for one in (driver, *workers) if not one["cache_writable"]]
+    if closed:
+        return Finding(
+            "code cache", "warn", f"{closed[0]['cache']} cannot be written{_where(closed)}: every worker compiles (3 s)",
+            "Name a folder that can be written: spark.executorEnv.DPTEXT_CACHE, and DPTEXT_CACHE for the driver.",
+        )  # fmt: skip
+    passing = [one for one in workers if not one["cache_lasting"]]
+    if passing:
+        return Finding(
+            "code cache",
+            "ok",
+            f"{passing[0]['cache']}, a temporary folder{_where(passing)}: compiled anew on new machines",
+        )
+    return Finding("code cache", "ok", f"{driver['cache']}, writable everywhere")
+
+
+def on_matrix(driver: Facts, workers: Sequence[Facts]) -> Finding:
+    """Judge whether matrix products use what the processor has; only noise mechanisms and compiling a model need them."""
+    slow = [
+        one
+        for one in (driver, *workers)
+        if one["avx512"] and one["blas"] and not AVX512_KERNELS & {*one["blas"]}
+    ]
+    seen = _both(driver, workers, lambda one: ", ".join(one["blas"]) or "no OpenBLAS")
+    if slow:
+        return Finding(
+            "matrix products", "warn", f"the processor has AVX-512, OpenBLAS took {', '.join(slow[0]['blas'])}{_where(slow)}",
+            "For mechanisms with noise: set OPENBLAS_CORETYPE=SkylakeX for the driver, and "
+            "spark.executorEnv.OPENBLAS_CORETYPE=SkylakeX where every executor has AVX-512. No result depends on it.",
+        )  # fmt: skip
+    return Finding("matrix products", "ok", seen)
+
+
+def on_space(driver: Facts, workers: Sequence[Facts]) -> Finding:
+    """Judge the free space of temporary, cache and Spark's own folders."""
+    least = min(
+        ((free, folder, one["host"]) for one in (driver, *workers) for folder, free in one["free"].items())
+    )
+    free, folder, host = least
+    seen = f"{free / (1 << 30):,.1f} GiB at least ({folder} on {host})"
+    cure = "Free some, or name other folders: spark.local.dir, TMPDIR, DPTEXT_CACHE."
+    if free < NO_SPACE:
+        return Finding("free space", "fail", seen, cure)
+    return (
+        Finding("free space", "warn", seen, cure)
+        if free < LITTLE_SPACE
+        else Finding("free space", "ok", seen)
+    )
+
+
+def on_clocks(workers: Sequence[Facts], began: float, ended: float) -> Finding:
+    """Judge the workers' clocks: a time that was taken between `began` and `ended` of the driver must lie there."""
+    skews = {one["host"]: max(began - one["at"], one["at"] - ended, 0.0) for one in workers}
+    host = max(skews, key=lambda name: skews[name])
+    if skews[host] > SKEW:
+        return Finding(
+            "clocks", "warn", f"{host} differs from the driver by {skews[host]:,.0f} s or more",
+            "Synchronise the clocks (NTP): what a failed run left behind is found by the files' times.",
+        )  # fmt: skip
+    return Finding("clocks", "ok", f"within {SKEW:.0f} s of the driver's")
+
+
+def _where(facts: Iterable[Facts]) -> str:
+    hosts = sorted({str(one["host"]) for one in facts})
+    return f" on {', '.join(hosts[:3])}{f' and {len(hosts) - 3} more' if len(hosts) > 3 else ''}"
+
+
+def _both(driver: Facts, workers: Sequence[Facts], said: Callable[[Facts], str]) -> str:
+    """Return what driver and executors say: once where they agree."""
+    by: dict[str, list[Facts]] = defaultdict(list)
+    for worker in workers:
+        by[said(worker)].append(worker)
+    if set(by) <= {said(driver)}:
+        return f"{said(driver)} everywhere"
+    return "; ".join([f"driver {said(driver)}", *(f"{text}{_where(found)}" for text, found in by.items())])
+
+
+def on_workers(
+    driver: Facts, workers: Sequence[Facts], slots: int, began: float, ended: float
+) -> Iterator[Finding]:
+    """Judge all that the executors told; where they lack the package, that is all there is to say."""
+    reached = on_executors(workers, slots)
+    yield reached
+    if reached.status == "fail":
+        return
+    for judge in (on_python, on_package, on_libraries, on_engine, on_cache, on_matrix, on_space):
+        yield judge(driver, workers)
+    yield on_clocks(workers, began, ended)

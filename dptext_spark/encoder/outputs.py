@@ -1,0 +1,88 @@
+"""What a masked language model takes for the likeliest word at a place: one mask for the whole word, one place at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.encoder.encoder import Encoder
+from dptext_spark.encoder.tokenizer import MASK, Pieces
+from dptext_spark.encoder.windows import SIGNS, batches, padded_lengths
+from dptext_spark.errors import DataError
+from dptext_spark.text.spans import Spans
+
+Places = npt.NDArray[np.int64]
+
+
+class _Masked(NamedTuple):
+    """Texts with one word masked each.
+
+    Attributes:
+        text: int64[n], the first sub-word of the text.
+        word: int64[n], the first sub-word of the word, counted from there.
+        cut: int64[n], sub-words that the mask stands for, less itself.
+        start: int64[n], the first sub-word of the window, counted from there.
+        size: int64[n], sub-words of the window, the mask among them.
+    """
+
+    text: Places
+    word: Places
+    cut: Places
+    start: Places
+    size: Places
+
+
+def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[Places, list[str]]]:
+    """Guess words from the rest of their text, of which the encoder sees as much as it takes, the mask in the middle.
+
+    It costs a run over the text for each word.
+
+    Args:
+        encoder: opened with what guesses masked words.
+        words: n words.
+
+    Yields:
+        (places among the words, int64[b]; the likeliest sub-word at each, in the spelling of the encoder: a part of a word begins
+        with `##`), until every word was guessed once.
+
+    Raises:
+        DataError: the encoder guesses no masked words, or has no [MASK].
+    """
+    mask = encoder.tokenizer.mask
+    if mask is None:
+        raise DataError(f"masked model: its tokenizer lacks {MASK}.")
+    run = encoder.running("masked")
+    known = encoder.tokenizer.words()
+    pieces = encoder.tokenizer.pieces(words.data, words.rows)
+    positions = encoder.model.sizes.positions
+    masked = _masked(pieces, words, positions - SIGNS)
+    lengths = padded_lengths(masked.size, positions)
+    for batch in batches(lengths):
+        one = _Masked(*(part[batch, None] for part in masked))
+        place = np.arange(int(lengths[batch[0]]))[None, :]
+        content = (place > 0) & (place <= one.size)
+        at = one.start + place - 1
+        source = one.text + at + np.where(at > one.word, one.cut, 0)
+        ids = np.full(content.shape, encoder.tokenizer.padding, np.int64)
+        beside = content & (at != one.word)
+        ids[beside] = pieces.ids[source[beside]]
+        ids[content & (at == one.word)] = mask
+        ids[:, 0] = encoder.tokenizer.start
+        ids[place == one.size + 1] = encoder.tokenizer.end
+        present = (place < one.size + SIGNS).astype(np.float32)
+        found = run(ids=ids, present=present, at=(one.word - one.start + 1)[:, 0])
+        yield batch, [known[i] if i < len(known) else "" for i in found.tolist()]
+
+
+def _masked(pieces: Pieces, words: Spans, most: int) -> _Masked:
+    text = np.repeat(np.arange(len(words.bounds) - 1), np.diff(words.bounds))
+    begin, end = pieces.bounds[text], pieces.bounds[text + 1]
+    first = np.clip(np.searchsorted(pieces.ends, words.starts, side="right"), begin, end)
+    last = np.clip(np.searchsorted(pieces.starts, words.ends, side="left"), first, end)
+    word, cut = first - begin, last - first - 1
+    length = end - begin - cut
+    start = np.clip(word - most // 2, 0, np.maximum(length - most, 0))
+    return _Masked(begin, word, cut, start, np.minimum(length, most))

@@ -1,0 +1,366 @@
+"""What was spent on an input so far, in sentences, and whether a run may spend more of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from dptext_spark.errors import RunError
+from dptext_spark.ledger.entry import (
+    BEGUN,
+    COUNTS,
+    KEEPS_LIMITS,
+    LIMIT,
+    RESERVED,
+    SPENT,
+    VOID,
+    Book,
+    Decision,
+    Entry,
+    of_input,
+)
+from dptext_spark.ledger.sums import Spent, difference, left_of, over, spent_on
+from dptext_spark.rounding import exact
+
+UNDERSTATED = (
+    "The sum is a lower bound. Releases by the first version of the engine are among it that are understated: words were chosen "
+    "by importance text by text, while ε was stated for all occurrences of a word in a record. Where a record had several texts "
+    "(columns, list elements or rows of a record_key), one word may have been drawn at two levels, whose ε add up, or stand in "
+    "clear in one text and be drawn in another."
+)
+
+
+@dataclass(frozen=True)
+class Balance:
+    """What was spent on an input so far.
+
+    Attributes:
+        ledger: the folder of the ledger; it counts since `since`.
+        input: where the input is.
+        columns: what was spent on each.
+        unfinished: runs that count although they did not commit, as far as the ledger knows, the one in hand left out.
+        whose: what the figure `more` of a column is said to be of.
+        limit: that binds the run in hand, or that is kept; `override` the reason for which the run passed it.
+        kept: the limit that the ledger keeps for the input.
+        overrides: runs that passed a limit, each with its reason.
+        decisions: the limits that were set and raised, and that the ledger was begun anew.
+    """
+
+    ledger: str
+    since: datetime
+    input: str
+    columns: tuple[Spent, ...]
+    unfinished: int = 0
+    whose: str = "this run"
+    limit: float | None = None
+    override: str | None = None
+    overrides: tuple[str, ...] = ()
+    kept: float | None = None
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What all releases of the input have spent on one word, and what the run in hand added; names no place."""
+        said = []
+        for spent, columns in _alike(self.columns):
+            if not spent.more:
+                more = f"{self.whose} added nothing to it"
+            elif math.isinf(spent.total):
+                more = f"{self.whose} is one of them"
+            else:
+                more = f"{exact(spent.more)} of it is of {self.whose}"
+            said.append(f"{columns}: {spent}; {more}")
+        return f"All releases of the input that the ledger knows have together spent on {'. On '.join(said)}."
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the figure counts and what it does not."""
+        found = [
+            "That is the figure of the worst record: one that changed in every version which was released, and that is in the "
+            "part that input.where takes, for an input counts as a whole.",
+            "Not in it is what was released before the ledger began, or under another ledger, or from another input that holds "
+            "the same records, such as a copy, a clone or a view.",
+        ]
+        if any(
+            not figure.unit.startswith("one occurrence")
+            for one in self.columns
+            if one.column != COUNTS
+            for figure in one.figures
+        ):
+            found.append(
+                "Where all occurrences of a word are one unit, a release of any column counts for every column."
+            )
+        if any(figure.understated for one in self.columns for figure in one.figures):
+            found.append(UNDERSTATED)
+        if any(one.column == COUNTS for one in self.columns):
+            found.append(
+                "Counts that were published with noise are counted by themselves: their unit is a record of so many words. A "
+                "limit holds for their sum as it does for that of a word."
+            )
+        left = self.left
+        if self.limit is not None and left is not None:
+            lower = (
+                ""
+                if self.kept in (None, self.limit)
+                else f", lower than the ε = {exact(self.kept or 0.0)} that the ledger keeps for the input"
+            )
+            found.append(f"The limit is ε = {exact(self.limit)}{lower}; ε = {exact(left)} of it is left.")
+        found += [f"{said[0].upper()}{said[1:]}." for said in self.raises]
+        if self.unfinished:
+            found.append(
+                f"Counted with them: {self.unfinished:,} that did not finish, for what they may have left behind holds draws."
+            )
+        return tuple(found)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What nobody may overlook."""
+        found = [
+            f"THE LEDGER WAS BEGUN ANEW by run {one.run_id} on {one.at:%Y-%m-%d}, and does not count what was released "
+            f"before: its entries were gone. The reason given: {one.why}"
+            for one in self.decisions
+            if one.status == BEGUN
+        ]
+        passed = [one.total for one in self.columns if self.limit is not None and over(one.total, self.limit)]
+        if self.override is not None and passed:
+            worst = max(passed)
+            came = "no ε holds" if math.isinf(worst) else f"ε came to {exact(worst)}"
+            found.append(
+                f"THE LIMIT OF THE BUDGET WAS PASSED: {came} with ledger.limit {exact(self.limit or 0.0)}, overridden with the "
+                f"reason: {self.override}"
+            )
+        return tuple(found)
+
+    @property
+    def left(self) -> float | None:
+        """What is left of the limit where most was spent; None where there is no limit."""
+        if self.limit is None:
+            return None
+        return min((left_of(self.limit, one.total) for one in self.columns), default=self.limit)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What is to be said of each decision, in order."""
+        return tuple(map(_said, self.decisions))
+
+    @property
+    def raises(self) -> tuple[str, ...]:
+        """What is to be said of each time that the kept limit was raised."""
+        return tuple(_said(one) for one in self.decisions if one.status == LIMIT and one.why is not None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {
+            "ledger": self.ledger,
+            "since": f"{self.since:%Y-%m-%d}",
+            "input": self.input,
+            "columns": [
+                {**one.as_dict(), "left": None if self.limit is None else left_of(self.limit, one.total)}
+                for one in self.columns
+            ],
+            "unfinished": self.unfinished,
+            "limit": self.limit,
+            "kept": self.kept,
+            "left": self.left,
+            "override": self.override,
+            "overrides": list(self.overrides),
+            "decisions": list(self.said),
+            "sentence": self.sentence,
+            "notes": list(self.notes),
+            "warnings": list(self.warnings),
+        }
+
+
+def after(before: Sequence[Entry], asked: Sequence[Entry], ledger: str) -> Balance:
+    """Return what an input comes to when the entries that are asked for are added to those of the ledger.
+
+    Args:
+        before: all entries of the ledger.
+        asked: of one input and one run; one or more.
+        ledger: its folder.
+    """
+    first = asked[0]
+    there = of_input(before, first.input, first.input_id)
+    columns = []
+    for column in _columns([*there, *asked]):
+        old, new = spent_on(there, column), spent_on([*there, *asked], column)
+        columns.append(
+            Spent(column, new.figures, new.total, _more(old.total, new.total, there, asked, column))
+        )
+    return Balance(
+        ledger, min(entry.at for entry in [*before, *asked]), first.input, tuple(columns),
+        _unfinished(there, {entry.run_id for entry in asked}),
+    )  # fmt: skip
+
+
+def kept_limit(book: Book) -> float | None:
+    """Return the limit that a ledger keeps for an input.
+
+    It rises by a row with a reason only. Of rows without one, which two inputs may have that turned out to be one, the least
+    holds. An older ledger has no such rows: there it is the greatest that its entries name.
+
+    Args:
+        book: the rows of one input.
+    """
+    older = [one.limit for one in book.entries if one.limit is not None and one.format_version < KEEPS_LIMITS]
+    kept = max(older, default=None)
+    for one in book.decisions:
+        if one.status == LIMIT and one.limit is not None:
+            kept = one.limit if kept is None or one.why is not None else min(kept, one.limit)
+    return kept
+
+
+def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tuple[float | None, bool]:
+    """Return the limit that binds a run, and whether it is one that the ledger is to keep from now on.
+
+    Args:
+        book: the rows of the run's input.
+        place: where the input is; for the message.
+        named: the limit of the run's settings; a lower one than is kept binds this run only.
+        why: the reason to raise the kept one.
+
+    Raises:
+        RunError: a higher one than is kept is named without a reason.
+    """
+    kept = kept_limit(book)
+    if kept is None or named is None:
+        return (kept if named is None else named), named is not None
+    if named <= kept:
+        return named, False
+    if why is not None:
+        return named, True
+    worst = _worst(book)
+    spent = "no ε stands for what was spent" if math.isinf(worst) else f"ε = {exact(worst)} was spent"
+    raise RunError(
+        f"ledger.limit: {exact(named)} given; the ledger keeps {exact(kept)} for {place}, {spent}, and ε = "
+        f"{exact(left_of(kept, worst))} is left. Valid: null, which takes that limit; {exact(kept)} or less; or "
+        "ledger.raise_limit with the reason, which is recorded: the greater limit is kept from then on. Nothing was written."
+    )
+
+
+def allowed(balance: Balance, limit: float | None, override: str | None, *, named: bool = True) -> Balance:
+    """Return the balance with its limit; the reason goes in only where it was needed.
+
+    Args:
+        balance: with what the run asks for.
+        limit: that binds the run.
+        override: the reason to pass it.
+        named: whether the run named the limit; else the ledger keeps it.
+
+    Raises:
+        RunError: the run spends, passes the limit, and no reason is given.
+    """
+    passed = [one for one in balance.columns if one.more and limit is not None and over(one.total, limit)]
+    if not passed or limit is None:
+        return replace(balance, limit=limit)
+    if override is not None:
+        return replace(balance, limit=limit, override=override)
+    worst = max(passed, key=lambda one: one.total)
+    if math.isinf(worst.total):
+        said = (
+            "a guarantee of its releases was refuted or their key is no secret, so that no ε stands for them, and nothing of "
+            "the limit is left"
+        )
+    else:
+        before = difference(worst.total, worst.more)
+        said = (
+            f"ε = {exact(before)} was spent on {worst.on} in {balance.input}, ε = {exact(left_of(limit, before))} is left, and "
+            f"this run asks for {exact(worst.more)} more, which makes {exact(worst.total)}"
+        )
+    given = "given" if named else "kept in the ledger, and none given"
+    raise RunError(
+        f"ledger.limit: {exact(limit)} {given}; {said}. Valid: a greater limit, with ledger.raise_limit and the reason where the "
+        "ledger keeps one; the same draws again (a persistent key at record or dataset level, and the same model, engine and "
+        "version of the input), which spend nothing; or ledger.override with the reason, which is recorded and lets this run "
+        "pass. Nothing was written."
+    )
+
+
+def balances(
+    entries: Sequence[Entry], ledger: str, decisions: Sequence[Decision] = ()
+) -> list[Balance]:  # fmt: skip
+    """Return what was spent on each input of a ledger, in the order in which they were first released."""
+    found, left = [], Book(0, sorted(entries, key=lambda entry: entry.at), list(decisions))
+    while left.entries:
+        first = left.entries[0]
+        here = left.of_input(first.input, first.input_id)
+        columns = tuple(spent_on(here.entries, column) for column in _columns(here.entries))
+        kept = kept_limit(here)
+        found.append(
+            Balance(
+                ledger, first.at, first.input, columns, _unfinished(here.entries, set()), limit=kept, kept=kept,
+                overrides=_overrides(here.entries), decisions=tuple(here.decisions),
+            )
+        )  # fmt: skip
+        entered, decided = ({one.entry for one in rows} for rows in (here.entries, here.decisions))
+        left = Book(
+            0,
+            [one for one in left.entries if one.entry not in entered],
+            [one for one in left.decisions if one.entry not in decided],
+        )
+    return found
+
+
+def _worst(book: Book) -> float:
+    """Return the greatest sum of a column, of an input."""
+    return max((spent_on(book.entries, column).total for column in _columns(book.entries)), default=0.0)
+
+
+def _said(decision: Decision) -> str:
+    """Return a decision as a part of a sentence."""
+    who = f"by run {decision.run_id} on {decision.at:%Y-%m-%d}"
+    why = "" if decision.why is None else f", with the reason: {decision.why}"
+    if decision.status == BEGUN:
+        return f"the ledger was begun anew {who}{why}"
+    limit = exact(decision.limit or 0.0)
+    return (
+        f"the limit ε = {limit} was set {who}"
+        if not why
+        else f"the limit was raised to ε = {limit} {who}{why}"
+    )
+
+
+def _more(
+    old: float, new: float, there: Sequence[Entry], asked: Sequence[Entry], column: str
+) -> float:  # fmt: skip
+    """Return what was added; infinity has no difference, so that there the new spends decide."""
+    if not math.isinf(new):
+        return difference(new, old)
+    known = {entry.spend for entry in there if entry.status != VOID}
+    fresh = [one for one in asked if one.spend not in known]
+    concerned = spent_on(fresh, column).total
+    return math.inf if concerned else 0.0
+
+
+def _unfinished(entries: Iterable[Entry], but: set[str]) -> int:
+    """Count runs that are reserved and not known to have committed."""
+    done = {entry.spend for entry in entries if entry.status == SPENT}
+    open_runs = {one.run_id for one in entries if one.status == RESERVED and one.spend not in done}
+    return len(open_runs - but)
+
+
+def _overrides(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Return what is to be said of each run that passed a limit, in order."""
+    passed = [one for one in entries if one.override is not None and one.status != VOID]
+    said = [
+        f"run {one.run_id} passed the limit of {exact(one.limit or 0.0)}, with the reason: {one.override}"
+        for one in passed
+    ]
+    return tuple(dict.fromkeys(said))
+
+
+def _columns(entries: Iterable[Entry]) -> list[str]:
+    """Return the columns, each once, in order; published counts stand behind them."""
+    found = {entry.column.lower(): entry.column for entry in entries}
+    return sorted(found.values(), key=lambda name: name == COUNTS)
+
+
+def _alike(columns: Sequence[Spent]) -> list[tuple[Spent, str]]:
+    """Return columns of which the same is to be said together."""
+    groups: dict[tuple[str, float, bool], list[Spent]] = {}
+    for one in columns:
+        groups.setdefault((str(one), one.more, one.column == COUNTS), []).append(one)
+    return [(each[0], ", ".join((each[0].on, *(one.column for one in each[1:])))) for each in groups.values()]

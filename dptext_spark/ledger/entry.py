@@ -1,0 +1,296 @@
+"""Entries of the ledger: what one run spent on one column, what of it is spent once, and which entries are of one input."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import lru_cache
+from itertools import compress
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from dptext_spark._version import FIRST_ENGINE
+from dptext_spark.config.locations import inside, same_path
+from dptext_spark.errors import DataError
+
+FORMAT = 2
+KEEPS_LIMITS = 2  # since that format the limit of an input is a row of its own, and what an entry names binds its run only
+RESERVED, SPENT, VOID = "reserved", "spent", "void"
+ALL, CHANGED, ADDED = "all", "changed", "added"
+METRIC = "metric_dp"
+LIMIT, BEGUN = "limit", "begun"  # rows that spend nothing
+COUNTS = "(published counts)"  # in the place of a column, of counts that were published with noise
+TABLE = "table:"  # before the name of an input that has no place of its own
+_WEIGHT = {RESERVED: 0, VOID: 1, SPENT: 2}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One text column of one run, as a row of the ledger says it: one row reserves, and another may settle it.
+
+    Attributes:
+        entry: names the entry; the row that settles it bears the same name.
+        attempt: the reservation that wrote it; a run that is tried again makes another.
+        at: when it was reserved; of a row that settles, when that was.
+        run_id: of the run; of a micro-batch, the stream's and its number.
+        input: where the input is; `input_id` is the identifier of a Delta table.
+        input_version: what was read.
+        column: the text column; `COUNTS` where counts were published.
+        record_key: the column that says what a record is; `row` where it is the row.
+        unit: what ε is for; `consistency` the level.
+        mechanism: with its parameters and the version of the engine that draws by it, JSON; older entries do not say which.
+        kind: of the guarantee; `metric` its distance, with the space it is taken in.
+        epsilon: what was promised of one release; `delta` too.
+        holds: False where the guarantee was refuted or the key is no secret: no ε stands for such a release.
+        records: which may have been drawn anew: `all`, `changed` (another version of the input under the same draws), `added`.
+        release: names the draws: equal ones are equal draws of equal words, and tell nothing new of the same version.
+        status: reserved, spent or void; `why` says more.
+        limit: that bound it when it was reserved; `override` the reason for which it was passed.
+        output: where the release is.
+        format_version: of the row.
+    """
+
+    entry: str
+    attempt: str
+    at: datetime
+    run_id: str
+    input: str
+    input_id: str | None
+    input_version: str
+    column: str
+    record_key: str
+    unit: str
+    consistency: str
+    mechanism: str
+    kind: str
+    metric: str | None
+    epsilon: float
+    delta: float
+    holds: bool
+    records: str
+    release: str
+    status: str
+    why: str | None
+    limit: float | None
+    override: str | None
+    output: str
+    format_version: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Entry:
+        """Read a row of the table.
+
+        Raises:
+            DataError: it is damaged: what counts in it is missing, or can be no such thing.
+        """
+        for name, sound, valid in _SOUND:
+            if not sound(row[name]):
+                raise damaged(row, f"{name} is {row[name]!r}; valid: {valid}")
+        return cls(**{field.name: row[field.name] for field in fields(cls)})
+
+    @property
+    def spend(self) -> tuple[str, str]:
+        """What is spent once, however many entries say it: these draws, of this version; of added records, these draws."""
+        version = "" if self.records == ADDED else f"{self.input_id or self.input} {self.input_version}"
+        return self.release, version
+
+    @property
+    def understated(self) -> bool:
+        """Whether the first engine said less of it than is true: it chose words text by text, and spoke of whole records.
+
+        Where a record had several texts (columns, list elements, rows of a record_key), a word of it may have been drawn at two
+        levels, whose ε add up, or stand in clear in one of them. How many texts a record had the entry does not tell.
+        """
+        return self.consistency != "token" and _chose_text_by_text(self.mechanism)
+
+    @property
+    def bound(self) -> tuple[str | None, str]:
+        """The distance of the bound and its unit: only figures that agree in both may be added."""
+        return (self.metric if self.kind == METRIC else None), self.unit
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A row that spends nothing: the limit of an input was set or raised, or its ledger was begun anew.
+
+    Attributes:
+        entry: names the row; `attempt` the reservation that wrote it.
+        at: when.
+        run_id: the run whose settings said so.
+        input: where the input is; `input_id` is the identifier of a Delta table.
+        status: `limit` or `begun`.
+        limit: that is kept from now on; None of `begun`.
+        why: the reason; None of a first limit, which needs none.
+        output: where the run writes.
+        format_version: of the row.
+    """
+
+    entry: str
+    attempt: str
+    at: datetime
+    run_id: str
+    input: str
+    input_id: str | None
+    status: str
+    limit: float | None
+    why: str | None
+    output: str
+    format_version: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Decision:
+        """Read a row of the table.
+
+        Raises:
+            DataError: it is damaged.
+        """
+        if not isinstance(row["at"], datetime) or not row["input"]:
+            raise damaged(row, "it does not say when it was written, or of which input it is")
+        if row["status"] == LIMIT and not _is_limit(row["limit"]):
+            raise damaged(row, f"limit is {row['limit']!r}; valid: a finite number above 0")
+        return cls(**{field.name: row[field.name] for field in fields(cls)})
+
+
+class Book(NamedTuple):
+    """What a ledger holds.
+
+    Attributes:
+        version: of its table; -1 where there is none.
+        entries: each as its rows say it together.
+        decisions: in the order in which they were made.
+    """
+
+    version: int
+    entries: list[Entry]
+    decisions: list[Decision]
+
+    @classmethod
+    def of(cls, version: int, columns: Mapping[str, Sequence[Any]]) -> Book:
+        """Read the columns of the table, all of one length.
+
+        Raises:
+            DataError: a row is damaged. None is left out: what it spent would not count.
+        """
+        decides = [status in (LIMIT, BEGUN) for status in columns["status"]]
+        spends = [not one for one in decides]
+        held = {field.name: list(compress(columns[field.name], spends)) for field in fields(Entry)}
+        if not all(sound(value) for name, sound, _ in _SOUND for value in set(held[name])):
+            for row in _rows(held):
+                Entry.of(row)  # says which row it is
+        kept = {field.name: list(compress(columns[field.name], decides)) for field in fields(Decision)}
+        decisions = sorted(map(Decision.of, _rows(kept)), key=lambda one: one.at)
+        return cls(version, settled(map(Entry, *held.values())), decisions)
+
+    def of_input(self, place: str, input_id: str | None) -> Book:
+        """Return what is of one input."""
+        rows: list[Entry | Decision] = [*self.entries, *self.decisions]
+        here = of_input(rows, place, input_id)
+        entries = [one for one in here if isinstance(one, Entry)]
+        return Book(self.version, entries, [one for one in here if isinstance(one, Decision)])
+
+
+def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    return (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+
+
+@lru_cache(maxsize=1024)
+def _chose_text_by_text(mechanism: str) -> bool:
+    """Whether the mechanism of an entry is one of the first engine whose words were chosen text by text."""
+    try:
+        made_by = json.loads(mechanism)
+    except ValueError:
+        return False  # older than importance
+    importance = made_by.get("importance") if isinstance(made_by, dict) else None
+    if importance is None or made_by.get("engine", FIRST_ENGINE) != FIRST_ENGINE:
+        return False
+    one_level = len(importance.get("levels") or [None]) == 1
+    share = importance.get("percent") or (importance.get("levels") or [{}])[0].get("share") or 100
+    return not (one_level and share == 100)  # drawn all, and all alike
+
+
+def damaged(row: Mapping[str, Any], why: str) -> DataError:
+    """Return the error for a row that cannot be counted."""
+    return DataError(
+        f"ledger: the row of run {row['run_id']!r} ({row['entry']!r}) is damaged: {why}. Nothing is counted while it stands; "
+        "restore the ledger's table, or begin another one by ledger.path and ledger.override."
+    )
+
+
+def settled(rows: Iterable[Entry]) -> list[Entry]:
+    """Return each entry as its rows say it together, in the order in which they were reserved.
+
+    Spent outweighs void, and both outweigh reserved; of rows that reserve, one that says why is the later.
+    """
+    found: dict[str, Entry] = {}
+    reserved_first = sorted(rows, key=lambda row: row.status != RESERVED)
+    for row in sorted(reserved_first, key=attrgetter("at")):
+        first = found.get(row.entry)
+        if first is None:
+            found[row.entry] = row
+        elif (_WEIGHT[row.status], row.why is not None) >= (_WEIGHT[first.status], first.why is not None):
+            found[row.entry] = replace(first, status=row.status, why=row.why)
+    return list(found.values())
+
+
+class OfInput(Protocol):
+    """A row that is of an input."""
+
+    @property
+    def input(self) -> str: ...  # noqa: D102
+
+    @property
+    def input_id(self) -> str | None: ...  # noqa: D102
+
+
+Row = TypeVar("Row", bound=OfInput)
+
+
+def of_input(rows: Iterable[Row], place: str, input_id: str | None) -> list[Row]:
+    """Return the rows of an input: of the same Delta table, or of a place that is the same or has a part in common."""
+    rows = list(rows)
+    open_pairs = {(row.input, row.input_id) for row in rows}
+    known = {(place, input_id)}
+    fresh = set(known)
+    while fresh:
+        fresh = {one for one in open_pairs - known if any(_same(one, other) for other in fresh)}
+        known |= fresh
+    return [row for row in rows if (row.input, row.input_id) in known]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _is_limit(value: object) -> bool:
+    return _is_number(value) and 0 < value < math.inf  # type: ignore[operator]
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+# What must hold of a field that decides what an entry counts: its name, whether a value is sound, and what is valid. ε of 0 is a
+# promise that can be made, and kept.
+_SOUND: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("epsilon", lambda value: _is_number(value) and 0 <= value < math.inf, "a finite number of 0 or more"),
+    ("delta", lambda value: _is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    ("limit", lambda value: value is None or _is_limit(value), "NULL, or a finite number above 0"),
+    ("status", lambda value: value in _WEIGHT, ", ".join((*_WEIGHT, LIMIT, BEGUN))),
+    ("records", lambda value: value in (ALL, CHANGED, ADDED), ", ".join((ALL, CHANGED, ADDED))),
+    ("holds", lambda value: isinstance(value, bool), "true or false"),
+    ("at", lambda value: isinstance(value, datetime), "a time"),
+    *((name, _text, "a text") for name in ("entry", "attempt", "input", "input_version", "column", "unit", "consistency")),
+    *((name, _text, "a text") for name in ("kind", "release", "output")),
+)  # fmt: skip
+
+
+def _same(one: tuple[str, str | None], other: tuple[str, str | None]) -> bool:
+    if one[1] is not None and one[1] == other[1]:
+        return True
+    here, there = one[0], other[0]
+    if TABLE in (here[: len(TABLE)], there[: len(TABLE)]):
+        return here == there
+    return same_path(here, there) or inside(here, there) or inside(there, here)

@@ -1,0 +1,169 @@
+"""What entries come to: sums of ε and δ that are exact, rounded up, and never of bounds of different kinds."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+from dptext_spark.guarantee import compared
+from dptext_spark.ledger.entry import COUNTS, METRIC, VOID, Entry
+from dptext_spark.rounding import exact
+
+WITHIN = "epsilon_dp_within_group"
+_WHOLE = Context(prec=1_000, rounding=ROUND_CEILING)
+_DOWN = Context(prec=1_000, rounding=ROUND_FLOOR)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What releases come to whose bounds may be added.
+
+    Attributes:
+        metric: the distance that ε is for; None for bounds between any words that are compared.
+        unit: what ε is for.
+        epsilon: the sum; infinite where a guarantee among them does not hold.
+        delta: the sum, at most 1.
+        within: one of them compares only words that share an output set.
+        times: how often ε was spent.
+        understated: how many of these times by the first engine, which said less than is true: the sum is a lower bound.
+    """
+
+    metric: str | None
+    unit: str
+    epsilon: float
+    delta: float
+    within: bool
+    times: int
+    understated: int = 0
+
+    def __str__(self) -> str:
+        """Return the figure as a part of a sentence."""
+        if math.isinf(self.epsilon):
+            return f"no ε at all for {self.unit}: a guarantee was refuted, or a key was no secret"
+        delta = f" and δ = {exact(self.delta)}" if self.delta else ""
+        per = "" if self.metric is None else f" for each unit of distance ({self.metric})"
+        words = compared(WITHIN if self.within else METRIC, self.metric)
+        within = "" if words == "words" else f", between {words}"
+        times = "spent once" if self.times == 1 else f"spent {self.times:,} times"
+        least, lower = (
+            ("at least ", f", {self.understated:,} of them understated") if self.understated else ("", "")
+        )
+        return f"{least}ε = {exact(self.epsilon)}{delta}{per} for {self.unit}{within} ({times}{lower})"
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was spent on one word of a column: by kind of bound, and what a limit is compared with.
+
+    Attributes:
+        column: the text column.
+        figures: one for each kind of bound; several are not to be added, and hold beside each other.
+        total: the sum of all ε, whatever their kind: at least as large as any figure.
+        more: what of it the run in hand added.
+    """
+
+    column: str
+    figures: tuple[Figure, ...]
+    total: float
+    more: float = 0.0
+
+    def __str__(self) -> str:
+        """Return the figures as a part of a sentence."""
+        return (
+            "; and beside it, of another kind and not to be added, ".join(map(str, self.figures)) or "nothing"
+        )
+
+    @property
+    def on(self) -> str:
+        """What it was spent on, as a part of a sentence."""
+        return "published counts" if self.column == COUNTS else f"one word of {self.column}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures, JSON-able: an ε that does not exist is None."""
+        return {
+            "column": self.column,
+            "total": _finite(self.total),
+            "more": _finite(self.more),
+            "figures": [{**vars(figure), "epsilon": _finite(figure.epsilon)} for figure in self.figures],
+        }
+
+
+def spent_on(entries: Iterable[Entry], column: str) -> Spent:
+    """Add up what entries of one input spent on one word of a column.
+
+    At record and dataset level all occurrences of a word, in whichever column, are one unit: there the releases of other columns
+    count, too. Published counts are of a unit of their own, a record, and neither add to words nor are added to.
+    """
+    found: dict[tuple[str, str], Entry] = {}
+    for entry in entries:
+        same = entry.column.lower() == column.lower()
+        concerned = same if COUNTS in (entry.column, column) else entry.consistency != "token" or same
+        if entry.status != VOID and concerned:
+            spend = entry.spend
+            if spend not in found or not entry.holds:
+                found[spend] = entry
+    groups: dict[tuple[str | None, str], list[Entry]] = {}
+    for entry in found.values():
+        groups.setdefault(entry.bound, []).append(entry)
+    ordered = sorted(groups.items(), key=lambda group: (group[0][0] or "", group[0][1]))
+    figures = tuple(
+        Figure(
+            metric, unit, _sum(each),
+            min(1.0, _upward(_added(entry.delta for entry in each))),
+            any(entry.kind == WITHIN for entry in each), len(each), sum(entry.understated for entry in each),
+        )
+        for (metric, unit), each in ordered
+    )  # fmt: skip
+    return Spent(column, figures, _sum(found.values()))
+
+
+def difference(more: float, less: float) -> float:
+    """Return the difference of two finite sums, rounded up."""
+    return _upward(_WHOLE.subtract(_decimal(more), _decimal(less)))
+
+
+def left_of(limit: float, total: float) -> float:
+    """Return what is left of a limit, rounded down; 0 where it is passed."""
+    if math.isinf(total):
+        return 0.0
+    left = _DOWN.subtract(_decimal(limit), _decimal(total))
+    found = float(left)
+    return max(0.0, found if _decimal(found) <= left else math.nextafter(found, -math.inf))
+
+
+def over(total: float, limit: float) -> bool:
+    """Whether a sum passes a limit, as both are printed."""
+    return math.isinf(total) or _decimal(total) > _decimal(limit)
+
+
+def _sum(entries: Iterable[Entry]) -> float:
+    entries = list(entries)
+    if not all(entry.holds for entry in entries):
+        return math.inf
+    return _upward(_added(entry.epsilon for entry in entries))
+
+
+def _added(numbers: Iterable[float]) -> Decimal:
+    """Add floats as the decimals that they are printed as: 0.1 and 0.2 is 0.3."""
+    total = Decimal(0)
+    for number, times in Counter(numbers).items():
+        total = _WHOLE.add(total, _WHOLE.multiply(_decimal(number), times))
+    return total
+
+
+def _decimal(number: float) -> Decimal:
+    return Decimal(repr(float(number)))
+
+
+def _upward(number: Decimal) -> float:
+    """Return the least float that is not printed as less than the number."""
+    found = float(number)
+    return found if _decimal(found) >= number else math.nextafter(found, math.inf)
+
+
+def _finite(number: float) -> float | None:
+    return None if math.isinf(number) else number

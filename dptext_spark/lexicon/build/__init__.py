@@ -1,0 +1,1 @@
+"""How the packaged tables are made; nothing here is imported at run time."""

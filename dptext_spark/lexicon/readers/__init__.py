@@ -1,0 +1,1 @@
+"""Readers of word vectors, by the form of the file."""

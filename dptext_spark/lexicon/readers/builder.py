@@ -1,0 +1,110 @@
+"""Which entries of a lexicon file become words; the table grows as they come, each number is stored once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dptext_spark.lexicon.characters import Tokenizer, producible
+from dptext_spark.lexicon.readers.entries import Entries
+from dptext_spark.lexicon.readers.read_counts import ReadCounts
+from dptext_spark.lexicon.vocabulary import Vocabulary
+
+GROWTH = 1.5
+REASONS = ("unproducible", "not_in_vocabulary", "non_finite", "duplicates")  # 1 to 4, as ReadCounts has them
+
+
+class Intake:
+    """Takes blocks of entries, keeps those that pass, and counts the others by the first reason.
+
+    Attributes:
+        read: entries so far.
+        kept: words so far.
+        full: the limit is reached; nothing more is taken.
+    """
+
+    def __init__(
+        self, entries: Entries, *, tokenizer: Tokenizer, wanted: pa.Array | None, limit: int | None
+    ) -> None:
+        """Prepare for the entries of one file.
+
+        Args:
+            entries: the file.
+            tokenizer: whose words are kept.
+            wanted: large_string, the only words to keep; None for all.
+            limit: how many words to keep at most; None for all.
+        """
+        self._announced = entries.announced
+        self._tokenizer = tokenizer
+        self._wanted = wanted
+        self._limit = limit
+        rows = entries.likely if limit is None else min(entries.likely, limit)
+        self._table = np.empty((rows, entries.dimensions), np.float32)
+        self._words: list[pa.Array] = []
+        self._seen: set[str] = set()
+        self.read = 0
+        self._dropped = np.zeros(4, np.int64)
+        self.kept = 0
+        self.full = False
+
+    def add(self, keys: pa.Array, rows: npt.NDArray[np.float32]) -> None:
+        """Take one block.
+
+        Args:
+            keys: large_string[n], unchecked bytes.
+            rows: float32[n, d]; copied.
+        """
+        passed = self._sieve(keys, rows)
+        if self._limit is not None and self.kept + int((passed == 0).sum()) >= self._limit:
+            last = np.flatnonzero(passed == 0)[self._limit - self.kept - 1]
+            passed, self.full = passed[: last + 1], True
+        chosen = np.flatnonzero(passed == 0)
+        self.read += len(passed)
+        self._dropped += np.bincount(passed, minlength=5)[1:]
+        self._reserve(self.kept + len(chosen))
+        self._table[self.kept : self.kept + len(chosen)] = rows[chosen]
+        self._words.append(keys.take(pa.array(chosen)))
+        self.kept += len(chosen)
+
+    def finish(self) -> tuple[Vocabulary, npt.NDArray[np.float32], ReadCounts]:
+        """Return the words, float32[kept, d] and the counts; the intake is used up."""
+        vocabulary = Vocabulary.of(pa.chunked_array(self._words, pa.large_string()))
+        self._table.resize((self.kept, self._table.shape[1]), refcheck=False)
+        counts = ReadCounts(
+            read=self.read,
+            kept=self.kept,
+            **dict(zip(REASONS, self._dropped.tolist(), strict=True)),
+            over_limit=max(0, self._announced - self.read) if self.full and self._announced else 0,
+            limit_reached=self.full,
+        )
+        return vocabulary, self._table, counts
+
+    def account(self) -> str:
+        """Return a phrase that says what became of the entries so far."""
+        dropped = zip(REASONS, self._dropped.tolist(), strict=True)
+        reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in dropped)
+        return f"{self.read:,} entries read, {self.kept:,} usable ({reasons})"
+
+    def _sieve(self, keys: pa.Array, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        """Return int64[n]: 0 for an entry to keep, else the number of the reason to drop it."""
+        reason = np.zeros(len(keys), np.int64)
+        reason[~np.isfinite(rows).all(axis=1)] = 3
+        if self._wanted is not None:
+            reason[~pc.is_in(keys, value_set=self._wanted).to_numpy(zero_copy_only=False)] = 2
+        reason[~producible(keys, self._tokenizer)] = 1
+        left = np.flatnonzero(reason == 0)
+        for index, word in zip(left.tolist(), keys.take(pa.array(left)).to_pylist(), strict=True):
+            if word in self._seen:
+                reason[index] = 4
+            self._seen.add(word)
+        return reason
+
+    def _reserve(self, rows: int) -> None:
+        """Make room for `rows` words; the table is enlarged in place where the system can."""
+        if rows > len(self._table):
+            more = max(rows, int(len(self._table) * GROWTH))
+            if self._limit is not None:
+                more = min(more, self._limit)
+            self._table.resize((more, self._table.shape[1]), refcheck=False)

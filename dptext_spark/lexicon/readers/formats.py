@@ -1,0 +1,163 @@
+"""Lexicons from files of word vectors as the world publishes them; which reader, which words.
+
+| format            | what it is                                                                     |
+|-------------------|--------------------------------------------------------------------------------|
+| `glove`           | text, a header "words dimensions" allowed                                      |
+| `word2vec`        | text with that header                                                          |
+| `word2vec-binary` | that header, then keys and float32 numbers                                     |
+| `fasttext`        | a .vec file: as `word2vec`                                                     |
+| `npz`             | NumPy arrays `words` and `vectors`                                             |
+| `parquet`         | columns `word` and `vector`                                                    |
+
+The first four may be gzipped. Every file is read once, by blocks: memory holds the vectors that are kept
+and a few blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.errors import DataError, SettingsError, require_choice, unknown
+from dptext_spark.lexicon.characters import TOKENIZERS
+from dptext_spark.lexicon.readers.arrays import read_npz, read_parquet
+from dptext_spark.lexicon.readers.builder import Intake
+from dptext_spark.lexicon.readers.decimals import NUMBER
+from dptext_spark.lexicon.readers.entries import Entries
+from dptext_spark.lexicon.readers.read_counts import ReadCounts
+from dptext_spark.lexicon.readers.stream import ByteSource
+from dptext_spark.lexicon.readers.text import read_text
+from dptext_spark.lexicon.readers.word2vec import HEADER, read_word2vec_binary
+from dptext_spark.lexicon.vocabulary import Vocabulary
+
+__all__ = ["FORMATS", "ReadCounts", "detect", "read_file"]
+
+READERS: dict[str, Callable[[ByteSource], Entries]] = {
+    "glove": lambda source: read_text(source, header_required=False),
+    "word2vec": lambda source: read_text(source, header_required=True),
+    "word2vec-binary": read_word2vec_binary,
+    "fasttext": lambda source: read_text(source, header_required=True),
+    "npz": read_npz,
+    "parquet": read_parquet,
+}
+FORMATS = tuple(READERS)
+ARRAYS = ("npz", "parquet")  # not read from the beginning to the end, so progress goes by entries
+ENDINGS = (".gz", ".txt", ".vec", ".bin", ".npz", ".parquet")
+FASTTEXT_MODEL = (793712314).to_bytes(4, "little")
+PEEK = 1 << 16
+
+Read = tuple[Vocabulary, npt.NDArray[np.float32], ReadCounts, str]
+
+
+def read_file(
+    path: Path,
+    *,
+    format: str = "auto",
+    limit: int | None = None,
+    vocabulary: str | Path | Iterable[str] | None = None,
+    tokenizer: Literal["words", "whitespace"] = "words",
+    progress: Callable[[int, int], None] | None = None,
+) -> Read:
+    """Read a file of word vectors; the arguments are those of :meth:`Lexicon.read`.
+
+    Returns:
+        (words, vectors float32[V, d], counts, a name taken from the file's).
+
+    Raises:
+        SettingsError: an unknown format or tokenizer, or a limit below 2.
+        DataError: a missing, malformed or truncated file, or fewer than two usable words.
+    """
+    if format != "auto" and format not in FORMATS:
+        raise unknown("format", format, ("auto", *FORMATS))
+    require_choice("tokenizer", tokenizer, TOKENIZERS)
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 2):
+        raise SettingsError(f"limit: {limit!r} given; valid: a whole number from 2 up, or none.")
+    wanted = None if vocabulary is None else _wanted(vocabulary)
+    if path.is_dir():
+        raise DataError(f"{path}: a folder; open a saved lexicon with Lexicon.open.")
+    with ByteSource(path) as source:
+        chosen = detect(source) if format == "auto" else format
+        entries = READERS[chosen](source)
+        intake = Intake(entries, tokenizer=tokenizer, wanted=wanted, limit=limit)
+        for keys, rows in entries.blocks:
+            intake.add(keys, rows)
+            if progress is not None:
+                share = intake.read / entries.announced if chosen in ARRAYS and entries.announced else None
+                progress(source.done if share is None else int(share * source.total), source.total)
+            if intake.full:
+                break
+    if intake.kept < 2:
+        raise DataError(f"{path}: {intake.account()}; a lexicon needs at least two words.")
+    return (*intake.finish(), _name(path))
+
+
+def detect(source: ByteSource) -> str:
+    """Return the format of a file by its first bytes, and by its name where those fit several.
+
+    Raises:
+        DataError: it is empty, or none that is known; the message lists the valid ones.
+    """
+    head = source.peek(PEEK)
+    whole = len(head) < PEEK
+    if not head:
+        raise DataError(f"{source.path}: the file is empty.")
+    if not source.zipped and head[:4] == b"PK\x03\x04":
+        return "npz"
+    if not source.zipped and head[:4] == b"PAR1":
+        return "parquet"
+    if head[:4] == FASTTEXT_MODEL:
+        raise DataError(f"{source.path}: a fastText model; its vectors are in the .vec file beside it.")
+    header = HEADER.match(head)
+    if header:
+        if not _is_text(head[header.end() :], int(header[2]), whole):
+            return "word2vec-binary"
+        return "fasttext" if ".vec" in source.path.suffixes else "word2vec"
+    if _is_text(head, 1, whole):
+        return "glove"
+    raise DataError(
+        f"{source.path}: its format cannot be recognised; set format to one of {', '.join(FORMATS)}."
+    )
+
+
+def _is_text(head: bytes, dimensions: int, whole: bool) -> bool:
+    """Whether the first line is a key and numbers.
+
+    Args:
+        head: the beginning of the file, after its header.
+        dimensions: how many numbers there are, as far as that is known; the last ones of the line are
+            looked at.
+        whole: there is nothing after `head`.
+    """
+    line, end, _ = head.partition(b"\n")
+    fields = line.removesuffix(b"\r").removesuffix(b" ").split(b" ")
+    if not end and not whole:
+        fields.pop()  # it may be cut in the middle
+    numbers = fields[1:][-dimensions:]
+    return bool(numbers) and all(NUMBER.fullmatch(field) for field in numbers)
+
+
+def _wanted(vocabulary: str | Path | Iterable[str]) -> pa.Array:
+    """Return large_string, the words to keep, from an iterable or from a text file with one word a line."""
+    if isinstance(vocabulary, str | Path):
+        try:
+            text = Path(vocabulary).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as reason:
+            raise DataError(f"vocabulary: {vocabulary} is not a readable UTF-8 file.") from reason
+        return pa.array([line.removesuffix("\r") for line in text.split("\n")], pa.large_string())
+    words = list(vocabulary)
+    if not all(isinstance(word, str) for word in words):
+        raise SettingsError("vocabulary: every word must be a string; a path may be given instead.")
+    return pa.array(words, pa.large_string())
+
+
+def _name(path: Path) -> str:
+    """Return the file's name without the endings that only tell its format."""
+    name = path.name
+    while name.lower().endswith(ENDINGS) and name[: name.rindex(".")]:
+        name = name[: name.rindex(".")]
+    return name

@@ -1,0 +1,75 @@
+"""Calibrated multivariate noise ("MVC", "CMP"): noise on the word's vector, then the word nearest to the sum.
+
+Paper: Feyisetan et al. 2020, "Privacy- and Utility-Preserving Textual Analysis via Calibrated Multivariate Perturbations".
+Formula: Z = r·v, v uniform on the unit sphere of R^d, r ~ Gamma(d, 1/ε), so the density of Z is ∝ exp(-ε|Z|); released is the
+word u with the smallest |φ(w) + Z - φ(u)|.
+Guarantee: metric DP, ε·|φ(w) - φ(w')|: the density shifts by at most that (triangle inequality), and the nearest word is
+post-processing.
+Deviations: ties go to the lower id. Noise is float64 made from 64 random bits a number; the bound is for noise in real numbers.
+
+In many dimensions the word itself comes out or one that has little to do with it, and a near synonym rarely (Asghar et al. 2024,
+"d_χ-privacy and the curse of dimensionality").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.numerics.elementary import log_factorial
+from dptext_spark.mechanisms.parameters import number
+from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
+from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler
+
+
+@dataclass(frozen=True)
+class Calibrated(Mechanism):
+    """The parameters of calibrated multivariate noise."""
+
+    name: ClassVar[str] = "calibrated"
+    paper: ClassVar[str] = (
+        "Feyisetan et al. 2020, Privacy- and Utility-Preserving Textual Analysis via Calibrated Multivariate Perturbations"
+    )
+    protects: ClassVar[str] = "metric DP: ε times the Euclidean distance between the vectors of two words"
+    sampler: ClassVar[type] = NoiseSampler
+
+    epsilon: float = number(
+        10.0, "ε per unit of Euclidean distance between word vectors; the noise has mean length d/ε.", above=0
+    )
+    search: Search = search_choice()
+
+    def compile(self, lexicon: Lexicon) -> NoiseSampler:
+        """Return the sampler; the lexicon's own metric is not used.
+
+        Raises:
+            SettingsError: ε is so small that float64 does not hold the noise.
+        """
+        return NoiseSampler.of(
+            lexicon.vectors,
+            lexicon.vectors,
+            *radial_noise(self.epsilon, lexicon.dimensions),
+            self.guarantee(),
+            {},
+            search=self.search,
+        )
+
+    def guarantee(self) -> Guarantee:
+        """Return what holds for one draw."""
+        return metric_guarantee(self.epsilon, "euclidean", "the Euclidean distance between their vectors")
+
+
+def radial_noise(epsilon: float, dimensions: int) -> tuple[str, tuple[float, float]]:
+    """Return the noise with density ∝ exp(-ε|z|) in R^d as the kernel takes it."""
+    return "radial", (float(epsilon), float(log_factorial(dimensions - 1)))
+
+
+def metric_guarantee(epsilon: float, metric: str, distance: str) -> Guarantee:
+    """Return metric DP of noise with density ∝ exp(-ε·distance), for a drawn word."""
+    sentence = (
+        f"One drawn word and any other are told apart with a loss of at most {epsilon:.16g} times {distance}: little where that "
+        f"is small, and nothing is promised where it is large. {FLOATING_POINT}"
+    )
+    return Guarantee("metric_dp", float(epsilon), metric=metric, status="claimed", sentence=sentence)

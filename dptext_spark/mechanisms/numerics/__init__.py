@@ -1,0 +1,1 @@
+"""Numerical functions with the same bits on every processor."""

@@ -1,0 +1,152 @@
+"""Matrices in one fixed order of operations: products, a covariance, a symmetric square root; the same bits on every processor.
+
+A library's matrix product or eigenvalue routine adds in the order that suits the processor. A noise matrix or a projection made
+by it would differ from node to node in the last bits, and with it the artifact and, near a tie, the word that is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.runtime.jit import compiled, inner_product
+
+Reals = npt.NDArray[np.float64]
+SWEEPS = 60  # of the Jacobi method; some ten are needed
+
+
+@compiled
+def transform(columns: Any, rows: Any, out: Any) -> None:
+    """Fill out float64[n, m] with the products of a matrix and each row, summed over k = 0, 1, ... in turn.
+
+    Args:
+        columns: float64[k, m], the matrix's columns, one a row.
+        rows: float32 or float64 [n, k].
+        out: float64[n, m].
+    """
+    n, size = rows.shape
+    width = columns.shape[1]
+    out[:] = 0.0
+    whole = n - n % 4
+    for i in range(0, whole, 4):  # four rows at once read the matrix once; the order of additions is the same
+        a, b, c, d = out[i], out[i + 1], out[i + 2], out[i + 3]
+        for k in range(size):
+            column = columns[k]
+            w, x = np.float64(rows[i, k]), np.float64(rows[i + 1, k])
+            y, z = np.float64(rows[i + 2, k]), np.float64(rows[i + 3, k])
+            for j in range(width):
+                a[j] += w * column[j]
+                b[j] += x * column[j]
+                c[j] += y * column[j]
+                d[j] += z * column[j]
+    for i in range(whole, n):
+        for k in range(size):
+            w = np.float64(rows[i, k])
+            for j in range(width):
+                out[i, j] += w * columns[k, j]
+
+
+@compiled
+def covariance(vectors: Any) -> Any:
+    """Return float64[d, d]: the covariance (divisor V) of the rows of float32[V, d]."""
+    words, size = vectors.shape
+    mean = np.zeros(size)
+    for u in range(words):
+        for j in range(size):
+            mean[j] += np.float64(vectors[u, j])
+    mean /= words
+    out = np.zeros((size, size))
+    gaps = np.empty((4, size))
+    for u in range(0, words, 4):
+        held = min(4, words - u)
+        for r in range(4):
+            for j in range(size):
+                gaps[r, j] = np.float64(vectors[u + r, j]) - mean[j] if r < held else 0.0
+        p, q, s, t = gaps[0], gaps[1], gaps[2], gaps[3]
+        for i in range(size):
+            row = out[i]
+            a, b, c, d = p[i], q[i], s[i], t[i]
+            for j in range(i + 1):
+                row[j] += (a * p[j] + b * q[j]) + (c * s[j] + d * t[j])
+    for i in range(size):
+        for j in range(i + 1):
+            out[i, j] /= words
+            out[j, i] = out[i, j]
+    return out
+
+
+@compiled
+def square_root(matrix: Any) -> tuple[Any, Any]:
+    """Return the symmetric square root of a positive semidefinite matrix, and its eigenvalues.
+
+    One-sided Jacobi (Hestenes 1958; Golub & Van Loan, Matrix Computations, §8.6.3): rows are rotated in pairs, always in the
+    same order, until they are orthogonal. Then row i is s·v' for an eigenvalue s and its eigenvector v. Eigenvalues below
+    d·2^-52 of the largest cannot be told from rounding and count as that, not as 0: the root then has an inverse, and noise
+    that it shapes reaches every direction.
+
+    Args:
+        matrix: float64[d, d], symmetric, no eigenvalue below 0.
+
+    Returns:
+        (float64[d, d], exactly symmetric; float64[d], the eigenvalues, in no order).
+    """
+    size = matrix.shape[0]
+    rows = matrix.copy()
+    flat = rows.reshape(-1)
+    whole = size - size % 8
+    square = np.empty(size)
+    done = size * 2.0**-53
+    for _ in range(SWEEPS):
+        for i in range(size):
+            square[i] = inner_product(flat, i * size, flat, i * size, whole)
+            for k in range(whole, size):
+                square[i] += rows[i, k] * rows[i, k]
+        floor = square.max() * (size * 2.0**-52) ** 2
+        turned = False
+        for i in range(size - 1):
+            for j in range(i + 1, size):
+                if square[i] <= floor or square[j] <= floor:
+                    continue
+                both = inner_product(flat, i * size, flat, j * size, whole)
+                for k in range(whole, size):
+                    both += rows[i, k] * rows[j, k]
+                if abs(both) <= done * math.sqrt(square[i]) * math.sqrt(square[j]):
+                    continue
+                turned = True
+                ratio = (square[j] - square[i]) / (2.0 * both)
+                tangent = 1.0 / (abs(ratio) + math.sqrt(1.0 + ratio * ratio))
+                tangent = tangent if ratio >= 0 else -tangent
+                cosine = 1.0 / math.sqrt(1.0 + tangent * tangent)
+                sine = cosine * tangent
+                a, b = rows[i], rows[j]
+                for k in range(size):
+                    x, y = a[k], b[k]
+                    a[k] = cosine * x - sine * y
+                    b[k] = sine * x + cosine * y
+                square[i] = max(square[i] - tangent * both, 0.0)
+                square[j] += tangent * both
+        if not turned:
+            break
+    values = np.sqrt(square)
+    least = values.max() * size * 2.0**-52
+    floor = math.sqrt(least) if values.min() <= least else 0.0
+    root = floor * np.eye(size)
+    for e in range(size):
+        if values[e] <= least:
+            values[e] = least
+            continue
+        row = rows[e]
+        # √s along v, of which √least is there already.
+        scale = (1.0 - floor / math.sqrt(values[e])) / (values[e] * math.sqrt(values[e]))
+        for i in range(size):
+            factor = scale * row[i]
+            out = root[i]
+            for j in range(i + 1):
+                out[j] += factor * row[j]
+    for i in range(size):
+        for j in range(i):
+            root[j, i] = root[i, j]
+    return root, values

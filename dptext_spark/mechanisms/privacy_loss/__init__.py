@@ -1,0 +1,71 @@
+"""The worst-case loss of the law that is really sampled: what certificates state and exact calibration is steered by.
+
+Where a law is in integers it is read off these, never off the formula that they were made from, but for slack that is stated.
+Where noise is added to a vector it is bounded by draws, which can refute a claim and not confirm it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dptext_spark.mechanisms.privacy_loss.exponential import by_distance
+from dptext_spark.mechanisms.privacy_loss.groups import within_groups
+from dptext_spark.mechanisms.privacy_loss.half_spaces import by_half_spaces
+from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress
+from dptext_spark.mechanisms.privacy_loss.ranks import by_rank
+from dptext_spark.mechanisms.privacy_loss.sampled import by_draws
+from dptext_spark.mechanisms.privacy_loss.steps import by_steps
+from dptext_spark.mechanisms.privacy_loss.truncated_laplace import by_exits
+from dptext_spark.mechanisms.samplers.exponential import WholeSampler
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
+from dptext_spark.mechanisms.samplers.ordering import LineSampler
+
+__all__ = [
+    "Loss",
+    "Progress",
+    "by_distance",
+    "by_draws",
+    "by_exits",
+    "by_half_spaces",
+    "by_rank",
+    "by_steps",
+    "vector_loss",
+    "within_groups",
+    "worst_loss",
+]
+
+
+def worst_loss(
+    sampler: Any, words: int, progress: Progress | None = None, sample: int | None = None
+) -> Loss | None:
+    """Return the largest loss of the word that a compiled mechanism releases, by the way that its law allows.
+
+    Args:
+        sampler: of any mechanism.
+        words: V.
+        progress: is told how much is done.
+        sample: look at so many words where a search takes the square of their number; others look at all.
+
+    Returns:
+        None for a sampler that no mechanism here compiles to.
+    """
+    if isinstance(sampler, WholeSampler):
+        return by_distance(sampler, progress, sample)
+    if isinstance(sampler, LineSampler):
+        return by_steps(sampler, progress, sample)
+    if isinstance(sampler, SelectionSampler):
+        return by_rank(sampler, words)
+    if isinstance(sampler, NoiseSampler):
+        search = by_half_spaces if sampler.guarantee.kind == "approx_dp" else by_draws
+        return search(sampler, progress)
+    if sampler.guarantee.kind == "epsilon_dp_within_group":
+        return within_groups(sampler, words, progress)
+    return None
+
+
+def vector_loss(sampler: Any, progress: Progress | None = None, sample: int | None = None) -> Loss | None:
+    """Return the loss of the noisy vector that is never released, where a claim rests on it and it is known exactly."""
+    if isinstance(sampler, NoiseSampler) and sampler.noise == "truncated_laplace":
+        return by_exits(sampler, progress, sample)
+    return None

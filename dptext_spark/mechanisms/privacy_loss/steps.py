@@ -1,0 +1,137 @@
+"""The worst-case loss of a law along lists: neighbours in a list bound all pairs.
+
+Along one list the distance |i - j| is a sum of steps, so no pair loses more for each unit of distance than some two
+neighbours do. Under the average of several lists P(u|w)/P(u|w') is at most the largest of the lists' ratios, and the claim is
+about max over the lists of the distance: the same bound holds.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dptext_spark.mechanisms.base import TOTAL
+from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, spread
+from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.mechanisms.samplers.windows import DIGITS
+from dptext_spark.runtime.jit import Int, compiled
+
+# How far the numbers that give an output are from their share of the window, see kernels/windows.py.
+COUNT_ERROR = Fraction(19, 2)
+_COUNT_ERROR = float(COUNT_ERROR)
+BLOCK = 512
+LOOKED_AT = 64  # neighbours whose laws are compared count by count, for a loss that is surely attained
+
+
+@compiled
+def _steepest(edges: Any, start: Any, width: Any, many: float, first: Int, last: Int) -> tuple[Any, Int]:
+    """Return (the largest ratio of counts between positions i and i + 1, that i), the error of counts included."""
+    words = start.shape[0]
+    best = 0.0
+    at: Int = np.int64(-1)
+    for i in range(first, last):
+        for j in range(words):
+            here = _share(edges, start, width, i, j) * many
+            there = _share(edges, start, width, i + 1, j) * many
+            ratio = max(
+                (here + _COUNT_ERROR) / (there - _COUNT_ERROR), (there + _COUNT_ERROR) / (here - _COUNT_ERROR)
+            )
+            if ratio > best:
+                best, at = ratio, i
+    return best, at
+
+
+@compiled
+def _share(edges: Any, start: Any, width: Any, i: Int, j: Int) -> float:
+    """Return the probability of position j under position i, as the window says."""
+    words = start.shape[0]
+    low = start[i] if j == 0 else edges[words - 1 - i + j]
+    high = start[i] + width[i] if j == words - 1 else edges[words - i + j]
+    return np.float64(high - low) / np.float64(width[i])
+
+
+def by_steps(sampler: LineSampler, progress: Progress | None = None, sample: int | None = None) -> Loss:
+    """Return the largest loss for each unit of the largest distance over the lists.
+
+    Args:
+        sampler: of the diffractor.
+        progress: is told how many positions are done.
+        sample: look at so many steps, spread evenly over the lists; those of the geometric law are all known anyhow.
+    """
+    words, lists = sampler.place.shape
+    edges, start, width = (np.asarray(a) for a in (sampler.edges, sampler.start, sampler.width))
+    many = TOTAL // lists
+    if (width == width[0]).all():
+        value, at = _exactly(edges, start, int(width[0]), many)
+    else:
+        best, at = 0.0, -1
+        for first, last in _blocks(words - 1, sample):
+            ratio, where = _steepest(edges, start, width, float(many), first, last)
+            if ratio > best:
+                best, at = float(ratio), int(where)
+            if progress:
+                progress(last + 1, words)
+        value = math.log(best) * (1.0 + LOG_SLACK) + LOG_SLACK
+    attained, worst = _attained(sampler, at)
+    pairs = words * (words - 1) // 2
+    if sample is not None and sample < words - 1 and (width != width[0]).any():
+        method = f"{sample:,} steps of {words - 1:,} from a word of a list to the next, by the integers of the table"
+        return Loss(value, attained, sample, pairs, worst, method)
+    method = "every two neighbours of a list and every output, by the integers of the table; longer distances are sums of steps"
+    return Loss(value, attained, pairs, pairs, worst, method)
+
+
+def _blocks(steps: int, sample: int | None) -> list[tuple[int, int]]:
+    """Return which steps are looked at, from the first of each block to its last."""
+    if sample is not None and sample < steps:
+        return [(int(i), int(i) + 1) for i in spread(steps, sample)]
+    return [(first, min(first + BLOCK, steps)) for first in range(0, steps, BLOCK)]
+
+
+def _exactly(edges: Any, start: Any, width: int, many: int) -> tuple[float, int]:
+    """Return (the largest loss between neighbours, rounded up, the position of the first), in integers.
+
+    For windows of one width, as the geometric law has: there every step loses ε, as near as integers come, and float64 could
+    not tell on which side of it. A ratio depends on the displacement alone, but at the two ends of the list.
+    """
+    words = len(start)
+    table, first = [int(edge) for edge in edges], [int(edge) for edge in start]
+    inner = [high - low for low, high in pairwise(table)]
+    left = [table[words - i] - first[i] for i in range(words)]
+    right = [first[i] + width - table[2 * words - 2 - i] for i in range(words)]
+    worst, at = Fraction(1), 0
+    # A displacement x and x - 1 belong to the same output under positions i and i + 1.
+    for weights, at_an_end in ((inner[1:-1], False), (left, True), (right, True)):
+        for number, pair in enumerate(pairwise(weights)):
+            above = Fraction(max(pair) * many, width) + COUNT_ERROR
+            below = Fraction(min(pair) * many, width) - COUNT_ERROR
+            if above > worst * below:
+                worst, at = above / below, number if at_an_end else 0
+    exact = DIGITS.ln(DIGITS.divide(Decimal(worst.numerator), Decimal(worst.denominator)))
+    found = float(exact)
+    return (found if Decimal(found) >= exact else math.nextafter(found, math.inf)), at
+
+
+def _attained(sampler: LineSampler, at: int) -> tuple[float, tuple[int, int]]:
+    """Compare laws count by count for some neighbours, the worst position first; return the largest loss a unit, and its pair."""
+    words, lists = sampler.place.shape
+    positions = dict.fromkeys(
+        [at, *np.linspace(0, words - 2, min(LOOKED_AT, words - 1)).astype(int).tolist()]
+    )
+    found, worst = 0.0, (int(sampler.order[0, at]), int(sampler.order[0, at + 1]))
+    for position in positions:
+        pair = (int(sampler.order[0, position]), int(sampler.order[0, position + 1]))
+        gap = max(
+            abs(int(sampler.place[pair[0], chosen]) - int(sampler.place[pair[1], chosen]))
+            for chosen in range(lists)
+        )
+        first, second = (sampler.law(word).weight.astype(np.float64) for word in pair)
+        loss = (float(np.abs(np.log(first / second)).max()) - LOG_SLACK) / gap
+        if loss > found:
+            found, worst = loss, pair
+    return found, worst

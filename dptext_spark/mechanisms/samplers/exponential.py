@@ -1,0 +1,324 @@
+"""Laws over a whole lexicon: P(u|w) = exp(-ε·min(d(w,u), γ)/2) / Z(w) for every output u, d the Euclidean distance.
+
+V weights a word are too many to store and too many to compute in a batch. Stored is an alias row over the nearest outputs
+(the head), which holds their probabilities as far as they exceed the one of the farthest of them, and one more outcome,
+the tail, for what is left. There, an output is proposed uniformly and accepted with probability
+exp(-ε·(max(min(d, γ), D) - D)/2), D the distance of the head's farthest: a 64-bit number against an integer that the
+sampler and the law compute alike. After a stated number of rejections the word itself (or the nearest output) comes out;
+its part of the head is smaller by just that, and the probability of the tail greater, so that the cap changes nothing.
+
+Deviation: γ is at most (2/ε)·ln 2^40, so that no weight is so small that its rounding matters. A distance that is cut off
+is a metric still, and the bound on the loss only becomes smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.guarantee import SENSITIVE, Guarantee
+from dptext_spark.mechanisms.base import TOTAL, Ids, Law
+from dptext_spark.mechanisms.numerics.elementary import exponentials
+from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
+from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, longest_wait, propose
+from dptext_spark.mechanisms.samplers.table import check_cells, draw_all, read_row
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.array_checks import Arrays
+
+DEEPEST = 40 * math.log(2.0)  # -ln of the smallest weight beside that of distance 0
+MOST_BYTES = 1 << 29  # of alias rows and vectors
+LEAST_SLOTS, MOST_SLOTS = 16, 512
+
+
+@dataclass(frozen=True, eq=False)
+class WholeSampler:
+    """Sampler of a law over the whole lexicon.
+
+    Attributes:
+        cells: uint64[V, 2^m, 2], alias rows over ids, where V is the tail.
+        vectors: float32[V, d].
+        outputs: int32[n], the ids that can come out, ascending.
+        level: float64[V], D.
+        surely: uint64[V], numbers that accept a proposal at any distance.
+        rounds: int32[V], proposals that may be rejected.
+        fallback: int32[V], what comes out after that.
+        log_normaliser: float64[V], ln Z(w) of the ideal law, for certificates.
+        figures: float64[3]: ε/2; γ, the cut-off distance; and the slack, a bound for every word and output on the
+            difference of ln P between :meth:`law` (and what is sampled) and the ideal law.
+        guarantee: what holds for one draw.
+        summary: public figures of the law.
+        place: int32[V], which row is a word's, -1 for words without one; None where rows are ids.
+    """
+
+    cells: npt.NDArray[np.uint64]
+    vectors: npt.NDArray[np.float32]
+    outputs: Ids
+    level: npt.NDArray[np.float64]
+    surely: npt.NDArray[np.uint64]
+    rounds: Ids
+    fallback: Ids
+    log_normaliser: npt.NDArray[np.float64]
+    figures: npt.NDArray[np.float64]
+    guarantee: Guarantee
+    summary: dict[str, Any] = field(default_factory=dict)
+    place: Ids | None = None
+
+    @classmethod
+    def of(
+        cls,
+        vectors: npt.NDArray[np.float32],
+        epsilon: float,
+        radius: float = math.inf,
+        *,
+        outputs: Ids | None = None,
+        keep: float = 0.0,
+        note: str = "",
+        slots: int = MOST_SLOTS,
+        promised: float | None = None,
+    ) -> WholeSampler:
+        """Compile the law.
+
+        Args:
+            vectors: float32[V, d].
+            epsilon: ε > 0.
+            radius: γ; infinite for none.
+            outputs: int32[n], ids ascending, at least one; None for all words.
+            keep: the probability that a word which is no output is released as it is.
+            note: what the guarantee's sentence says besides.
+            slots: the largest size of an alias row, a power of two.
+            promised: the ε of the guarantee, where the certified loss at ε is within it; None for ε itself.
+        """
+        words = len(vectors)
+        released = np.arange(words, dtype=np.int32) if outputs is None else outputs
+        kept = np.full(words, keep)
+        kept[released] = 0.0
+        restricted = bool((kept > 0).any())
+        needed = len(released) + int(restricted)
+        slots = _slots(needed, vectors, slots)
+        law = _law(epsilon, radius)
+        (rows,) = compile_rows(vectors, released, [law], kept, slots)
+        head = len(released) if needed <= slots else slots - 1 - (needed - len(released))
+        made = cls._of_rows(
+            rows, vectors, released, law, head, epsilon if promised is None else promised, note, restricted
+        )
+        if promised is not None:
+            made.summary["internal_epsilon"] = epsilon
+        return made
+
+    @classmethod
+    def together(
+        cls, vectors: npt.NDArray[np.float32], laws: Sequence[tuple[float, float]], chosen: Ids
+    ) -> list[WholeSampler]:
+        """Compile some laws over all words, with rows for the words that will be drawn, in little more time than one takes.
+
+        Rows, and so draws, are those of :meth:`of`. A word without a row is neither drawn nor has a law here.
+
+        Args:
+            vectors: float32[V, d].
+            laws: (ε, γ) of each.
+            chosen: int32[c], ids, ascending.
+        """
+        words = len(vectors)
+        everything = np.arange(words, dtype=np.int32)
+        slots = _slots(words, vectors, MOST_SLOTS)
+        inner = [_law(*one) for one in laws]
+        place = np.full(words, -1, np.int32)
+        place[chosen] = np.arange(len(chosen))
+        head = words if words <= slots else slots - 1
+        compiled = compile_rows(vectors, everything, inner, np.zeros(words), slots, chosen)
+        return [
+            replace(cls._of_rows(rows, vectors, everything, law, head, epsilon, ""), place=place)
+            for rows, law, (epsilon, _) in zip(compiled, inner, laws, strict=True)
+        ]
+
+    @classmethod
+    def _of_rows(
+        cls, rows: Rows, vectors: npt.NDArray[np.float32], released: Ids, law: tuple[float, float], head: int,
+        promised: float, note: str, restricted: bool = False,
+    ) -> WholeSampler:  # fmt: skip
+        step, cut = law
+        slack = _slack(float(rows.least.min()), len(vectors))
+        likeliest = exponentials(-rows.log_normaliser[released].reshape(-1, 1))
+        summary = {
+            "words": len(vectors),
+            "outputs": len(released),
+            "cut_off_distance": cut if math.isfinite(cut) else None,
+            "head": head,
+            "unchanged": {name: float(np.quantile(likeliest, q)) for name, q in _QUANTILES}
+            | {"mean": float(likeliest.mean())},
+            "most_rounds": int(rows.rounds.max()),
+            "rounding": slack,
+        }
+        return cls(
+            rows.cells,
+            np.ascontiguousarray(vectors),
+            released,
+            rows.level,
+            rows.surely,
+            rows.rounds,
+            rows.fallback,
+            rows.log_normaliser,
+            np.array([step, cut, slack]),
+            _guarantee(float(promised), cut, slack, note, restricted),
+            summary,
+        )
+
+    def rows_of(self, ids: Ids) -> Ids:
+        """Return which rows of `cells` are those of some words.
+
+        Raises:
+            ValueError: a word has none.
+        """
+        if self.place is None:
+            return ids
+        rows = self.place[ids]
+        if len(rows) and rows.min() < 0:
+            raise ValueError("a law was compiled for some words only, and another one is drawn")
+        return rows
+
+    @property
+    def slack(self) -> float:
+        """The bound on the difference between ln P as sampled and as the formula says, over all words and outputs."""
+        return float(self.figures[2])
+
+    @property
+    def tail(self) -> Tail:
+        """What decides the proposals."""
+        return Tail(
+            self.vectors.reshape(-1), self.vectors.shape[1], self.outputs, self.level, self.surely, self.rounds,
+            self.fallback, float(self.figures[0]), float(self.figures[1]),
+        )  # fmt: skip
+
+    def sample(self, ids: Ids, draws: Draws) -> Ids:
+        """Draw one output for each of int32[n]: by lane 0, and in round r of the tail by lanes 2r + 2 and 2r + 3."""
+        out = np.empty(len(ids), np.int32)
+        draw_all(self.cells, self.cells.shape[1].bit_length() - 1, self.rows_of(ids), draws.u64(0), out)
+        waiting = np.flatnonzero(out == len(self.level))
+        turn = 0
+        while len(waiting):
+            numbers = draws.take(waiting).pair(1 + turn)
+            left = propose(self.tail, ids, waiting, numbers, turn, out)
+            waiting, turn = waiting[:left], turn + 1
+        return out
+
+    def law(self, word_id: int) -> Law:
+        """Return the law of a word: the head off its alias row, the tail by distances, to the nearest of 2^63."""
+        (row,) = self.rows_of(np.array([word_id], np.int32))
+        ids, weight = read_row(self.cells[row])
+        if ids[-1] == len(self.level):
+            every = np.zeros(len(self.level), np.uint64)
+            every[ids[:-1]] = weight[:-1]
+            add_tail(self.tail, word_id, float(weight[-1]), every)
+            ids = np.flatnonzero(every).astype(np.int32)
+            weight = every[ids]
+            most = int(weight.argmax())
+            weight[most] = 0
+            weight[most] = np.uint64(TOTAL) - weight.sum(dtype=np.uint64)
+        return Law(ids, weight, weight.astype(np.float64) / TOTAL)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything but the guarantee and the summary.
+
+        Raises:
+            ValueError: there are rows for some words only, which nobody can sample with elsewhere.
+        """
+        if self.place is not None:
+            raise ValueError("a law that was compiled for some words only is not stored")
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse outputs that there are not, and a tail that could keep a draw waiting."""
+        arrays.only(*_ARRAYS)
+        cells = check_cells(arrays, words, words + 1, MOST_SLOTS)
+        vectors = arrays.take("vectors", np.float32, words, None)
+        arrays.require("vectors", vectors.shape[1] >= 1, "one dimension or more")
+        arrays.finite("vectors", vectors)
+        outputs = arrays.take("outputs", np.int32, None)
+        arrays.require("outputs", len(outputs) >= 1, "one output or more")
+        arrays.within("outputs", outputs, 0, words - 1)
+        arrays.ascending("outputs", outputs, strictly=True)
+        arrays.finite("level", arrays.take("level", np.float64, words), low=0.0)
+        arrays.take("surely", np.uint64, words)
+        rounds = arrays.take("rounds", np.int32, words)
+        arrays.within("fallback", arrays.take("fallback", np.int32, words), 0, words - 1)
+        arrays.finite("log_normaliser", arrays.take("log_normaliser", np.float64, words))
+        step, cut, slack = (float(one) for one in arrays.take("figures", np.float64, 3))
+        # The table behind e^-x has an end; no two vectors of float32 are farther apart than that.
+        deepest = step * min(cut, FARTHEST * math.sqrt(vectors.shape[1]))
+        sound = step >= 0.0 and cut >= 0.0 and slack >= 0.0 and deepest <= DEEPEST * (1.0 + 1e-9)
+        arrays.require("figures", sound, "ε/2, a cut-off distance and a slack, none negative")
+        waits = longest_wait(cells, rounds, words)
+        most = WAITS * (1.0 + 2.0 * len(outputs) / cells.shape[1])
+        arrays.require("rounds", waits <= most, f"at most {most:.0f} proposals a draw on average")
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+    ) -> WholeSampler:
+        """Build again from :meth:`arrays`."""
+        return cls(**{name: arrays[name] for name in _ARRAYS}, guarantee=guarantee, summary=summary)
+
+
+_ARRAYS = (
+    *("cells", "vectors", "outputs", "level", "surely"),
+    *("rounds", "fallback", "log_normaliser", "figures"),
+)
+WAITS = 128.0  # proposals: a row is compiled so that 88·(outputs/head) are the most that draws wait for on average
+FARTHEST = 1e39  # apart in one dimension: float32 ends at 3.4e38
+_QUANTILES = (("min", 0.0), ("p50", 0.5), ("max", 1.0))
+
+
+def cut_off(radius: float, step: float) -> float:
+    """Return the distance from which on weights no longer fall: γ, or where 2^-40 is reached."""
+    return min(radius, DEEPEST / step) if step > 0 else radius
+
+
+def _law(epsilon: float, radius: float) -> tuple[float, float]:
+    """Return (ε/2, the distance from which on weights no longer fall)."""
+    return epsilon / 2.0, cut_off(radius, epsilon / 2.0)
+
+
+def _slots(needed: int, vectors: npt.NDArray[np.float32], slots: int) -> int:
+    """Return the size of an alias row for so many outcomes, a power of two."""
+    words, dimensions = vectors.shape
+    if needed <= slots:
+        slots = 1 << (needed - 1).bit_length()
+    while needed > slots > LEAST_SLOTS and words * (16 * slots + 4 * dimensions) > MOST_BYTES:
+        slots //= 2
+    return slots
+
+
+def _slack(least: float, words: int) -> float:
+    """Bound |ln P - ln ideal P| over all words and outputs, `least` the smallest ideal P.
+
+    A probability of the head is off by 1 out of 2^63, the probability of the tail by 1, an acceptance by 1 out of 2^64,
+    the law by 1 more: 5 in all for the smallest. Sums are exact to 40·2^-53, single terms to 2^-44. What the integers of a
+    row leave over goes to the largest of up to 512, what those of a law leave over (half of one for each of V, and the
+    error of the sum) to the largest of V.
+    """
+    return 5.0 / (least * TOTAL) + 4e-12 + words * (words + 2.0**16) / TOTAL
+
+
+def rounded_up(value: float) -> str:
+    """Return the next number with four decimals, for a sentence that states a bound."""
+    return f"{math.ceil(value * 10_000) / 10_000:.16g}"
+
+
+def _guarantee(epsilon: float, cut: float, slack: float, note: str, restricted: bool) -> Guarantee:
+    """Return metric DP; `restricted` where a word that cannot come out of others may be released as it is."""
+    # Nothing is rounded in the user's favour.
+    most = f", and never more than {rounded_up(epsilon * cut)}" if math.isfinite(epsilon * cut) else ""
+    one, two = ("One sensitive word", "two of them") if restricted else ("One drawn word", "two words")
+    sentence = (
+        f"{one} is metric differentially private with ε = {epsilon:.16g} per unit of Euclidean distance: {two} "
+        f"at distance d lead to any output with probabilities whose logarithms differ by at most ε·d{most} (rounding adds "
+        f"at most {2.2 * slack:.2g}). It protects near words from each other, distant ones hardly.{note}"
+    )
+    metric = "euclidean" + (SENSITIVE if restricted else "")
+    return Guarantee("metric_dp", epsilon, metric=metric, sentence=sentence)

@@ -1,0 +1,271 @@
+"""Compile laws over a whole lexicon: for each word the nearest outputs, the sums, and one alias row in integers.
+
+With f(u) = exp(-ε·min(d(w,u), γ)/2), Z its sum, and F the value at the farthest output of the head: the row holds
+(f(u) - F)/Z for the head and, as one more outcome, the tail: min(f(u), F)/Z of every output together.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.mechanisms.base import TOTAL, Ids
+from dptext_spark.mechanisms.numerics.elementary import logarithm
+from dptext_spark.mechanisms.samplers.decay import EVERY, acceptance, decay, summed
+from dptext_spark.mechanisms.samplers.exponential_sums import WORDS, measure, sums
+from dptext_spark.mechanisms.samplers.table import alias_rows
+from dptext_spark.runtime.jit import compiled, inlined
+
+TURN = 4  # words that the laws take in turn
+BINS = 2048  # of the search for the nearest outputs
+REJECTED = (
+    1.0 / 32.0
+)  # rounds go on until at most this share of the draws from the tail is rejected in all of them
+NEVER = 2.0**-64  # a probability that no longer matters
+MARGIN = 1e-9
+_TOTAL = np.uint64(TOTAL)
+
+
+class Rows(NamedTuple):
+    """What is compiled for V words; of words that were not chosen the last two only.
+
+    Attributes:
+        cells: uint64[c, 2^m, 2], alias rows over ids of the words that were chosen; id V stands for the tail.
+        level: float64[V], the distance of the farthest output of the head, γ at most.
+        surely: uint64[V]; a proposal whose number is at most this is accepted whatever its distance.
+        rounds: int32[V], how many proposals the tail may reject.
+        fallback: int32[V], the output after so many: the word itself, or the nearest output.
+        log_normaliser: float64[V], ln Z.
+        least: float64[V], the smallest probability of an output, of the ideal law.
+    """
+
+    cells: npt.NDArray[np.uint64]
+    level: npt.NDArray[np.float64]
+    surely: npt.NDArray[np.uint64]
+    rounds: Ids
+    fallback: Ids
+    log_normaliser: npt.NDArray[np.float64]
+    least: npt.NDArray[np.float64]
+
+
+def compile_rows(
+    vectors: npt.NDArray[np.float32],
+    outputs: Ids,
+    laws: Sequence[tuple[float, float]],
+    keep: npt.NDArray[np.float64],
+    slots: int,
+    chosen: Ids | None = None,
+) -> list[Rows]:
+    """Compile laws that differ in ε and γ alone, with a thread for each processor; each row is the work of one thread.
+
+    Distances and the order of the nearest are found once for all laws.
+
+    Args:
+        vectors: float32[V, d].
+        outputs: int32[n], ids, ascending.
+        laws: (ε/2, γ) of each, γ at most 43/(ε/2).
+        keep: float64[V], the probability that a word which is no output is released as it is; 0 for outputs.
+        slots: 2^m, size of an alias row; it holds all outputs if they fit (and the word kept), else the tail too.
+        chosen: int32[c], ids, ascending, of the words that get a row; of the others only the sums are made. None: all.
+    """
+    words = len(vectors)
+    everything = np.arange(words, dtype=np.int32)
+    rows = everything if chosen is None else chosen
+    logs, least = np.empty((len(laws), words)), np.empty((len(laws), words))
+    made = [
+        Rows(
+            np.empty((len(rows), slots, 2), np.uint64), np.zeros(words), np.zeros(words, np.uint64),
+            np.zeros(words, np.int32), np.zeros(words, np.int32), logs[k], least[k],
+        )
+        for k in range(len(laws))
+    ]  # fmt: skip
+    flat = np.ascontiguousarray(vectors).reshape(-1)
+    others = flat if len(outputs) == words else np.ascontiguousarray(vectors[outputs]).reshape(-1)
+    place = np.full(words, -1, np.int64)
+    place[outputs] = np.arange(len(outputs))
+    spare = 1 if bool((keep > 0).any()) else 0
+    head = len(outputs) if len(outputs) + spare <= slots else slots - 1 - spare
+
+    def fill(first: int) -> None:
+        some = rows[first : first + WORDS]
+        away, near = np.empty((len(some), len(outputs))), np.empty((len(some), head), np.int64)
+        measure(flat, others, vectors.shape[1], some, away)
+        own = np.flatnonzero(place[some] >= 0)
+        away[own, place[some[own]]] = -1.0  # before its duplicates
+        best = np.empty(len(some), np.int64)
+        _order(away, near, best)
+        ids, weight = np.zeros((len(some), slots), np.int32), np.zeros((len(some), slots), np.uint64)
+        # The distances of a few words stay in the cache while one law after the other reads them.
+        for start in range(0, len(some), TURN):
+            turn = slice(start, start + TURN)
+            begin = first + start
+            for (step, radius), one in zip(laws, made, strict=True):
+                ids[turn], weight[turn] = 0, 0
+                _fill(
+                    away[turn], near[turn], best[turn], outputs, keep, some[turn], step, radius, ids[turn], weight[turn], one
+                )  # fmt: skip
+                one.cells[begin : begin + TURN] = alias_rows(ids[turn], weight[turn], slots.bit_length() - 1)
+
+    left = np.delete(everything, rows)
+    steps, radii = (np.array(one, np.float64) for one in zip(*laws, strict=True))
+
+    def add(first: int) -> None:
+        some = left[first : first + WORDS]
+        away = np.empty((len(some), len(outputs)))
+        measure(flat, others, vectors.shape[1], some, away)
+        sums(away, some, steps, radii, logs, least)
+        least[:, some] *= 1.0 - keep[some]
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        for work, some in ((fill, rows), (add, left)):
+            for _ in threads.map(work, range(0, len(some), WORDS)):
+                pass
+    return made
+
+
+@compiled
+def _order(away: Any, near: Any, best: Any) -> None:
+    """Find the nearest outputs of some words, and take the roots of their squared distances.
+
+    Args:
+        away: float64[w, n], squared distances, -1 for the word itself; distances afterwards.
+        near: int64[w, head], filled in no order.
+        best: int64[w], filled with the place of the nearest of all in `near`.
+    """
+    n, head = away.shape[1], near.shape[1]
+    spare, counts = np.empty(n, np.int64), np.empty(BINS, np.int64)
+    for row in range(away.shape[0]):
+        nearest(away[row], near[row], spare, counts)
+        best[row] = 0
+        for i in range(head):
+            if away[row, near[row, i]] < away[row, near[row, best[row]]]:
+                best[row] = i
+        for j in range(n):
+            away[row, j] = math.sqrt(max(away[row, j], 0.0))
+
+
+@compiled
+def _fill(
+    away: Any, near: Any, nearest_of: Any, outputs: Any, keep: Any, some: Any, step: float, radius: float, ids: Any,
+    weight: Any, made: Rows,
+) -> None:  # fmt: skip
+    """Compile some words: their outcomes with integer weights, and what else there is a word."""
+    n, head, words = away.shape[1], near.shape[1], made.level.shape[0]
+    excess, values = np.empty(head), np.empty(n)
+    for row in range(some.shape[0]):
+        w = some[row]
+        best = nearest_of[row]
+        far, bound = 0.0, 0.0
+        for j in range(n):
+            values[j] = min(away[row, j], radius)
+            far = max(far, values[j])
+        for i in range(head):
+            bound = max(bound, values[near[row, i]])
+        floor = decay(step * bound) if head < n else 0.0
+        for i in range(head):
+            excess[i] = decay(step * values[near[row, i]]) - floor
+        everything, tail = summed(excess), 0.0
+        entered, rejected = 0.0, 0.0
+        if head < n:
+            for j in range(n):
+                values[j] = decay(step * (max(values[j], bound) - bound))
+            tail = summed(values)
+            everything += floor * tail
+            entered, rejected = floor * tail / everything, max(0.0, 1.0 - tail / n)
+        # Twice as many rounds square the probability that all of them reject.
+        made.rounds[w] = 1
+        while rejected > NEVER and (
+            rejected > REJECTED or 2.0 * entered * rejected > excess[best] / everything * (1.0 - rejected)
+        ):
+            rejected *= rejected
+            made.rounds[w] *= 2
+        entered /= 1.0 - rejected
+        excess[best] = max(0.0, excess[best] - everything * entered * rejected)
+        made.level[w], made.fallback[w] = bound, outputs[near[row, best]]
+        made.log_normaliser[w] = logarithm(everything)
+        made.least[w] = (1.0 - keep[w]) * decay(step * far) / everything
+        # A billionth farther away, for the last bits of the exponential to have no say.
+        made.surely[w] = acceptance(step * (far - bound) + MARGIN) if far > bound else EVERY
+        for i in range(head):
+            ids[row, i] = outputs[near[row, i]]
+            excess[i] /= everything
+        if head < n:
+            ids[row, head] = words
+        if keep[w] > 0.0:
+            ids[row, -1] = w
+        _integers(excess, entered, head < n, keep[w], weight[row])
+
+
+@inlined
+def _integers(excess: Any, entered: float, tail: bool, keep: float, weight: Any) -> None:
+    """Round one row to integers that sum to 2^63: the head, the tail, and last the word that may be kept."""
+    head = excess.shape[0]
+    scale = 9223372036854775808.0 * (1.0 - keep)
+    rest = np.uint64(scale)
+    if keep > 0.0:
+        weight[-1] = _TOTAL - rest
+    for i in range(head):
+        weight[i] = np.uint64(excess[i] * scale)
+    if tail:
+        weight[head] = max(np.uint64(entered * scale), np.uint64(1))
+    largest = 0
+    outcomes = head + 1 if tail else head
+    for i in range(outcomes):
+        if weight[i] > weight[largest]:
+            largest = i
+    weight[largest] = np.uint64(0)
+    others = np.uint64(0)
+    for i in range(outcomes):
+        others += weight[i]
+    weight[largest] = rest - others
+
+
+@compiled
+def nearest(away: Any, near: Any, order: Any, counts: Any) -> None:
+    """Pick the positions of the smallest values, ties by position, in no order.
+
+    Values go into bins between the least and the greatest; the bins below the one that overflows are taken, and that one
+    is searched again.
+
+    Args:
+        away: float64[n], finite.
+        near: int64[m], filled; m <= n.
+        order: int64[n], for work.
+        counts: int64[b], for work; b >= 2.
+    """
+    n, wanted, bins = away.shape[0], near.shape[0], counts.shape[0]
+    for j in range(n):
+        order[j] = j
+    taken = 0
+    while taken < wanted:
+        low, high = away[order[0]], away[order[0]]
+        for i in range(n):
+            low, high = min(low, away[order[i]]), max(high, away[order[i]])
+        if taken + n == wanted or low == high:
+            for i in range(wanted - taken):
+                near[taken + i] = order[i]
+            return
+        counts[:] = 0
+        for i in range(n):
+            counts[np.int64((away[order[i]] - low) / (high - low) * (bins - 1))] += 1
+        full, reached = 0, taken
+        while reached + counts[full] <= wanted:
+            reached += counts[full]
+            full += 1
+        left = 0
+        for i in range(n):
+            j = order[i]
+            where = np.int64((away[j] - low) / (high - low) * (bins - 1))
+            if where < full:
+                near[taken] = j
+                taken += 1
+            elif where == full:
+                order[left] = j
+                left += 1
+        n = left

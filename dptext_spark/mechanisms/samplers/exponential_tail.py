@@ -1,0 +1,163 @@
+"""The tail of a law over a whole lexicon: proposals, whether they are accepted, and what that adds to the law."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.mechanisms.base import Ids
+from dptext_spark.mechanisms.numerics.distances import squared_distance, squared_distances
+from dptext_spark.mechanisms.samplers.decay import acceptance, summed
+from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
+
+AHEAD = 6  # how many proposals ahead their vectors are asked for
+LINE = 16  # float32 in a cache line
+TILE = 64  # outputs whose vectors stay in the cache while some words are compared with them
+
+
+class Tail(NamedTuple):
+    """What proposals are decided by: arrays of :class:`~dptext_spark.mechanisms.samplers.exponential.WholeSampler`.
+
+    Attributes:
+        flat: float32[V * d], the vectors.
+        size: d.
+        outputs: int32[n].
+        level: float64[V].
+        surely: uint64[V].
+        rounds: int32[V].
+        fallback: int32[V].
+        step: ε/2.
+        radius: γ.
+    """
+
+    flat: npt.NDArray[np.float32]
+    size: int
+    outputs: Ids
+    level: npt.NDArray[np.float64]
+    surely: npt.NDArray[np.uint64]
+    rounds: Ids
+    fallback: Ids
+    step: float
+    radius: float
+
+
+@inlined
+def _accepts(tail: Any, word: Int, output: Int) -> Any:
+    """Return the largest number that accepts `output` as a proposal for `word`: uint64."""
+    distance = min(math.sqrt(squared_distance(tail.flat, tail.size, word, output)), tail.radius)
+    return acceptance(tail.step * (distance - tail.level[word]))
+
+
+@compiled
+def longest_wait(cells: Any, rounds: Any, tail: Int) -> float:
+    """Return how many proposals a draw makes at most, on average, of the word for which these are most.
+
+    Args:
+        cells: uint64[V, 2^m, 2], alias rows.
+        rounds: int32[V], proposals that may be rejected.
+        tail: the outcome that stands for proposals.
+    """
+    most, slots = 0.0, cells.shape[1]
+    capacity = np.uint64(1 << 63) // np.uint64(slots)
+    for word in range(cells.shape[0]):
+        entered = 0.0
+        for slot in range(slots):
+            part, both = cells[word, slot, 0], cells[word, slot, 1]
+            if both & np.uint64(0xFFFFFFFF) == np.uint64(tail):
+                entered += np.float64(part)
+            if both >> np.uint64(32) == np.uint64(tail):
+                entered += np.float64(capacity - part)
+        most = max(most, entered / 2.0**63 * max(rounds[word], 1))
+    return most
+
+
+@compiled
+def propose(tail: Tail, ids: Any, waiting: Any, numbers: Any, turn: Int, out: Any) -> Any:
+    """Propose an output for each draw that waits, and move those that wait still to the front.
+
+    Args:
+        tail: of the sampler.
+        ids: int32[n], the words.
+        waiting: int64[p], positions in `ids`.
+        numbers: uint64[p, 2]: the proposal, and whether it is accepted.
+        turn: the number of the round.
+        out: int32[n], filled where a draw is done.
+
+    Returns:
+        How many wait still.
+    """
+    n, left = np.uint64(tail.outputs.shape[0]), 0
+    for i in range(waiting.shape[0]):
+        ahead = min(i + AHEAD, waiting.shape[0] - 1)
+        word = ids[waiting[ahead]]
+        if numbers[ahead, 1] > tail.surely[word]:
+            output = tail.outputs[np.int64(mul_high(numbers[ahead, 0], n))]
+            for k in range(0, tail.size, LINE):
+                prefetch(tail.flat, np.int64(output) * tail.size + k)
+                prefetch(tail.flat, np.int64(word) * tail.size + k)
+        draw = waiting[i]
+        word = ids[draw]
+        output = tail.outputs[np.int64(mul_high(numbers[i, 0], n))]
+        number = numbers[i, 1]
+        if number <= tail.surely[word] or number <= _accepts(tail, word, output):
+            out[draw] = output
+        elif turn + 1 >= tail.rounds[word]:
+            out[draw] = tail.fallback[word]
+        else:
+            waiting[left] = draw
+            left += 1
+    return left
+
+
+@inlined
+def _spread(tail: Tail, word: Int, weight: float, accepted: Any, every: Any) -> None:
+    """Add the tail of `word` to every uint64[V]; accepted float64[n]: how many of 2^64 numbers accept each output."""
+    n = tail.outputs.shape[0]
+    total = summed(accepted)
+    rejected, done = max(0.0, 1.0 - total / n / 18446744073709551616.0), 1
+    while done < tail.rounds[word]:
+        rejected *= rejected
+        done *= 2
+    every[tail.fallback[word]] += np.uint64(weight * rejected + 0.5)
+    scale = weight * (1.0 - rejected)
+    for j in range(n):
+        every[tail.outputs[j]] += max(np.uint64(scale * (accepted[j] / total) + 0.5), np.uint64(1))
+
+
+@compiled
+def add_tail(tail: Tail, word: Int, weight: float, every: Any) -> None:
+    """Add what the tail of `word`, entered with `weight` out of 2^63, gives to each id: every uint64[V]."""
+    accepted = np.empty(tail.outputs.shape[0])
+    for j in range(accepted.shape[0]):
+        accepted[j] = np.float64(_accepts(tail, word, tail.outputs[j])) + 1.0
+    _spread(tail, word, weight, accepted, every)
+
+
+@compiled
+def add_tails(tail: Tail, others: Any, words: Any, weights: Any, every: Any) -> None:
+    """Add the tails of some words, each to a row of its own: the same numbers as :func:`add_tail` a word, at a third of its time.
+
+    Args:
+        tail: of the sampler.
+        others: float32[n * d], the vectors of the outputs.
+        words: int32[w].
+        weights: float64[w], with which each tail is entered; rows of 0 are left alone.
+        every: uint64[w, V].
+    """
+    n = tail.outputs.shape[0]
+    away = np.empty((words.shape[0], n))
+    for start in range(0, n, TILE):
+        end = min(start + TILE, n)
+        for i in range(words.shape[0]):
+            squared_distances(tail.flat, tail.size, words[i], others, start, end, away[i, start:end])
+    for i in range(words.shape[0]):
+        if weights[i] <= 0.0:
+            continue
+        level = tail.level[words[i]]
+        for j in range(n):
+            distance = min(math.sqrt(away[i, j]), tail.radius)
+            away[i, j] = np.float64(acceptance(tail.step * (distance - level))) + 1.0
+        _spread(tail, words[i], weights[i], away[i], every[i])

@@ -1,0 +1,345 @@
+"""The noise kernel: add noise to a word's vector, release the word nearest to the sum (MECHANISMS §0).
+
+Tokens go through in tiles: random bits, noise, noisy vectors; a table of near neighbours settles those whose noise is short, and
+a search over the whole lexicon the others. The answer is that of a plain float64 search, and depends on the word and its
+numbers alone. Where an approximate search is asked for, its index answers every draw, and no table is made: see
+:mod:`~dptext_spark.mechanisms.samplers.approximate` for why.
+
+Noise is made in float64 from 64 random bits a number. The noisy vector is never released, only the word next to it, which is
+post-processing; but the law of a float64 vector is not exactly that of the real one (Mironov 2012, On Significance of the Least
+Significant Bits for Differential Privacy), so guarantees are stated for noise in real numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import Ids
+from dptext_spark.mechanisms.numerics.matrices import transform
+from dptext_spark.mechanisms.samplers.approximate import (
+    Index,
+    Search,
+    check_index,
+    index_of,
+    recall,
+    restored,
+    told,
+    words_evenly,
+)
+from dptext_spark.mechanisms.samplers.cell_index import POINTS
+from dptext_spark.mechanisms.samplers.nearest import TOKENS, Targets
+from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, SIZE, NeighborTable
+from dptext_spark.mechanisms.samplers.noises import NOISES, PARAMETERS, fill, lanes_of
+from dptext_spark.mechanisms.samplers.scores import half_squares
+from dptext_spark.mechanisms.samplers.second_word import choose
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.array_checks import Arrays
+
+Reals = npt.NDArray[np.float64]
+Vectors = npt.NDArray[np.float32]
+U64 = npt.NDArray[np.uint64]
+
+PROBES = 1000  # draws of noise that say how long it is
+_ARRAYS = ("centers", "halves", "noise", "parameters", "columns", "second", "near", "reach")
+LARGEST = 1e150  # longer noise has a square that float64 does not hold
+
+FLOATING_POINT = (
+    "This holds for noise in real numbers; it is computed in float64 from 64 random bits a number, and what rounding does to "
+    "the bound is not proved (Mironov 2012): the released word is a function of that float64 vector."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseSampler:
+    """Sampler that adds noise to vectors and snaps to the nearest word.
+
+    Attributes:
+        centers: float32[V, d], what noise is added to.
+        targets: the vectors that a noisy vector is snapped to, often the centers.
+        noise: one of `NOISES`.
+        parameters: float64[p], of the noise.
+        columns: float64[d, d], the columns of a matrix that multiplies the noise, one a row; or float64[0, 0].
+        second: t of the rule that may release the second nearest word (Vickrey); None: never.
+        table: the nearest targets of each center, or none.
+        guarantee: what holds for one draw.
+        summary: public figures.
+        index: of an approximate search; None: the search is exact.
+    """
+
+    centers: Vectors
+    targets: Targets
+    noise: str
+    parameters: Reals
+    columns: Reals
+    second: float | None
+    table: NeighborTable
+    guarantee: Guarantee
+    summary: dict[str, Any] = field(default_factory=dict)
+    index: Index | None = None
+
+    @classmethod
+    def of(
+        cls,
+        centers: Vectors,
+        targets: Vectors,
+        noise: str,
+        parameters: tuple[float, ...],
+        guarantee: Guarantee,
+        summary: dict[str, Any],
+        *,
+        matrix: Reals | None = None,
+        second: float | None = None,
+        neighbors: int = SIZE,
+        search: Search = "exact",
+    ) -> NoiseSampler:
+        """Build the sampler, with a table of neighbours where noise can be short enough for it.
+
+        Args:
+            centers: float32[V, d].
+            targets: float32[V, d]; the same object as `centers` where they are the same.
+            noise: one of `NOISES`.
+            parameters: of the noise, see :func:`~dptext_spark.mechanisms.samplers.noises.fill`.
+            guarantee: what holds for one draw.
+            summary: public figures; those of the noise are added.
+            matrix: float64[d, d], multiplies the noise.
+            second: t in [0, 1].
+            neighbors: the size of the table, 2 or more; 0 for none. It never changes a draw.
+            search: `exact`, or the kind of an approximate index, which is made here.
+
+        Raises:
+            SettingsError: the noise is so long that float64 does not hold its square.
+        """
+        words, size = centers.shape
+        held = _read_only(centers)
+        made: dict[str, Any] = {
+            "centers": held,
+            "targets": Targets.of(held if targets is centers else _read_only(targets)),
+            "noise": noise,
+            "parameters": _read_only(np.array(parameters, np.float64)),
+            "columns": _read_only(np.zeros((0, 0)) if matrix is None else matrix.T),
+            "second": second,
+            "table": NeighborTable.none(words),
+            "guarantee": guarantee,
+        }
+        lengths = cls(**made).noise_lengths()
+        if not float(lengths[-1]) <= LARGEST:
+            raise SettingsError(
+                f"mechanism.epsilon: {guarantee.epsilon!r} given; valid: greater, for its noise passes 1e150."
+            )
+        figures: dict[str, Any] = {"words": words, "dimensions": size, "noise": noise}
+        figures["noise_length"] = _spread(lengths)
+        wanted = 1 if second is None else 2
+        made["index"] = index_of(search, made["targets"])
+        if made["index"] is not None:
+            rows = words_evenly(words)
+            points = held[rows] + cls(**made)._noise_of_public_draws(len(rows))
+            share = recall(made["index"], made["targets"], points, wanted)
+            made["guarantee"] = told(guarantee, search, share)
+            figures["search"] = {
+                "index": search,
+                "recall": share,
+                "recall_draws": len(rows),
+                **made["index"].figures(),
+            }
+        elif targets is centers:
+            made["table"], gaps = NeighborTable.for_noise(held, lengths, wanted, neighbors)
+            figures["nearest_distance"] = _spread(gaps)
+        return cls(**made, summary=summary | figures)
+
+    def noise_lengths(self) -> Reals:
+        """Return the lengths of 1,000 draws of noise by public numbers, ascending: float64[1000]."""
+        noise = self._noise_of_public_draws(PROBES)
+        with np.errstate(all="ignore"):  # an overflow is told by its result
+            return np.sort(np.sqrt(np.cumsum(noise * noise, axis=1)[:, -1]))
+
+    def _noise_of_public_draws(self, n: int) -> Reals:
+        """Return the noise of n draws by public numbers, float64[n, d]."""
+        blocks = np.zeros((n, 2), np.uint64)
+        blocks[:, 0] = np.arange(n)
+        return self._noise(self._bits(Draws(bytes(32), blocks), slice(0, n)))
+
+    def sample(self, ids: Ids, draws: Draws) -> Ids:
+        """Draw one output for each of int32[n]; equal blocks of equal words are drawn once."""
+        first, where = _distinct(ids, draws.blocks)
+        if len(first) < len(ids):
+            return self._sample(ids[first], draws.take(first))[where]
+        return self._sample(ids, draws)
+
+    def noisy(self, ids: Ids, draws: Draws) -> Reals:
+        """Return what :meth:`sample` snaps to words, for audits alone: vectors of int32[n] with noise, float64[n, d]."""
+        out = np.empty((len(ids), self.centers.shape[1]))
+        for start in range(0, len(ids), TOKENS):
+            rows = slice(start, min(start + TOKENS, len(ids)))
+            out[rows] = self.centers[ids[rows]] + self._noise(self._bits(draws, rows))
+        return out
+
+    def _sample(self, ids: Ids, draws: Draws) -> Ids:
+        out = np.empty(len(ids), np.int32)
+        wanted = 1 if self.second is None else 2
+        tile = TOKENS if self.index is None else POINTS
+        # What the table leaves open is searched a full tile at a time: a product of few rows costs what many cost.
+        at, points, coins = (
+            np.empty(0, np.int64),
+            np.empty((0, self.centers.shape[1])),
+            np.empty(0, np.uint64),
+        )
+        for start in range(0, len(ids), tile):
+            rows = slice(start, min(start + tile, len(ids)))
+            bits = self._bits(draws, rows)
+            noisy = self._noise(bits)
+            coin = np.ascontiguousarray(bits[:, -1])
+            found = self.table.settle(ids[rows], self.centers, self.targets, noisy, wanted)
+            out[rows] = self._released(noisy, found, coin)
+            left = np.flatnonzero(found[:, 0] == OPEN)
+            at, points, coins = _joined((at, left + start), (points, noisy[left]), (coins, coin[left]))
+            ready = len(at) if rows.stop == len(ids) else len(at) - len(at) % tile
+            if ready:
+                found = self._search(points[:ready], wanted)
+                out[at[:ready]] = self._released(points[:ready], found, coins[:ready])
+                at, points, coins = at[ready:], points[ready:], coins[ready:]
+        return out
+
+    def _search(self, points: Reals, wanted: int) -> Ids:
+        if self.index is None:
+            return self.targets.search(points, wanted)
+        return self.index.search(self.targets, points, wanted)
+
+    def _bits(self, draws: Draws, rows: slice) -> U64:
+        """Return uint64[n, lanes + 1]; the last number is for the choice of the second word."""
+        lanes = lanes_of(self.noise, self.centers.shape[1]) + (self.second is not None)
+        bits = np.empty((rows.stop - rows.start, lanes), np.uint64)
+        for lane in range(0, lanes, 2):
+            bits[:, lane : lane + 2] = draws.pair(lane // 2, rows)[:, : lanes - lane]
+        return bits
+
+    def _noise(self, bits: U64) -> Reals:
+        """Return the noise, float64[n, d]."""
+        noise = np.empty((len(bits), self.centers.shape[1]))
+        fill(NOISES.index(self.noise), self.parameters, bits, noise)
+        if not len(self.columns):
+            return noise
+        turned = np.empty_like(noise)
+        transform(self.columns, noise, turned)
+        return turned
+
+    def _released(self, noisy: Reals, found: Ids, coins: U64) -> Ids:
+        """Return the nearest word of each, or by the rule of Vickrey one of the two nearest: int32[n]."""
+        if self.second is None:
+            return found[:, 0]
+        out = np.empty(len(found), np.int32)
+        choose(noisy, self.targets.vectors, found, coins, self.second, out)
+        return out
+
+    def law(self, word_id: int) -> None:
+        """Return nothing: there is no closed form."""
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what sampling needs; `targets` only where they are not the centers."""
+        named: dict[str, npt.NDArray[Any]] = {
+            "centers": self.centers,
+            "halves": self.targets.halves,
+            "noise": np.array([NOISES.index(self.noise)], np.int64),
+            "parameters": self.parameters,
+            "columns": self.columns,
+            "second": np.array([] if self.second is None else [self.second], np.float64),
+            "near": self.table.near,
+            "reach": self.table.reach,
+        }
+        if self.index is not None:
+            named |= self.index.arrays()
+        return named if self.targets.vectors is self.centers else named | {"targets": self.targets.vectors}
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse vectors that are no numbers, and neighbours that there are not."""
+        index = check_index(arrays, words)
+        others = ("targets",) if "targets" in arrays else ()
+        arrays.only(*_ARRAYS, *others, *index)
+        centers = arrays.take("centers", np.float32, words, None)
+        size = centers.shape[1]
+        arrays.require("centers", size >= 1, "one dimension or more")
+        targets = arrays.take("targets", np.float32, words, size) if others else centers
+        for name, vectors in (("centers", centers), ("targets", targets)):
+            arrays.finite(name, vectors)
+        # The search's bounds rely on these: one that is off could leave a draw without any word.
+        halves = arrays.take("halves", np.float64, words)
+        real = half_squares(targets.reshape(-1), size)
+        arrays.require(
+            "halves",
+            np.allclose(halves, real, rtol=1e-9, atol=0.0),
+            "half the squared lengths of the targets",
+        )
+        kind = arrays.take("noise", np.int64, 1)
+        arrays.within("noise", kind, 0, len(NOISES) - 1)
+        noise = NOISES[int(kind[0])]
+        arrays.finite("parameters", arrays.take("parameters", np.float64, PARAMETERS[noise]), low=0.0)
+        columns = arrays.take("columns", np.float64, None, None)
+        arrays.require(
+            "columns", columns.shape in ((0, 0), (size, size)), f"a matrix of {size} by {size}, or none"
+        )
+        arrays.finite("columns", columns)
+        second = arrays.take("second", np.float64, None)
+        arrays.require("second", len(second) <= 1, "one number, or none")
+        arrays.finite("second", second, 0.0, 1.0)
+        near = arrays.take("near", np.int32, words, None)
+        arrays.require("near", near.shape[1] == 0 or near.shape[1] >= 2, "two neighbours or more, or none")
+        arrays.within("near", near, 0, words - 1)
+        reach = arrays.take("reach", np.float64, words, 3)
+        arrays.require("reach", not len(reach) or reach.min() >= 0.0, "distances of 0 or more")
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+    ) -> NoiseSampler:
+        """Build again from :meth:`arrays`."""
+        held = {name: _read_only(array) for name, array in arrays.items()}
+        return cls(
+            held["centers"],
+            Targets(held.get("targets", held["centers"]), held["halves"]),
+            NOISES[int(held["noise"][0])],
+            held["parameters"],
+            held["columns"],
+            float(held["second"][0]) if len(held["second"]) else None,
+            NeighborTable(held["near"], held["reach"]),
+            guarantee,
+            summary,
+            restored(held),
+        )
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view that cannot be written, in C order: mapped files and fresh arrays then take the same compiled loops."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _joined(*pairs: tuple[npt.NDArray[Any], npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], ...]:
+    return tuple(np.concatenate(pair) if len(pair[0]) else pair[1] for pair in pairs)
+
+
+def _spread(ascending: Reals) -> dict[str, float]:
+    """Return the ends and the middle of sorted figures."""
+    return {
+        "min": float(ascending[0]),
+        "p50": float(ascending[len(ascending) // 2]),
+        "max": float(ascending[-1]),
+    }
+
+
+def _distinct(ids: Ids, blocks: U64) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return (where each distinct pair of word and block stands first, which of them each draw is)."""
+    order = np.lexsort((ids, blocks[:, 1], blocks[:, 0]))
+    word, block = ids[order], blocks[order]
+    new = np.ones(len(ids), bool)
+    new[1:] = (word[1:] != word[:-1]) | (block[1:] != block[:-1]).any(axis=1)
+    where = np.empty(len(ids), np.int64)
+    where[order] = np.cumsum(new) - 1
+    return order[new], where

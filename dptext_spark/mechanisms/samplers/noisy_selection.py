@@ -1,0 +1,199 @@
+"""Noisy selection: a random number of the nearest words, noise on their distances, the smallest sum wins (MECHANISMS §0).
+
+How many words take part is a finite law in integers out of 2^63; the noise on each is a Gumbel law cut at both ends,
+drawn by its inverse distribution function. Lane 0 says how many, lane j + 1 is the noise of the j-th nearest word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import TOTAL, Ids
+from dptext_spark.mechanisms.numerics.elementary import excess, exponential, logarithm, logarithm_of_more
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.jit import Int, compiled
+
+ROWS = 1 << 13  # draws whose numbers are held at once
+FLAT = 2.0**-40  # a Gumbel law cut at ±h is uniform up to h²/2
+_SIGN = np.uint64(1 << 63)
+_STEP, _HALF_STEP = 2.0**-64, 2.0**-65
+_BITS = 200  # of the terms of a Poisson law before they are rounded
+
+
+def poisson_weights(rate: float, largest: int) -> list[int]:
+    """Return the law of a Poisson number that is at least 1 and at most `largest`, as integers that sum to 2^63.
+
+    Args:
+        rate: the mean of the unconditioned law, > 0.
+        largest: 1 or more.
+
+    Returns:
+        The weights of 1, 2, ..., each at least 1. The table ends at `largest`, or where all that follows together has a
+        mass below 2^-63. What rounding leaves over goes to the heaviest (the first of equals).
+    """
+    numerator, denominator = rate.as_integer_ratio()
+    terms = [(numerator << _BITS) // denominator]
+    total = terms[0]
+    while len(terms) < largest:
+        k = len(terms) + 1
+        term = terms[-1] * numerator // (k * denominator)
+        # Each further term is at most rate / (k + 1) of the one before.
+        shrink = (k + 1) * denominator - numerator
+        if shrink > 0 and (term * (k + 1) * denominator // shrink + 1) << 63 < total:
+            break
+        terms.append(term)
+        total += term
+    weights = [max(1, term * TOTAL // total) for term in terms]
+    heaviest = weights.index(max(weights))
+    weights[heaviest] += TOTAL - sum(weights)
+    return weights
+
+
+@compiled
+def gumbel_ends(end: float) -> Any:
+    """Return the three constants of the Gumbel law cut to [-end, end] that :func:`truncated_gumbel_quantile` needs.
+
+    With G(y) = exp(-e^-y): up to end = 1 they are (G(end)/G(-end) - 1, e^-end, 0), else (G(-end), 1 - G(end), the mass between).
+    """
+    if end <= 1.0:
+        return excess(excess(end) - excess(-end)), exponential(-end), 0.0
+    below = exponential(-exponential(end))
+    above = -excess(-exponential(-end))
+    return below, above, 1.0 - above - below
+
+
+@compiled
+def truncated_gumbel_quantile(bits: Int, end: float, ends: Any) -> Any:
+    """Return a draw of the Gumbel law (distribution function exp(-e^-y)) cut to [-end, end], divided by `end`.
+
+    Both ends keep their digits: for a short interval the law is written from its lower end, for a long one each side
+    from the number of its own side.
+
+    Args:
+        bits: uint64; the draw grows with it.
+        end: 0 or more; the law is uniform below 2^-40.
+        ends: the constants of `end`, see :func:`gumbel_ends`.
+    """
+    first, second, mass = ends
+    if end <= 1.0:
+        u = np.float64(bits) * _STEP + _HALF_STEP
+        if end < FLAT:
+            return min(2.0 * u - 1.0, 1.0)
+        # G(y) = G(-end)·(1 + u·(G(end)/G(-end) - 1)), solved for y + end.
+        y = -end - logarithm_of_more(-second * logarithm_of_more(u * first))
+    elif bits & _SIGN:
+        rest = np.float64(~bits)
+        y = -logarithm(-logarithm_of_more(-(second + mass * (rest * _STEP + _HALF_STEP))))
+    else:
+        y = -logarithm(-logarithm(first + mass * (np.float64(bits) * _STEP + _HALF_STEP)))
+    return min(max(y / end, -1.0), 1.0)
+
+
+@compiled
+def _count(cumulative: Any, numbers: Any, out: Any) -> int:
+    """Fill out int64[n] with how many words take part in each draw; return the largest."""
+    largest = 0
+    for i in range(numbers.shape[0]):
+        u = numbers[i] >> np.uint64(1)
+        k = 0
+        while u >= cumulative[k]:
+            k += 1
+        out[i] = k + 1
+        largest = max(largest, k + 1)
+    return largest
+
+
+@compiled
+def _select(
+    near: Any, distance: Any, limit: float, end: float, ids: Any, counts: Any, numbers: Any, out: Any
+) -> None:
+    """Choose the word with the smallest noisy distance; of equals the lower id."""
+    ends = gumbel_ends(end)
+    for i in range(ids.shape[0]):
+        word = ids[i]
+        chosen = near[word, 0]
+        best = np.inf
+        for j in range(counts[i]):
+            value = distance[word, j] + limit * truncated_gumbel_quantile(numbers[i, j], end, ends)
+            if value < best or (value == best and near[word, j] < chosen):
+                best = value
+                chosen = near[word, j]
+        out[i] = chosen
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionSampler:
+    """Sampler of the smallest noisy distance among the nearest words.
+
+    Attributes:
+        near: int32[V, K], the nearest words of each word, nearest first.
+        distance: float64[V, K], their distances.
+        cumulative: uint64[K], sums of the weights of 1, 2, ... words taking part; the last is 2^63.
+        noise: float64[2]: the largest noise, and the same in units of its scale.
+        guarantee: what holds for one draw.
+        summary: public figures of the law.
+    """
+
+    near: Ids
+    distance: npt.NDArray[np.float64]
+    cumulative: npt.NDArray[np.uint64]
+    noise: npt.NDArray[np.float64]
+    guarantee: Guarantee
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    def sample(self, ids: Ids, draws: Draws) -> Ids:
+        """Draw one output for each of int32[n] by lanes 0 to at most K."""
+        out = np.empty(len(ids), np.int32)
+        counts = np.empty(min(len(ids), ROWS), np.int64)
+        for start in range(0, len(ids), ROWS):
+            rows = slice(start, min(start + ROWS, len(ids)))
+            some = counts[: rows.stop - rows.start]
+            largest = _count(self.cumulative, draws.u64(0, rows), some)
+            numbers = np.empty((len(some), largest), np.uint64)
+            for j in range(largest):
+                numbers[:, j] = draws.u64(j + 1, rows)
+            limit, end = float(self.noise[0]), float(self.noise[1])
+            _select(self.near, self.distance, limit, end, ids[rows], some, numbers, out[rows])
+        return out
+
+    def law(self, word_id: int) -> None:
+        """Return None: the law has no closed form."""
+        return None
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the neighbours, their distances, the law of how many take part, and the noise."""
+        return {
+            "near": self.near,
+            "distance": self.distance,
+            "cumulative": self.cumulative,
+            "noise": self.noise,
+        }
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse neighbours that there are not, and counts of them that nobody could draw."""
+        arrays.only("near", "distance", "cumulative", "noise")
+        near = arrays.take("near", np.int32, words, None)
+        arrays.within("near", near, 0, words - 1)
+        arrays.finite("distance", arrays.take("distance", np.float64, *near.shape), low=0.0)
+        cumulative = arrays.take("cumulative", np.uint64, None)
+        arrays.require("cumulative", 1 <= len(cumulative) <= near.shape[1], f"1 to {near.shape[1]} sums")
+        arrays.ascending("cumulative", cumulative)
+        arrays.within("cumulative", cumulative[-1:], TOTAL, TOTAL)  # where the search for a count ends
+        arrays.finite("noise", arrays.take("noise", np.float64, 2), low=0.0)
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+    ) -> SelectionSampler:
+        """Build again from :meth:`arrays`."""
+        return cls(
+            arrays["near"], arrays["distance"], arrays["cumulative"], arrays["noise"], guarantee, summary
+        )

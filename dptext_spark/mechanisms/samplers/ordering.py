@@ -1,0 +1,250 @@
+"""The list kernel: a law over the positions of a list, drawn in one step; several lists are averaged.
+
+A position takes a window of the table of displacements (:mod:`dptext_spark.mechanisms.samplers.windows`); a number t in the
+window is found by a guide table (Chen and Asau 1974), and j = i + x, kept within the list.
+
+One 63-bit number u draws both list and position: u·L/2^63 is the list and a remainder, the remainder is the place in the window.
+How many u give a word is a count of integers: the law that is sampled is a ratio of integers out of 2^63, and every word has at
+least one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import TOTAL, Ids, Law
+from dptext_spark.mechanisms.samplers.windows import WINDOW, Window
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
+
+GUIDE_BITS = (8, 16)
+AHEAD = 16  # how many draws ahead a word's positions are asked for
+_ARRAYS = ("order", "place", "edges", "guide", "start", "width")
+_EVEN = ~np.uint64(1)
+_TWO_64, _TOP = 2.0**64, 2.0**64 - 2.0**12
+
+
+def _guide(edges: npt.NDArray[np.uint64]) -> Ids:
+    """Return int32[2^m + 1]: the displacement's number at the beginning of each of 2^m equal parts of the table."""
+    last = len(edges) - 2
+    bits = min(max(last.bit_length(), GUIDE_BITS[0]), GUIDE_BITS[1])
+    begins = np.arange(1 << bits, dtype=np.uint64) << np.uint64(_shift(edges, bits))
+    found = np.minimum(np.searchsorted(edges, begins, side="right") - 1, last)
+    return np.append(found, last).astype(np.int32)
+
+
+def _shift(edges: npt.NDArray[np.uint64], bits: int) -> int:
+    return int(edges[-1]).bit_length() - bits
+
+
+@compiled
+def _draw_all(
+    place: Any, order: Any, edges: Any, guide: Any, shift: Int, start: Any, width: Any, ids: Any, numbers: Any, out: Any
+) -> None:  # fmt: skip
+    many, middle = np.uint64(place.shape[1]), np.int64(place.shape[0] - 1)
+    flat = place.reshape(-1)
+    final = ids.shape[0] - 1
+    for n in range(ids.shape[0]):
+        prefetch(flat, np.int64(ids[min(n + AHEAD, final)]) * place.shape[1])
+        u = numbers[n] & _EVEN
+        # Indices without a sign spare the test whether they count from the end.
+        chosen = mul_high(u, many)
+        i = np.uint64(place[np.uint64(ids[n]), chosen])
+        t = start[i] + mul_high(u * many, width[i])
+        part = t >> np.uint64(shift)
+        low, high = np.uint64(guide[part]), np.uint64(guide[part + np.uint64(1)])
+        while low < high:
+            between = (low + high + np.uint64(1)) >> np.uint64(1)
+            if edges[between] <= t:
+                low = between
+            else:
+                high = between - np.uint64(1)
+        j: Int = min(max(np.int64(i) + np.int64(low) - middle, 0), middle)
+        out[n] = order[chosen, np.uint64(j)]
+
+
+@inlined
+def _remainder(part: Int, whole: Int, found: Int) -> tuple[Int, Int]:
+    """Return part·2^64 - found·whole in two words, the upper one signed."""
+    low = np.uint64(0) - found * whole
+    return np.int64(part - mul_high(found, whole) - np.uint64(low > np.uint64(0))), low
+
+
+@compiled
+def _scaled_up(part: Int, whole: Int) -> Int:
+    """Return part·2^64/whole rounded up, for part < whole < 2^63: the first f whose mul_high(f, whole) is part or more.
+
+    A quotient in float64 is off by less than 2^13; twice, the exact remainder that it leaves says by how much.
+    """
+    found = np.uint64(min(np.float64(part) / np.float64(whole) * _TWO_64, _TOP))
+    for _ in range(2):
+        high, low = _remainder(part, whole, found)
+        if high >= 0:
+            rest = np.float64(high) * _TWO_64 + np.float64(low)
+        elif low == np.uint64(0):
+            rest = np.float64(high) * _TWO_64
+        else:
+            rest = np.float64(high + 1) * _TWO_64 - np.float64(np.uint64(0) - low)
+        found += np.uint64(np.int64(np.floor(rest / np.float64(whole))))
+    # Off by one at most now: the remainder lies above -whole and below 2·whole.
+    high, low = _remainder(part, whole, found)
+    if high < 0:
+        return found
+    if low >= whole:
+        found += np.uint64(1)
+        low -= whole
+    return found + np.uint64(low > np.uint64(0))
+
+
+@compiled
+def _count(
+    place: Any, order: Any, edges: Any, start: Any, width: Any, first: Any, rest: Any, word: Int, out: Any
+) -> None:
+    """Add to out uint64[V] how many 63-bit numbers draw each word.
+
+    Args:
+        place: int32[V, L].
+        order: int32[L, V].
+        edges: uint64[2V].
+        start: uint64[V].
+        width: uint64[V].
+        first: uint64[L + 1], l·2^63/L rounded down, 2^63 for l = L.
+        rest: uint64[L + 1], l·2^64 - 2L·first.
+        word: the input.
+        out: uint64[V].
+    """
+    words, lists = place.shape
+    for chosen in range(lists):
+        i = np.int64(place[word, chosen])
+        before = _begin(edges, start, width, first, rest, chosen, i, np.int64(0))
+        for j in range(words):
+            after = _begin(edges, start, width, first, rest, chosen, i, j + 1)
+            out[order[chosen, j]] += after - before
+            before = after
+
+
+@inlined
+def _begin(edges: Any, start: Any, width: Any, first: Any, rest: Any, chosen: Int, i: Int, j: Int) -> Int:
+    """Return the first number that draws position j or a later one of a list from position i; j = V: where the list ends."""
+    words, lists = start.shape[0], first.shape[0] - 1
+    if j == 0:
+        return first[chosen] + np.uint64(rest[chosen] > 0)
+    if j == words:
+        return first[chosen + 1] + np.uint64(rest[chosen + 1] > 0)
+    both = np.uint64(2 * lists)
+    f = _scaled_up(edges[words - 1 - i + j] - start[i], width[i])
+    return first[chosen] + f // both + (rest[chosen] + f % both + both - np.uint64(1)) // both
+
+
+@compiled
+def _stay(place: Any, edges: Any, start: Any, width: Any, first: Any, rest: Any, ids: Any, out: Any) -> None:
+    """Fill out uint64[n] with how many 63-bit numbers draw each of ids int32[n] from itself; the rest as for `_count`."""
+    for n in range(ids.shape[0]):
+        out[n] = np.uint64(0)
+        for chosen in range(place.shape[1]):
+            i = np.int64(place[ids[n], chosen])
+            before = _begin(edges, start, width, first, rest, chosen, i, i)
+            out[n] += _begin(edges, start, width, first, rest, chosen, i, i + 1) - before
+
+
+@dataclass(frozen=True, eq=False)
+class LineSampler:
+    """Sampler of the average of some lists' laws.
+
+    Attributes:
+        order: int32[L, V], the words of each list.
+        place: int32[V, L], where each word stands in each list.
+        edges: uint64[2V], see :class:`Window`.
+        guide: int32[2^m + 1], where to look in `edges`.
+        start: uint64[V].
+        width: uint64[V].
+        guarantee: what holds for one draw.
+        summary: public figures of the law.
+    """
+
+    order: Ids
+    place: Ids
+    edges: npt.NDArray[np.uint64]
+    guide: Ids
+    start: npt.NDArray[np.uint64]
+    width: npt.NDArray[np.uint64]
+    guarantee: Guarantee
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, order: Ids, window: Window, guarantee: Guarantee, summary: dict[str, Any]) -> LineSampler:
+        """Build from lists int32[L, V], each of which holds every word once."""
+        place = np.ascontiguousarray(np.argsort(order, axis=1).T, dtype=np.int32)
+        guide = _guide(window.edges)
+        return cls(order, place, window.edges, guide, window.start, window.width, guarantee, summary)
+
+    def sample(self, ids: Ids, draws: Draws) -> Ids:
+        """Draw one output for each of int32[n] by lane 0."""
+        out = np.empty(len(ids), np.int32)
+        shift = _shift(self.edges, (len(self.guide) - 1).bit_length() - 1)
+        _draw_all(
+            self.place, self.order, self.edges, self.guide, shift, self.start, self.width, ids, draws.u64(0), out
+        )  # fmt: skip
+        return out
+
+    def law(self, word_id: int) -> Law:
+        """Return the law of a word: how many of the 2^63 numbers give each output."""
+        weight = np.zeros(len(self.place), np.uint64)
+        _count(self.place, self.order, self.edges, self.start, self.width, *self._shares(), word_id, weight)
+        return Law(np.arange(len(weight), dtype=np.int32), weight, weight.astype(np.float64) / TOTAL)
+
+    def unchanged(self, ids: Ids) -> npt.NDArray[np.float64]:
+        """Return P(w|w) of each of int32[n], as its law has it: float64[n]."""
+        weight = np.empty(len(ids), np.uint64)
+        _stay(self.place, self.edges, self.start, self.width, *self._shares(), ids, weight)
+        return np.asarray(weight / TOTAL, np.float64)
+
+    def _shares(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+        """Return where the numbers of each list begin: (l·2^63/L rounded down, the rest of it out of 2L), uint64[L + 1] each."""
+        lists = len(self.order)
+        first = [chosen * TOTAL // lists for chosen in range(lists + 1)]
+        rest = [2 * (chosen * TOTAL - lists * whole) for chosen, whole in enumerate(first)]
+        return np.array(first, np.uint64), np.array(rest, np.uint64)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the lists and the table."""
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse lists that do not hold every word once, and windows that leave the table."""
+        arrays.only(*_ARRAYS)
+        order = arrays.take("order", np.int32, None, words)
+        place = arrays.take("place", np.int32, words, len(order))
+        arrays.require("order", len(order) >= 1, "one list or more")
+        arrays.within("place", place, 0, words - 1)
+        each = np.arange(words)
+        inverse = all((one[place[:, number]] == each).all() for number, one in enumerate(order))
+        arrays.require("place", inverse, "where each word stands in each list of `order`")
+        edges = arrays.take("edges", np.uint64, 2 * words)
+        arrays.ascending("edges", edges)
+        arrays.within("edges", edges[:1], 0, 0)
+        arrays.within("edges", edges[-1:], WINDOW >> 1, TOTAL)
+        start, width = (arrays.take(name, np.uint64, words) for name in ("start", "width"))
+        arrays.within("width", width, WINDOW >> 2, WINDOW)
+        arrays.within("start", start, 0, TOTAL)
+        end = start + width
+        # A position's displacements, but for its first and its last, lie inside its window, which lies inside the table.
+        inside = end <= edges[-1], start <= edges[words:0:-1], edges[2 * words - 2 : words - 2 : -1] <= end
+        arrays.require("start", all(map(np.all, inside)), "windows within the table of displacements")
+        guide = arrays.take("guide", np.int32, None)
+        arrays.require("guide", np.array_equal(guide, _guide(edges)), "where to look in `edges`")
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+    ) -> LineSampler:
+        """Build again from :meth:`arrays`."""
+        return cls(**arrays, guarantee=guarantee, summary=summary)

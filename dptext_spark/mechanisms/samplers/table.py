@@ -1,0 +1,219 @@
+"""What mechanisms share. So far the table kernel: a finite law per word, drawn from integer weights (MECHANISMS §0).
+
+A row of 2^m slots is a Walker alias table in integers: slot s holds a threshold t and two outputs; a 63-bit number picks
+the slot by its upper m bits and the first output if the lower 63 - m bits are below t. The weight of an output is the sum
+of its parts over the slots, an integer out of 2^63: the law that is sampled can be read off the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import TOTAL, Ids, Law
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.jit import Int, compiled, inlined, prefetch
+
+MAX_SLOTS = 4096
+AHEAD = 16  # how many draws ahead an alias cell is asked for
+
+
+def integer_weights(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+    """Round each row to integers that sum to 2^63, at least 1 where the output is possible.
+
+    Args:
+        probability: float64[n, k], non-negative, each row summing to about 1; 0 marks padding.
+
+    Returns:
+        uint64[n, k]. The rounding remainder goes to the row's largest weight (the first of equals).
+    """
+    possible = probability > 0
+    scaled = probability / probability.sum(axis=1, keepdims=True) * float(1 << 62) * 2.0
+    # Stay below 2^63 before the conversion; the remainder is given back below.
+    weight = np.minimum(scaled, float(TOTAL - 1024)).astype(np.uint64)
+    weight[possible] = np.maximum(weight[possible], np.uint64(1))
+    largest = weight.argmax(axis=1)
+    rows = np.arange(len(weight))
+    weight[rows, largest] = 0
+    weight[rows, largest] = np.uint64(TOTAL) - weight.sum(axis=1, dtype=np.uint64)
+    return np.asarray(weight, np.uint64)
+
+
+@compiled
+def alias_rows(ids: Any, weight: Any, bits: Int) -> Any:
+    """Build the rows: uint64[n, 2^bits, 2] as (threshold, first output | second output << 32)."""
+    n, k = weight.shape
+    slots = 1 << bits
+    capacity = np.uint64(1) << np.uint64(63 - bits)
+    cells = np.zeros((n, slots, 2), np.uint64)
+    left = np.zeros(slots, np.uint64)
+    small = np.empty(slots, np.int64)
+    large = np.empty(slots, np.int64)
+    for row in range(n):
+        best = 0
+        for j in range(k):
+            if weight[row, j] > weight[row, best]:
+                best = j
+        n_small, n_large = 0, 0
+        for j in range(slots):
+            left[j] = weight[row, j] if j < k else np.uint64(0)
+            if left[j] < capacity:
+                small[n_small] = j
+                n_small += 1
+            else:
+                large[n_large] = j
+                n_large += 1
+        while n_small > 0 and n_large > 0:
+            n_small -= 1
+            s = small[n_small]
+            big = large[n_large - 1]
+            first = ids[row, s] if s < k and left[s] > 0 else ids[row, big]
+            cells[row, s, 0] = left[s]
+            cells[row, s, 1] = np.uint64(first) | (np.uint64(ids[row, big]) << np.uint64(32))
+            left[big] -= capacity - left[s]
+            if left[big] < capacity:
+                n_large -= 1
+                small[n_small] = big
+                n_small += 1
+        # Integers leave no remainder: what is over holds exactly one capacity each.
+        for j in range(n_large):
+            b = large[j]
+            cells[row, b, 0] = capacity
+            cells[row, b, 1] = np.uint64(ids[row, b]) | (np.uint64(ids[row, b]) << np.uint64(32))
+        for j in range(n_small):
+            b = small[j]
+            cells[row, b, 0] = capacity
+            cells[row, b, 1] = np.uint64(ids[row, b]) | (np.uint64(ids[row, b]) << np.uint64(32))
+    return cells
+
+
+@inlined
+def alias_draw(cells: Any, bits: Int, word: Int, number: Int) -> Int:
+    """Draw an output of `word` by one 64-bit number (its lowest bit is not used)."""
+    u = number >> np.uint64(1)
+    slot = u >> np.uint64(63 - bits)
+    rest = u & ((np.uint64(1) << np.uint64(63 - bits)) - np.uint64(1))
+    # Without a branch: which side it is cannot be predicted.
+    side = np.uint64(rest >= cells[word, slot, 0]) << np.uint64(5)
+    return np.int32((cells[word, slot, 1] >> side) & np.uint64(0xFFFFFFFF))
+
+
+@compiled
+def draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
+    """Draw an output for each of ids int32[n] by its number uint64[n] into out int32[n]."""
+    last = ids.shape[0] - 1
+    flat = cells.reshape(-1)
+    for i in range(ids.shape[0]):
+        ahead = min(i + AHEAD, last)
+        slot = np.int64(numbers[ahead] >> np.uint64(1) >> np.uint64(63 - bits))
+        prefetch(flat, ((np.int64(ids[ahead]) << bits) + slot) * 2)
+        out[i] = alias_draw(cells, bits, ids[i], numbers[i])
+
+
+@compiled
+def greatest(flat: Any, out: Any) -> None:
+    """Fill out uint64[2] with the greatest threshold and the greatest output of slots uint64[n, 2]: one pass, no copy."""
+    threshold, output = np.uint64(0), np.uint64(0)
+    for i in range(flat.shape[0]):
+        both = flat[i, 1]
+        threshold = max(threshold, flat[i, 0])
+        output = max(output, max(both & np.uint64(0xFFFFFFFF), both >> np.uint64(32)))
+    out[0], out[1] = threshold, output
+
+
+def check_cells(arrays: Arrays, words: int, outcomes: int, most_slots: int) -> npt.NDArray[np.uint64]:
+    """Return stored alias rows uint64[words, 2^m, 2] whose outcomes are below `outcomes`.
+
+    Raises:
+        DataError: another shape, a threshold above a slot's capacity, or an outcome that there is not.
+    """
+    cells = arrays.take("cells", np.uint64, words, None, 2)
+    slots = cells.shape[1]
+    arrays.require(
+        "cells",
+        1 <= slots <= most_slots and not slots & (slots - 1),
+        f"2^m slots a row, at most {most_slots}",
+    )
+    extremes = np.zeros(2, np.uint64)
+    greatest(cells.reshape(-1, 2), extremes)
+    arrays.within("cells (thresholds)", extremes[:1], 0, TOTAL // slots)
+    arrays.within("cells (outputs)", extremes[1:], 0, outcomes - 1)
+    return cells
+
+
+def read_row(row: npt.NDArray[np.uint64]) -> tuple[Ids, npt.NDArray[np.uint64]]:
+    """Return what an alias row uint64[2^m, 2] draws: (ids int32[k] ascending, weights uint64[k] that sum to 2^63)."""
+    capacity = np.uint64(TOTAL // len(row))
+    outputs = np.concatenate([row[:, 1] & np.uint64(0xFFFFFFFF), row[:, 1] >> np.uint64(32)]).astype(np.int32)
+    parts = np.concatenate([row[:, 0], capacity - row[:, 0]])
+    ids, where = np.unique(outputs, return_inverse=True)
+    weight = np.zeros(len(ids), np.uint64)
+    np.add.at(weight, where.reshape(-1), parts)
+    return ids[weight > 0], weight[weight > 0]
+
+
+@dataclass(frozen=True, eq=False)
+class TableSampler:
+    """Sampler of a finite law per word.
+
+    Attributes:
+        cells: uint64[V, 2^m, 2], the alias rows.
+        guarantee: what holds for one draw.
+        summary: public figures of the law.
+    """
+
+    cells: npt.NDArray[np.uint64]
+    guarantee: Guarantee
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, ids: Ids, probability: npt.NDArray[np.float64], guarantee: Guarantee, summary: dict[str, Any]
+    ) -> TableSampler:
+        """Build from rows of outputs int32[V, k] and their probabilities float64[V, k]; 0 is padding."""
+        k = probability.shape[1]
+        bits = max(0, (k - 1).bit_length())
+        if 1 << bits > MAX_SLOTS:
+            raise SettingsError(f"mechanism.k: {k} outputs a word; valid: at most {MAX_SLOTS}.")
+        weight = integer_weights(probability)
+        return cls(alias_rows(np.ascontiguousarray(ids, dtype=np.int32), weight, bits), guarantee, summary)
+
+    @property
+    def bits(self) -> int:
+        """The number m of bits that pick a slot."""
+        return int(self.cells.shape[1]).bit_length() - 1
+
+    def sample(self, ids: Ids, draws: Draws) -> Ids:
+        """Draw one output for each of int32[n] by lane 0."""
+        out = np.empty(len(ids), np.int32)
+        draw_all(self.cells, self.bits, ids, draws.u64(0), out)
+        return out
+
+    def law(self, word_id: int) -> Law:
+        """Return the law of a word, read off its alias row."""
+        ids, weight = read_row(self.cells[word_id])
+        return Law(ids, weight, weight.astype(np.float64) / TOTAL)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the alias rows."""
+        return {"cells": self.cells}
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse alias rows that name a word which there is not."""
+        arrays.only("cells")
+        check_cells(arrays, words, words, MAX_SLOTS)
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+    ) -> TableSampler:
+        """Build again from :meth:`arrays`."""
+        return cls(arrays["cells"], guarantee, summary)

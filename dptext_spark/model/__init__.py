@@ -1,0 +1,1 @@
+"""Compiled models: what is applied, kept, opened, certified and previewed."""

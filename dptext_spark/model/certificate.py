@@ -1,0 +1,181 @@
+"""The certificate: the true worst-case loss of the law that is sampled, beside the loss that is claimed (MECHANISMS §14).
+
+It confirms, refutes, or says that it could not refute; it never rounds in the user's favour.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.privacy_loss import Loss, Progress, vector_loss, worst_loss
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.rounding import digits_up, exact, rounded_down
+
+CHEAP = 50_000  # words: all pairs of them are looked at within seconds
+Verdict = Literal["confirmed", "refuted", "not refuted"]
+VERDICTS = ("confirmed", "not refuted", "refuted")  # from the best to the worst
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was found of a guarantee.
+
+    Attributes:
+        verdict: `confirmed` (the loss of every pair is known to be within the claim), `refuted` (a pair exceeds it), or
+            `not refuted`.
+        guarantee: the claim.
+        loss: what was found of the word that is released; None where there is no search for this kind of law.
+        seconds: wall time.
+        vector: what was found of the noisy vector, on which a claim may rest though only the word next to it is released;
+            None where it was not looked at.
+        levels: the certificates of all levels of importance, where there are several; the other fields are those of the worst.
+    """
+
+    verdict: Verdict
+    guarantee: Guarantee
+    loss: Loss | None
+    seconds: float
+    vector: Loss | None = None
+    levels: tuple[Certificate, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The finding in plain words."""
+        if self.levels:
+            return " ".join(
+                f"Level {number}: {one.sentence}" for number, one in enumerate(self.levels, start=1)
+            )
+        loss = self.loss
+        if loss is None:
+            return f"{self.verdict.capitalize()}: by the argument that stands in the guarantee itself; no law was searched."
+        if self.vector is not None:
+            return f"{self.verdict.capitalize()}. {_of_vector(self.guarantee, self.vector)} {_of_word(self.guarantee, loss)}"
+        looked_at = f"{loss.pairs:,} of {loss.total:,} pairs; {loss.method}"
+        return f"{self.verdict.capitalize()}: {self._found(loss)} ({looked_at}). {loss.outside}".rstrip()
+
+    def _found(self, loss: Loss) -> str:
+        claimed = self.guarantee
+        per = f" for each unit of distance ({claimed.metric})" if claimed.kind == "metric_dp" else ""
+        sure = f" at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
+        if self.verdict == "confirmed":
+            rounded = (
+                loss.additive and f" (the rounding of the law adds {digits_up(loss.additive, 2)} at most)"
+            )
+            return (
+                f"no pair of {claimed.compared} loses more than {digits_up(loss.value, 6)}{per}, and {exact(claimed.epsilon)} is "
+                f"claimed{rounded or ''}"
+            )
+        if loss.attained > claimed.epsilon and claimed.kind != "approx_dp":
+            return (
+                f"a pair of {claimed.compared} loses at least {exact(loss.attained)}{per}, and {exact(claimed.epsilon)} is "
+                f"claimed{sure}"
+            )
+        if claimed.kind == "approx_dp" and loss.delta is not None and loss.delta > claimed.delta:
+            return (
+                f"at ε = {exact(claimed.epsilon)} a pair needs a δ of {exact(loss.delta)}, and {exact(claimed.delta)} is "
+                f"claimed{sure}"
+            )
+        if self.verdict == "refuted":
+            return "by the exact argument that stands in the guarantee itself"
+        return f"no pair was found to exceed the claim{sure}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the certificate, JSON-able."""
+        return {
+            "verdict": self.verdict,
+            "claimed": asdict(self.guarantee),
+            "loss": _release(self.guarantee, self.loss),
+            "vector": _release(self.guarantee, self.vector),
+            "seconds": round(self.seconds, 3),
+            "sentence": self.sentence,
+        }
+
+    def kept(self) -> dict[str, Any]:
+        """Return the certificate as an artifact keeps it: without the time, so that equal models are equal files."""
+        return {name: value for name, value in self.as_dict().items() if name != "seconds"}
+
+
+def _release(guarantee: Guarantee, loss: Loss | None) -> dict[str, Any] | None:
+    """Return what was found of one release, with the verdict on it alone."""
+    return None if loss is None else {**loss.as_dict(), "verdict": _alone(guarantee, loss)}
+
+
+def _of_vector(claimed: Guarantee, loss: Loss) -> str:
+    """Write the exact δ of the noisy vector."""
+    assert loss.delta is not None and loss.delta_most is not None and loss.delta_opposite is not None
+    return (
+        f"Release of the noisy vector, {_alone(claimed, loss)}: its true δ at ε = {exact(claimed.epsilon)} is "
+        f"{digits_up(loss.delta, 6)} for the worst pair of this lexicon ({loss.pairs:,} of {loss.total:,} pairs; {loss.method}), "
+        f"{digits_up(loss.delta_opposite, 6)} for two opposite vectors and at most {digits_up(loss.delta_most, 6)} for any, "
+        f"and {exact(claimed.delta)} is claimed."
+    )
+
+
+def _of_word(claimed: Guarantee, loss: Loss) -> str:
+    """Write the lower bound on the δ of the released word."""
+    sure = f"at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
+    found = f"its true δ is at least {rounded_down(loss.delta or 0.0, 6)} {sure}, and {exact(claimed.delta)} is claimed"
+    if _alone(claimed, loss) != "refuted":
+        found = "no event was found that passes the claim"
+    return f"Release of the word, {_alone(claimed, loss)}: {found} ({loss.pairs:,} of {loss.total:,} pairs; {loss.method})."
+
+
+def certify(
+    privatizer: Privatizer, progress: Progress | None = None, sample: int | None = None
+) -> Certificate:
+    """Certify the guarantee of a privatizer's draws.
+
+    All words of the lexicon count as drawn; which of them the policy or importance draws can only take pairs away.
+
+    Args:
+        privatizer: the model.
+        progress: is told how much is done, of how much.
+        sample: where a search grows with the square of the words, look at so many of them, taken at equal steps through the
+            lexicon; None for all.
+    """
+    found = [_certified(one, len(privatizer.vocabulary), progress, sample) for one in privatizer.samplers]
+    if len(found) == 1:
+        return found[0]
+    worst = max(found, key=lambda one: VERDICTS.index(one.verdict))
+    return replace(worst, seconds=sum(one.seconds for one in found), levels=tuple(found))
+
+
+def _certified(sampler: Sampler, words: int, progress: Progress | None, sample: int | None) -> Certificate:
+    """Certify one law."""
+    began = time.perf_counter()
+    loss = worst_loss(sampler, words, progress, sample)
+    vector = vector_loss(sampler, progress, sample)
+    decided = verdict(sampler.guarantee, loss, vector)
+    return Certificate(decided, sampler.guarantee, loss, time.perf_counter() - began, vector)
+
+
+def is_cheap(privatizer: Privatizer) -> bool:
+    """Whether a certificate is made whenever a model is: for laws that are known exactly, up to `CHEAP` words.
+
+    On 33,000 words that takes seconds; the noise mechanisms are searched by draws, which takes longer and is left to
+    `dptext certify`.
+    """
+    noise = any(isinstance(one, NoiseSampler) for one in privatizer.samplers)
+    return len(privatizer.vocabulary) <= CHEAP and not noise
+
+
+def verdict(guarantee: Guarantee, loss: Loss | None, vector: Loss | None = None) -> Verdict:
+    """Compare what was found with the claim; a claim that is refuted for either release is refuted."""
+    if guarantee.status == "refuted" or (vector is not None and _alone(guarantee, vector) == "refuted"):
+        return "refuted"
+    return "not refuted" if loss is None else _alone(guarantee, loss)
+
+
+def _alone(guarantee: Guarantee, loss: Loss) -> Verdict:
+    if guarantee.kind == "approx_dp":
+        shown = (loss.delta, loss.delta_opposite)
+        return "refuted" if any(x is not None and x > guarantee.delta for x in shown) else "not refuted"
+    if loss.attained > guarantee.epsilon:
+        return "refuted"
+    within = loss.value <= guarantee.epsilon and (loss.others is None or loss.others <= guarantee.epsilon)
+    return "confirmed" if within and (loss.closed or loss.pairs >= loss.total) else "not refuted"

@@ -1,0 +1,300 @@
+"""From settings to a compiled model on disk: opened where it exists, compiled once where it does not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from dptext_spark._version import __version__
+from dptext_spark.config.messages import briefly
+from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.sections import Embedding
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.composition import require_one_distance
+from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.shared_words import with_shared_words
+from dptext_spark.model import artifact
+from dptext_spark.model.certificate import certify, is_cheap
+from dptext_spark.model.importance import choosing, made_from
+from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.runtime.paths import user_cache
+
+# Told each step, in words that hold nothing of the data, with the share that is done where it is known.
+Progress = Callable[[str, float | None], None]
+
+
+def prepare(
+    config: ModelConfig, progress: Progress | None = None, frequencies: Frequencies | None = None
+) -> tuple[Privatizer, Path]:
+    """Return the privatizer of the settings and the artifact folder that holds it.
+
+    `frequencies` are those of the very texts that are sanitized, where importance is measured by them; without them the model
+    says everything of itself, and refuses to choose words.
+
+    `run.artifact` is opened where it is named; else the artifact lies in the user's cache, under a digest of
+    the settings, the lexicons' fingerprints and the versions, and is compiled there if it is not sound.
+    Two processes may do so at once.
+
+    Raises:
+        SettingsError: `run.artifact` is not the model that `run.artifact_fingerprint` names, or was made from other settings;
+            a parameter does not fit the lexicon.
+        DataError: the lexicon or the artifact is missing, damaged or changed.
+    """
+    say = progress or (lambda step, share: None)
+    if config.run.artifact is not None:
+        folder, expected = Path(config.run.artifact), config.run.artifact_fingerprint
+        artifact.require_expected(folder, expected)
+        _require_same(config, folder)
+        return artifact.open_artifact(folder, verify=True, seal=expected), folder
+    fingerprints = _known_fingerprints(config)
+    if fingerprints is not None:
+        folder = _cached(config, fingerprints, frequencies)
+        found = _open_cached(folder, say)
+        if found is not None:
+            return found, folder
+    lexicons = load_lexicons(config, say)
+    fingerprints = [lexicon.fingerprint for lexicon in lexicons]
+    _remember(config, fingerprints)
+    folder = _cached(config, fingerprints, frequencies)
+    found = _open_cached(folder, say)
+    if found is None:
+        _compile(config, lexicons, folder, say, frequencies)
+        found = artifact.open_artifact(folder, verify=True)
+    return found, folder
+
+
+def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
+    """Compile the settings into an artifact at `folder`, whole or not at all; return what `run.artifact_fingerprint` names it by.
+
+    Raises:
+        SettingsError: `folder` holds something else, a parameter does not fit the lexicon, or words are weighed by what a run
+            counts in its own texts.
+        DataError: the lexicon is missing or damaged.
+    """
+    if config.importance is not None and config.importance.own_data:
+        raise SettingsError(
+            "importance.corpus: none given, so that a run counts its own texts and makes its own model; valid here: a text file, "
+            "a document a line."
+        )
+    say = progress or (lambda step, share: None)
+    _compile(config, load_lexicons(config, say), Path(folder), say)
+    return artifact.expected_fingerprint(folder)
+
+
+def load_lexicon(config: ModelConfig, progress: Progress | None = None) -> Lexicon:
+    """Return the lexicon of the settings: where they name several, the first, cut down to the words that are in all.
+
+    Raises:
+        SettingsError: an unknown format.
+        DataError: it is missing, malformed or changed, or fewer than two words are in all.
+    """
+    return with_shared_words(load_lexicons(config, progress))[0]
+
+
+def load_lexicons(config: ModelConfig, progress: Progress | None = None) -> tuple[Lexicon, ...]:
+    """Return the lexicons that the settings name, as they are: packaged, saved folders, or files of word vectors.
+
+    Raises:
+        SettingsError: an unknown format.
+        DataError: one is missing, malformed or changed.
+    """
+    say = progress or (lambda step, share: None)
+    tokenizer = config.policy.tokenizer
+    return tuple(_load(source, field, tokenizer, say) for field, source in _sources(config).items())
+
+
+def _sources(config: ModelConfig) -> dict[str, Embedding]:
+    """Return what the settings name, by the setting that names it."""
+    more = {f"lexicon.more[{number}].source": source for number, source in enumerate(config.lexicon.more)}
+    return {"lexicon.source": config.lexicon, **more}
+
+
+def _load(source: Embedding, field: str, tokenizer: Literal["words", "whitespace"], say: Progress) -> Lexicon:
+    """Open or read one lexicon."""
+    if source.source == "default":
+        return Lexicon.default()
+    path = Path(source.source)
+    if path.is_dir():
+        opened = Lexicon.open(path)
+        opened.require_cut_by(tokenizer, field)
+        return opened
+    if not path.exists():
+        raise DataError(
+            f"{field}: {source.source!r} does not exist; valid: default, a saved lexicon, "
+            "or a file of word vectors."
+        )
+    return Lexicon.read(
+        path,
+        format=source.format,
+        limit=source.limit,
+        vocabulary=source.vocabulary,
+        tokenizer=tokenizer,
+        progress=lambda done, whole: say("reading the lexicon", done / whole if whole else None),
+    )
+
+
+def _compile(
+    config: ModelConfig,
+    lexicons: Sequence[Lexicon],
+    folder: Path,
+    say: Progress,
+    frequencies: Frequencies | None = None,
+) -> str:
+    """Compile and save; another process that saved the same artifact meanwhile is no harm."""
+    shared = with_shared_words(lexicons)
+    say(f"compiling {config.mechanism.name} for {len(shared[0]):,} words", None)
+    # Settings with several lexicons are those of a mechanism that takes them.
+    mechanisms = config.mechanisms()
+    sampler, *further = (mechanism.compile(*shared) for mechanism in mechanisms)
+    require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
+    privatizer = Privatizer(shared[0], sampler, config.policy, config.consistency)
+    if config.importance is not None:
+        say("weighing words", None)
+        privatizer = choosing(privatizer, config.importance, tuple(further), frequencies)
+    words = _alone([lexicon.fingerprint for lexicon in lexicons])
+    spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": words}
+    try:
+        artifact.save(privatizer, folder, spec)
+    except OSError as error:
+        # The last step renames a finished folder into place, which fails where another one is there by now.
+        if not (folder / artifact.MANIFEST).exists():
+            raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
+        artifact.save(privatizer, folder, spec)
+    _certify(privatizer, folder, say)
+    return privatizer.fingerprint
+
+
+def _certify(privatizer: Privatizer, folder: Path, say: Progress) -> None:
+    """Put a certificate into a model that has none, where that takes seconds; runs take it from there."""
+    if artifact.certificate_of(folder) is None and is_cheap(privatizer):
+        found = certify(privatizer, lambda done, whole: say("certifying", done / whole))
+        try:
+            artifact.keep_certificate(folder, found.kept())
+        except DataError:
+            say("the certificate cannot be kept", None)  # a run goes on without one
+
+
+def _alone(fingerprints: Sequence[str]) -> str | list[str]:
+    """Return the fingerprint of the one lexicon, or those of all."""
+    return fingerprints[0] if len(fingerprints) == 1 else list(fingerprints)
+
+
+def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
+    """Open a copy in the cache; one that is missing or damaged is made again."""
+    if not folder.exists():
+        return None
+    try:
+        found = artifact.open_artifact(folder, verify=True)
+        _certify(found, folder, say)
+        return found
+    except DataError:
+        say("a cached model is damaged; making it again", None)
+        # Another process may have put it aside by now.
+        with (
+            tempfile.TemporaryDirectory(dir=folder.parent, prefix=".damaged-") as aside,
+            suppress(FileNotFoundError),
+        ):
+            os.replace(folder, Path(aside) / "artifact")
+        return None
+
+
+def _cached(config: ModelConfig, fingerprints: Sequence[str], frequencies: Frequencies | None = None) -> Path:
+    """Return the place in the cache of what the settings, the lexicons and what was counted give."""
+    parts = config.spec() | {
+        "importance": None if config.importance is None else made_from(config.importance, frequencies),
+        "lexicon": _alone(fingerprints),
+        "engine": ENGINE_VERSION,
+        "version": __version__,
+        "stop_words": config.policy.stop_list(),
+    }
+    return user_cache() / "artifacts" / _digest(parts)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _note(source: Embedding, tokenizer: str) -> Path | None:
+    """Return where the fingerprint of a lexicon file is noted, to recognise it unread."""
+    seen: list[Any] = [source.format, source.limit, tokenizer]
+    for named in (source.source, source.vocabulary):
+        if named is not None:
+            try:
+                status = os.stat(named)
+            except OSError:
+                return None  # reading it will say what is wrong
+            seen.append([os.path.realpath(named), status.st_size, status.st_mtime_ns, status.st_ino])
+    return user_cache() / "lexicons" / f"{_digest(seen)}.json"
+
+
+def _known_fingerprints(config: ModelConfig) -> list[str] | None:
+    """Return the lexicons' fingerprints where they can all be had without reading the vectors."""
+    found = [_known_fingerprint(source, config.policy.tokenizer) for source in _sources(config).values()]
+    known = [fingerprint for fingerprint in found if fingerprint is not None]
+    return known if len(known) == len(found) else None
+
+
+def _known_fingerprint(source: Embedding, tokenizer: str) -> str | None:
+    """Return a lexicon's fingerprint where it can be had without reading the vectors."""
+    if source.source == "default":
+        return Lexicon.default().fingerprint
+    if Path(source.source).is_dir():
+        return Lexicon.open(source.source, verify=False).fingerprint
+    note = _note(source, tokenizer)
+    if note is None or not note.exists():
+        return None
+    try:
+        return str(json.loads(note.read_text(encoding="utf-8"))["fingerprint"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # a note that cannot be read costs a reading of the file, nothing else
+
+
+def _remember(config: ModelConfig, fingerprints: Sequence[str]) -> None:
+    """Note the fingerprints of lexicon files."""
+    for source, fingerprint in zip(_sources(config).values(), fingerprints, strict=True):
+        is_file = source.source != "default" and not Path(source.source).is_dir()
+        note = _note(source, config.policy.tokenizer) if is_file else None
+        if note is None:
+            continue
+        note.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=note.parent, delete=False, encoding="utf-8") as draft:
+            json.dump({"fingerprint": fingerprint}, draft)
+        os.replace(draft.name, note)
+
+
+def _require_same(config: ModelConfig, folder: Path) -> None:
+    """Refuse an artifact that was made from other settings or by another engine.
+
+    Its lexicon must agree where the settings name one.
+    """
+    made_from = artifact.read_manifest(folder)["spec"]
+    engine = made_from.get("engine")
+    if made_from and engine != ENGINE_VERSION:  # first: another engine may have had other settings, too
+        raise SettingsError(
+            f"run.artifact: {str(folder)!r} was made for engine {engine!r}, and this is {ENGINE_VERSION!r}, which draws other "
+            "words under the same key; prepare it again."
+        )
+    wanted = config.spec()
+    if "lexicon" not in config.model_fields_set:
+        del wanted["lexicon"]
+    for section, value in wanted.items():
+        recorded = made_from.get(section)
+        pairs = (
+            [(f"{section}.{name}", value[name], (recorded or {}).get(name)) for name in value]
+            if isinstance(value, dict)
+            else [(section, value, recorded)]
+        )
+        for name, given, there in pairs:
+            if given != there:
+                raise SettingsError(
+                    f"{name}: {briefly(given)} given, but the artifact {str(folder)!r} was made with {briefly(there)}; "
+                    "change the "
+                    "setting, or prepare another artifact."
+                )

@@ -1,0 +1,273 @@
+"""One sentence, word by word: what is drawn, kept or masked and why, what a word can become, and one draw."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.characters import look_up_form
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.model.previewed_choice import chosen_alone, levels_of_words
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.rounding import rounded_up
+from dptext_spark.text.engine import padded
+from dptext_spark.text.identifiers.types import FAKE
+from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.tokens import listed
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MOST_CHARACTERS = 10_000
+MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form
+ALL_DRAWS = 5_000  # of all words of a text, as far as each has the least
+# What the settings do with a word: (what happens, why).
+STOP_KEPT = ("kept", "stop word")
+NOT_CHOSEN = ("kept", "NOT CHOSEN, IN CLEAR")
+OOV_FATE = {
+    "mask": ("masked", "unknown"),
+    "draw": ("drawn uniformly", "unknown"),
+    "keep": ("kept", "UNKNOWN, IN CLEAR"),
+}
+NUMBER_FATE = {
+    "random": ("random digits", "number"),
+    "mask": ("masked", "number"),
+    "keep": ("kept", "NUMBER, IN CLEAR"),
+}
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of the sentence, or an identifier.
+
+    Attributes:
+        text: as it stands there.
+        fate: drawn, kept, masked, fake, `drawn uniformly` or `random digits`.
+        reason: why; empty for a drawn word.
+        became: what this draw made of it.
+        outputs: how many words it can become; None for a word that is not drawn.
+        itself: the probability of staying what it is; None likewise.
+        candidates: the likeliest outputs with their probabilities, most likely first.
+        draws: None where these figures are those of the law; where it has no closed form, how many fresh draws they are
+            counted on, `outputs` with them: shares, not probabilities.
+    """
+
+    text: str
+    fate: str
+    reason: str
+    became: str
+    outputs: int | None = None
+    itself: float | None = None
+    candidates: tuple[tuple[str, float], ...] = ()
+    draws: int | None = None
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A sentence, one draw of it, and what can happen to each of its words."""
+
+    text: str
+    output: str
+    words: tuple[Word, ...]
+    guarantee: Guarantee
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        words = [
+            {**asdict(word), "candidates": [{"word": w, "probability": p} for w, p in word.candidates]}
+            for word in self.words
+        ]
+        return {
+            "text": self.text,
+            "output": self.output,
+            "words": words,
+            "guarantee": self.guarantee.as_dict(),
+        }
+
+
+def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
+    """Privatize one text with a fresh key, and explain it.
+
+    Args:
+        privatizer: lexicon, sampler, policy, level.
+        text: at most `MOST_CHARACTERS`.
+        top: candidates listed for each word.
+
+    Raises:
+        SettingsError: the text is too long.
+        DataError: it is no valid Unicode.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise SettingsError(f"text: {len(text):,} characters given; valid: at most {MOST_CHARACTERS:,}.")
+    try:
+        raw = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise DataError("text: no valid Unicode.") from None
+    policy = privatizer.policy
+    spans = _listed(privatizer, raw, replace(policy, stop_words="draw"))
+    listed = {start: code for start, _, code in _listed(privatizer, raw, policy)}
+    identifiers = _identifiers(privatizer, raw)
+    # A draw depends on the place of its word, so each word is drawn once more where it stands, alone.
+    alone = [b" " * start + raw[start:end] for start, end, _ in spans]
+    rows = _binary([raw, *alone])
+    same_row = _binary([b""] * len(rows))
+    levels = levels_of_words(privatizer, rows.slice(0, 1), listed)
+    starts = [start for start, _, _ in spans]
+    chosen = chosen_alone(starts, levels, [len(row) for row in (raw, *alone)], len(privatizer.samplers))
+    drawn, _ = privatizer.privatize(
+        rows, column="text", row_ids=same_row, key=RunKey.generate(), chosen=chosen
+    )
+    output, *pieces = drawn.to_pylist()
+    known = {(levels.get(start, 0), code) for start, code in listed.items() if code >= 0}
+    candidates = {
+        level: _candidates(sampler, privatizer.vocabulary, sorted(c for at, c in known if at == level), top)
+        for level, sampler in enumerate(privatizer.samplers)
+    }
+    words = []
+    for (start, end, _), piece in zip(spans, pieces, strict=True):
+        written = raw[start:end].decode("utf-8")
+        code, level = listed.get(start, LOWERED), levels.get(start, 0)
+        if start in identifiers:
+            fate, reason = identifiers[start]
+        else:
+            fate, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
+        if code >= 0 and level in candidates:
+            at = f"level {level + 1}" if len(candidates) > 1 else ""
+            found = candidates[level][code]
+            words.append(replace(found, text=written, reason=at, became=piece.lstrip(" ")))
+        elif fate == "kept":
+            became = _lowered(written) if policy.case == "lower" else written
+            words.append(Word(written, fate, reason, became))
+        else:
+            words.append(Word(written, fate, reason, piece.lstrip(" ")))
+    return Preview(text, output, tuple(_as_in(output, words)), privatizer.guarantee())
+
+
+def _as_in(output: str, words: list[Word]) -> Iterator[Word]:
+    """Yield the words in the case that they have in the output: that of a single capital hangs on the words around it."""
+    at = 0
+    for word in words:
+        size, alone, became = len(word.became), word.became.casefold(), word.became
+        for place in range(at, len(output) - size + 1):
+            if output[place : place + size].casefold() == alone:
+                at, became = place + size, output[place : place + size]
+                break
+        yield replace(word, became=became)
+
+
+def _binary(rows: list[bytes]) -> pa.Array:
+    """Wrap rows without `pa.array`, which imports pandas: at several tenths of a second."""
+    offsets = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
+    return pa.Array.from_buffers(
+        pa.large_binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(rows))]
+    )
+
+
+def _fate(code: int, policy: Policy) -> tuple[str, str]:
+    """Say what becomes of a token, by its code under a policy that masks whatever is not known."""
+    if code >= 0:
+        return ("drawn", "")
+    if code == LOWERED:
+        return STOP_KEPT
+    return NUMBER_FATE[policy.numbers] if code == MASKED_NUMBER else OOV_FATE[policy.oov]
+
+
+def _candidates(sampler: Sampler, vocabulary: Vocabulary, words: list[int], top: int) -> dict[int, Word]:
+    """Return what each word of the lexicon can become: from its law, or from draws where that has no closed form."""
+    name = vocabulary.word
+    laws = {word: sampler.law(word) for word in words}
+    unknown = np.array([word for word in words if laws[word] is None], np.int32)
+    draws = min(MOST_DRAWS, max(LEAST_DRAWS, ALL_DRAWS // max(1, len(unknown))))
+    blocks = np.arange(2 * draws * len(unknown), dtype=np.uint64).reshape(-1, 2)
+    made = sampler.sample(np.repeat(unknown, draws), Draws(secrets.token_bytes(32), blocks))
+    counted = dict(zip(unknown.tolist(), made.reshape(-1, draws), strict=True))
+    found = {}
+    for word, law in laws.items():
+        if law is not None:
+            ids, share = law.ids, law.probability
+        else:
+            ids, count = np.unique(counted[word], return_counts=True)
+            share = count / draws
+        likely = [(name(int(ids[i])), float(share[i])) for i in np.lexsort((ids, -share))[:top]]
+        itself = float(share[ids == word].sum())
+        tries = None if law is not None else draws
+        found[word] = Word("", "drawn", "", "", len(ids), itself, tuple(likely), tries)
+    return found
+
+
+def _listed(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[int, int, int]]:
+    """Cut a text: (start, end, code) of each token, in bytes; unknown words and numbers count as masked."""
+    engine = replace(privatizer.engine, policy=replace(policy, oov="mask", numbers="mask"))
+    found = listed(engine, _binary([raw]), (np.uint64(2), np.uint64(2)))
+    return [(int(start), int(end), int(code)) for start, end, code in found.tokens[: found.size, :3]]
+
+
+def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str]]:
+    """Return what happens to each identifier of a text, and its type, by where it begins."""
+    finder = privatizer.engine.finder
+    if finder is None:
+        return {}
+    data, bounds = padded(_binary([raw]))
+    found = finder.find(data, bounds, _binary([raw]))
+    faked = finder.identifiers.wanted(FAKE)
+    names = [finder.names[kind] for kind in found.types]
+    fates = [("fake" if name in faked else "masked", f"identifier ({name}), by a rule") for name in names]
+    return dict(zip(found.spans.starts.tolist(), fates, strict=True))
+
+
+def _lowered(written: str) -> str:
+    """Return a kept word in lower case; its apostrophes stay as they are, which the look-up form's do not."""
+    pairs = zip(written, look_up_form(written), strict=True)
+    return "".join(char if char == "\u2019" else low for char, low in pairs)
+
+
+def shown(result: Preview) -> RenderableType:
+    """Return a preview for a terminal."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", expand=True)
+    for column in ("word", "became", "what happens"):
+        table.add_column(column, overflow="fold", max_width=28)
+    counted = any(word.draws is not None for word in result.words)
+    header = "can become, with share of fresh draws" if counted else "can become, with probability"
+    table.add_column(header, overflow="fold", ratio=1)
+    for word in result.words:
+        listed = _shown_candidates(word)
+        fate = f"{word.fate}: {word.reason}" if word.reason else word.fate
+        table.add_row(Text(word.text), Text(word.became), Text(fate), Text(listed))
+    return Group(
+        Text.assemble(("before  ", "bold"), result.text),
+        Text.assemble(("after   ", "bold"), result.output),
+        Text(""),
+        table,
+        Text(""),
+        Text(str(result.guarantee)),
+        Text("One draw with a fresh key; the same command draws anew.", "dim"),
+    )
+
+
+def _shown_candidates(word: Word) -> str:
+    """Return the candidates of a word in one line; a probability is never shown as less than it is."""
+    if not word.candidates:
+        return ""
+    listed = ", ".join(
+        f"{name} {rounded_up(share, 3) if word.draws is None else format(share, '.3f')}"
+        for name, share in word.candidates
+    )
+    more = (word.outputs or 0) - len(word.candidates)
+    if word.draws is not None:
+        seen = f", {more:,} more seen" if more else ""
+        return f"in {word.draws:,} draws: {listed}{seen}"
+    return f"{listed}, {more:,} more" if more else listed

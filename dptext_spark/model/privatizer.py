@@ -1,0 +1,330 @@
+"""The heart as one object: a lexicon's words, a sampler, a policy and a level of consistency; Arrow strings in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dptext_spark.errors import DataError, require_choice
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.composition import Units
+from dptext_spark.importance.providers import Given
+from dptext_spark.importance.selection import agree
+from dptext_spark.importance.selector import Selector
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.model.fingerprint import fingerprint_of
+from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
+from dptext_spark.text.counters import Counters
+from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
+from dptext_spark.text.identifiers.provider import Provider, check_providers
+from dptext_spark.text.identifiers.types import TYPES
+from dptext_spark.text.listing import list_words
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.render import DATASET, TOKEN, word_blocks
+from dptext_spark.text.selection import Chosen, Texts
+from dptext_spark.text.word_table import WordTable
+
+ENGINE_VERSION = "2"  # goes up where the same key, model and text come out as other words
+# One identifier of each type, so that the loops behind them are there before the first is met.
+WARM = "a x@y.zz www.y.zz +1 555 123 4567, DE89370400440532013000 4111111111111111 10.0.0.1 ::1 1234567, @x 1.2.1999"
+UNDRAWN = -1  # in the place of a word that was not drawn yet
+CONSISTENCY = ("token", "record", "dataset")
+Consistency = Literal["token", "record", "dataset"]
+UNITS = {
+    "token": "one occurrence of a word",
+    "record": "all occurrences of a word in a record",
+    "dataset": "all occurrences of a word in the dataset",
+}
+IN_ONE_TEXT = "all occurrences of a word in one text"  # at record level, where words are chosen in one text
+UNIT_SENTENCES = {
+    "token": "The unit is one occurrence of a word that the policy draws.",
+    "record": "The unit is all occurrences of a drawn word in a record, given the released pattern of which positions of "
+    "the record hold equal words; changing only some of them changes that pattern, which is not protected.",
+    "dataset": "The unit is all occurrences of a drawn word in the dataset, given the released pattern of which positions "
+    "hold equal words: a substitution cipher, open to frequency analysis at any ε.",
+}
+COMPUTATIONAL = "The draws are pseudo-random: it holds against whoever lacks the run key."
+
+
+@dataclass(frozen=True, eq=False)
+class Privatizer:
+    """Replaces the words of texts.
+
+    Attributes:
+        lexicon: the words (a :class:`Lexicon`, or its vocabulary where vectors are no longer needed).
+        sampler: a compiled mechanism over the same words.
+        policy: which words are drawn, kept, masked.
+        consistency: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
+        fingerprint: of the arrays, the policy and the level; of the artifact where this was opened from one.
+        table: the look-up table, built where it is not given.
+        selector: chooses which of the words that the policy draws are drawn, and at which level; None for all of them. The
+            sampler is that of the first level.
+        providers: who finds identifiers beside the policy's own patterns; their names are bound to the draws.
+    """
+
+    lexicon: Lexicon | Vocabulary
+    sampler: Sampler
+    policy: Policy = field(default_factory=Policy)
+    consistency: Consistency = "token"
+    fingerprint: str = ""
+    table: WordTable | None = None
+    selector: Selector | None = None
+    providers: tuple[Provider, ...] = ()
+    _draws: dict[bytes, Ids] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the level; build the look-up table and the fingerprint.
+
+        Raises:
+            SettingsError: an unknown level, or one that does not agree with the selection; levels of importance whose guarantees
+                are of different kinds.
+        """
+        require_choice("consistency", self.consistency, CONSISTENCY)
+        if self.selector is not None:
+            agree(self.selector.selection.strategy, self.consistency)
+            self.selector.guarantee(self.sampler.guarantee)
+        check_providers(self.providers, TYPES)
+        if isinstance(self.lexicon, Lexicon):
+            self.lexicon.require_cut_by(self.policy.tokenizer)
+        if self.table is None:
+            object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
+        if not self.fingerprint:
+            bound = None if self.selector is None else self.selector.bound()
+            names = tuple(provider.name for provider in self.providers)
+            made = fingerprint_of(self.arrays(), self.policy, self.consistency, bound, names)
+            object.__setattr__(self, "fingerprint", made)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel without what was drawn so far: no table of substitutions is shipped."""
+        return self.__dict__ | {"_draws": {}}
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words by id."""
+        return self.lexicon.vocabulary if isinstance(self.lexicon, Lexicon) else self.lexicon
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The text engine."""
+        assert self.table is not None
+        return Engine(self.table, self.policy, self.providers)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything that sampling needs, by file name."""
+        assert self.table is not None
+        named = {f"sampler.{name}": array for name, array in self.sampler.arrays().items()}
+        if self.selector is not None:
+            named |= self.selector.arrays()
+        return named | {f"words.{name}": array for name, array in self.table.arrays().items()}
+
+    def guarantee(self, *, of_rows: bool = False) -> Guarantee:
+        """Return what holds for one drawn word under this policy and level.
+
+        Args:
+            of_rows: whether :meth:`choose` is given all texts of a row, as a job and the lazy function do. Where it is not, words
+                that importance chooses are chosen in one text, and no ε stands for those of several.
+        """
+        base, chosen = self.sampler.guarantee, ""
+        unit, said = UNITS[self.consistency], UNIT_SENTENCES[self.consistency]
+        if self.selector is not None:
+            chosen = f" {self.selector.sentence('record' if of_rows else 'text')}"
+            base = self.selector.guarantee(base)
+            if self.consistency == "record" and not of_rows:
+                unit, said = IN_ONE_TEXT, UNIT_SENTENCES["record"].replace("record", "text")
+        return replace(base, unit=unit, sentence=f"{base.sentence}{chosen} {said} {COMPUTATIONAL}")
+
+    @property
+    def samplers(self) -> tuple[Sampler, ...]:
+        """The laws that are sampled: one, or one for each level of importance."""
+        return (self.sampler,) if self.selector is None else (self.sampler, *self.selector.further)
+
+    @cached_property
+    def units(self) -> Units:
+        """How the ε of a record is counted: one drawn word is one unit, but for levels of importance that differ in ε."""
+        base = self.sampler.guarantee
+        return Units((1,), base) if self.selector is None else self.selector.units(base)
+
+    def privatize(
+        self,
+        texts: pa.Array,
+        *,
+        column: str,
+        row_ids: pa.Array,
+        record_ids: pa.Array | None = None,
+        key: RunKey,
+        run_id: str = "",
+        weights: pa.Array | None = None,
+        chosen: Chosen | None = None,
+    ) -> tuple[pa.Array, Counters]:
+        """Replace the words of a batch.
+
+        Args:
+            texts: string, large_string or binary [n]; NULLs stay NULL.
+            column: the column's name; at token level it is part of what each draw is for.
+            row_ids: integer, string or binary [n], unique in the run.
+            record_ids: the same types [n]; the scope of record consistency. None: the row. Where importance chooses the words of
+                a record, this is the row whose texts were chosen together.
+            key: the run key.
+            run_id: at token level part of what the draws are for.
+            weights: list<float> [n], the importance of each word, where a selection takes them from the user.
+            chosen: which words are drawn, where that was settled by :meth:`choose` before; without, each text is chosen in by
+                itself.
+
+        Returns:
+            (texts [n], counters). A row with invalid UTF-8 is counted as `invalid` and comes back empty.
+
+        Raises:
+            DataError: NULL identities, lengths that differ, or a type that is no text; weights that are missing, or not one for
+                each word; records of several texts whose words were not chosen together.
+        """
+        rows, counts, _ = self.placing(
+            texts, column=column, row_ids=row_ids, record_ids=record_ids, key=key, run_id=run_id,
+            weights=weights, chosen=chosen,
+        )  # fmt: skip
+        return rows, counts
+
+    def placing(
+        self,
+        texts: pa.Array,
+        *,
+        column: str,
+        row_ids: pa.Array,
+        record_ids: pa.Array | None = None,
+        key: RunKey,
+        run_id: str = "",
+        weights: pa.Array | None = None,
+        chosen: Chosen | None = None,
+    ) -> tuple[pa.Array, Counters, Placed | None]:
+        """Do the same, and say where the identifiers went (None where there are none): what an audit needs."""
+        identities = row_ids if record_ids is None or self.consistency == "token" else record_ids
+        if not is_bytes(texts.type):
+            raise DataError(f"{column}: a column of type {texts.type}; valid: a text column.")
+        if len(identities) != len(texts):
+            raise DataError(f"{column}: {len(texts)} texts with {len(identities)} identities.")
+        if self.selector is not None and self.consistency == "record" and record_ids is not None:
+            _check_records(column, row_ids, record_ids, chosen)
+        if chosen is None:
+            found = self.choose([Texts(texts, None, weights)])
+            chosen = None if found is None else found[0]
+        noise = self._noise(identities, column, key, run_id)
+        rows, counts, placed = self.engine.placing(texts, noise, chosen)
+        if chosen is not None:
+            return rows, Counters(counts, chosen.units), placed
+        drawn = COUNTERS.index("distinct" if self.consistency == "record" else "drawn")
+        return rows, Counters(counts, counts[:, drawn].astype(np.int64)), placed
+
+    def choose(self, columns: Sequence[Texts]) -> tuple[Chosen, ...] | None:
+        """Choose the words of a batch that are drawn; None: all that the policy draws.
+
+        Args:
+            columns: all texts of the rows: what is given together is chosen in together.
+
+        Returns:
+            What :meth:`privatize` takes for each of the columns.
+
+        Raises:
+            DataError: weights that are missing, not one for each word, or given without need.
+        """
+        if self.selector is None:
+            if any(one.weights is not None for one in columns):
+                raise DataError("weights: given, but all words are drawn; valid: none.")
+            return None
+        return self.selector.choose(self.engine, columns, self.consistency, self.units)
+
+    def _one_draw_each(self, ids: Ids, subkey: bytes) -> Ids:
+        """Return int32[n], the draws of int32[n] words at dataset level: one a word, made when it first occurs."""
+        made = self._draws.setdefault(subkey, np.full(len(self.vocabulary), UNDRAWN, np.int32))
+        new = np.unique(ids[made[ids] == UNDRAWN])
+        if len(new):
+            made[new] = self.sampler.sample(new, Draws(subkey, word_blocks(new)))
+        return made[ids]
+
+    def warm_up(self) -> None:
+        """Compile the loops, or load them from the cache, so that the workers of this machine find them there."""
+        texts, ids, key, weights = pa.array([WARM]), pa.array([0], pa.int64()), RunKey.insecure(0), None
+        if self.selector is not None and isinstance(self.selector.provider, Given):
+            words = list_words(self.engine, texts, marks=self.selector.selection.rank_punctuation).codes
+            weights = pa.array([[1.0] * len(words)])
+        self.privatize(texts, column="", row_ids=ids, record_ids=ids, key=key, weights=weights)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it can tell which words are drawn: not before a run has counted in its own texts what that depends on."""
+        return self.selector is None or self.selector.is_complete
+
+    def _context(self, column: str, run_id: str) -> tuple[str, ...]:
+        """Return what a subkey is bound to (MECHANISMS §13)."""
+        shared = ("draws", self.fingerprint, ENGINE_VERSION, self.consistency)
+        return (*shared, run_id, column) if self.consistency == "token" else shared
+
+    def _noise(self, identities: pa.Array, column: str, key: RunKey, run_id: str) -> Noise:
+        context = self._context(column, run_id)
+        level = CONSISTENCY.index(self.consistency)
+        identity = np.zeros((1, 2), np.uint64)
+        if level != DATASET:
+            identity = identify(identities, key, "row" if level == TOKEN else "record")
+        words, others, fakes = (key.derive(*context, use) for use in ("words", "others", "identifiers"))
+        secret = key.derive(*context, "content", length=16)
+        lane_keys: dict[int, bytes] = {}
+
+        def sample(ids: Ids, blocks: npt.NDArray[np.uint64]) -> Ids:
+            # At token and record level a table law gains nothing from grouping: equal blocks draw equal words.
+            if level == DATASET:
+                return self._one_draw_each(ids, words)
+            return self.sampler.sample(ids, Draws(words, blocks, lane_keys))
+
+        noise = Noise(
+            level,
+            identity,
+            hash_keys(secret),
+            sample,
+            lambda blocks: encrypt(others, blocks),
+            lambda blocks: encrypt(fakes, blocks),
+        )
+        if self.selector is None or not self.selector.further:
+            return noise
+        samplers = self.samplers
+        # One number never serves two mechanisms: each level has a subkey of its own.
+        subkeys = [words, *(key.derive(*context, "words", f"level {n}") for n in range(1, len(samplers)))]
+
+        def at_levels(ids: Ids, blocks: npt.NDArray[np.uint64], levels: npt.NDArray[np.uint8]) -> Ids:
+            drawn = np.empty(len(ids), np.int32)
+            for number, (sampler, subkey) in enumerate(zip(samplers, subkeys, strict=True)):
+                here = np.flatnonzero(levels == number)
+                if len(here):
+                    drawn[here] = sampler.sample(ids[here], Draws(subkey, blocks[here]))
+            return drawn
+
+        return noise._replace(at_levels=at_levels)
+
+
+def _check_records(column: str, row_ids: pa.Array, record_ids: pa.Array, chosen: Chosen | None) -> None:
+    """Refuse records whose texts were not all chosen in together: no ε would hold for all occurrences of a word in one.
+
+    Raises:
+        DataError: such records.
+    """
+    if chosen is None:
+        wrong = not record_ids.equals(row_ids)
+    else:
+        rows = np.arange(len(record_ids)) if chosen.rows is None else chosen.rows
+        kept, first, again = np.unique(rows, return_index=True, return_inverse=True)
+        of_rows = record_ids.take(pa.array(first))
+        several = len(kept) != int(pc.count_distinct(of_rows, mode="all").as_py())
+        wrong = (
+            len(rows) != len(record_ids) or several or not record_ids.equals(of_rows.take(pa.array(again)))
+        )
+    if wrong:
+        raise DataError(
+            f"{column}: record_ids that are not those of the rows, with importance at record level, which chooses words among "
+            "the texts of one row; valid: none, the row_ids, or of texts that were chosen in together the ids of their rows."
+        )

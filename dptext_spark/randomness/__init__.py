@@ -1,0 +1,1 @@
+"""Run keys and keyed randomness."""

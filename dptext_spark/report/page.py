@@ -1,0 +1,56 @@
+"""The offline page: the facts of a run in, one HTML file out, which fetches nothing and opens from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from dptext_spark.report.sections.attacks import attacks
+from dptext_spark.report.sections.deniability import deniability
+from dptext_spark.report.sections.overview import lead, tiles
+from dptext_spark.report.sections.run import configuration, disclosure, examples, guarantee, quality
+from dptext_spark.report.sections.utility import utility
+
+_WHY = {
+    "examples": "this file holds private text (--with-examples). Not for sharing.",
+    "internal": "this file holds figures that depend on the private text (--internal). Not for sharing.",
+}
+
+
+def page(facts: Mapping[str, Any]) -> str:
+    """Write the page.
+
+    Args:
+        facts: as :func:`dptext_spark.report.sections.gather.gathered` returns them; `internal` or `examples` mark the page as
+            restricted, in its first line too.
+
+    Returns:
+        HTML, the same for the same facts.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    # Autoescaping whatever the file is called: every cell may come from a table.
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(
+        files("dptext_spark.report").joinpath("page.html").read_text(encoding="utf-8")
+    )
+    why = "examples" if facts["examples"] else "internal" if facts["internal"] else None
+    writers = (guarantee, disclosure, attacks, deniability, utility, quality, configuration, examples)
+    sections = [section for section in (writer(facts) for writer in writers) if section is not None]
+    return template.render(
+        title=f"What run {facts['run']['run_id']} released",
+        restricted=None if why is None else _WHY[why],
+        lead=lead(facts),
+        tiles=tiles(facts),
+        warnings=_warnings(facts),
+        sections=sections,
+        foot=f"Made by dptext {facts['version']} from the account of the run; it fetches nothing and runs no script.",
+    )
+
+
+def _warnings(facts: Mapping[str, Any]) -> list[str]:
+    found = facts["statement"]["sections"]
+    return [said for part in found if part["heading"] == "Warnings" for said in part["sentences"]]

@@ -1,0 +1,1 @@
+"""The sections of the offline page, each made from plain values."""

@@ -1,0 +1,175 @@
+"""The section of a report on plausible deniability: histograms, curves over ε, percentiles, the worst words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text
+from dptext_spark.report.charts import Line, histogram, lines
+from dptext_spark.rounding import digits_up, exact
+
+Facts = Mapping[str, Any]
+Figure = Mapping[str, Any]
+DECADE = 10.0
+WHOLE = 100.0  # from here on counts are written without decimals
+_RANKS = ("min", "p5", "p25", "p50", "p75", "p95", "max", "mean")  # as many as stand side by side on a page
+
+
+def deniability(facts: Facts) -> Section:
+    """Write how often words stay themselves, and among how many outputs they hide."""
+    found = facts["deniability"]
+    if not found["figures"]:
+        return Section("deniability", "Plausible deniability", (Text(found["missing"], quiet=True),))
+    blocks: list[Block] = [
+        Text(
+            "Whoever wrote a word can deny it if it often comes out as another one, and if what comes out could have been "
+            f"many others. {found['basis']}"
+        )
+    ]
+    by_name = {one["name"]: one for one in found["figures"]}
+    blocks += [_histogram(by_name[name]) for name in ("N_w", "S_w") if name in by_name]
+    blocks += _curves(
+        found["by_epsilon"], exact(facts["run"]["guarantee"]["epsilon"]), found.get("basis_of_curves", "")
+    )
+    if found["missing"]:
+        blocks.append(Text(found["missing"], quiet=True))
+    blocks.append(Listed("All figures, over the lexicon", ()))
+    blocks.append(_percentiles(found["figures"]))
+    blocks += _worst(found)
+    return Section("deniability", "Plausible deniability", tuple(blocks))
+
+
+_HISTOGRAMS = {
+    "N_w": (
+        "How often a word stays as it is",
+        "{} by N_w, the probability that a word comes out as itself.",
+        "Bars on the left are words that nearly always change; on the right, words that nearly never do. The worst word "
+        "decides what can be promised, not the median one.",
+        "N_w",
+    ),
+    "S_w": (
+        "Among how many outputs a word hides",
+        "{} by S_w, the number of outputs that together have 95 % of the probability.",
+        "Bars on the right are words that can become many others. A word with S_w = 1 has nowhere to hide.",
+        "S_w (outputs)",
+    ),
+}
+
+
+def _histogram(one: Figure) -> Chart:
+    title, shows, read, x = _HISTOGRAMS[one["name"]]
+    edges, counts = one["histogram"]["edges"], one["histogram"]["counts"]
+    if one["name"] == "S_w":
+        # Its bins double or so, up to the whole lexicon: those above the largest are left out.
+        last = max((i for i, count in enumerate(counts) if count), default=0) + 2
+        edges, counts = edges[1 : last + 1], counts[1:last]
+    rank, side = ("max", "upper") if one["name"] == "N_w" else ("min", "lower")
+    worst = "worst word" if _whole(one) else "worst of these"
+    marks = [(one["p50"], "median word"), (one[rank], worst)]
+    if side in one:
+        marks[1] = (one[side][rank], f"{worst}, by its bound")
+    if one["name"] == "S_w" and not one["exact"]:
+        read += f" Counted from draws it is too small: no word can show more outputs than its {one['draws']:,} draws."
+    shows = shows.format(
+        "The words of the lexicon" if _whole(one) else f"{one['words']:,} words of the lexicon"
+    )
+    rows = tuple(
+        (f"{low:g} to {high:g}", f"{count:,}")
+        for low, high, count in zip(edges, edges[1:], counts, strict=False)
+        if count
+    )
+    even = one["name"] == "S_w"
+    svg = histogram(edges, counts, key=f"spread{one['name']}".lower(), x=x, y="words", marks=marks, even=even)
+    return Chart(title, shows, read, svg, Table((one["name"], "words"), rows))
+
+
+def _whole(one: Figure) -> bool:
+    return bool(one["words"] == one["words_in_lexicon"])
+
+
+def _curves(grid: Sequence[Mapping[str, Any]], chosen: str, basis: str) -> Iterator[Chart]:
+    if len(grid) < 2:
+        return
+    epsilons = [one["epsilon"] for one in grid]
+
+    def line(figure: str, rank: str, said: str) -> Line:
+        rows = [next(one for one in at["figures"] if one["name"] == figure) for at in grid]
+        bounded = rank in ("min", "max") and not rows[0]["exact"]
+        side = "upper" if rank == "max" else "lower"
+        values = [float((one[side] if bounded else one)[rank]) for one in rows]
+        return Line(said, epsilons, values)
+
+    def table(drawn: Sequence[Line]) -> Table:
+        rows = zip(epsilons, *(one.y for one in drawn), strict=True)
+        return Table(
+            ("ε", *(one.name for one in drawn)), tuple(tuple(_number(v) for v in row) for row in rows)
+        )
+
+    def worst_of(figure: str) -> str:
+        one = next(one for one in grid[0]["figures"] if one["name"] == figure)
+        return "worst word" if _whole(one) else f"worst of {one['words']:,} words"
+
+    stays = [
+        line("N_w", "p50", "median word"),
+        line("N_w", "p95", "95 % of words"),
+        line("N_w", "max", worst_of("N_w")),
+    ]
+    yield Chart(
+        "Staying as it is, by ε",
+        f"N_w of the same mechanism at other ε; this run has ε = {chosen}. {basis}".strip(),
+        "A line that is near 1 leaves words as they are; take the ε at which the worst word is still low enough.",
+        lines(stays, key="nw", x="ε", y="N_w", log_x=True, top=1.02),
+        table(stays),
+    )  # fmt: skip
+    hides = [
+        line("S_w", "p50", "median word"),
+        line("S_w", "p5", "95 % of words, at least"),
+        line("S_w", "min", worst_of("S_w")),
+    ]
+    yield Chart(
+        "Outputs to hide among, by ε",
+        f"S_w of the same mechanism at other ε; this run has ε = {chosen}. {basis}".strip(),
+        "A line near 1 says that one output is all but certain.",
+        lines(hides, key="sw", x="ε", y="S_w (outputs)", log_x=True, log_y=_spans(hides)),
+        table(hides),
+    )  # fmt: skip
+
+
+def _spans(drawn: Sequence[Line]) -> bool:
+    """Whether lines span so much that they need a logarithmic axis."""
+    values = [value for one in drawn for value in one.y]
+    return min(values) > 0 and max(values) / min(values) > DECADE
+
+
+def _percentiles(figures: Sequence[Figure]) -> Table:
+    sides = [
+        (f"{one['name']}{f', {side} bound' if side else ''}", one[side] if side else one)
+        for one in figures
+        for side in ("", "lower", "upper")
+        if not side or side in one
+    ]
+    rows = tuple((name, *(_number(one[rank]) for rank in _RANKS)) for name, one in sides)
+    return Table(("over the words", *_RANKS), rows)
+
+
+def _number(value: float) -> str:
+    """Return a figure of a word: counts whole, all others with three digits, rounded up."""
+    return f"{math.ceil(value):,}" if value >= WHOLE else digits_up(value, 3)
+
+
+def _worst(found: Figure) -> Iterator[Block]:
+    words = found["words"]
+    said = []
+    for one in found["figures"]:
+        if one["name"] in ("N_w", "S_w") and one.get("worst"):
+            listed = ", ".join(f"{words[str(w['word'])]} ({digits_up(w['value'], 3)})" for w in one["worst"])
+            said.append(f"{one['name']}: {listed}.")
+    if said:
+        which = (
+            "The worst words of the lexicon"
+            if all(map(_whole, found["figures"]))
+            else "The worst of these words"
+        )
+        yield Listed(f"{which} (public: no text was read for them)", tuple(said))

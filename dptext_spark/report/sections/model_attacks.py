@@ -1,0 +1,220 @@
+"""Attacks on the compiled model alone, and on a public text that it replaces anew: no private text, nothing of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dptext_spark.audit.attacks.adversary import CONFIDENCE, Adversary, adversary, is_small
+from dptext_spark.audit.attacks.bayes import ZIPF, BayesAttack, Reals, bayes_attack
+from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.context import context_attack
+from dptext_spark.audit.attacks.posterior import has_columns
+from dptext_spark.audit.attacks.prior import of_drawn, zipf
+from dptext_spark.audit.attacks.side_channels import linked_records
+from dptext_spark.audit.attacks.tokens import Flags
+from dptext_spark.audit.attacks.worst_words import worst_words
+from dptext_spark.audit.comparison.risks import Text, seen_vectors
+from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.errors import DataError
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.mechanisms.samplers.table import TableSampler
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.report.sections.measured import sure
+from dptext_spark.rounding import exact, percent_down, percent_up
+from dptext_spark.text.tokens import Reading, drawn_words, read
+
+Progress = Callable[[str, float | None], None]
+MOST_ENTRIES = 2_000_000_000  # probabilities of a lexicon's laws that are looked at for a report
+MOST_LINES = 20_000  # of a public text that are looked at
+MOST_SEARCHES = 40_000  # replaced words of it, where each draw is a search of the lexicon
+NAMED = 10  # words that are found most often
+_NO_TEXT = (
+    "The contextual adversary needs a public text to learn from and to attack: --public-text names one."
+)
+_OTHERS = "Results of attacks on the text itself can be added by --figures."
+_CHOSEN = (
+    "The attack in context was left out: it takes every word for drawn, and importance chose some. Success on a drawn word is "
+    "shown; the other words need no attack."
+)
+_BOUNDED = "The black line holds the success of the best possible adversary with a confidence of {}."
+_RANKED = (
+    "This mechanism has no law to read: the adversary ranks the words of the lexicon by their distance to the output, as it "
+    "learnt from draws of its own."
+)
+_CONSIDERS = "This mechanism has no law to read: the adversary considers the {} likeliest words, each known by draws of its own."
+
+
+def attacks_on(
+    privatizer: Privatizer, lines: Sequence[str], say: Progress
+) -> tuple[list[dict[str, Any]], str]:
+    """Attack a model.
+
+    Args:
+        privatizer: the model.
+        lines: of a public text, a record each; none for attacks that need no text.
+        say: is told each step.
+
+    Returns:
+        (results, as dictionaries; what is said of attacks that are not among them).
+    """
+    say("attacking word by word", None)
+    found = [_alone(privatizer)]
+    if privatizer.selector is not None:
+        return found, f"{_CHOSEN} {_OTHERS}"
+    if not lines:
+        return found, f"{_NO_TEXT} {_OTHERS}"
+    say("attacking with context", None)
+    return [*found, *_in_context(privatizer, lines)], _OTHERS
+
+
+def _alone(privatizer: Privatizer) -> dict[str, Any]:
+    """Return the attack on one word at a time."""
+    sampler, total = privatizer.sampler, len(privatizer.vocabulary)
+    drawn = drawn_words(privatizer.engine)
+    small = is_small(total) and sampler.law(0) is not None
+    if isinstance(sampler, TableSampler) or small:
+        found = _of_every_word(bayes_attack(sampler, total, drawn=drawn))
+    elif has_columns(sampler) and total * total <= MOST_ENTRIES:
+        found = _of_every_word(bayes_attack(sampler, total, drawn=drawn, backwards=True))
+    else:
+        found = _estimated(sampler, drawn)
+    strings = privatizer.vocabulary.strings()
+    also = {"words that can be the input": f"{found['candidates']:,}", **found["also"]}
+    also["most often guessed"] = ", ".join(strings[word].as_py() for word in found["worst_words"][:NAMED])
+    also["prior"] = found["settings"]["prior"]
+    return {
+        **found,
+        "most_frequent": found["baseline"],
+        "random": 1.0 / found["candidates"],
+        "also": also,
+    }
+
+
+def _of_every_word(attack: BayesAttack) -> dict[str, Any]:
+    found = attack.as_dict()
+    also = {
+        "median word": percent_up(found["by_word"]["0.5"]),
+        "words that are never guessed": percent_down(found["never"]),
+    }
+    return {**found, "worst": found["worst_mean"], "also": also}
+
+
+def _estimated(sampler: Sampler, drawn: Flags) -> dict[str, Any]:
+    """Return the attack between bounds, and on the words of a sample that it finds most often."""
+    prior = of_drawn(zipf(len(drawn)), drawn)
+    best = adversary(sampler, prior)
+    worst = worst_words(sampler, best, drawn, CONFIDENCE)
+    assert best.alone is not None
+    trial, fresh = worst.draws
+    how = f"{best.how[:1].upper()}{best.how[1:]}."
+    return {
+        "name": BayesAttack.name, "measures": BayesAttack.measures, "knows": BayesAttack.knows,
+        "success": best.alone.value, "lower": best.alone.lower, "upper": best.alone.upper, "exact": False,
+        "confidence": CONFIDENCE, "draws": None, "how": f"{how} {_BOUNDED.format(exact(CONFIDENCE))}",
+        "worst": worst.mean, "worst_lower": worst.lower, "worst_upper": worst.upper, "worst_words": worst.words,
+        "baseline": float(prior.max()), "unprotected": 1.0, "candidates": int(drawn.sum()), "restricted": False,
+        "settings": {"prior": ZIPF},
+        "also": {
+            "words tried for those found most often": f"{worst.looked_at:,}, evenly spaced, {trial} draws each; the "
+            f"{len(worst.words)} found most often measured on {fresh} fresh draws each"
+        },
+    }  # fmt: skip
+
+
+def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, Any]]:
+    """Learn from every second line, and attack the others as the model would release them."""
+    sampler, total, engine = privatizer.sampler, len(privatizer.vocabulary), privatizer.engine
+    learnt = read(engine, pa.array(lines[::2], pa.string()))
+    text = _short_enough(sampler, read(engine, pa.array(lines[1::2], pa.string())))
+    if not text.drawn.any():
+        raise DataError("public_text: no word of it would be drawn; valid: a text in the lexicon's language.")
+    bigrams = Bigrams.of(learnt.words, learnt.bounds, total)
+    level, drawn = privatizer.consistency, drawn_words(engine)
+    tokens = simulate(sampler, text.words, text.drawn, text.bounds, level)
+    prior = of_drawn(bigrams.unigram[:total], drawn)
+    best = adversary(sampler, prior, measured=False)
+    plausible = best.plausible(tokens.outputs[tokens.drawn])
+    attack = context_attack(
+        sampler, tokens, bigrams, drawn, level=level, restricted=False, plausible=plausible
+    ).as_dict()
+    attack["measures"] = (
+        f"{attack['measures']} Tried on a public text that this model replaced anew, not on the run's."
+    )
+    attack["also"] = {
+        "replaced words attacked": f"{attack['tokens']:,}",
+        "records": f"{attack['records']:,}",
+        "words learnt from": f"{bigrams.tokens:,}",
+        "context adds": f"{100 * attack['gain']:.1f} ({100 * attack['gain_lower']:.1f} to {100 * attack['gain_upper']:.1f}) "
+        "points to each word alone",
+    }
+    if sampler.law(0) is None:
+        attack |= _without_law(
+            attack, sampler, best, Text(text.words, text.drawn, text.bounds, drawn, bigrams, level), prior
+        )
+    linked = linked_records(tokens, text.case, restricted=False).as_dict()
+    linked["measures"] = f"{linked['measures']} Tried on the public text, not on the run's."
+    linked["axes"] = {
+        "bits": "bits that tell records apart",
+        "unique": "share of records that look like no other",
+    }
+    linked["read"] = (
+        "A bar as long as the last one says that so much alone singles records out, whatever ε is."
+    )
+    return [attack, linked]
+
+
+def _without_law(
+    attack: dict[str, Any], sampler: Sampler, best: Adversary, text: Text, prior: Reals
+) -> dict[str, Any]:
+    """Say by whom a text was attacked, and what a better adversary may find: new values of some of the result's fields."""
+    above = seen_vectors(
+        sampler, text, prior
+    )  # 0 where it is not noise on vectors, or its density is not known
+    whom = _RANKED if above else _CONSIDERS.format(f"{int(best.considered.sum()):,}")
+    if not 0 < above < 1:
+        how = f"{sure(attack)} {whom} A better one may find more; how much more is not known."
+        return {"how": how, "open": True}
+    how = (
+        f"Estimated. {whom} The black line reaches from the lower end of its interval to what seeing the noisy vectors would "
+        f"give at most, each with a confidence of {exact(CONFIDENCE)}."
+    )
+    also = {**attack["also"], "found by who sees the noisy vectors, at most": percent_up(above)}
+    return {"how": how, "open": False, "upper": max(attack["upper"], above), "also": also}
+
+
+def _short_enough(sampler: Sampler, text: Reading) -> Reading:
+    """Return the first records of a text, as many as can be drawn in a report's time."""
+    if not isinstance(sampler, NoiseSampler):
+        return text
+    drawn = np.append(0, np.cumsum(text.drawn))[text.bounds]
+    records = max(1, int(np.searchsorted(drawn, MOST_SEARCHES, side="right")) - 1)
+    end = int(text.bounds[records])
+    return Reading(text.words[:end], text.drawn[:end], text.case[:end], text.bounds[: records + 1])
+
+
+def read_lines(file: Path | None) -> list[str]:
+    """Return the first lines of a public text that are not empty; none without a file.
+
+    Raises:
+        DataError: it cannot be read, or holds fewer than two lines.
+    """
+    if file is None:
+        return []
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"public_text: {str(file)!r} cannot be read as UTF-8 text ({type(error).__name__})."
+        ) from None
+    lines = [line for line in text.splitlines() if line.strip()][:MOST_LINES]
+    if len(lines) < 2:
+        raise DataError(
+            f"public_text: {str(file)!r} holds {len(lines)} lines; valid: two or more, a record each."
+        )
+    return lines

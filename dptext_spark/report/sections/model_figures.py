@@ -1,0 +1,175 @@
+"""What the compiled model alone says of the deniability of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dptext_spark.audit.deniability.deniability import STANDARD, Measured, deniability
+from dptext_spark.audit.deniability.unchanged import Unchanged
+from dptext_spark.audit.deniability.word_figures import SmallestSet, WordFigure
+from dptext_spark.errors import SettingsError
+from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.mechanisms.samplers.table import TableSampler
+from dptext_spark.model.privatizer import Privatizer
+
+Progress = Callable[[str, float | None], None]
+SAMPLED = 200  # words that are looked at where a law is as long as the lexicon
+DRAWN = 50  # where there is none, and each word takes a thousand draws
+CURVES = 10  # of those, at each ε of the curves
+TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the run's ε, for the curves
+
+
+@dataclass(frozen=True)
+class Model:
+    """The compiled model of a run.
+
+    Attributes:
+        privatizer: opened; its fingerprint is the run's.
+        compile_at: compiles the same mechanism at another ε; None where its lexicon cannot be read.
+    """
+
+    privatizer: Privatizer
+    compile_at: Callable[[float], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Deniability:
+    """Figures at the run's ε and at others.
+
+    Attributes:
+        figures: at the run's ε, as dictionaries.
+        by_epsilon: `epsilon` and `figures` each.
+        basis: how exact they are, in a sentence.
+        words: the worst words by id, as text.
+        why_missing: what is missing, and why.
+        basis_of_curves: how exact the curves are, where they are estimated.
+    """
+
+    figures: Sequence[Mapping[str, Any]]
+    by_epsilon: Sequence[Mapping[str, Any]]
+    basis: str
+    words: Mapping[str, str]
+    why_missing: str = ""
+    basis_of_curves: str = ""
+
+    @staticmethod
+    def missing(why: str) -> Deniability:
+        """Return no figures, with the reason."""
+        return Deniability((), (), "", {}, why)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, JSON-able."""
+        return {
+            "figures": list(self.figures),
+            "by_epsilon": list(self.by_epsilon),
+            "basis": self.basis,
+            "words": dict(self.words),
+            "missing": self.why_missing,
+            "basis_of_curves": self.basis_of_curves,
+        }
+
+
+def deniability_of(run: Mapping[str, Any], model: Model, say: Progress) -> Deniability:
+    """Measure plausible deniability at the run's ε and around it."""
+    sampler, total = model.privatizer.sampler, len(model.privatizer.vocabulary)
+    words = _looked_at(model.privatizer)
+    found = _measured(sampler, words, total, STANDARD, lambda done, whole: say("deniability", done / whole))
+    grid: list[dict[str, Any]] = []
+    why = basis = ""
+    if model.compile_at is None:
+        why = "There are no curves over ε: the lexicon that the model was compiled from cannot be read here."
+    else:
+        epsilon = float(run["guarantee"]["epsilon"])
+        at = [epsilon * times for times in TIMES] if epsilon else [0.0, 0.5, 1.0, 2.0, 4.0]
+        some = words if found[-1].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
+        grid, refused = _over(model.compile_at, at, total, some, say)
+        why = f"The mechanism refuses {', '.join(f'ε = {each:g}' for each in refused)}." if refused else ""
+        basis = "" if found[-1].exact else _of_curves(found[-1], len(some))
+    figures = _plain(found)
+    strings = model.privatizer.vocabulary.strings()
+    named = {str(one["word"]): strings[one["word"]].as_py() for figure in figures for one in figure["worst"]}
+    return Deniability(figures, grid, _basis(found, total), named, why, basis)
+
+
+def _over(
+    compile_at: Callable[[float], Any], epsilons: Sequence[float], total: int, words: Ids, say: Progress
+) -> tuple[list[dict[str, Any]], list[float]]:
+    """Return (the figures of the curves at each ε, the ε that the mechanism refuses)."""
+    grid: list[dict[str, Any]] = []
+    refused: list[float] = []
+    for epsilon in epsilons:
+        step = f"ε = {epsilon:g}"
+        say(f"{step}: compiling", None)
+        try:
+            sampler = compile_at(epsilon)
+        except SettingsError:
+            refused.append(epsilon)
+            continue
+        say(step, None)
+        grid.append(
+            {
+                "epsilon": epsilon,
+                "figures": _plain(_measured(sampler, words, total, (Unchanged(), SmallestSet()))),
+            }
+        )
+    return grid, refused
+
+
+def _measured(
+    sampler: Sampler,
+    words: Ids,
+    total: int,
+    figures: Sequence[WordFigure],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Measured]:
+    """Return figures of some words; of every word of the lexicon where a figure has a short cut, for the worst may be any."""
+    found: list[Measured] = []
+    for figure in figures:
+        if figure.shortcut(sampler, words[:1]) is not None:
+            found += deniability(sampler, total, [figure], words=np.arange(total, dtype=np.int32))
+    whole = [one.figure for one in found]
+    rest = [figure for figure in figures if figure not in whole]
+    return [*found, *deniability(sampler, total, rest, words=words, progress=progress)]
+
+
+def _of_curves(one: Measured, words: int) -> str:
+    return (
+        f"Estimated from {one.draws:,} draws of each of {words:,} words; the line of the worst word is the bound that holds for "
+        f"all of them with a confidence of {one.confidence}."
+    )
+
+
+def _looked_at(privatizer: Privatizer) -> Ids:
+    """Return all words where that is quick, else some, evenly spaced over the lexicon: int32[n]."""
+    total = len(privatizer.vocabulary)
+    if isinstance(privatizer.sampler, TableSampler):
+        return np.arange(total, dtype=np.int32)
+    some = SAMPLED if privatizer.sampler.law(0) is not None else DRAWN
+    return np.unique(np.linspace(0, total - 1, min(some, total)).astype(np.int32))
+
+
+def _basis(found: Sequence[Measured], total: int) -> str:
+    one = found[-1]
+    words = len(one.words)
+    if not one.exact:
+        return (
+            f"Estimated from {one.draws:,} draws of each of {words:,} words of {total:,}, evenly spaced; the bounds of all of "
+            f"them hold together with a confidence of {one.confidence}. Other words may be worse."
+        )
+    if words == total:
+        return f"Exact, over all {total:,} words of the lexicon."
+    some = f"xact for {words:,} words of {total:,}, evenly spaced; other words may be worse."
+    every = [each.figure.name for each in found if len(each.words) == total]
+    return (
+        f"{' and '.join(every)}: exact, over all {total:,} words of the lexicon. The rest: e{some}"
+        if every
+        else f"E{some}"
+    )
+
+
+def _plain(measured: Sequence[Measured]) -> list[dict[str, Any]]:
+    return [one.as_dict() for one in measured]

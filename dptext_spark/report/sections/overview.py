@@ -1,0 +1,173 @@
+"""The summary of a report: a sentence, and the figures that fit on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dptext_spark.disclosure.importance import in_clear, levels_of
+from dptext_spark.guarantee import Guarantee, compared, counted
+from dptext_spark.ledger.entry import COUNTS
+from dptext_spark.report.blocks import Tile
+from dptext_spark.rounding import digits_up, exact, percent_up, rounded_up
+
+Facts = Mapping[str, Any]
+_BETWEEN = {
+    "epsilon_dp": "between any two words",
+    "epsilon_dp_within_group": "between words of one output set",
+    "approx_dp": "between any two words",
+}
+_ENDED = {
+    "succeeded": "succeeded",
+    "recovered": "succeeded; its account was made afterwards",
+    "mismatch": "committed, but its counts or its consistency do not agree: DO NOT SHARE ITS OUTPUT",
+    "failed": "failed before its commit",
+    "started": "was begun and has not finished",
+}
+
+
+def lead(facts: Facts) -> str:
+    """Return the sentence at the top: what ran, on what, with which outcome."""
+    run = facts["run"]
+    columns = ", ".join(run["config"]["columns"])
+    version = "" if run["output_version"] is None else f", version {run['output_version']}"
+    rows = "" if run["rows"] is None else f" {run['rows']:,} rows."
+    ended = _ENDED.get(run["status"], run["status"])
+    some = "Of each record's words, those that importance chose" if in_clear(run) else "The words"
+    return (
+        f"{some} of {columns} in {run['input']} were replaced by {run['config']['mechanism']['name']}, and written to "
+        f"{run['output']}{version}. The run began at {run['started_at']} and {ended}.{rows}"
+    )
+
+
+def tiles(facts: Facts) -> list[Tile]:
+    """Return the figures of the summary."""
+    return [*_promise(facts), *_found(facts), *_clear(facts)]
+
+
+def _promise(facts: Facts) -> Iterator[Tile]:
+    guarantee = facts["run"]["guarantee"]
+    between = _BETWEEN.get(guarantee["kind"])
+    if between is None:
+        between = f"for each unit of distance between two {compared(guarantee['kind'], guarantee['metric'])}"
+    delta = f", δ = {exact(guarantee['delta'])}" if guarantee["kind"] == "approx_dp" else ""
+    yield Tile(
+        "Guarantee of one word",
+        f"ε = {exact(guarantee['epsilon'])}{delta}",
+        f"{between}; {guarantee['status']}",
+    )
+    yield _composed(facts)
+    yield from _spent(facts)
+    found = facts["certificate"]
+    if found is None:
+        yield Tile("Certificate", "none", "the model could not be examined")
+        return
+    loss = found["loss"]
+    said = (
+        f"{loss['pairs']:,} of {loss['total']:,} pairs of words"
+        if loss
+        else "by the argument in the guarantee"
+    )
+    if found["verdict"] == "not refuted":
+        said += "; such a search cannot confirm"
+    yield Tile("Certificate", found["verdict"], said)
+
+
+def _spent(facts: Facts) -> Iterator[Tile]:
+    """Show what all releases of the input have spent on a word of its worst column; accounts of old have no such figure."""
+    counted = facts["run"].get("cumulative")
+    if not counted:
+        return
+    columns = [one for one in counted["columns"] if one["column"] != COUNTS]
+    totals = [one["total"] for one in columns]
+    worst = None if None in totals else max(totals)
+    alone = all(len(one["figures"]) == 1 for one in columns)
+    releases = max(sum(figure["times"] for figure in one["figures"]) for one in columns)
+    often = "once" if releases == 1 else f"{releases:,} times"
+    said = f"by all releases of the input that the ledger knows; ε was spent {often}"
+    if worst is None:
+        yield Tile(
+            "Spent on one word so far", "no ε", f"a guarantee was refuted or a key was no secret; {said}"
+        )
+    elif alone:
+        yield Tile("Spent on one word so far", f"ε = {exact(worst)}", said)
+    else:
+        yield Tile(
+            "Spent on one word so far",
+            "several kinds",
+            f"which are not to be added, see the disclosure; {said}",
+        )
+
+
+def _composed(facts: Facts) -> Tile:
+    run, metrics = facts["run"], facts["metrics"]
+    level = run["config"]["consistency"]
+    if metrics and metrics.get("record_epsilon_max") is not None:
+        mean, most = metrics["record_epsilon_mean"], metrics["record_epsilon_max"]
+        high = metrics["record_epsilon_p95"]
+        said = f"on average; at most {rounded_up(high)} for 95 % of them, {rounded_up(most)} for all"
+        return Tile("ε of a record", rounded_up(mean), said)
+    if level == "dataset":
+        return Tile("ε of a record", "none", "all records share the draws")
+    promised, levels = Guarantee(**run["guarantee"]), levels_of(run)
+    bound = promised.of_record(level, levels)
+    if not promised.adds_up:
+        return Tile("ε of a record", "ε times distances", f"{bound}; no single figure")
+    if levels > 1:
+        return Tile("ε of a record", "by level", bound)
+    return Tile(
+        "ε of a record", f"{exact(promised.epsilon)} a word", f"times the {counted(level)} that it has"
+    )
+
+
+def _found(facts: Facts) -> Iterator[Tile]:
+    strongest = max(
+        (one for one in facts["attacks"] if isinstance(one.get("success"), float)),
+        key=lambda one: float(one["upper"] if one.get("upper") is not None else one["success"]),
+        default=None,
+    )
+    if strongest is not None:
+        worst = strongest["upper"] if strongest.get("upper") is not None else strongest["success"]
+        most = ", a better one maybe more" if strongest.get("open") else " at most"
+        worst_words = max((_of_worst_words(one) for one in facts["attacks"]), default=0.0)
+        by = "" if _of_worst_words(strongest) == worst_words else "another attack finds "
+        among = f"; {by}{percent_up(worst_words)} of the worst 1 % of words" if worst_words else ""
+        yield Tile("Strongest attack finds", percent_up(worst), f"of words{most}{among}")
+    stays = next((one for one in facts["deniability"]["figures"] if one["name"] == "N_w"), None)
+    if stays is not None:
+        most, bounds = ("", stays) if stays["exact"] else (" at most", stays["upper"])
+        which = "worst" if stays["words"] == stays["words_in_lexicon"] else f"worst of {stays['words']:,}"
+        yield Tile(
+            "A word stays as it is", percent_up(bounds["p50"]),
+            f"of the draws{most}, for the median word; {percent_up(bounds['max'])} for the {which}",
+        )  # fmt: skip
+
+
+def _of_worst_words(attack: Mapping[str, Any]) -> float:
+    """Return what an attack finds of the words that it finds most often, or its bound; 0 where that was not measured."""
+    return float(attack.get("worst_upper") or attack.get("worst") or 0.0)
+
+
+def _clear(facts: Facts) -> Iterator[Tile]:
+    policy = facts["run"]["config"]["policy"]
+    parts = [
+        name
+        for name, there in (
+            ("stop words", policy["stop_words"] == "keep"),
+            ("UNKNOWN WORDS", policy["oov"] == "keep"),
+            ("NUMBERS", policy["numbers"] == "keep"),
+            ("WORDS THAT WERE NOT CHOSEN", in_clear(facts["run"])),
+            ("case", policy["case"] == "carry"),
+            ("spacing", policy["gaps"] == "keep"),
+            ("length", True),
+            ("punctuation", True),
+            ("which words are equal", facts["run"]["config"]["consistency"] != "token"),
+            ("other columns", facts["run"]["config"]["output"]["other_columns"] != "drop"),
+        )
+        if there
+    ]
+    yield Tile("In clear", f"{len(parts)} things", ", ".join(parts))
+    total = sum(one["epsilon"] for one in facts["published"])
+    if total:
+        said = f"figures published: {len(facts['published'])}; on top of the table's own ε"
+        yield Tile("Published with noise", f"ε = {digits_up(total, 4)}", said)

@@ -1,0 +1,224 @@
+"""The sections of a report that come from the account of the run: guarantee, disclosure, counters, settings, examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, pairs
+from dptext_spark.report.charts import Bar, bars
+from dptext_spark.report.sections import identifier_counts
+from dptext_spark.rounding import digits_up, exact, percent_down, percent_up, rounded_down
+
+Facts = Mapping[str, Any]
+_KINDS = {
+    "epsilon_dp": "ε-DP",
+    "epsilon_dp_within_group": "ε-DP between words of one output set",
+    "metric_dp": "metric DP: ε for each unit of distance",
+    "approx_dp": "(ε, δ)-DP",
+}
+_PARTS = (("drawn", "drawn"), ("stop_kept", "kept: stop words"), ("oov", "unknown"), ("numbers", "numbers"))
+_NOT_CHOSEN = ("not_chosen", "not chosen, in clear")
+
+
+def guarantee(facts: Facts) -> Section:
+    """Write what is promised of a word, and what the certificate found."""
+    promised, found = facts["run"]["guarantee"], facts["certificate"]
+    rows = [
+        ("kind", _KINDS.get(promised["kind"], promised["kind"])),
+        ("ε", exact(promised["epsilon"])),
+        ("δ", exact(promised["delta"])),
+        ("distance", promised["metric"] or "none"),
+        ("unit", promised["unit"]),
+        ("status", promised["status"]),
+    ]
+    blocks: list[Block] = [Text(promised["sentence"]), pairs(rows), Listed("Certificate", ())]
+    if found is None:
+        return Section("guarantee", "Guarantee and certificate", (*blocks[:2], _unexamined(facts)))
+    blocks[2] = Listed("Certificate", (found["sentence"],))
+    if facts["worst_pair"]:
+        blocks.append(Text(f"The pair of words that loses most: {' and '.join(facts['worst_pair'])}."))
+    loss = found["loss"]
+    if loss and promised["kind"] != "approx_dp":
+        blocks += _worst_case(promised, loss)
+    return Section("guarantee", "Guarantee and certificate", tuple(blocks))
+
+
+def _worst_case(promised: Facts, loss: Facts) -> Iterator[Chart]:
+    """Draw the loss that is promised beside the one that was found: a bound, or what draws have shown at least."""
+    known = loss["value"] is not None
+    worst = loss["value"] if known else loss["attained"]
+    if not worst:
+        return
+    per = " for each unit of distance" if promised["kind"] == "metric_dp" else ""
+    found = (
+        Bar("found: the worst pair", worst, 0, said=digits_up(worst, 4))
+        if known
+        else Bar("found: at least", worst, 0, said=rounded_down(worst, 4))
+    )
+    drawn = [Bar("promised: at most", promised["epsilon"], 1, said=exact(promised["epsilon"])), found]
+    yield Chart(
+        "Promise and worst case",
+        "The loss that the guarantee allows, and the largest that was found in the law that is sampled."
+        if known
+        else "The loss that the guarantee allows, and the largest that a search has shown: a lower bound.",
+        "The lower bar must not be longer than the upper one. How much shorter it is says how much of the promise "
+        "is never used."
+        if known
+        else "A lower bar that is longer than the upper one refutes the promise. A shorter one confirms nothing: pairs that were "
+        "not looked at, and what a search cannot see, may lose more.",
+        bars(drawn, key="loss", x=f"loss{per} (natural logarithm)"),
+        Table(("", "loss"), tuple((bar.name, bar.said) for bar in drawn)),
+    )
+
+
+def _unexamined(facts: Facts) -> Text:
+    return Text(f"There is no certificate: {facts['model_missing']}", quiet=True)
+
+
+def disclosure(facts: Facts) -> Section:
+    """Write the statement; the warnings stand in the summary too."""
+    parts = facts["statement"]["sections"]
+    blocks: tuple[Block, ...] = tuple(Listed(part["heading"], tuple(part["sentences"])) for part in parts)
+    return Section("disclosure", "What is disclosed", blocks or (Text(_UNFINISHED, quiet=True),))
+
+
+_UNFINISHED = "There is no statement: the run did not come to its account."
+
+
+def quality(facts: Facts) -> Section:
+    """Write what was counted: what may be shared, and with --internal what depends on the text."""
+    run, metrics = facts["run"], facts["metrics"]
+    agreed = {
+        "succeeded": "The rows that were counted on the way are those of the commit, and the consistency audit found nothing.",
+        "recovered": "The driver died between the commit and the account. With the run's key its rows were counted again, and "
+        "are those of the commit; without it they could not be compared.",
+        "mismatch": "THE COUNTS OR THE CONSISTENCY AUDIT DO NOT AGREE. Do not share this version.",
+    }.get(run["status"], "The run has no counts: it did not come to its account.")
+    rows = [
+        ("rows written", "not known" if run["rows"] is None else f"{run['rows']:,}"),
+        ("seconds", "not known" if run["seconds"] is None else f"{run['seconds']:,.1f}"),
+        ("released before", "yes, by an unfinished run" if run["second_release"] else "no"),
+    ]
+    blocks: list[Block] = [Text(agreed), pairs(rows)]
+    blocks += _published(facts)
+    if metrics is None:
+        blocks.append(
+            Text(
+                "How many words were drawn, kept, unknown or changed depends on the private text: such figures are in the "
+                "restricted metrics, and in a report made with --internal.",
+                quiet=True,
+            )
+        )
+    else:
+        blocks += _counted(facts)
+    return Section("quality", "Data quality", tuple(blocks), restricted=metrics is not None)
+
+
+def _published(facts: Facts) -> Iterator[Block]:
+    if not facts["published"]:
+        return
+    yield Listed("Published with noise", ("The disclosure says what these figures cost.",))
+    yield Table(
+        ("figure", "value", "within, 95 %", "ε", "record of at most", "published at"),
+        tuple(
+            (
+                one["metric"], f"{one['value']:,}", f"± {one['accuracy']:,.0f}", exact(one["epsilon"]),
+                f"{one['most_words']:,} words", str(one["at"]),
+            )
+            for one in facts["published"]
+        ),
+    )  # fmt: skip
+
+
+def _counted(facts: Facts) -> Iterator[Block]:
+    whole, columns = facts["metrics"], facts["metrics_by_column"]
+    words = whole.get("words")
+    yield from identifier_counts.table(whole)
+    if not words:
+        yield Text(
+            "The metrics of this run hold no counts: it was recovered without its key, or its text is empty.",
+            quiet=True,
+        )
+        return
+    parts = (*_PARTS, *([_NOT_CHOSEN] if whole.get(_NOT_CHOSEN[0]) else []))
+    shares = [Bar(said, (whole.get(name) or 0.0) / words, 0) for name, said in parts]
+    counts = [f"{whole.get(name) or 0.0:,.0f}" for name, _ in parts]
+    yield Chart(
+        "What became of the words",
+        f"The {words:,.0f} words of all text columns, by what the policy did with them.",
+        "Only drawn words have the guarantee. Many unknown words mean that the lexicon does not fit the text.",
+        bars(shares, key="parts", x="share of all words", top=1.0),
+        Table(
+            ("", "words", "share"),
+            tuple((bar.name, n, f"{100 * bar.value:.2f} %") for bar, n in zip(shares, counts, strict=True)),
+        ),
+    )
+    kept = [
+        Bar(name, one["original_share_all"], 0, said=percent_up(one["original_share_all"]))
+        for name, one in [*columns.items(), ("all", whole)]
+        if one.get("original_share_all") is not None
+    ]
+    if kept:
+        yield Chart(
+            "Words as they were",
+            "The share of all words that are in the output as they were in the input, kept stop words included.",
+            "The longer the bar, the more of the text still stands there; a word that was drawn as itself counts too.",
+            bars(kept, key="same", x="share of all words", top=1.0),
+            Table(("column", "as before, of all", "as before, of drawn", "changed"), tuple(
+                (name, _up(one.get("original_share_all")), _up(one.get("original_share")), _down(one.get("changed_share")))
+                for name, one in [*columns.items(), ("all", whole)]
+            )),
+        )  # fmt: skip
+    named = sorted(name for name in whole if whole[name] is not None)
+    yield Listed("All metrics of the run", ())
+    yield Table(("metric", "value"), tuple((name, f"{whole[name]:,.6g}") for name in named))
+
+
+def _up(share: float | None) -> str:
+    return "none" if share is None else percent_up(share)
+
+
+def _down(share: float | None) -> str:
+    return "none" if share is None else percent_down(share)
+
+
+def configuration(facts: Facts) -> Section:
+    """Write every setting, and the fingerprints that say what was run on what."""
+    run = facts["run"]
+    prints = [
+        ("run", run["run_id"]),
+        ("model (artifact)", run["artifact"] or "none"),
+        ("key", f"{run['key_kind']}; commitment {run['key_commitment']}"),
+        ("input", f"{run['input']} ({run['input_version']})"),
+        ("rows identified by", run["identity"] or "not known"),
+        ("output", f"{run['output']} (version {run['output_version']})"),
+        *((name, version) for name, version in sorted(run["versions"].items())),
+    ]
+    settings = tuple(flat(run["config"]))
+    blocks = (Listed("Fingerprints", ()), pairs(prints), Listed("Settings", ()), pairs(settings))
+    return Section("configuration", "Configuration and fingerprints", blocks)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield settings by their whole names, as --set writes them."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and len(value) > 20:
+            yield f"{prefix}{name}", f"a list of {len(value):,}"
+        elif value is not None and value != []:
+            yield f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def examples(facts: Facts) -> Section | None:
+    """Write the pairs of texts that were asked for."""
+    if not facts["examples"]:
+        return None
+    rows = [
+        (f"{one['column']}, {side}" if side == "before" else side, one[side])
+        for one in facts["examples"]
+        for side in ("before", "after")
+    ]
+    said = Text("PRIVATE TEXT: these are records of the input beside what became of them.")
+    return Section("examples", "Examples", (said, pairs(rows)), restricted=True)

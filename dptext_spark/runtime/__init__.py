@@ -1,0 +1,1 @@
+"""What the package runs in: compiled loops, folders, archives, threads and processors."""

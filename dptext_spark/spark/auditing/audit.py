@@ -1,0 +1,234 @@
+"""Audit a written table, ours or anyone's, against its source: what it keeps, whether it is consistent, how well it is attacked.
+
+Rows are joined by their key; texts are paired in workers (:mod:`dptext_spark.spark.auditing.pair_tables`) and counts summed by
+aggregates. Consistency and attacks look at a keyed sample of records.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dptext_spark.audit.table.attack import attack_sample
+from dptext_spark.audit.table.limit import Limit
+from dptext_spark.audit.table.metrics import (
+    COUNTS,
+    MEANING,
+    Figure,
+    Findings,
+    kept_words,
+    row_figures,
+    text_figures,
+)
+from dptext_spark.audit.table.plan import AuditPlan
+from dptext_spark.errors import DataError, DPTextError
+from dptext_spark.model.compile import prepare
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.auditing.pair_tables import LEVELS, SCHEMAS, WHOLE, PairTables
+from dptext_spark.spark.auditing.two_tables import opened, require_matching, require_the_model, sides
+from dptext_spark.spark.auditing.utility import check_classes, use_of
+from dptext_spark.spark.errors import reduced, silenced
+from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.checks import check_key
+from dptext_spark.spark.job.consistency import scope_sampler
+from dptext_spark.spark.session.progress import watched
+from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.udf.ship import ship
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PREFIX = "audit_"
+
+
+@dataclass(frozen=True)
+class TableAudit:
+    """What an audit of a table found.
+
+    Attributes:
+        audit_id: under which the metrics stand: the run that wrote the table, or a new one.
+        table: that was audited; and the `version` of it.
+        source: that it was compared with; and the `source_version`.
+        metrics: the table of metrics.
+        figures: of the whole table, then of each column.
+        results: what the figures are of, in full, as `dptext report --figures` shows it.
+        limits: what was required, with whether it holds.
+        left_out: what was not measured, and why.
+        seconds: wall time.
+        restricted: the figures depend on the private text.
+    """
+
+    audit_id: str
+    table: str
+    version: str
+    source: str
+    source_version: str
+    metrics: str
+    figures: tuple[Figure, ...]
+    results: tuple[dict[str, Any], ...]
+    limits: tuple[Limit, ...]
+    left_out: tuple[str, ...]
+    seconds: float
+    restricted: bool = True
+
+    @property
+    def broken(self) -> list[str]:
+        """The requirements that do not hold."""
+        return [str(limit) for limit in self.limits if not limit.holds(self.figures)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        same = (
+            "audit_id",
+            "table",
+            "version",
+            "source",
+            "source_version",
+            "metrics",
+            "seconds",
+            "restricted",
+        )
+        return {
+            **{name: getattr(self, name) for name in same},
+            "figures": [figure.as_dict() for figure in self.figures],
+            "results": list(self.results),
+            "requirements": [limit.as_dict(self.figures) for limit in self.limits],
+            "left_out": list(self.left_out),
+        }
+
+
+def audit_table(
+    plan: AuditPlan, spark: SparkSession | None = None, progress: Callable[[str], None] | None = None
+) -> TableAudit:
+    """Audit a table and write the metrics.
+
+    Args:
+        plan: what is compared, and how.
+        spark: a session; None takes the active one, or starts a local one.
+        progress: is told each step, in words that hold nothing of the data.
+
+    Raises:
+        SettingsError: the settings are not those that the table was made with, or a key cannot be compared.
+        DataError: a table or a column is missing, a key is NULL or repeats, or the rows do not match.
+        RunError: Spark failed.
+    """
+    say = progress or (lambda step: None)
+    session = spark or spark_session()
+    with silenced(session):
+        try:
+            return _audit(plan, session, say)
+        except DPTextError as error:
+            raise error from None
+        except Exception as error:
+            raise reduced(error, list(plan.columns)) from None
+
+
+def _audit(plan: AuditPlan, spark: SparkSession, say: Callable[[str], None]) -> TableAudit:
+    began = time.time()
+    say("reading both schemas")
+    tables = opened(spark, plan)
+    say("preparing the model")
+    privatizer, folder = prepare(plan.model, lambda step, share: say(step))
+    require_the_model(plan, privatizer, tables)
+    classes = check_classes(plan, tables.source, say)
+    say("checking that row_key is unique in both (a pass over each key)")
+    in_table = _rows_of(plan, "table", tables.table)
+    in_source = _rows_of(plan, "against", tables.source)
+    if plan.record_key:
+        check_key(tables.source, plan.record_key, "record_key", unique=False)
+    left, right = sides(plan, tables)
+    shipped = ship(spark, str(folder), plan.model.run.ship)
+    key = RunKey.generate()
+
+    def paired(wanted: Any, frame: DataFrame) -> DataFrame:
+        job = PairTables(shipped, key, len(plan.columns), wanted)
+        texts = [f"{side}{i}" for i in range(len(plan.columns)) for side in "so"]
+        return frame.select("scope", *texts).mapInArrow(job, SCHEMAS[wanted])
+
+    say("comparing the texts")
+    with watched(spark, lambda line: say(line.replace("writing", "comparing"))):
+        summed = (
+            paired("counts", left.join(right, "row_key"))
+            .groupBy("column")
+            .agg(*[F.sum(name).alias(name) for name in (*COUNTS, "unchanged", "with_words")])
+        )
+        counts = {row["column"]: row.asDict() for row in summed.collect()}
+    rows = int(counts[WHOLE]["rows"]) if counts else 0
+    require_matching(plan, rows, in_table, in_source)
+    whole = {name: sum(int(counts[i][name]) for i in range(len(plan.columns))) for name in COUNTS}
+    figures = [
+        *row_figures(
+            rows, in_table, in_source, int(counts[WHOLE]["unchanged"]), int(counts[WHOLE]["with_words"])
+        ),
+        *text_figures(whole),
+    ]
+    share = min(1.0, plan.sample / rows)
+    say(f"looking at a sample of about {100 * share:.3g} % of the records")
+    sampled = left.where(scope_sampler(key, share)(F.col("scope"))).join(right, "row_key")
+    found = Findings(
+        [*figures, *_consistency(paired("groups", sampled))], [kept_words(figures)], list(plan.left_out)
+    )
+    if plan.attacked:
+        say("attacking the sample")
+        found += attack_sample(privatizer, paired("tokens", sampled).toPandas(), plan.level)
+    if plan.looks_at_texts:
+        found += use_of(plan, privatizer, (left, right), rows, key, classes, say)
+    figures = found.figures + [
+        figure for i, name in enumerate(plan.columns) for figure in text_figures(counts[i], column=name)
+    ]
+    audit_id = tables.made_by[0] if tables.made_by else _new_id()
+    say("writing the metrics")
+    runs.put_metrics(spark, plan.metrics, audit_id, _rows(figures), prefix=PREFIX)
+    return TableAudit(
+        audit_id, plan.table, tables.version, plan.source, tables.source_version, plan.metrics, tuple(figures),
+        tuple(found.results), plan.limits, tuple(found.left_out), round(time.time() - began, 3),
+    )  # fmt: skip
+
+
+def _rows_of(plan: AuditPlan, field: str, frame: DataFrame) -> int:
+    """Check the row key of one of the two tables and return how many rows it has."""
+    try:
+        return check_key(frame, plan.row_key, "row_key", unique=True)
+    except DataError as error:
+        raise DataError(f"{field}: {error}") from None
+
+
+def _new_id() -> str:
+    return f"audit-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
+
+
+def _consistency(pairs: DataFrame) -> list[Figure]:
+    """Group equal words and count the groups that have more than one replacement."""
+    grouped = (
+        pairs.groupBy("level", "group")
+        .agg(F.sum("n").alias("n"), F.countDistinct("replacement").alias("replacements"))
+        .where("n > 1")
+        .groupBy("level")
+        .agg(
+            F.count(F.lit(1)).alias("groups"), F.sum((F.col("replacements") > 1).cast("long")).alias("broken")
+        )
+    )
+    found = {int(row["level"]): (int(row["groups"]), int(row["broken"])) for row in grouped.collect()}
+    figures = []
+    for level, name in enumerate(LEVELS):
+        groups, broken = found.get(level, (0, 0))
+        figures += [Figure(f"{name}_groups", groups), Figure(f"{name}_broken_groups", broken)]
+    return figures
+
+
+def _rows(figures: Sequence[Figure]) -> list[tuple[str | None, str, float | None]]:
+    """Return the rows of `metrics`: one a figure, and one for each bound."""
+    rows: list[tuple[str | None, str, float | None]] = []
+    for figure in figures:
+        assert figure.name in MEANING
+        rows.append((figure.column, PREFIX + figure.name, figure.value))
+        for bound in ("lower", "upper"):
+            if getattr(figure, bound) is not None:
+                rows.append((figure.column, f"{PREFIX}{figure.name}_{bound}", getattr(figure, bound)))
+    return rows

@@ -1,0 +1,212 @@
+"""Pair the texts of two tables in workers: counts leave, keyed hashes, and of a sample word ids; never a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from dptext_spark.audit.table.metrics import COUNTS
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey, hash_keys, identify
+from dptext_spark.spark.errors import INVALID_UTF8, TaskError
+from dptext_spark.spark.udf.ship import Shipped, open_shipped
+from dptext_spark.text.pair_tokens import (
+    DRAWN_WORD,
+    NO_WORD,
+    NUMBER,
+    UNKNOWN_WORD,
+    Pairing,
+    Words,
+    pair,
+    words_of,
+)
+from dptext_spark.text.tokens import EDGE, UNKNOWN
+
+PART_BYTES = 1 << 19
+WHOLE = -1  # the column number of what is counted over whole rows
+LEVELS = ("record", "dataset")
+COUNT_FIELDS = (*COUNTS, "unchanged", "with_words")
+SCHEMAS = {
+    "counts": ", ".join(["column int", *(f"{name} bigint" for name in COUNT_FIELDS)]),
+    "groups": "level int, group binary, replacement binary, n bigint",
+    "tokens": "record binary, words binary, outputs binary, drawn binary",
+}
+
+
+class _InvalidText(Exception):
+    """Some rows of a batch are no UTF-8."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.rows = rows
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The texts of one column in a batch, beside their rewritten forms."""
+
+    source: Words
+    output: Words
+    pairing: Pairing
+    aligned: npt.NDArray[np.bool_]  # bool[n], of the source's words
+    same: npt.NDArray[np.bool_]  # bool[n], aligned with an equal word
+    rows: npt.NDArray[np.bool_]  # bool[rows], which texts are aligned
+    equal: npt.NDArray[np.bool_]  # bool[rows], byte for byte
+
+
+@dataclass(frozen=True)
+class PairTables:
+    """Maps batches of (scope, s0, o0, s1, o1, ...) to rows of one of `SCHEMAS`.
+
+    Attributes:
+        shipped: where the model is, whose tokenizer, words and policy count.
+        key: of the hashes; it is made for this audit alone.
+        columns: how many text columns there are.
+        wanted: counts of everything; groups of equal words with their replacements; or the tokens of each text.
+    """
+
+    shipped: Shipped
+    key: RunKey
+    columns: int
+    wanted: Literal["counts", "groups", "tokens"]
+
+    def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Map the batches of a task; what goes wrong leaves as a code."""
+        context = TaskContext.get()
+        partition, number = context.partitionId() if context is not None else 0, 0
+        try:
+            privatizer = open_shipped(self.shipped)
+            for batch in stream:
+                for part in _parts_of(batch):
+                    yield from getattr(self, f"_{self.wanted}")(privatizer, part)
+                number += 1
+        except GeneratorExit:
+            raise
+        except _InvalidText as error:
+            raise TaskError(INVALID_UTF8, partition, number, error.rows) from None
+        except BaseException as error:
+            raise TaskError(f"AUDIT_{type(error).__name__}", partition, number, 0) from None
+
+    def _paired(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[Paired]:
+        keys = hash_keys(self.key.derive("table audit words", length=16))
+        for i in range(self.columns):
+            texts, written = batch.column(f"s{i}"), batch.column(f"o{i}")
+            source, output = (words_of(privatizer.engine, side, keys) for side in (texts, written))
+            invalid = int((source.invalid | output.invalid).sum())
+            if invalid:
+                raise _InvalidText(invalid)
+            pairing = pair(source, output)
+            both = _held(texts) == _held(written)
+            row = np.repeat(np.arange(len(batch)), np.diff(source.bounds))
+            aligned = (pairing.partner >= 0) & both[row]
+            same = np.zeros(len(aligned), np.bool_)
+            same[aligned] = (source.form[aligned] == output.form[pairing.partner[aligned]]).all(axis=1)
+            equal = np.asarray(pc.equal(texts, written).fill_null(False)) | (~_held(texts) & both)
+            yield Paired(source, output, pairing, aligned, same, pairing.rows & both, equal)
+
+    def _counts(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        rows = [dict.fromkeys(COUNT_FIELDS, 0) | {"column": i} for i in range(WHOLE, self.columns)]
+        equal, with_words = np.ones(len(batch), np.bool_), np.zeros(len(batch), np.bool_)
+        for row, found in zip(rows[1:], self._paired(privatizer, batch), strict=True):
+            kind, aligned, same = found.source.kind, found.aligned, found.same
+            word = kind != NO_WORD
+            kinds = {"drawn": DRAWN_WORD, "unknown": UNKNOWN_WORD, "numbers": NUMBER}
+            row |= {"rows": len(batch), "rows_not_aligned": int((~found.rows).sum())}
+            row |= {
+                "words": int((aligned & word).sum()),
+                "words_not_aligned": int((~aligned & word).sum()),
+                "same": int((same & word).sum()),
+            }
+            row |= {name: int((aligned & (kind == code)).sum()) for name, code in kinds.items()}
+            row |= {f"{name}_same": int((same & (kind == code)).sum()) for name, code in kinds.items()}
+            equal &= found.equal
+            drawn = np.append(0, np.cumsum(kind == DRAWN_WORD))
+            with_words |= np.diff(drawn[found.source.bounds]) > 0
+        rows[0] |= {
+            "rows": len(batch),
+            "unchanged": int((equal & with_words).sum()),
+            "with_words": int(with_words.sum()),
+        }
+        yield pa.RecordBatch.from_pylist(rows, _arrow("counts"))
+
+    def _groups(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        scope = identify(batch.column("scope"), self.key, "table audit scope")
+        for found in self._paired(privatizer, batch):
+            row = np.repeat(np.arange(len(batch)), np.diff(found.source.bounds))
+            # Words that a hyphen or an apostrophe joins to others may end elsewhere in the output.
+            at = np.flatnonzero(
+                found.aligned & found.pairing.alone & np.isin(found.source.kind, (DRAWN_WORD, UNKNOWN_WORD))
+            )
+            replacement = found.output.form[found.pairing.partner[at]]
+            form = found.source.form[at]
+            for level, groups in enumerate((form ^ scope[row[at]], form)):
+                # Equal pairs of a batch leave once, with their number.
+                pairs, n = np.unique(
+                    np.concatenate([groups, replacement], axis=1), axis=0, return_counts=True
+                )
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array(np.full(len(n), level, np.int32)), _hashes(pairs[:, :2]), _hashes(pairs[:, 2:]), pa.array(n)],
+                    schema=_arrow("groups"),
+                )  # fmt: skip
+
+    def _tokens(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        scope = _hashes(identify(batch.column("scope"), self.key, "table audit scope"))
+        for found in self._paired(privatizer, batch):
+            source, partner = found.source, found.pairing.partner
+            outputs = np.where(
+                found.aligned,
+                found.output.ids[np.maximum(partner, 0)] if len(found.output.ids) else EDGE,
+                EDGE,
+            )
+            drawn = found.aligned & (source.kind == DRAWN_WORD) & (outputs >= 0)
+            # A text begins with an edge, and so does what follows punctuation.
+            bounds = source.bounds
+            edge = source.marked.copy()
+            edge[bounds[:-1][np.diff(bounds) > 0]] = True
+            place = np.arange(len(edge)) + np.cumsum(edge)
+            size = len(edge) + int(edge.sum())
+            words, out = np.full(size, EDGE, np.int32), np.full(size, EDGE, np.int32)
+            flags = np.zeros(size, np.bool_)
+            # A word that did not stay and was not drawn, or could not be aligned, is not to be seen in the table.
+            seen = np.where(drawn | found.same, source.ids, UNKNOWN)
+            words[place], out[place], flags[place] = seen, outputs, drawn
+            ends = np.append(0, np.cumsum(edge))[bounds] + bounds
+            yield pa.RecordBatch.from_arrays(
+                [scope, _parts(words, ends), _parts(out, ends), _parts(flags, ends)], schema=_arrow("tokens")
+            )
+
+
+def _parts_of(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into parts of about `PART_BYTES`: reading takes some 64 bytes for each byte of text."""
+    step = max(1, len(batch) * PART_BYTES // max(1, batch.nbytes))
+    for start in range(0, len(batch), step):
+        yield batch.slice(start, step)
+
+
+def _held(texts: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(texts.is_valid(), np.bool_)
+
+
+def _hashes(hashes: npt.NDArray[np.uint64]) -> pa.Array:
+    raw = np.ascontiguousarray(hashes).view("V16").reshape(-1)
+    return pa.array([bytes(item) for item in raw], pa.binary())
+
+
+def _parts(values: npt.NDArray[Any], ends: npt.NDArray[np.int64]) -> pa.Array:
+    """Cut the bytes of an array into those of each row."""
+    raw = np.ascontiguousarray(values)
+    offsets = pa.py_buffer((ends * raw.itemsize).astype(np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, offsets, pa.py_buffer(raw.tobytes())])
+
+
+def _arrow(name: str) -> pa.Schema:
+    kinds = {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
+    fields = [field.split() for field in SCHEMAS[name].split(", ")]
+    return pa.schema([(field, kinds[kind]) for field, kind in fields])

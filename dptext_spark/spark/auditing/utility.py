@@ -1,0 +1,217 @@
+"""What the text of a written table is still good for, on Spark: rows are sampled and joined here, and measured in the heart.
+
+A keyed sample of whole records comes to the driver, for classifiers and the comparison of texts; it is written nowhere. Where
+more rows are asked for than a driver should hold, or scikit-learn is missing, labels are learnt by Spark ML in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, functions
+
+from dptext_spark.audit.table.encoder_use import likeness_to, named_by
+from dptext_spark.audit.table.metrics import Figure, Findings
+from dptext_spark.audit.table.plan import LABEL_ROWS, AuditPlan
+from dptext_spark.audit.table.utility import (
+    MOST_CLASSES,
+    Rows,
+    attribute,
+    downstream,
+    labels,
+    likeness,
+    membership,
+    require_labels,
+)
+from dptext_spark.audit.utility.accuracy import Both
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.model.compile import load_lexicon
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.auditing.two_tables import value_of
+from dptext_spark.spark.job.consistency import scope_sampler
+
+F: Any = functions  # its stubs leave out what Spark adds at run time
+LOCAL = LABEL_ROWS  # rows that come to the driver at most, about
+Part = tuple[str, Callable[[], Findings]]
+TEST = 5  # records of every so many-th hash are tried on
+
+
+def check_classes(plan: AuditPlan, source: DataFrame, say: Callable[[str], None]) -> dict[str, int]:
+    """Refuse columns that are no labels, before anything else is read; return how many classes each has, by option.
+
+    Raises:
+        DataError: another type, no value, one class, or too many.
+    """
+    found = {}
+    for option, name in plan.values.items():
+        say(f"counting the classes of the {option} (a pass over the column)")
+        counted = source.select(value_of(source, name, option)).groupBy(option).count()
+        rows, missing = source.agg(
+            F.count(F.lit(1)), F.count(F.lit(1)) - F.count(value_of(source, name, option))
+        ).first()  # type: ignore[misc]
+        found[option] = counted.where(F.col(option).isNotNull()).limit(MOST_CLASSES + 1).count()
+        require_labels(option, name, int(rows), int(missing), found[option])
+    return found
+
+
+def use_of(
+    plan: AuditPlan,
+    privatizer: Privatizer,
+    sides: tuple[DataFrame, DataFrame],
+    rows: int,
+    key: RunKey,
+    classes: dict[str, int],
+    say: Callable[[str], None],
+) -> Findings:
+    """Measure what a plan asks for.
+
+    Args:
+        plan: with the label, the attribute and whether texts are compared.
+        privatizer: whose engine cuts texts.
+        sides: source and table, as :func:`dptext_spark.spark.auditing.two_tables.sides` returns them.
+        rows: that are in both.
+        key: of the sample.
+        classes: of the label and the attribute, by option.
+        say: is told each step.
+    """
+
+    def sampled(wanted: int) -> DataFrame:
+        chosen = scope_sampler(key, min(1.0, wanted / rows))
+        source, table = sides
+        parts = [F.concat_ws("\n", *(f"{side}{i}" for i in range(len(plan.columns)))) for side in "so"]
+        return (
+            source.where(chosen(F.col("scope")))
+            .join(table, "row_key")
+            .select(
+                "row_key",
+                F.col("scope").cast("string").alias("record"),
+                parts[0].alias("plain"),
+                parts[1].alias("private"),
+                *plan.values,
+                (F.pmod(F.xxhash64(F.col("scope").cast("string")), F.lit(TEST)) == 0).alias("test"),
+            )
+            .orderBy("row_key")
+        )
+
+    parts = [_compared(plan, privatizer, sampled, say)]
+    if plan.values:
+        parts.append(_learnt(plan, rows, sampled, classes, say))
+    found = Findings()
+    for option, part in chain.from_iterable(parts):
+        try:
+            found += part()
+        except (DataError, SettingsError) as error:  # the other figures are worth their time
+            found += Findings(left_out=[f"{option}: {error}"])
+    return found
+
+
+def _compared(
+    plan: AuditPlan, privatizer: Privatizer, sampled: Callable[[int], DataFrame], say: Callable[[str], None]
+) -> Iterator[Part]:
+    """Yield how texts of the sample are compared, each with a name for what is left out."""
+    if not (plan.likeness or plan.encoder or plan.masked_model):
+        return
+    say("reading the texts of a sample")
+    texts = _both(sampled(plan.sample).toArrow())
+    if plan.likeness:
+        say("comparing the texts of a sample")
+        yield "likeness", lambda: likeness(privatizer.engine, _vectors(plan, privatizer), texts)
+    encoder, masked_model = plan.encoder, plan.masked_model
+    if encoder is not None:
+        say(f"comparing {len(texts.plain):,} texts by an encoder")
+        yield "encoder", lambda: likeness_to(encoder, texts)
+    if masked_model is not None:
+        asked = partial(_tell, say)
+        yield "masked_model", lambda: named_by(masked_model, privatizer.engine, texts, asked)
+
+
+def _tell(say: Callable[[str], None], done: int, whole: int) -> None:
+    say(f"asking a masked language model for words ({100 * done / whole:.0f} %)")
+
+
+def _learnt(
+    plan: AuditPlan,
+    rows: int,
+    sampled: Callable[[int], DataFrame],
+    classes: dict[str, int],
+    say: Callable[[str], None],
+) -> Iterator[Part]:
+    """Read rows with their classes, and yield what is to be learnt of them."""
+    say(f"reading about {min(rows, plan.label_rows, LOCAL):,} rows to learn from")
+    local = sampled(min(plan.label_rows, LOCAL)).toArrow()
+    yield from _parts(plan, local, min(rows, plan.label_rows), sampled, classes, say)
+
+
+def _parts(
+    plan: AuditPlan,
+    local: pa.Table,
+    rows: int,
+    sampled: Callable[[int], DataFrame],
+    classes: dict[str, int],
+    say: Callable[[str], None],
+) -> Iterator[Part]:
+    """Yield what is to be learnt, each with a name for what is left out."""
+    if plan.label is not None:
+        column = f"column {plan.label!r}"
+        labelled, test = _rows(local, "label"), np.asarray(local.column("test").to_numpy(), np.bool_)
+        if rows <= LOCAL and find_spec("sklearn") is not None:
+            say("learning the labels")
+            yield "label", lambda: labels(labelled, test, column)
+        else:
+            say(f"learning the labels of about {rows:,} rows by Spark ML")
+            yield "label", lambda: _labels_at_scale(sampled(rows), column, classes["label"])
+        say("attacking what learns the labels")
+        yield "membership", lambda: membership(labelled, column)
+    if plan.attribute is not None:
+        say("attacking the attribute")
+        yield "attribute", lambda: attribute(_rows(local, "attribute"), f"column {plan.attribute!r}")
+
+
+def _labels_at_scale(rows: DataFrame, column: str, classes: int) -> Findings:
+    """Learn labels where the rows are; they are kept while that lasts, in one order."""
+    from dptext_spark.spark.auditing.learning import SparkTextClassifier, TextColumn, cells_for
+
+    kept = rows.select("row_key", "record", "plain", "private", "label", "test").persist()
+    try:
+        held = kept.where("label IS NOT NULL")
+        taught = held.where("NOT test")
+        first = held.where("test").groupBy("record").agg(F.min("row_key").alias("row_key"))
+        tried = held.join(first.select("row_key"), "row_key").orderBy("row_key").persist()
+        try:
+            if tried.isEmpty() or taught.isEmpty():
+                raise DataError(f"{column}: too few rows with a label to learn from some and try on others.")
+            sides = [Both(TextColumn(part, "plain"), TextColumn(part, "private")) for part in (taught, tried)]
+            kind = SparkTextClassifier(features=cells_for(classes), label=column)
+            found = downstream(
+                kind, sides[0], TextColumn(taught, "label"), sides[1], TextColumn(tried, "label")
+            )
+        finally:
+            tried.unpersist()
+        return found + Findings([Figure("label_missing", kept.where("label IS NULL").count())])
+    finally:
+        kept.unpersist()
+
+
+def _vectors(plan: AuditPlan, privatizer: Privatizer) -> Any:
+    """Return the vectors of the model's words, float32[V, d]; None where the settings' lexicon is gone, or has other words."""
+    try:
+        lexicon = load_lexicon(plan.model)
+    except DataError:  # the artifact alone may have come here
+        return None
+    same = lexicon.vocabulary.strings().equals(privatizer.vocabulary.strings())
+    return lexicon.vectors if same else None
+
+
+def _both(table: pa.Table) -> Both[Sequence[str]]:
+    return Both(table.column("plain").to_pylist(), table.column("private").to_pylist())
+
+
+def _rows(table: pa.Table, option: str) -> Rows:
+    return Rows(_both(table), table.column("record").to_pylist(), table.column(option).to_pylist())

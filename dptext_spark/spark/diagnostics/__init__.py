@@ -1,0 +1,1 @@
+"""`dptext doctor`, on Spark."""

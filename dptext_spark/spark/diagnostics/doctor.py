@@ -1,0 +1,225 @@
+"""`dptext doctor`: look at a cluster before a run does. Nothing is read but the input's schema, nothing stays written."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dptext_spark.config.keys import read_key
+from dptext_spark.config.model import RunConfig
+from dptext_spark.doctor.checks import Finding, on_java, on_server_log, on_spark, on_workers
+from dptext_spark.errors import DPTextError, RunError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
+from dptext_spark.model import artifact
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import KeyReference
+from dptext_spark.runtime.paths import user_cache
+from dptext_spark.spark.diagnostics.probe import (
+    arrow_slots,
+    driver_facts,
+    is_client,
+    server_levels,
+    slots_of,
+    worker_facts,
+    worker_keys,
+)
+from dptext_spark.spark.errors import key_error, reduced, silenced
+from dptext_spark.spark.secrets import key_of, require_client_mode, require_no_setting
+from dptext_spark.spark.session.places import folders_of, on_folder, on_name
+from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.tables.tables import check_text_columns, read_input
+from dptext_spark.spark.udf.ship import ship
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_WORDS = (
+    "a",
+    "brown",
+    "else",
+    "everything",
+    "fox",
+    "here",
+    "it",
+    "quick",
+    "second",
+    "stays",
+    "text",
+    "the",
+    "was",
+)
+_SAID = {
+    "os": "32 bytes of the operating system for each run",
+    "file": "its file can be read, by its owner only",
+    "env": "the variable holds a key; a run removes it when it has read it",
+    "secret": "the platform's secret can be read",
+}  # fmt: skip
+
+_KEY_CURE = (
+    "Give the setting what it names: a file of 32 bytes or more that its owner alone may read (mode 600), a variable of the "
+    "driver in base64 or hex, or a secret that the job's user may read; or leave key out, for a key of each run."
+)
+
+
+def examine(
+    config: RunConfig | None = None,
+    spark: SparkSession | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Iterator[Finding]:
+    """Check what a run needs, one finding after the other.
+
+    Args:
+        config: the settings of a run; without, what they name is not checked.
+        spark: a session; None takes the active one, or starts a local one.
+        progress: is told each step.
+
+    Yields:
+        what was found. Without a session there is nothing more to check.
+    """
+    say = progress or (lambda step: None)
+    say("starting Spark")
+    try:
+        session = spark or spark_session()
+    except DPTextError as error:
+        yield Finding("Spark", "fail", str(error), "Spark must start before anything else can be checked.")
+        return
+    with silenced(session):
+        yield from _machines(session, config, say)
+        if config is not None:
+            yield from _settings(session, config, say)
+
+
+def _machines(spark: SparkSession, config: RunConfig | None, say: Callable[[str], None]) -> Iterator[Finding]:
+    import pyspark
+
+    yield on_spark(spark.version, pyspark.__version__)
+    if is_client(spark):
+        yield on_server_log(server_levels(spark), travels=config is None or config.key.deliver == "closure")
+    say("asking the executors")
+    try:
+        slots = slots_of(spark)
+        yield _java(spark, slots)
+        with tempfile.TemporaryDirectory(prefix="dptext-doctor-", dir=user_cache()) as folder:
+            try:
+                model = _model(config, folder)
+                if config is not None:
+                    artifact.require_expected(model, config.run.artifact_fingerprint)
+                privatizer = artifact.open_artifact(model, verify=True)
+            except DPTextError as error:
+                yield Finding(
+                    "shared model",
+                    "fail",
+                    str(error),
+                    "Prepare it with jobs/prepare.py and name what that prints, or leave run.artifact out.",
+                )
+                model, privatizer = _tiny(folder)
+            how = config.run.ship if config is not None else "artifact"
+            driver = driver_facts(privatizer, str(artifact.read_manifest(model)["seal"]))
+            shipped = ship(spark, model, how)
+            began = time.time()
+            workers = worker_facts(spark, shipped, slots)
+            yield from on_workers(driver, workers, slots, began, time.time())
+            if not any("missing" in one for one in workers):
+                yield _arrow(spark, slots)
+    except Exception as error:
+        yield Finding("executors", "fail", f"the probe failed. {reduced(error, [])}", _why(str(error)))
+
+
+def _arrow(spark: SparkSession, slots: int) -> Finding:
+    cure = "Install the pyarrow and pandas of this package's requirements on every node; `libraries` above names the versions."
+    try:
+        back = arrow_slots(spark, slots)
+    except Exception as error:
+        return Finding("Arrow", "fail", f"no batch came through. {reduced(error, [])}", cure)
+    said = f"batches came through it in {back} of {slots} task slots"
+    return Finding("Arrow", "ok", said) if back == slots else Finding("Arrow", "fail", said, cure)
+
+
+def _why(message: str) -> str:
+    """Return what to do about a probe that failed. Its message holds no data, but is long."""
+    if "PYTHON_VERSION_MISMATCH" in message:
+        return "The executors run another Python than the driver: let PYSPARK_PYTHON (spark.pyspark.python) name the same one."
+    if "Cannot run program" in message:
+        return "The executors lack the interpreter that PYSPARK_PYTHON (spark.pyspark.python) names."
+    return "The executors' stderr says more: see the application's page on the cluster."
+
+
+def _java(spark: SparkSession, slots: int) -> Finding:
+    asked = "java_method('java.lang.System', 'getProperty', 'java.version') AS java"
+    try:
+        rows = spark.range(0, slots, 1, slots).selectExpr(asked).distinct().collect()
+        executors = [str(row["java"]) for row in rows]
+    except Exception:  # some platforms forbid the function
+        executors = []
+    context: Any = getattr(spark, "_jvm", None) if hasattr(spark, "_jsparkSession") else None
+    driver = str(context.System.getProperty("java.version")) if context is not None else None
+    return on_java(driver, executors, spark.version)
+
+
+def _model(config: RunConfig | None, folder: str) -> Path:
+    """Return the artifact that is shipped: the settings', else a tiny one."""
+    if config is not None and config.run.artifact is not None:
+        return Path(config.run.artifact)
+    return _tiny(folder)[0]
+
+
+def _tiny(folder: str) -> tuple[Path, Privatizer]:
+    """Compile a model of a few words into a folder of its own, for what does not depend on the model."""
+    angles = np.arange(len(_WORDS), dtype=np.float32)
+    lexicon = Lexicon(Vocabulary.of(list(_WORDS)), np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    made = Privatizer(lexicon, CusText(epsilon=1.0, k=4).compile(lexicon))
+    place = Path(folder) / "model"
+    artifact.save(made, place)
+    return place, made
+
+
+def _settings(spark: SparkSession, config: RunConfig, say: Callable[[str], None]) -> Iterator[Finding]:
+    say("looking at the key, the input and the places that are written")
+    yield _checked("key", lambda: _key(spark, config), _KEY_CURE)
+    yield _checked(
+        "input", lambda: _input(spark, config), "Correct the settings, or the rights of the job's user."
+    )
+    if config.output.table:
+        yield on_name(spark, "output.table", config.output.table)
+    for check, path in folders_of(config).items():
+        say(f"writing to {check}")
+        yield on_folder(spark, check, path)
+
+
+def _checked(check: str, look: Callable[[], str], cure: str) -> Finding:
+    try:
+        return Finding(check, "ok", look())
+    except Exception as error:
+        return Finding(check, "fail", str(reduced(error, [])), cure)
+
+
+def _key(spark: SparkSession, config: RunConfig) -> str:
+    """Read the key and drop it again; a variable stays where it is."""
+    key = read_key(config.key)
+    if config.key.env is not None:
+        require_client_mode(spark)
+    elif config.key.secret is not None:
+        key_of(spark, config.key)
+    delivered = None if key is None else key.delivered()
+    if not isinstance(delivered, KeyReference):
+        return _SAID[config.key.kind]
+    if config.key.env is not None:
+        require_no_setting(spark, config.key.env)
+    slots = slots_of(spark)
+    wrong = worker_keys(spark, delivered, slots)
+    if wrong:
+        raise RunError(key_error(wrong[0], f"{len(wrong)} of {slots} task slots"))
+    return f"it can be read on the driver, and the same key is read in {slots} task slots"
+
+
+def _input(spark: SparkSession, config: RunConfig) -> str:
+    df, version = read_input(spark, config.input, list(config.columns))
+    check_text_columns(df, list(config.columns))
+    return f"{config.input.table or config.input.path} ({version}) can be read, and has the columns"

@@ -1,0 +1,251 @@
+"""Errors across the border to Spark: what a worker may say, and what of a Spark error may be repeated.
+
+A message of Spark can hold a private word (a cast, a constraint, a query fragment), so none is printed or chained: only
+its error condition and SQLSTATE are.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.logger import PySparkLogger
+
+from dptext_spark.errors import DataError, DPTextError, RunError
+from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
+from dptext_spark.randomness.key_sources import KeyUnavailable
+from dptext_spark.spark.session.session import context_of
+
+try:
+    from py4j.protocol import Py4JError
+except ImportError:  # a client of Spark Connect may come without it
+
+    class Py4JError(Exception):  # type: ignore[no-redef]
+        """Never raised there."""
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INVALID_UTF8, NULL_KEY, WEIGHTS = "INVALID_UTF8", "NULL_KEY", "WEIGHTS"
+_KEYS = {  # what a worker says of a key that it reads for itself
+    "KEY_MISSING": "the worker finds no such file or variable",
+    "KEY_INVALID": "what the worker finds there is no key that it may take (kind, owner, mode, content)",
+    "KEY_DIFFERS": "the worker finds another key than the driver's",
+}
+STREAM_FAILED = "STREAM_FAILED"  # what Spark calls whatever ends a streaming query
+_NOT_INSTALLED = "No module named 'dptext_spark'"
+_PATTERN = re.compile(r"DPTEXT\[(\w+)\] partition=(\d+) batch=(\d+) rows=(\d+)")
+# Of the Connect client: it shows whole requests and errors where its level is set.
+CLIENT_LOGGER = "pyspark.sql.connect.logging"
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", CLIENT_LOGGER)
+
+
+_KEY_CURE = (
+    "Put the driver's key on every node: the same file at the same path, of the workers' user or root, mode 600; or the same "
+    "variable in the executors' own environment, never by a Spark setting. Valid, too: key.deliver=closure."
+)
+
+
+def key_error(code: str, where: str) -> str:
+    """Say what is wrong with a key that workers read for themselves, and what to do."""
+    return f"key.deliver: executors given, but in {where} {_KEYS[code]} ({code}). {_KEY_CURE}"
+
+
+class TaskError(DPTextError):
+    """What a worker raises: a code and where; nothing of the text."""
+
+    def __init__(self, code: str, partition: int, batch: int, rows: int) -> None:
+        """Take a code, the partition, the batch in it, and how many rows are concerned."""
+        super().__init__(f"DPTEXT[{code}] partition={partition} batch={batch} rows={rows}")
+
+
+def worker_key(key: RunKey | KeyReference) -> RunKey:
+    """Return the key in a worker: the one that came along, or the one that is read here, once a process.
+
+    Raises:
+        TaskError: with the code of what is wrong with it here; the driver says what to do.
+    """
+    try:
+        return key_at_hand(key)
+    except KeyUnavailable as error:
+        context = TaskContext.get()
+        raise TaskError(error.code, context.partitionId() if context is not None else 0, 0, 0) from None
+
+
+def reduced(error: BaseException, columns: list[str]) -> DPTextError:
+    """Turn an error of Spark into one that is safe to print. Whether the run committed is for the caller to say.
+
+    Args:
+        error: what Spark raised; its message is searched for a worker's code and goes no further.
+        columns: the text columns, named in the message.
+    """
+    if isinstance(error, DPTextError):
+        return error
+    found = _PATTERN.search(str(error))
+    if found:
+        code, partition, batch, rows = found.groups()
+        where = f"partition {partition}, batch {batch} of its partition"
+        if code == INVALID_UTF8:
+            return DataError(
+                f"columns {', '.join(columns)}: {rows} rows with invalid UTF-8 in {where}. "
+                "Repair or drop them, or re-encode the files."
+            )
+        if code == NULL_KEY:
+            return DataError(f"row_key or record_key: {rows} rows with a NULL key in {where}.")
+        if code == WEIGHTS:
+            return DataError(
+                f"importance: {rows} texts or weights in {where} do not fit; valid: a finite number of 0 or more for each word "
+                "of a text as the policy cuts it, stop words, unknown words and numbers included."
+            )
+        if code in _KEYS:
+            return RunError(key_error(code, where))
+        return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
+    if _NOT_INSTALLED in str(error):
+        return RunError(
+            "a worker's Python cannot import dptext_spark. Valid: PYSPARK_PYTHON, or spark.pyspark.python, with the interpreter "
+            "that has it, or the package on every node (README, On a cluster); `dptext doctor` checks both."
+        )
+    condition, state = condition_of(error), None
+    for cause in _causes(error):
+        state = _called(cause, "getSqlState") if _called(cause, "getCondition") else state
+    return RunError(f"Spark failed with {condition}{f' (SQLSTATE {state})' if state else ''}.")
+
+
+def condition_of(error: BaseException) -> str:
+    """Return the error condition of the innermost cause that has one, or the name of the error's class."""
+    named = [_called(cause, "getCondition") for cause in _causes(error)]
+    found = next((name for name in reversed(named) if name), type(error).__name__)
+    if found == STREAM_FAILED:  # some causes are told in its message only
+        told = re.search(r"terminated with exception: \[([A-Z][A-Z0-9_.]*)\]", str(error))
+        return told[1] if told else found
+    return found
+
+
+def _causes(error: BaseException) -> Iterator[Any]:
+    """Yield an error of PySpark, or, where PySpark has none for it (a task of a write), those of the JVM, the cause last."""
+    yield error
+    inner = getattr(error, "_cause", None)  # of a streaming query: PySpark's own, and none of the JVM
+    for _ in range(20):
+        if inner is None:
+            break
+        yield inner
+        inner = getattr(inner, "_cause", None)
+    java = getattr(error, "java_exception", None)
+    for _ in range(20):
+        if java is None:
+            return
+        yield java
+        java = java.getCause()
+
+
+def _called(error: Any, method: str) -> str | None:
+    value = getattr(error, method, None)
+    try:
+        found = value() if callable(value) else None
+    except Py4JError:  # that class of the JVM has no such method
+        return None
+    return found if isinstance(found, str) and re.fullmatch(r"[A-Za-z0-9_.]+", found) else None
+
+
+@contextmanager
+def silenced(spark: SparkSession | None = None) -> Iterator[None]:
+    """Keep loggers quiet meanwhile that write what is private: query fragments and errors, and statistics of tables.
+
+    Py4J's tracebacks (of a JVM that died), which it logs as the root's, are kept back too: our own error says it.
+
+    Args:
+        spark: the session, where there is one already. On a driver of ours Delta Lake then warns, and informs no more: at INFO
+            it logs the files of a small table with the least and the greatest value of each column, the private text's too.
+    """
+    log4j = _log4j(spark)
+    with _PYSPARK.held(), nullcontext() if log4j is None else _DELTA.held(log4j):
+        yield
+
+
+class _Shared:
+    """A state of this process that several runs may ask for at once: the first begins it, the last one ends it."""
+
+    def __init__(self, begin: Callable[..., Callable[[], None]]) -> None:
+        self._begin, self._holders, self._lock = begin, 0, threading.Lock()
+        self._end: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def held(self, *given: Any) -> Iterator[None]:
+        with self._lock:
+            if not self._holders:
+                self._end = self._begin(*given)
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                if not self._holders:
+                    self._end()
+
+
+def _log4j(spark: SparkSession | None) -> Any:
+    """Return the logging of the driver's JVM; None on Spark Connect, and where a platform keeps its JVM to itself."""
+    context = None if spark is None else context_of(spark)
+    if context is None:
+        return None
+    try:
+        log4j = context._jvm.org.apache.logging.log4j
+        log4j.LogManager.getRootLogger()
+    except (Py4JError, TypeError):  # the latter: there is another library for logging
+        return None
+    return log4j
+
+
+def _quiet_delta(log4j: Any) -> Callable[[], None]:
+    """Let Delta Lake on the driver say warnings and errors only; return how to set it back."""
+    name = "org.apache.spark.sql.delta"
+    level, warn = log4j.LogManager.getLogger(name).getLevel(), log4j.Level.WARN
+    loggers, set_level = log4j.LogManager.getContext(False), log4j.core.config.Configurator.setLevel
+    own = loggers.getConfiguration().getLoggerConfig(name).getName() == name
+    if level.intLevel() > warn.intLevel():
+        set_level(name, warn)
+
+    def back() -> None:
+        with suppress(Py4JError):  # a JVM that died logs nothing any more
+            if own:
+                set_level(name, level)
+            else:  # it follows the logger above it again, whatever that is set to later
+                loggers.getConfiguration().removeLogger(name)
+                loggers.updateLoggers()
+
+    return back
+
+
+def _quiet_pyspark() -> Callable[[], None]:
+    """Keep back what PySpark and Py4J log of queries and errors; return how to set it back."""
+    # The second logs what a micro-batch raises, with a traceback, before Spark has it.
+    theirs = [logging.getLogger(), logging.getLogger("py4j.clientserver")]
+    for one in theirs:
+        one.addFilter(_not_of_py4j)
+    # By PySpark's own way: a plain logger of that name, made here first, would fail PySpark's later calls.
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+
+    def back() -> None:
+        for one in theirs:
+            one.removeFilter(_not_of_py4j)
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+    return back
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname
+
+
+_PYSPARK, _DELTA = _Shared(_quiet_pyspark), _Shared(_quiet_delta)

@@ -1,0 +1,1 @@
+"""A run, from its checks to its account."""

@@ -1,0 +1,173 @@
+"""The account of a run that committed: counts against the commit, the consistency audit, metrics, and the statement."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from dptext_spark.disclosure.disclosure import disclosure
+from dptext_spark.errors import CountsDisagree, RunError
+from dptext_spark.spark.job import consistency, counting, runs
+from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
+from dptext_spark.spark.job.setup import Setup, versions
+from dptext_spark.spark.session.session import cores_of
+from dptext_spark.spark.tables.tables import our_commits, releases
+from dptext_spark.spark.udf.batches import batched
+from dptext_spark.spark.udf.column import RESULT, applied
+from dptext_spark.spark.udf.ship import ship
+
+
+def account(
+    setup: Setup, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float | None,
+    say: Callable[[str], None],
+    at: Observer = unobserved,
+    *,
+    recovered: bool,
+    first: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """Compare the counts with the commit, audit consistency, write the tables, and report.
+
+    `seconds` of the write are None where it was an earlier process's; `first` says that no attempt of the run can have written
+    metrics before.
+    """
+    spark, config = setup.spark, setup.config
+    commits = setup.commits()
+    commit = our_commits(commits).get(setup.run_id)
+    if commit is None:
+        raise RunError(
+            f"no commit of run {setup.run_id} is in the target's history: nothing of it is in the table."
+        )
+    written = int((commit["operationMetrics"] or {}).get("numOutputRows", -1))
+    guarantee = setup.guarantee
+    problems = []
+    if counts is None:
+        if not recovered:
+            problems.append("its counts did not arrive")
+    elif written not in (-1, int(counts["rows"])):
+        problems.append(f"{counts['rows']:,} rows were counted and {written:,} written")
+    audited = consistency.audit(setup, int(commit["version"]), written if written >= 0 else None, say)
+    problems += audited.problems
+    status = "mismatch" if problems else "recovered" if recovered else "succeeded"
+    metrics, restricted = _metrics(setup, counts, seconds, audited)
+    facts = {
+        "status": status,
+        "run_id": setup.run_id,
+        "problems": problems,
+        "rows": written if written >= 0 else None,
+        "seconds": round(time.time() - started, 3),
+        "write_seconds": None if seconds is None else round(seconds, 3),
+        "tokens_per_second": restricted.get("tokens_per_second"),
+        "text_bytes": sum(int(counts[f"bytes_{i}"]) for i in range(len(setup.columns))) if counts else None,
+        "counted": None if counts is None else "again" if recovered else "while writing",
+        "cores": cores_of(spark),
+        "compiled_loops": setup.compiled,
+        "guarantee": guarantee.as_dict(),
+        "certificate": setup.certificate,
+        "consistency": config.consistency,
+        "identity": setup.identity.kind,
+        "record_epsilon": _formula(restricted.get("record_epsilon")),
+        "other_columns": setup.others,
+        "mapping": setup.privatizer.sampler.summary,
+        "input": record["input"],
+        "input_version": setup.input_version,
+        "corrupt_records": setup.corrupt,
+        "output": str(setup.place.target),
+        "output_version": int(commit["version"]),
+        "audit": {"runs": setup.place.runs, "metrics": setup.place.metrics},
+        "releases_in_history": len(releases(commits)),
+        "consistency_audit": audited.as_dict(),
+        "key_kind": record["key_kind"],
+        "second_release": record["second_release"],
+        "ledger": json.loads(record["cumulative"]),
+        "versions": versions(),
+    }
+    facts["disclosure"] = stated(setup, facts)
+    facts["restricted"] = restricted
+    say("writing the account")
+    try:
+        with announced(Effect.METRICS, at):
+            runs.put_metrics(spark, setup.place.metrics, setup.run_id, metrics, new=first)
+        with announced(Effect.ACCOUNT, at):
+            runs.put(spark, setup.place.runs, {**record, **_outcome(facts)})
+    except Exception:
+        if not problems:
+            raise
+        problems.append("its account could not be written")  # lesser news, which must not hide the other
+    if problems:
+        raise CountsDisagree(
+            f"run {setup.run_id} committed version {commit['version']} of {setup.place.target}, but {'; '.join(problems)}. "
+            "Nothing was rolled back; do not share this version."
+        )
+    return facts
+
+
+def stated(setup: Setup, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the statement of a run or a stream, from its facts and its settings."""
+    config = {**setup.config.as_dict(), "input": setup.shown_settings(setup.run_id)["input"]}
+    selector = setup.privatizer.selector
+    more = {"config": config, "policy": config["policy"], "mechanism_summary": facts["mapping"]}
+    more["importance"] = None if selector is None else selector.provider.sentence
+    return disclosure({**facts, **more}).as_dict()
+
+
+def _outcome(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return what the row of `runs` gains at the end."""
+    same = ("status", "output_version", "rows", "seconds", "tokens_per_second")
+    disclosed = json.dumps(facts["disclosure"], ensure_ascii=False)
+    return {**{name: facts[name] for name in same}, "disclosure": disclosed}
+
+
+def _formula(epsilon: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return how ε of a record composes, without the figures: how many words were drawn depends on the text."""
+    return None if epsilon is None else {"basis": epsilon["basis"]}
+
+
+def _metrics(
+    setup: Setup, counts: dict[str, Any] | None, seconds: float | None, audited: consistency.Audit
+) -> tuple[list[tuple[str | None, str, float | None]], dict[str, Any]]:
+    """Return the rows of `metrics`, and the same figures by name."""
+    rows: list[tuple[str | None, str, float | None]] = [(None, "write_seconds", seconds)]
+    if setup.stream is not None and setup.stream.dropped is not None:
+        rows.append((None, "duplicates_dropped", float(setup.stream.dropped)))
+    rows += [(None, f"consistency_{name}", float(value)) for name, value in audited.figures.items()]
+    if counts is None:
+        return rows, {}
+    for index, column in enumerate(setup.columns):
+        rows += [(column, name, value) for name, value in counting.column_figures(counts, index).items()]
+    whole = counting.shares(counting.totals(counts, setup.columns))
+    rows += [(None, name, value) for name, value in whole.items()]
+    several = setup.identity.record is not None and setup.config.record_key != setup.config.row_key
+    lists = any(path.over for path in setup.paths)
+    if several and setup.config.consistency != "dataset":
+        counts = {**counts, **_units_by_record(setup)}
+    # Where words are chosen, that is in all texts of a row, and a word that several of them hold is counted once.
+    chosen = setup.config.importance is not None
+    epsilon = counting.record_epsilon(
+        counts, setup.privatizer.units.of_one, setup.config.consistency, 1 if chosen else len(setup.columns),
+        (several or lists) and not chosen,
+        len(setup.privatizer.units.multiples),
+    )  # fmt: skip
+    rows += [(None, f"record_epsilon_{name}", epsilon[name]) for name in ("mean", "p50", "p95", "max")]
+    speed = None if seconds is None else (whole["words"] or 0.0) / seconds if seconds else 0.0
+    rows.append((None, "tokens_per_second", speed))
+    return rows, {**whole, "record_epsilon": epsilon, "tokens_per_second": speed}
+
+
+def _units_by_record(setup: Setup) -> dict[str, Any]:
+    """Sum the draws of each record over its rows: a second pass, since a record may lie in many partitions."""
+    job = setup.job(ship(setup.spark, setup.folder, setup.config.run.ship))
+    frame = applied(setup.df, job, setup.config.run.udf, setup.identity.row, setup.identity.record)
+    records = frame.groupBy(setup.identity.record).agg(F.sum(F.col(RESULT).getField("units")).alias("units"))  # type: ignore[arg-type]
+    figures = records.agg(
+        F.avg("units").alias("units_mean"),
+        *counting.percentiles(F.col("units")),
+        F.max("units").alias("units_max"),
+    )
+    with batched(setup):
+        row = figures.first()
+    assert row is not None
+    return row.asDict()

@@ -1,0 +1,217 @@
+"""The ledger's table: entries are read, decided upon and appended as if nobody else were there. No row of it is ever changed.
+
+Two runs cannot both pass a limit: a reservation is an append that names, as its transaction, the version of the ledger on which
+it was decided. Where another reservation came first Delta skips or refuses the append, and it is decided anew. A log store that
+renames files on a local disk does not exclude other processes, so there a lock of the operating system does; and after each
+append the history is read again, for an entry that is not there is no entry.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from dptext_spark.config.locations import normal_path
+from dptext_spark.errors import DataError, RunError
+from dptext_spark.ledger.entry import FORMAT, Book, Decision, Entry
+from dptext_spark.spark.errors import condition_of
+from dptext_spark.spark.job.checks import holds_files
+from dptext_spark.spark.tables.schemas import LEDGER
+from dptext_spark.spark.tables.tables import Target, delta_version, history, opened
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+
+Done = TypeVar("Done")
+Decided = TypeVar("Decided")
+APP = "dptext-ledger"
+TRIES = 40
+PATIENCE = 120.0  # seconds that one process waits for another
+RECENT = 100  # commits among which ours is looked for
+
+
+def entries_of(spark: SparkSession, path: str) -> Book:
+    """Return what a ledger holds; its version is -1 where there is none.
+
+    Raises:
+        DataError: it is no ledger, a damaged one, or one of a newer version.
+    """
+    version = delta_version(spark, Target(path=path))
+    if version is None:
+        if holds_files(spark, path):
+            raise DataError(f"ledger.path: {path!r} holds files and is no ledger; name another folder.")
+        return Book(-1, [], [])
+    table = opened(spark, Target(path=path), version)
+    columns = _columns(table)
+    newest = max((one or 0 for one in columns.get("format_version", ())), default=0)
+    if newest > FORMAT:
+        raise DataError(
+            f"ledger.path: the ledger in {path!r} has format {newest}, and this version of the package knows {FORMAT}; update "
+            "the package, or name another folder."
+        )
+    missing = [name for name in LEDGER.fieldNames() if name not in table.columns]
+    if missing:
+        raise DataError(f"ledger.path: the table in {path!r} is no ledger: it lacks {', '.join(missing)}.")
+    return Book.of(version, columns)
+
+
+def _columns(table: DataFrame) -> dict[str, list[Any]]:
+    """Return the columns of a table, values as `collect` gives them, at a fraction of its time."""
+    found: dict[str, list[Any]] = {}
+    for name, column in zip(table.columns, table.toArrow().columns, strict=True):
+        if pa.types.is_timestamp(column.type):
+            instants = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()
+            found[name] = [None if one is None else _local(one) for one in instants]
+        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            found[name] = column.to_numpy().tolist()
+        else:
+            found[name] = column.to_pylist()
+    return found
+
+
+def _local(instant: int) -> datetime:
+    """Return microseconds since the epoch as the time of this machine."""
+    return datetime.fromtimestamp(instant // 1_000_000).replace(microsecond=instant % 1_000_000)
+
+
+def appended(
+    spark: SparkSession, path: str, decide: Callable[[Book], tuple[list[Entry | Decision], Decided]]
+) -> Decided:
+    """Append what is decided on the entries that are there; return what `decide` gives beside it.
+
+    Raises:
+        DataError: as :func:`entries_of`.
+        RunError: others kept changing the ledger; also what `decide` raises.
+    """
+    if not _may_exist(path):
+        decide(Book(-1, [], []))  # what is refused leaves nothing behind, not even a folder
+
+    def once() -> tuple[Decided] | None:
+        book = entries_of(spark, path)
+        wanted, decided = decide(book)
+        if wanted:
+            for one in wanted:
+                type(one).of(vars(one))  # a row that is damage to whoever reads it is not written
+            _append(spark, path, wanted, book.version)
+            if not _stands(spark, path, wanted[0].attempt):
+                return None  # another reservation came first
+        return (decided,)
+
+    return _retried(path, once)[0]
+
+
+def add(spark: SparkSession, path: str, rows: list[Entry]) -> None:
+    """Append rows that settle entries which are there. It cannot come too late, so that nothing is decided on.
+
+    Raises:
+        RunError: others kept changing the ledger.
+    """
+
+    def once() -> tuple[()]:
+        _writer(spark, rows).save(path)
+        return ()
+
+    if rows:
+        _retried(path, once)
+
+
+def _append(spark: SparkSession, path: str, wanted: Sequence[Entry | Decision], version: int) -> None:
+    """Append entries that were decided on at a version: skipped or refused where another reservation came since."""
+    writer = _writer(spark, wanted).option("userMetadata", json.dumps({APP: wanted[0].attempt}))
+    writer.option("txnAppId", APP).option("txnVersion", str(version + 1)).save(path)
+
+
+def _writer(spark: SparkSession, rows: Sequence[Entry | Decision]) -> DataFrameWriter:
+    values = [tuple(vars(one).get(name) for name in LEDGER.fieldNames()) for one in rows]
+    frame = spark.createDataFrame(values, LEDGER).coalesce(1)
+    # The table's first commit makes it one that nobody can change a row of by mistake.
+    return frame.write.format("delta").mode("append").option("delta.appendOnly", "true")
+
+
+def _stands(spark: SparkSession, path: str, attempt: str) -> bool:
+    """Whether a commit of ours is in the history, which is read from the log's files and not from a cache."""
+    return any(
+        attempt in (commit["userMetadata"] or "") for commit in history(spark, Target(path=path), RECENT)
+    )
+
+
+def _retried(path: str, once: Callable[[], Done | None]) -> Done:
+    """Do something with the ledger until nobody came in between; None says that somebody did."""
+    for turn in range(TRIES):
+        with _alone(path):
+            try:
+                done = once()
+            except Exception as error:
+                if not _conflicts(error):
+                    raise
+                done = None
+        if done is not None:
+            return done
+        time.sleep(min(2.0, 0.05 * 2**turn) * (0.5 + secrets.randbelow(1000) / 1000))
+    raise RunError(f"ledger: other runs kept changing {path!r}; try again when they have ended.")
+
+
+def _conflicts(error: Exception) -> bool:
+    """Whether another commit came first, by the name of the error; its text is not looked at."""
+    called = f"{type(error).__name__} {condition_of(error)}".upper()
+    return any(
+        word in called
+        for word in (
+            "CONCURRENT",
+            "PROTOCOLCHANGED",
+            "PROTOCOL_CHANGED",
+            "METADATACHANGED",
+            "METADATA_CHANGED",
+        )
+    )
+
+
+@contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Hold the lock of a ledger on a local disk; elsewhere the log store lets one commit pass."""
+    folder = normal_path(path)
+    handle = None
+    if folder.startswith("/"):
+        try:
+            os.makedirs(folder, exist_ok=True)
+            handle = os.open(folder, os.O_RDONLY)
+        except OSError:
+            handle = (
+                None  # not a disk of this machine; a ledger that cannot be written is refused by its write
+            )
+    try:
+        if handle is not None:
+            _lock(handle, path)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(handle: int, path: str) -> None:
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise RunError(
+                    f"ledger: another process has held {path!r} for {PATIENCE:.0f} s; try again when it has ended."
+                ) from None
+            time.sleep(0.05)
+        except OSError:
+            return  # a file system without locks
+
+
+def _may_exist(path: str) -> bool:
+    folder = normal_path(path)
+    return not folder.startswith("/") or os.path.exists(folder)

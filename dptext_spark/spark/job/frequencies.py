@@ -1,0 +1,108 @@
+"""In how many of a run's own texts each word occurs: one pass over the text, before the model is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, functions
+
+from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.model.artifact import certificate_of
+from dptext_spark.model.compile import prepare
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.runtime.jit import compilations
+from dptext_spark.spark.errors import TaskError, silenced
+from dptext_spark.spark.frame import shipped_model
+from dptext_spark.spark.tables.paths import Path, paths_of
+from dptext_spark.spark.tables.tables import check_text_columns
+from dptext_spark.spark.udf.batches import batched
+from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
+
+if TYPE_CHECKING:
+    from dptext_spark.spark.job.setup import Setup
+
+F: Any = functions  # its stubs leave out what Spark adds at run time
+COUNTED = "word int, documents bigint"
+ALL = -1  # in the place of a word: all documents
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Counts in a worker: numbers of words leave, no words."""
+
+    shipped: Shipped
+
+    def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            engine = open_shipped(self.shipped).engine
+            total = Frequencies(0, np.zeros(len(engine.table.flags), np.int64))
+            for batch in stream:
+                total = total + Frequencies.of(engine, batch.column(0))
+            found = np.flatnonzero(total.counts)
+            words = np.append(found, ALL).astype(np.int32)
+            counts = np.append(total.counts[found], total.documents).astype(np.int64)
+            yield pa.RecordBatch.from_arrays([pa.array(words), pa.array(counts)], names=["word", "documents"])
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            raise TaskError(f"FREQUENCIES_{type(error).__name__}", 0, 0, 0) from None
+
+
+def document_frequencies(df: DataFrame, columns: Sequence[str], privatizer: Privatizer) -> Frequencies:
+    """Count in how many texts of a frame each word occurs, for importance by document frequency.
+
+    Args:
+        df: any frame.
+        columns: its text columns; text in nested ones by a path with dots.
+        privatizer: whose words and policy count.
+
+    Raises:
+        DataError: a column is missing or no text.
+    """
+    with silenced(df.sparkSession):
+        check_text_columns(df, list(columns))
+        words = len(privatizer.engine.table.flags)
+        return count_documents(
+            df, paths_of(df.schema, columns), shipped_model(df.sparkSession, privatizer), words
+        )
+
+
+def weighed(setup: Setup, say: Callable[[str], None]) -> Setup:
+    """Return the run with its model complete: where importance is measured by the run's own texts, they are counted now."""
+    selection = setup.config.importance
+    if selection is None or not selection.own_data:
+        return setup
+    say("counting in how many texts each word occurs (one pass over the text)")
+    with batched(setup):
+        shipped = ship(setup.spark, setup.folder, setup.config.run.ship)
+        found = count_documents(setup.df, setup.paths, shipped, len(setup.privatizer.engine.table.flags))
+    privatizer, folder = prepare(setup.config, lambda step, share: say(step), found)
+    privatizer.warm_up()
+    found_there = certificate_of(folder)
+    return replace(
+        setup, privatizer=privatizer, folder=str(folder), certificate=found_there, compiled=compilations()
+    )
+
+
+def count_documents(df: DataFrame, paths: Sequence[Path], shipped: Shipped, words: int) -> Frequencies:
+    """Count in how many texts each word occurs; each text of each column, and of each list, is a document.
+
+    Args:
+        df: the input.
+        paths: its texts.
+        shipped: a model of the same words and policy.
+        words: how many its word table has.
+    """
+    parts = [df.select((F.explode(path.text) if path.over else path.text).alias("text")) for path in paths]
+    whole = reduce(lambda one, other: one.union(other), parts)
+    counted = whole.mapInArrow(_Counts(shipped), COUNTED).groupBy("word").agg(F.sum("documents").alias("n"))
+    rows = counted.toArrow()
+    numbers, held = (np.asarray(rows.column(name).to_numpy()) for name in ("word", "n"))
+    counts = np.zeros(words, np.int64)
+    counts[numbers[numbers != ALL]] = held[numbers != ALL]
+    return Frequencies(int(held[numbers == ALL].sum()), counts)

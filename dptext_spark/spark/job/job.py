@@ -1,0 +1,213 @@
+"""The whole job: read, privatize, write, account. A run commits once or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dptext_spark.config.keys import refuse_given, taken
+from dptext_spark.config.model import RunConfig
+from dptext_spark.errors import CountsDisagree, DPTextError, NotAccounted, RunError
+from dptext_spark.ledger.entry import SPENT
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.errors import reduced, silenced
+from dptext_spark.spark.job import ledger, runs
+from dptext_spark.spark.job.account import account
+from dptext_spark.spark.job.binding import bound, check_finished, check_still_there
+from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
+from dptext_spark.spark.job.recount import recounted
+from dptext_spark.spark.job.setup import Setup, validated
+from dptext_spark.spark.job.write import write
+from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.streaming.stream import require_lasting, stream
+from dptext_spark.spark.tables.tables import leftover_files, our_commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FINISHED = ("succeeded", "recovered")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run did.
+
+    Attributes:
+        facts: everything, JSON-able; `restricted` holds what depends on the private text.
+    """
+
+    facts: dict[str, Any]
+
+    @property
+    def status(self) -> str:
+        """`succeeded`, `recovered` (its commit stood, its account is made now), or `unchanged` (it had committed before)."""
+        return str(self.facts["status"])
+
+    def as_dict(self, internal: bool = False) -> dict[str, Any]:
+        """Return the facts, without the restricted ones unless `internal`."""
+        return {name: value for name, value in self.facts.items() if internal or name != "restricted"}
+
+
+def run(
+    config: RunConfig,
+    spark: SparkSession | None = None,
+    *,
+    key: RunKey | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Run the job.
+
+    Args:
+        config: the settings.
+        spark: a session; None takes the active one, or starts a local one.
+        key: the run key; None takes the source that the settings name, or 32 bytes of the operating system. Refused with
+            `key.deliver: executors`, where each worker reads that source.
+        progress: is told each step, in words that hold nothing of the data.
+
+    Returns:
+        The report of a run that committed.
+
+    Raises:
+        SettingsError, DataError: nothing was committed.
+        RunError: the run failed before its commit; the target's versions are as they were. (Where the target's history
+            cannot be read after a failure, the message says that this is not known.)
+        CountsDisagree: the run committed, now or before, but its counts or the consistency audit do not agree.
+        NotAccounted: the run committed, but its account could not be made.
+    """
+    say = progress or (lambda step: None)
+    refuse_given(config.key, key)
+    key = key or taken(config.key)  # before Spark starts, which would inherit a variable
+    if key is None and config.is_stream:
+        require_lasting(config.key.kind, config.mode)
+    session = spark or spark_session()
+    if config.is_stream:
+        return Report(stream(session, config, key, say, carried_out))
+    with silenced(session):
+        return carried_out(lambda: validated(session, config, key, say), config, say)
+
+
+def carried_out(
+    prepare: Callable[[], Setup],
+    config: RunConfig,
+    say: Callable[[str], None],
+    at: Observer = unobserved,
+) -> Report:
+    """Carry out one run, or one micro-batch of a stream: what `prepare` gives is bound, written and accounted for.
+
+    `at` is told each point that is passed; a test ends the process there.
+
+    Raises:
+        DPTextError: as :func:`run`.
+    """
+    started = time.time()
+    with silenced():
+        try:
+            setup = prepare()
+            session = setup.spark
+            earlier = runs.find(session, setup.place.runs, setup.run_id)
+            if earlier is not None and earlier["status"] == "mismatch":
+                # Not "unchanged": whoever tries again must not take it for sound.
+                raise CountsDisagree(
+                    f"run {setup.run_id} committed version {earlier['output_version']} of {setup.place.target} before, but "
+                    "its counts or its consistency did not agree. Nothing was written again; do not share that version."
+                )
+            record = setup.record("started", started)
+            if earlier is not None and earlier["status"] in FINISHED:
+                check_finished(record, earlier)
+                check_still_there(
+                    setup.place.target, setup.run_id, int(earlier["output_version"]), setup.commits()
+                )
+                moved = (
+                    record["input_version"] if record["input_version"] != earlier["input_version"] else None
+                )
+                facts = {"status": "unchanged", "run_id": setup.run_id, "input_version_now": moved}
+                return Report({**facts, "run": _plain(earlier)})
+            # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
+            commits = setup.commits()
+            commit = our_commits(commits).get(setup.run_id)
+            committed = commit is not None
+            if commit is not None:
+                check_still_there(setup.place.target, setup.run_id, int(commit["version"]), commits)
+            record = bound(setup, record, earlier, commit, setup.spellings(setup.run_id))
+            say("reserving what the run spends")
+            with ledger.reserved(
+                setup, at, committed=committed, second=record["second_release"]
+            ) as reservation:
+                record["cumulative"] = reservation.cumulative
+                with announced(Effect.RUN_ROW, at):
+                    runs.put(session, setup.place.runs, record, new=earlier is None)
+        except DPTextError as error:
+            raise error from None
+        except Exception as error:
+            failure = reduced(error, list(config.columns))
+            raise type(failure)(f"{failure} Nothing was written to the target.") from None
+        try:
+            key_then = record["key_commitment"]
+            counts, seconds = (
+                (recounted(setup, key_then, say), None) if committed else write(setup, record, say, at)
+            )
+        except Exception as error:
+            failure = reduced(error, list(config.columns))
+            raise _failed(setup, record, reservation, started, failure, at) from None
+        try:
+            with announced(Effect.SETTLEMENT, at):
+                ledger.settle(reservation, SPENT)
+        except Exception as error:
+            raise _not_accounted(setup, reduced(error, list(config.columns))) from None
+        try:
+            # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
+            first = earlier is None and not committed and not reservation.again
+            return Report(
+                account(setup, record, counts, started, seconds, say, at, recovered=committed, first=first)
+            )
+        except (CountsDisagree, RunError) as error:  # they say themselves what was committed
+            raise error from None
+        except Exception as error:
+            raise _not_accounted(setup, reduced(error, list(config.columns))) from None
+
+
+def _commit(setup: Setup) -> dict[str, Any] | None:
+    return our_commits(setup.commits()).get(setup.run_id)
+
+
+def _failed(
+    setup: Setup,
+    record: dict[str, Any],
+    reservation: ledger.Reservation,
+    started: float,
+    failure: DPTextError,
+    at: Observer,
+) -> DPTextError:
+    """Note a failed write, and return an error that says whether it committed: the failure does not tell."""
+    try:
+        if _commit(setup) is not None:
+            return _not_accounted(setup, failure)
+    except Exception:
+        return RunError(
+            f"{failure} Whether the run committed is not known, for the target's history cannot be read. Running again "
+            f"with run.id={setup.run_id} and the same key writes nothing twice."
+        )
+    note = " The run failed before its commit."
+    try:
+        left = leftover_files(setup.spark, setup.place.target, started)
+        note += f" Files that it left behind, in no version of the table: {', '.join(left)}." if left else ""
+        with announced(Effect.SETTLEMENT, at):
+            ledger.failed(reservation, setup, left, started)
+        with announced(Effect.ACCOUNT, at):
+            runs.put(setup.spark, setup.place.runs, {**record, "status": "failed"})
+    except Exception:
+        note += " What files it left behind could not be listed or noted."
+    return type(failure)(f"{failure}{note}")
+
+
+def _not_accounted(setup: Setup, failure: DPTextError) -> NotAccounted:
+    return NotAccounted(
+        f"{failure} The data was committed, but not accounted for; run again with run.id={setup.run_id} to account. Do "
+        "not share it before."
+    )
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}

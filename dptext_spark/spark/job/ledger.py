@@ -1,0 +1,439 @@
+"""The budget ledger: what a run asks for, reserved before the first data file and settled after the commit."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from dptext_spark.config.locations import absolute
+from dptext_spark.config.sections import Ledger
+from dptext_spark.errors import DPTextError, RunError, SettingsError
+from dptext_spark.ledger.balance import Balance, allowed, balances, bound_by, kept_limit
+from dptext_spark.ledger.balance import after as balance_after
+from dptext_spark.ledger.entry import (
+    ADDED,
+    ALL,
+    BEGUN,
+    CHANGED,
+    COUNTS,
+    FORMAT,
+    LIMIT,
+    METRIC,
+    RESERVED,
+    SPENT,
+    VOID,
+    Book,
+    Decision,
+    Entry,
+    of_input,
+)
+from dptext_spark.model.artifact import read_manifest
+from dptext_spark.report.sections.published import Published, unit_of
+from dptext_spark.spark.errors import reduced, silenced
+from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
+from dptext_spark.spark.job.entries import add, appended, entries_of
+from dptext_spark.spark.job.releases import Source, metric_of, release_of, shown_mechanism, source_of
+from dptext_spark.spark.job.setup import Setup
+from dptext_spark.spark.session.session import context_of, spark_session
+from dptext_spark.spark.tables.tables import leftover_files, our_commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUIET = 20.0  # seconds that tasks of a failed write are waited for
+
+
+@dataclass(frozen=True, eq=False)
+class Reservation:
+    """What a run was granted.
+
+    Attributes:
+        spark: the session.
+        path: folder of the ledger.
+        entries: that this reservation wrote; none where they were there already.
+        earlier: entries that earlier attempts of the run reserved for the same draws.
+        balance: what the input comes to with them.
+        again: an earlier attempt of the run is in the ledger.
+    """
+
+    spark: SparkSession
+    path: str
+    entries: tuple[Entry, ...]
+    earlier: tuple[Entry, ...]
+    balance: Balance
+    again: bool
+
+    @property
+    def cumulative(self) -> str:
+        """The balance as the `runs` row holds it, JSON."""
+        return json.dumps(self.balance.as_dict(), ensure_ascii=False)
+
+
+def reserve(
+    setup: Setup, *, added_to: str | None = None, committed: bool = False, second: bool = False
+) -> Reservation:
+    """Reserve what a run will spend, before its first data file.
+
+    Args:
+        setup: the run, or a micro-batch as a run of its own.
+        added_to: the run id of the stream of which this is a micro-batch, where all of its records are new to that stream:
+            disjoint records, whose ε does not add up (parallel composition). None: they may have been released before.
+        committed: the run committed already, and is only accounted for: nothing is refused.
+        second: an attempt of the run with another key may have left files: it counts even where no entry is left of it.
+
+    Raises:
+        RunError: the limit would be passed and no override is given, or raised without a reason; the entries of the target's
+            releases are gone; the ledger cannot be written.
+        DataError: what is there is no ledger, a damaged one, or one of a newer version.
+    """
+    path = setup.place.ledger
+    try:
+        source = source_of(setup)
+        asked = _asked(setup, source, added_to)
+
+        def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
+            there, here = book.entries, book.of_input(source.place, source.table_id)
+            mine = _mine(there, asked)
+            wanted = [] if committed and mine else [*_earlier_attempt(mine, asked, setup, second), *asked]
+            budget = setup.config.ledger
+            override = budget.override or ("the run had committed before" if committed else None)
+            kept, named = kept_limit(here), budget.limit
+            if committed and kept is not None and named is not None and not budget.raise_limit:
+                named = min(named, kept)  # nothing is refused, and nothing is raised
+            limit, keeps = bound_by(here, source.place, named, budget.raise_limit)
+            whole = balance_after(there, wanted or mine, path)
+            decided = allowed(whole, limit, override, named=named is not None)
+            decisions = []
+            if wanted and _forgotten(setup, there, here):
+                if override is None:
+                    raise _lost(setup)
+                decisions.append(_decision(asked[0], here, BEGUN, None, override))
+            if wanted and keeps:  # a first limit needs no reason
+                why = None if kept is None else budget.raise_limit
+                decisions.append(_decision(asked[0], here, LIMIT, limit, why))
+            # What is said of the run is what all of its attempts have spent, and why they might.
+            reasons = [one.override for one in mine if one.override] + [decided.override]
+            if mine:
+                others = [one for one in there if one not in mine]
+                whole = balance_after(others, [*mine, *wanted], path)
+            balance = replace(
+                whole,
+                limit=limit,
+                override=next(filter(None, reasons), None),
+                kept=kept_limit(here._replace(decisions=[*here.decisions, *decisions])),
+                decisions=(*here.decisions, *decisions),
+            )
+            wanted = [
+                replace(one, limit=limit, override=decided.override)
+                for one in _labelled(there, wanted, setup)
+            ]
+            # Draws of an earlier key were not committed: what was reserved for them stays so.
+            releases = {one.release for one in (asked if wanted else mine)}
+            earlier = [one for one in mine if one.release in releases and one.status == RESERVED]
+            reservation = Reservation(setup.spark, path, tuple(wanted), tuple(earlier), balance, bool(mine))
+            return [*wanted, *decisions], reservation
+
+        return appended(setup.spark, path, decide)
+    except DPTextError:
+        raise
+    except Exception as error:
+        said = reduced(error, list(setup.columns))
+        raise RunError(
+            f"ledger: {path!r} cannot be written, and no run goes on without it. {said} Nothing was written to the target."
+        ) from None
+
+
+def reserve_counts(
+    spark: SparkSession, path: str, run: Mapping[str, Any], figures: Sequence[Published], settings: Ledger
+) -> Reservation:
+    """Reserve what counts of a run spend that are published with noise, before anybody sees them.
+
+    Args:
+        spark: the session.
+        path: folder of the ledger that counted the run.
+        run: its row of `runs`.
+        figures: that are to be published; each draws noise of its own.
+        settings: the limit that holds now, and reasons to raise or pass it.
+
+    Raises:
+        RunError: the limit would be passed, for the sum of published counts alone; the ledger does not know the run, or cannot
+            be written.
+        DataError: what is there is no ledger, or a damaged one.
+    """
+    run_id, attempt, now = str(run["run_id"]), secrets.token_hex(8), runs.utc(time.time())
+
+    def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
+        ours = [
+            one
+            for one in book.entries
+            if (one.run_id == run_id or one.run_id.startswith(f"{run_id}."))
+            and one.output == run["output"]
+            and one.column != COUNTS
+            and one.status != VOID
+        ]
+        if not ours:
+            raise RunError(
+                f"publish: the ledger in {path!r} does not know run {run_id!r}, so that nothing can be counted. Valid: the "
+                "ledger that counted it, by --config with ledger.path. Nothing was published."
+            )
+        first = ours[-1]
+        asked = [
+            replace(
+                first, entry=f"{attempt}.{number}", attempt=attempt, at=now, run_id=run_id, column=COUNTS,
+                unit=unit_of(one.most_words), mechanism=json.dumps({"name": "discrete_laplace", "count": one.metric}),
+                kind="epsilon_dp", metric=None, epsilon=float(one.epsilon), delta=0.0, holds=True, records=ALL,
+                release=f"published {attempt}.{number}", status=RESERVED, why=None, format_version=FORMAT,
+            )
+            for number, one in enumerate(figures)
+        ]  # fmt: skip
+        here = book.of_input(first.input, first.input_id)
+        kept = kept_limit(here)
+        limit, keeps = bound_by(here, first.input, settings.limit, settings.raise_limit)
+        balance = allowed(
+            replace(balance_after(book.entries, asked, path), whose="this publication"),
+            limit, settings.override, named=settings.limit is not None,
+        )  # fmt: skip
+        decisions = []
+        if keeps:
+            why = None if kept is None else settings.raise_limit
+            decisions.append(_decision(asked[0], here, LIMIT, limit, why))
+        wanted = [replace(one, limit=limit, override=balance.override) for one in asked]
+        return [*wanted, *decisions], Reservation(spark, path, tuple(wanted), (), balance, False)
+
+    return appended(spark, path, decide)
+
+
+@contextmanager
+def reserved(
+    setup: Setup, at: Observer = unobserved, *, committed: bool = False, second: bool = False
+) -> Iterator[Reservation]:
+    """Reserve for what follows; what fails inside has written no data, so that its reservation is void."""
+    with announced(Effect.RESERVATION, at):
+        reservation = reserve(setup, added_to=_stream_of(setup), committed=committed, second=second)
+    try:
+        yield reservation
+    except BaseException:
+        if not committed:
+            # What stays reserved counts, and the other error is the news.
+            with suppress(Exception), announced(Effect.SETTLEMENT, at):
+                settle(reservation, VOID, "it failed before the write began")
+        raise
+
+
+def _stream_of(setup: Setup) -> str | None:
+    """Return the run id of the stream whose micro-batch this is, where none of its rows can have been released by it before."""
+    known = setup.config.stream.duplicates != "accept" and setup.config.row_key in setup.kept
+    return setup.stream.stream if setup.stream is not None and known else None
+
+
+def standing(setup: Setup) -> Balance | None:
+    """Return what a stream's input comes to so far, with what its own micro-batches passed the limit for; None where nothing."""
+    source = source_of(setup)
+    book = entries_of(setup.spark, setup.place.ledger).of_input(source.place, source.table_id)
+    here = book.entries
+    if not here:
+        return None
+    ours = [one for one in here if one.run_id.startswith(f"{setup.run_id}.") and one.status != VOID]
+    others = [one for one in here if one not in ours]
+    path = setup.place.ledger
+    balance = balance_after(others, ours, path) if ours else balances(here, path)[0]
+    reasons = (one.override for one in ours if one.override)
+    kept, named = kept_limit(book), setup.config.ledger.limit
+    return replace(
+        balance,
+        whose="this stream",
+        limit=min((one for one in (kept, named) if one is not None), default=None),
+        kept=kept,
+        override=next(reasons, None),
+        decisions=tuple(book.decisions),
+    )
+
+
+def settle(reservation: Reservation, status: str, why: str | None = None) -> None:
+    """Say what became of a reservation: spent after the commit, void where nothing can have been written.
+
+    Spent marks what earlier attempts of the run reserved for the same draws, too; void and reserved only this attempt's own.
+
+    Raises:
+        RunError: the ledger cannot be written.
+    """
+    mine = [one for one in reservation.entries if one.why is None]
+    # An earlier attempt that was void is left so: its draws count by the entries of this one.
+    earlier = reservation.earlier if status == SPENT else ()
+    now = runs.utc(time.time())
+    rows = [replace(one, at=now, status=status, why=why) for one in (*mine, *earlier)]
+    add(reservation.spark, reservation.path, rows)
+
+
+def failed(reservation: Reservation, setup: Setup, left: list[str], started: float) -> None:
+    """Settle a run that failed before its commit: void if it is known that no file of it can be anywhere, else it counts."""
+    if left:
+        return settle(reservation, RESERVED, f"failed; files of it are left behind: {len(left)}")
+    if not setup.place.target.path:
+        return settle(reservation, RESERVED, "failed; whether files are left of a table by name is not known")
+    if not _quiet(setup.spark) or leftover_files(setup.spark, setup.place.target, started):
+        return settle(reservation, RESERVED, "failed; its tasks may have left files behind")
+    settle(reservation, VOID, "failed before its commit, and no file is left of it")
+
+
+def read(
+    path: str, spark: SparkSession | None = None, progress: Callable[[str], None] | None = None
+) -> list[Balance]:
+    """Return what a ledger says of each of its inputs.
+
+    Raises:
+        SettingsError: there is none.
+        DataError: what is there is no ledger, or one of a newer version.
+    """
+    say = progress or (lambda step: None)
+    path = absolute(path)
+    session = spark or spark_session()
+    say("reading the ledger")
+    with silenced(session):
+        try:
+            version, entries, decisions = entries_of(session, path)
+        except DPTextError as error:
+            raise error from None
+        except Exception as error:
+            raise reduced(error, []) from None
+    if version < 0:
+        raise SettingsError(
+            f"ledger: there is none in {path!r}; valid: the folder that a run named, <target>_audit/shareable/ledger unless "
+            "ledger.path says otherwise."
+        )
+    return balances(entries, path, decisions)
+
+
+def _forgotten(setup: Setup, there: list[Entry], here: Book) -> bool:
+    """Whether the target's history holds runs of ours, and the ledger neither knows one of them nor was begun anew for it.
+
+    An empty ledger, or none, beside such a target would take what was released for nothing. The history is read only where no
+    entry is of the target.
+    """
+    output = str(setup.place.target)
+    counted = {one.run_id for one in there if one.status != VOID}
+    if any(one.output == output and one.status != VOID for one in there):
+        return False
+    if any(one.status == BEGUN and one.output == output for one in here.decisions):
+        return False
+    released = our_commits(setup.commits())
+    return bool(released) and not counted & set(released)
+
+
+def _lost(setup: Setup) -> RunError:
+    released = our_commits(setup.commits())
+    return RunError(
+        f"ledger.path: the history of {str(setup.place.target)!r} holds {len(released):,} release(s) of this tool, and the "
+        f"ledger in {setup.place.ledger!r} knows none of them: it is empty or gone, or another one. Valid: the ledger that "
+        "counted them; or ledger.override with the reason, which lets it begin anew and is recorded. Nothing was written."
+    )
+
+
+def _decision(asked: Entry, here: Book, status: str, limit: float | None, why: str | None) -> Decision:
+    """Return the row for what a run's settings decide; it comes after those that are there, whatever the clocks say."""
+    latest = [one.at + timedelta(microseconds=1) for one in here.decisions]
+    return Decision(
+        f"{asked.attempt}.{status}", asked.attempt, max([asked.at, *latest]), asked.run_id, asked.input, asked.input_id, status,
+        limit, why, asked.output, FORMAT,
+    )  # fmt: skip
+
+
+def _asked(setup: Setup, source: Source, added_to: str | None) -> list[Entry]:
+    """Return what a run asks for: an entry a text column."""
+    guarantee, config = setup.guarantee, setup.config
+    attempt = secrets.token_hex(8)
+    refuted = "refuted" in (guarantee.status, (setup.certificate or {}).get("verdict"))
+    manifest = read_manifest(setup.folder)
+    return [
+        Entry(
+            entry=f"{attempt}.{number}",
+            attempt=attempt,
+            at=runs.utc(time.time()),
+            run_id=setup.run_id,
+            input=source.place,
+            input_id=source.table_id,
+            input_version=source.version,
+            column=column,
+            record_key=config.record_key or config.row_key or "row",
+            unit=guarantee.unit,
+            consistency=config.consistency,
+            mechanism=shown_mechanism(config.spec()),
+            kind=guarantee.kind,
+            metric=metric_of(guarantee, config.spec(), manifest) if guarantee.kind == METRIC else None,
+            epsilon=float(guarantee.epsilon),
+            delta=float(guarantee.delta),
+            holds=not refuted and not setup.key.is_insecure,
+            records=ADDED if added_to else ALL,
+            release=release_of(setup, source, column, added_to or setup.run_id),
+            status=RESERVED,
+            why=None,
+            limit=None,
+            override=None,
+            output=str(setup.place.target),
+            format_version=FORMAT,
+        )
+        for number, column in enumerate(setup.columns)
+    ]
+
+
+def _labelled(there: list[Entry], wanted: list[Entry], setup: Setup) -> list[Entry]:
+    """Say of entries which records they draw anew: those that changed, where the same draws were made of another version.
+
+    That is known only where records are told apart by their keys: a place in a file is another one in the next version.
+    """
+    if setup.config.consistency != "dataset" and not (setup.config.row_key or setup.config.record_key):
+        return wanted
+    here = (
+        [one for one in of_input(there, wanted[0].input, wanted[0].input_id) if one.status != VOID]
+        if wanted
+        else []
+    )
+    again = {one.spend for one in wanted}
+    known = {(one.release, one.column) for one in here if one.spend not in again}
+    return [
+        replace(one, records=CHANGED) if one.records == ALL and (one.release, one.column) in known else one
+        for one in wanted
+    ]
+
+
+def _mine(there: list[Entry], asked: list[Entry]) -> list[Entry]:
+    """Return what stands there of the run that asks, and counts."""
+    here = of_input(there, asked[0].input, asked[0].input_id)
+    named = (asked[0].run_id, asked[0].output)
+    return [
+        one
+        for one in here
+        if (one.run_id, one.output) == named and one.status != VOID and one.column != COUNTS
+    ]
+
+
+def _earlier_attempt(mine: list[Entry], asked: list[Entry], setup: Setup, second: bool) -> list[Entry]:
+    """Return entries for draws of an earlier key, where a second release was accepted and no entry stands for the first."""
+    if not second or {one.release for one in mine} - {one.release for one in asked}:
+        return []
+    release, why = (
+        setup.key.commitment(f"an earlier attempt of {setup.run_id}"),
+        "an earlier attempt with another key",
+    )
+    return [replace(one, entry=f"{one.entry}.earlier", release=release, why=why) for one in asked]
+
+
+def _quiet(spark: SparkSession) -> bool:
+    """Wait until no task runs any more: a task of a failed job may still be writing. False where that is not known."""
+    context = context_of(spark)
+    if context is None:
+        return False
+    until = time.monotonic() + QUIET
+    while time.monotonic() < until:
+        executors = context._jsc.sc().statusTracker().getExecutorInfos()
+        if not any(one.numRunningTasks() for one in executors):
+            return True
+        time.sleep(0.1)
+    return False

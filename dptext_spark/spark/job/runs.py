@@ -1,0 +1,142 @@
+"""The `runs` and `metrics` tables: the record that binds a run before its first data file, and its account afterwards."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.spark.tables.schemas import METRICS, PUBLISHED, RUNS
+from dptext_spark.spark.tables.tables import opened_if_there
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def find(spark: SparkSession, folder: str, run_id: str) -> dict[str, Any] | None:
+    """Return the row of a run, or None.
+
+    Raises:
+        DataError: the table there is not one of runs.
+    """
+    table = _table(spark, folder)
+    rows = [] if table is None else table.where(F.col("run_id") == run_id).collect()
+    return rows[0].asDict() if rows else None
+
+
+def newest(spark: SparkSession, folder: str, count: int, status: str | None = None) -> list[dict[str, Any]]:
+    """Return the newest runs, of one status or of any, newest first; none where there is no such table."""
+    table = _table(spark, folder)
+    if table is None:
+        return []
+    found = table if status is None else table.where(F.col("status") == status)
+    return [row.asDict() for row in found.orderBy(F.col("started_at").desc()).limit(count).collect()]
+
+
+def _table(spark: SparkSession, folder: str) -> DataFrame | None:
+    """Open the table of runs, or return None."""
+    table = opened_if_there(spark, folder)
+    if table is None:
+        return None
+    missing = [name for name in RUNS.fieldNames() if name not in table.columns]
+    if missing:
+        raise DataError(
+            f"audit.shareable: the table in {folder!r} lacks {', '.join(missing)}; name another folder."
+        )
+    return table
+
+
+def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
+    """Whether a run that was to write `output` began and did not commit."""
+    table = opened_if_there(spark, folder)
+    if table is None:
+        return False
+    begun = table.where(F.col("status").isin("started", "failed"))
+    return bool(begun.where(F.col("output") == output).limit(1).count())
+
+
+def put(spark: SparkSession, folder: str, row: dict[str, Any], *, new: bool = False) -> None:
+    """Write the row of a run: append it, or replace the one with its run id; `new` says that there is none, which is quicker.
+
+    Each run is a partition: replacing its row is a commit without a scan, and runs beside it do not conflict.
+    """
+    values = tuple(row.get(name) for name in RUNS.fieldNames())
+    frame = spark.createDataFrame([values], RUNS).coalesce(1)
+    _write(spark, folder, frame, None if new else f"run_id = '{checked(row['run_id'])}'", "run_id")
+
+
+def _write(
+    spark: SparkSession, folder: str, frame: DataFrame, replaced: str | None, partition: str | None = None
+) -> None:
+    """Append rows to a table, in the place of those that a predicate names, in one commit; the first ones make it."""
+    writer = frame.write.format("delta")
+    if partition is not None:
+        writer = writer.partitionBy(partition)
+    if replaced is None or opened_if_there(spark, folder) is None:
+        writer.mode("append").save(folder)
+    else:
+        writer.mode("overwrite").option("replaceWhere", replaced).save(folder)
+
+
+def put_metrics(
+    spark: SparkSession,
+    folder: str,
+    run_id: str,
+    metrics: list[tuple[str | None, str, float | None]],
+    prefix: str = "",
+    new: bool = False,
+) -> None:
+    """Replace the metrics of a run whose names begin with `prefix`: (column or None, name, value) each; `new`: there are none."""
+    rows = [
+        (run_id, column, name, None if value is None else float(value)) for column, name, value in metrics
+    ]
+    frame = spark.createDataFrame(rows, METRICS).coalesce(1)
+    replaced = f"run_id = '{checked(run_id)}'" + (f" AND startswith(metric, '{prefix}')" if prefix else "")
+    _write(spark, folder, frame, None if new else replaced)
+
+
+def metrics_of(
+    spark: SparkSession, folder: str, run_id: str
+) -> list[tuple[str | None, str, float | None]] | None:
+    """Return the metrics of a run: (column or None, name, value) each; None where there are none."""
+    table = opened_if_there(spark, folder)
+    if table is None:
+        return None
+    rows = table.where(F.col("run_id") == run_id)
+    return [tuple(row) for row in rows.select("column", "metric", "value").collect()] or None
+
+
+def put_published(spark: SparkSession, folder: str, run_id: str, figures: list[dict[str, Any]]) -> None:
+    """Append figures that were published with noise."""
+    rows = [tuple({**one, "run_id": run_id}[name] for name in PUBLISHED.fieldNames()) for one in figures]
+    spark.createDataFrame(rows, PUBLISHED).coalesce(1).write.format("delta").mode("append").save(folder)
+
+
+def published_of(spark: SparkSession, folder: str, run_id: str) -> list[dict[str, Any]]:
+    """Return the figures of a run that were published so far, oldest first."""
+    table = opened_if_there(spark, folder)
+    if table is None:
+        return []
+    rows = table.where(F.col("run_id") == run_id).orderBy("at", "metric")
+    return [row.asDict() for row in rows.drop("run_id").collect()]
+
+
+def checked(run_id: str) -> str:
+    """Return a run id that may stand in a predicate.
+
+    Raises:
+        SettingsError: other characters than letters, digits, dot, dash and underscore.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,128}", run_id):
+        raise SettingsError(
+            "run.id: letters, digits, dots, dashes and underscores are valid, at most 128 of them."
+        )
+    return run_id
+
+
+def utc(seconds: float) -> datetime:
+    """Return a time for a TIMESTAMP column."""
+    return datetime.fromtimestamp(seconds)

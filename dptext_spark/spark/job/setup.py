@@ -1,0 +1,295 @@
+"""A validated run before its first byte is written: everything that can be refused is refused here."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from dptext_spark._version import __version__
+from dptext_spark.config.condition import parsed
+from dptext_spark.config.model import HIDDEN, RunConfig
+from dptext_spark.config.names import parts_of, spelled
+from dptext_spark.disclosure.released import HIDDEN_CONDITION
+from dptext_spark.errors import DataError
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.model.artifact import certificate_of
+from dptext_spark.model.compile import prepare
+from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.jit import compilations
+from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.checks import (
+    Place,
+    check_key,
+    check_output,
+    check_weights,
+    partitions_of,
+    place_of,
+)
+from dptext_spark.spark.job.frequencies import weighed
+from dptext_spark.spark.secrets import key_of
+from dptext_spark.spark.tables.condition import depends_on_zone
+from dptext_spark.spark.tables.identity import Identity, identify_rows
+from dptext_spark.spark.tables.layout import check_partitions
+from dptext_spark.spark.tables.paths import Parts, Path, beside, paths_of
+from dptext_spark.spark.tables.tables import check_text_columns, corrupt_records, history, read_input
+from dptext_spark.spark.udf.batches import TextSizes, text_sizes
+from dptext_spark.spark.udf.column import Job
+from dptext_spark.spark.udf.ship import Shipped
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dptext_spark.spark.streaming.checkpoint import Increment
+
+# Options that earlier versions took for secrets, and hid without binding them.
+_SECRET = re.compile(
+    r"(?i)pass(word|wd|phrase)?$|secret|token|credential|signature|(private|access|account).?key|sas(\.|$)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A validated run before its first byte is written."""
+
+    spark: SparkSession
+    config: RunConfig
+    run_id: str
+    key: RunKey
+    key_kind: str
+    privatizer: Privatizer
+    folder: str
+    df: DataFrame
+    input_version: str
+    corrupt: int | None
+    identity: Identity
+    place: Place
+    kept: list[str]
+    compiled: int
+    certificate: dict[str, Any] | None
+    dropped: frozenset[Parts] = frozenset()  # fields beside nested texts that are left out
+    stream: Increment | None = None
+    bound: dict[str, Any] | None = None
+
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """Where the texts lie."""
+        return tuple(paths_of(self.df.schema, self.config.columns))
+
+    @cached_property
+    def sizes(self) -> TextSizes:
+        """Bytes of text in a row, over the first rows: one small job."""
+        return text_sizes(self.df, self.paths)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What holds for a drawn word: words are chosen in all texts of a row."""
+        return self.privatizer.guarantee(of_rows=True)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the texts."""
+        return tuple(path.name for path in self.paths)
+
+    @property
+    def others(self) -> list[str]:
+        """What is released unchanged: other columns, other fields of columns that hold text, the keys of maps."""
+        fields, keys = beside(self.df.schema, self.paths)
+        whole = [name for name in self.kept if name not in {path.root for path in self.paths}]
+        inside = [spelled(field) for field in fields if field not in self.dropped]
+        return [*whole, *inside, *(f"{name} (its keys)" for name in keys)]
+
+    def job(self, shipped: Shipped) -> Job:
+        """Return what the workers need to know."""
+        return Job(
+            columns=self.columns,
+            shipped=shipped,
+            key=self.key.delivered(),
+            run_id=self.run_id,
+            has_row_id=self.identity.row is not None,
+            has_record_id=self.identity.record is not None,
+            weights=() if self.config.importance is None else self.config.importance.weights,
+        )
+
+    def commits(self) -> list[dict[str, Any]]:
+        """Return the target's commits, newest first; of a stream only the newest, where they must hold what is looked for."""
+        return history(self.spark, self.place.target, None if self.stream is None else self.stream.recent)
+
+    @property
+    def transaction(self) -> tuple[str, str]:
+        """The application and version by which Delta takes a write once: a run's own, or a stream's with the micro-batch."""
+        if self.stream is None:
+            return f"dptext-{self.run_id}", "1"
+        return f"dptext-{self.stream.stream}", str(self.stream.number)
+
+    def shown_settings(self, run_id: str) -> dict[str, Any]:
+        """Return the settings as a row for sharing holds them, without what is secret or may differ between two starts."""
+        # How a run is run, what it may spend and where that is counted may change before it finishes.
+        shown = {**self.config.as_dict(), "run": None, "key": None, "ledger": None}
+        source, options = self.config.input, shown["input"]["options"]
+        # A plain digest of a value that is not shown could be guessed: it is bound by the key.
+        bound = {
+            name: f"(hidden; {self.key.commitment(f'option {run_id} {name} {source.options[name]}')[:32]})"
+            for name, value in options.items()
+            if value == HIDDEN
+        }
+        shown["input"] = {
+            **shown["input"],
+            "options": {**options, **bound},
+            "where": self._shown_condition(run_id),
+        }
+        if source.where is not None and depends_on_zone(parsed(source.where), self.df.schema):
+            shown["input"]["time_zone"] = self.spark.conf.get("spark.sql.session.timeZone")
+        return shown
+
+    def _shown_condition(self, run_id: str) -> str | None:
+        """Return `input.where`, or what binds it where it reads text that is not released: it may hold private words."""
+        where = self.config.input.where
+        if where is None:
+            return None
+        texts = {path.root for path in self.paths}
+        for root in parsed(where).roots(self.df.columns):
+            is_text = "string" in self.df.schema[root].dataType.simpleString()
+            if root in texts or (is_text and root not in self.kept):
+                return f"{HIDDEN_CONDITION}{self.key.commitment(f'where {run_id} {where}')[:32]})"
+        return where
+
+    def spellings(self, run_id: str) -> list[str]:
+        """Return the same settings as rows of earlier versions hold them: the condition in clear, and most options."""
+        if self.bound is not None:
+            return []
+        shown, source = self.shown_settings(run_id), self.config.input
+        options = {name: HIDDEN if _SECRET.search(name) else value for name, value in source.options.items()}
+        hidden = f"{HIDDEN_CONDITION}{self.key.commitment(f'where {run_id} {source.where}')[:32]})"
+        inputs = {name: value for name, value in shown["input"].items() if name != "time_zone"}
+        return [
+            json.dumps({**shown, "input": {**inputs, "options": options, "where": where}}, sort_keys=True)
+            for where in {source.where, hidden if source.where else None}
+        ]
+
+    def record(self, status: str, started: float) -> dict[str, Any]:
+        """Return the row of `runs` that binds the run."""
+        bound = self.shown_settings(self.run_id) if self.bound is None else self.bound
+        return {
+            "run_id": self.run_id,
+            "status": status,
+            "started_at": runs.utc(started),
+            "config": json.dumps(bound, sort_keys=True),
+            "guarantee": json.dumps(self.guarantee.as_dict()),
+            "certificate": None if self.certificate is None else json.dumps(self.certificate),
+            "key_commitment": self.key.commitment(self.run_id),
+            "key_kind": self.key_kind,
+            "artifact": self.privatizer.fingerprint,
+            "input": str(self.config.input.table or self.config.input.path),
+            "input_version": self.input_version,
+            "identity": self.identity.kind,
+            "output": str(self.place.target),
+            "versions": json.dumps(versions()),
+            "second_release": False,
+        }
+
+
+def validated(
+    spark: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None]
+) -> Setup:
+    """Check the settings against the input and the target, and prepare the model.
+
+    Raises:
+        SettingsError, DataError, RunError: nothing was written.
+    """
+    say("reading the input's schema")
+    columns = list(config.columns)
+    df, input_version = read_input(spark, config.input, columns)
+    check_text_columns(df, columns)
+    if config.importance is not None:
+        check_weights(df, config.importance.weights)
+    identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
+    place = place_of(config)
+    kept, dropped = _kept_columns(df, config)
+    check_partitions(
+        config.output.partition_by, df.schema, kept, paths_of(df.schema, columns),
+        partitions_of(spark, place.target),
+    )  # fmt: skip
+    key = key_of(spark, config.key, key)
+    check_output(spark, config, place, df, kept, persistent=key.kind != "os", dropped=dropped)
+    say("preparing the model")
+    privatizer, folder = prepare(config, lambda step, share: say(step))
+    if privatizer.chooses:
+        privatizer.warm_up()
+    if config.row_key and not config.is_stream:
+        say("checking that row_key is unique (one pass over the key)")
+        check_key(df, config.row_key, "row_key", unique=True)
+    if config.record_key and not config.is_stream:
+        check_key(df, config.record_key, "record_key", unique=False)
+    setup = Setup(
+        spark=spark,
+        config=config,
+        run_id=config.run.id or f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}",
+        key=key,
+        key_kind="insecure" if key.is_insecure else key.kind,
+        privatizer=privatizer,
+        folder=str(folder),
+        df=df,
+        input_version=input_version,
+        corrupt=corrupt_records(spark, config.input, df),
+        identity=identity,
+        place=place,
+        kept=kept,
+        compiled=compilations(),
+        certificate=certificate_of(folder),
+        dropped=dropped,
+    )
+    return weighed(setup, say)
+
+
+def _kept_columns(df: DataFrame, config: RunConfig) -> tuple[list[str], frozenset[Parts]]:
+    """Return the columns of the target, in the order of the input, and the fields beside nested texts that are left out."""
+    other = config.output.other_columns
+    if other == "keep":
+        # What weighs private words tells of them: such a column goes along only where it is named.
+        weights = () if config.importance is None else config.importance.weights
+        left = {name.lower() for name in weights}
+        return [name for name in df.columns if name.lower() not in left], frozenset()
+    paths = paths_of(df.schema, config.columns)
+    fields, _ = beside(df.schema, paths)
+    listed = () if other == "drop" else other
+    inside = {spelled(field) for field in fields}
+    valid = [*df.columns, *sorted(inside)]
+    for name in listed:
+        if name not in df.columns and spelled(parts_of(name) or ()) not in inside:
+            raise DataError(
+                f"output.other_columns: {name!r} is not in the input; columns there: {', '.join(valid)}."
+            )
+    whole = {name for name in listed if name in df.columns}
+    named = {path.root for path in paths} | whole
+    kept = {parts_of(name) for name in listed}
+    dropped = frozenset(field for field in fields if field not in kept and field[0] not in whole)
+    return [name for name in df.columns if name in named], dropped
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a run worked with."""
+    return {
+        "dptext_spark": __version__,
+        "engine": ENGINE_VERSION,
+        **{name: _installed(name) for name in ("pyspark", "delta-spark")},
+        "python": platform.python_version(),
+    }
+
+
+def _installed(package: str) -> str:
+    try:
+        return installed(package)
+    except PackageNotFoundError:  # a client of Spark Connect needs no Delta Lake of its own
+        return "not here"

@@ -1,0 +1,1 @@
+"""The report of a run, from the tables that the run wrote."""

@@ -1,0 +1,252 @@
+"""`dptext report`: reads the account of a run, examines its model, and writes one offline file."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.config.sections import Ledger
+from dptext_spark.errors import DataError, DPTextError, SettingsError, require_extra
+from dptext_spark.ledger.entry import SPENT
+from dptext_spark.lexicon.shared_words import with_shared_words
+from dptext_spark.model.compile import load_lexicons, prepare
+from dptext_spark.report.page import page
+from dptext_spark.report.results import read_results, require_run
+from dptext_spark.report.sections.gather import gathered
+from dptext_spark.report.sections.model_figures import Model
+from dptext_spark.report.sections.published import MOST_WORDS, PUBLISHABLE, Published, publish, wanted
+from dptext_spark.spark.errors import reduced, silenced
+from dptext_spark.spark.job import ledger, runs
+from dptext_spark.spark.job.checks import place_of
+from dptext_spark.spark.reporting.examples import pairs
+from dptext_spark.spark.session.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Progress = Callable[[str, float | None], None]
+LATEST = "latest"
+NEWEST = 5  # run ids that are named where one does not exist
+_NOT_AGAIN = (
+    "the model of the run cannot be had here: it chose words by what it counted in the private texts, or drew them at several "
+    "levels of importance, and figures of another model, or of one level, would mislead"
+)
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where the account of a run is.
+
+    Attributes:
+        shareable: the folder with `runs` and `published`.
+        restricted: the folder with `metrics`.
+        config: the settings that name them; None where only the folders are known.
+    """
+
+    shareable: str
+    restricted: str
+    config: RunConfig | None = None
+
+    @classmethod
+    def of(cls, config: RunConfig | None, folder: str | None) -> Account:
+        """Find the account by the settings of its run, or by the folder that stands beside the target.
+
+        Raises:
+            SettingsError: neither is given, or both, or the settings name no folders.
+        """
+        if (config is None) == (folder is None):
+            raise SettingsError(
+                "report: name the account either by --config, the settings of the run, or by --audit, the folder "
+                "<target>_audit."
+            )
+        if config is None:
+            return cls(f"{str(folder).rstrip('/')}/shareable", f"{str(folder).rstrip('/')}/restricted")
+        place = place_of(config)
+        return cls(place.runs.removesuffix("/runs"), place.metrics.removesuffix("/metrics"), config)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a report should hold beside what may be shared.
+
+    Attributes:
+        internal: figures that depend on the private text; marks every page.
+        examples: some records before and after; marks the file in its first line.
+        publish: `metric=epsilon` each: restricted counts to publish with noise, once more each time.
+        most_words: words of a record up to which the ε of published counts holds.
+        figures: files with results of other audits, as JSON.
+        public: lines of a public text, for the attacks that need one.
+    """
+
+    internal: bool = False
+    examples: bool = False
+    publish: Sequence[str] = ()
+    most_words: int = MOST_WORDS
+    figures: Sequence[Path] = ()
+    public: Sequence[str] = ()
+
+
+def report(
+    run_id: str,
+    account: Account,
+    asked: Wanted | None = None,
+    spark: SparkSession | None = None,
+    *,
+    examine: bool = True,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Gather the facts of a report.
+
+    Args:
+        run_id: of the run; `latest` is the newest that succeeded.
+        account: where its account is.
+        asked: what it should hold beside what may be shared.
+        spark: a session; None takes the active one, or starts a local one.
+        examine: whether the model is opened and examined; without, only the account is read.
+        progress: is told each step.
+
+    Returns:
+        What :func:`dptext_spark.report.page.page` takes.
+
+    Raises:
+        SettingsError: no such run, or what is asked for needs a setting that is not there.
+        DataError: the tables are not those of an account, or hold no such metric, or an audit is of another run.
+    """
+    say, asked = progress or (lambda step, share: None), asked or Wanted()
+    require_extra("audit", "jinja2", "matplotlib")
+    noisy, results = wanted(asked.publish), read_results(asked.figures)
+    say("reading the account", None)
+    session = spark or spark_session()
+    with silenced(session):
+        try:
+            row = _found(session, account, run_id)
+            require_run(results, row["run_id"])
+            examples = list(pairs(session, account.config, row)) if asked.examples else []
+            metrics = None
+            if asked.internal or noisy:
+                metrics = runs.metrics_of(session, f"{account.restricted}/metrics", row["run_id"])
+            published = _published(session, account, row, noisy, metrics, asked.most_words)
+        except DPTextError as error:
+            raise error from None
+        except Exception as error:
+            raise reduced(error, []) from None
+    if asked.internal and metrics is None:
+        raise DataError(f"audit.restricted: {account.restricted!r} holds no metrics of run {row['run_id']}.")
+    model, missing = None, "the model was not examined."
+    if examine:
+        say("preparing the model", None)
+        model, missing = _model(row, account, say)
+    return gathered(
+        row,
+        model=model,
+        missing=missing,
+        metrics=metrics if asked.internal else None,
+        published=published,
+        examples=examples,
+        results=results,
+        public=asked.public,
+        progress=say,
+    )
+
+
+def write_page(facts: Mapping[str, Any], file: Path | None) -> Path:
+    """Write the page, whole or not at all; return where.
+
+    Raises:
+        DataError: it cannot be written there.
+    """
+    marked = "-restricted" if facts["internal"] or facts["examples"] else ""
+    place = file or Path(f"report-{facts['run']['run_id']}{marked}.html")
+    text = page(facts)
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=place.resolve().parent, delete=False, encoding="utf-8"
+        ) as draft:
+            draft.write(text)
+        os.chmod(draft.name, 0o600 if marked else 0o644)
+        os.replace(draft.name, place)
+    except OSError as error:
+        raise DataError(f"out: {str(place)!r} cannot be written ({error.strerror}).") from None
+    return place
+
+
+def _found(spark: SparkSession, account: Account, run_id: str) -> dict[str, Any]:
+    folder = f"{account.shareable}/runs"
+    if run_id == LATEST:
+        row = next(iter(runs.newest(spark, folder, 1, "succeeded")), None)
+    else:
+        row = runs.find(spark, folder, runs.checked(run_id))
+    if row is not None:
+        return row
+    there = [f"{one['run_id']} ({one['status']})" for one in runs.newest(spark, folder, NEWEST)]
+    what = "no run has succeeded" if run_id == LATEST else f"no run {run_id!r}"
+    newest = f"the newest are {', '.join(there)}" if there else "there is none at all"
+    raise SettingsError(f"run: {what} in {folder!r}; valid: a run id of that table, or latest; {newest}.")
+
+
+def _published(
+    spark: SparkSession, account: Account, run: Mapping[str, Any], noisy: Mapping[str, float],
+    metrics: Sequence[tuple[str | None, str, float | None]] | None, most_words: int,
+) -> list[Published]:  # fmt: skip
+    """Publish what is asked for, and return all that was ever published of the run.
+
+    What it costs is an entry of the ledger before anybody sees it: a figure that could not be written counts all the same.
+    """
+    folder, run_id = f"{account.shareable}/published", str(run["run_id"])
+    counts = {name: value for column, name, value in metrics or () if column is None}
+    missing = [name for name in noisy if counts.get(PUBLISHABLE[name][0]) is None]
+    if missing:
+        raise DataError(f"publish: the metrics of run {run_id} do not hold {', '.join(missing)}.")
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    fresh = []
+    for name, epsilon in noisy.items():
+        count = int(counts[PUBLISHABLE[name][0]] or 0)
+        fresh.append(publish(name, count, epsilon, most_words, at))
+    if fresh:
+        settings = Ledger() if account.config is None else account.config.ledger
+        reservation = ledger.reserve_counts(spark, _ledger_of(account, run), run, fresh, settings)
+        runs.put_published(spark, folder, run_id, [one.as_dict() for one in fresh])
+        ledger.settle(reservation, SPENT)
+    return [Published(**one) for one in runs.published_of(spark, folder, run_id)]
+
+
+def _ledger_of(account: Account, run: Mapping[str, Any]) -> str:
+    """Return the folder of the ledger that counted a run: as the settings name it, else as the run does."""
+    if account.config is not None and account.config.ledger.path is not None:
+        return account.config.ledger.path
+    counted = json.loads(run["cumulative"] or "{}")
+    return str(counted.get("ledger") or f"{account.shareable}/ledger")
+
+
+def _model(row: Mapping[str, Any], account: Account, say: Progress) -> tuple[Model | None, str]:
+    """Open or compile the run's model; (None, why) where that gives nothing, or another model."""
+    made_from = json.loads(row["config"])
+    sections = {name: made_from[name] for name in ("lexicon", "mechanism", "policy", "consistency")}
+    sections["importance"] = made_from.get("importance")
+    artifact = account.config.run.artifact if account.config is not None else None
+    try:
+        config = ModelConfig.of({**sections, **({"run": {"artifact": artifact}} if artifact else {})})
+        if config.importance is not None and (config.importance.own_data or config.importance.levels):
+            return None, _NOT_AGAIN
+        privatizer, _ = prepare(config, say)
+    except DPTextError as error:
+        return None, f"the model of the run cannot be had here ({error})"
+    if privatizer.fingerprint != row["artifact"]:
+        return None, (
+            "the settings of the run now give another model than the one it used: the package or the lexicon has changed "
+            "since, and figures of another model would mislead."
+        )
+
+    try:
+        # An artifact holds no vectors, so that nothing else can be compiled from it.
+        lexicons = () if artifact else with_shared_words(load_lexicons(config, say))
+    except DPTextError:
+        lexicons = ()
+    return Model(privatizer, config.mechanism.over_epsilons(*lexicons) if lexicons else None), ""

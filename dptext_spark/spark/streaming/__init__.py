@@ -1,0 +1,1 @@
+"""Incremental and streaming runs."""

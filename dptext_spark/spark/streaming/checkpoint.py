@@ -1,0 +1,203 @@
+"""What binds a stream's checkpoint to one key, model, configuration and source, and which part of the source a micro-batch is.
+
+Spark's checkpoint knows how far a stream has read, not what it was for: with another key or another ε it would go on as if
+nothing were. So a table of one row stands in a folder of its own beside Spark's files, written before the first micro-batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dptext_spark.errors import RunError, SettingsError
+from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.binding import DECIDED, differences, other_engine
+from dptext_spark.spark.job.checks import delta_detail, holds_files
+from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
+from dptext_spark.spark.tables.tables import Target, delta_version, our_commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dptext_spark.spark.job.setup import Setup
+
+FORMAT = 1
+OWN = "dptext"  # the folder in the checkpoint
+SCHEMA = T.StructType(
+    [
+        T.StructField("format_version", T.IntegerType()),
+        T.StructField("stream", T.StringType()),
+        T.StructField("bound", T.StringType()),
+    ]
+)
+# Settings that decide what is drawn from what, and where it goes. The others may change while a stream lives.
+SETTINGS = ("input", *DECIDED)
+LONGEST = 100  # characters of a stream's run id: a micro-batch's has a number behind it
+
+
+@dataclass(frozen=True)
+class Increment:
+    """The place of a micro-batch in its stream.
+
+    Attributes:
+        stream: the run id of the stream.
+        number: of the micro-batch, from 0.
+        recent: how many of the target's newest commits to read; None: all. Reading a long history costs more than a batch.
+        dropped: rows left out because their key came again; None where none are.
+    """
+
+    stream: str
+    number: int
+    recent: int | None = None
+    dropped: int | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run id of the micro-batch."""
+        return f"{self.stream}.{self.number}"
+
+
+def settings_of(setup: Setup, run_id: str) -> dict[str, Any]:
+    """Return the settings that a stream is bound to, JSON-able; a condition on a text column is bound by the key."""
+    shown = setup.shown_settings(run_id)
+    place = {name: shown["output"][name] for name in ("path", "table")}
+    return {
+        **{name: shown[name] for name in SETTINGS},
+        "output": place,
+        "stream": {"starting_version": shown["stream"]["starting_version"]},
+    }
+
+
+def begin(setup: Setup, at: Observer = unobserved) -> str:
+    """Bind a new checkpoint, or compare an old one; return the run id of its stream.
+
+    Raises:
+        SettingsError: another key, model, configuration or source; a checkpoint of something else; or none where the target
+            holds a release already.
+    """
+    config, checkpoint = setup.config, str(setup.config.checkpoint)
+    place = Target(path=f"{checkpoint}/{OWN}")
+    named = config.run.id
+    if named is not None and len(named) > LONGEST:
+        raise SettingsError(
+            f"run.id: {len(named)} characters given; valid with mode {config.mode}: {LONGEST} or fewer."
+        )
+    if delta_version(setup.spark, place) is not None:
+        return _compared(setup, place)
+    if holds_files(setup.spark, checkpoint, besides=f"/{checkpoint.rstrip('/').rpartition('/')[2]}/{OWN}/"):
+        raise SettingsError(
+            f"stream.checkpoint: {checkpoint!r} is the checkpoint of something else, or holds other files; valid: a new folder, "
+            "or the checkpoint of this stream."
+        )
+    _check_not_released(setup, checkpoint)
+    if named is not None and runs.find(setup.spark, setup.place.runs, named) is not None:
+        raise SettingsError(
+            f"run.id: {named!r} is in the table of runs, and {checkpoint!r} is no checkpoint of it; valid: another run id, or "
+            "its checkpoint."
+        )
+    bound = json.dumps(_bound(setup, setup.run_id), sort_keys=True)
+    frame = setup.spark.createDataFrame([(FORMAT, setup.run_id, bound)], SCHEMA).coalesce(1)
+    with announced(Effect.CHECKPOINT_BINDING, at):
+        frame.write.format("delta").mode("error").save(place.path)
+    return setup.run_id
+
+
+def _bound(setup: Setup, stream: str) -> dict[str, Any]:
+    source = setup.config.input
+    table = delta_detail(setup.spark, Target(path=source.path or "", name=source.table or "")) or {}
+    return {
+        "key": setup.key.commitment(stream),
+        "model": [setup.privatizer.fingerprint, ENGINE_VERSION],
+        "source": table.get("id"),
+        "columns": {name: setup.df.schema[name].dataType.simpleString() for name in setup.kept},
+        "settings": settings_of(setup, stream),
+    }
+
+
+def _compared(setup: Setup, place: Target) -> str:
+    row = setup.spark.read.format("delta").load(place.path).first()
+    checkpoint = setup.config.checkpoint
+    if row is None or row["format_version"] != FORMAT:
+        raise SettingsError(
+            f"stream.checkpoint: {checkpoint!r} was written by another version of this package; valid: format {FORMAT}."
+        )
+    stream, before = str(row["stream"]), json.loads(row["bound"])
+    if setup.config.run.id not in (None, stream):
+        raise SettingsError(
+            f"run.id: {setup.config.run.id!r} given, but {checkpoint!r} is the checkpoint of {stream!r}; valid: that, or null."
+        )
+    now = json.loads(json.dumps(_bound(setup, stream)))
+    engine = str(before["model"][1])
+    if engine != ENGINE_VERSION:
+        raise SettingsError(
+            f"stream.checkpoint: {checkpoint!r} is of a stream with another {other_engine(engine)}. Valid: go on with the "
+            "version of the package that began it, or a new checkpoint and a new target."
+        )
+    differ = [name for name in ("key", "source") if before[name] != now[name]]
+    differ += differences(before["settings"], now["settings"])
+    if not differ and before["model"] != now["model"]:
+        differ = ["model (the lexicon's content)"]
+    if before["columns"] != now["columns"]:
+        changed = sorted({name for name, _ in before["columns"].items() ^ now["columns"].items()})
+        differ.append(f"columns of the target ({', '.join(changed)}; see output.other_columns)")
+    if differ:
+        raise SettingsError(
+            f"stream.checkpoint: {checkpoint!r} is of a stream with another {', another '.join(differ)}; valid: the key, "
+            "settings and source that it began with, or a new checkpoint and a new target."
+        )
+    return stream
+
+
+def _check_not_released(setup: Setup, checkpoint: str) -> None:
+    """Refuse to read a whole source again into a table that holds it: the checkpoint was lost, or is another stream's."""
+    config = setup.config.stream
+    if config.starting_version is not None or not our_commits(setup.commits()):
+        return
+    kept = setup.config.row_key in setup.kept
+    if config.duplicates == "accept" or (config.duplicates == "drop" and kept):
+        return
+    drop = "stream.duplicates=drop (rows that the target holds are left out), " if kept else ""
+    raise SettingsError(
+        f"stream.checkpoint: there is none in {checkpoint!r}, but {str(setup.place.target)!r} holds a release: the whole source "
+        f"would be released again. Valid: the checkpoint of that stream, stream.starting_version, {drop}or "
+        "stream.duplicates=accept (a second release of each row)."
+    )
+
+
+def part_of_source(spark: SparkSession, checkpoint: str, number: int) -> str:
+    """Name the part of the source that a micro-batch is: `delta:FROM..TO`, places in the source's log.
+
+    A place is a version, all files before it included; `5[2]` is past file 2 of version 5, and `*` stands behind a place in
+    the snapshot that the stream began with.
+
+    Raises:
+        RunError: the checkpoint does not say.
+    """
+    places = {}
+    for one in (number - 1, number):
+        if one < 0:
+            continue
+        try:
+            lines = spark.read.text(f"{checkpoint}/offsets/{one}").where(
+                F.col("value").contains("reservoirVersion")
+            )
+            found = [json.loads(row["value"]) for row in lines.collect()]
+        except (PySparkException, ValueError):
+            found = []
+        if len(found) != 1:
+            raise RunError(f"stream.checkpoint: {checkpoint!r} does not say what micro-batch {one} read.")
+        places[one] = _said(found[0])
+    return f"delta:{places.get(number - 1, '')}..{places[number]}"
+
+
+def _said(offset: Mapping[str, Any]) -> str:
+    index = int(offset.get("index", -1))
+    within = f"[{index}]" if index >= 0 else ""
+    return f"{offset['reservoirVersion']}{within}{'*' if offset.get('isStartingVersion') else ''}"

@@ -1,0 +1,293 @@
+"""`mode: incremental` and `streaming`: what was added to a Delta table, one run for each micro-batch.
+
+Spark plans a micro-batch (which files of the source), writes the plan to its checkpoint, and calls us; once we return, it
+notes that the micro-batch is done. Each is a run of its own, `<stream>.<number>`, written and accounted for as any other. A
+driver that dies in between leaves one micro-batch that is planned and not done: the next start repeats it under the same run id,
+so that it draws the same, or finds its commit and only accounts for it.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from dptext_spark.config.model import TRIGGER, RunConfig
+from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.errors import condition_of, reduced, silenced
+from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.binding import check_still_there
+from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
+from dptext_spark.spark.job.setup import Setup, validated
+from dptext_spark.spark.session.session import context_of
+from dptext_spark.spark.streaming.checkpoint import Increment, begin, part_of_source, settings_of
+from dptext_spark.spark.streaming.duplicates import admitted
+from dptext_spark.spark.streaming.totals import put_totals, totals
+from dptext_spark.spark.tables.condition import selected
+from dptext_spark.spark.tables.tables import opened_if_there
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dptext_spark.spark.job.job import Report
+
+    CarriedOut = Callable[[Callable[[], Setup], RunConfig, Callable[[str], None], Observer], Report]
+
+RECENT = 100  # commits of the target that are read to find the one a micro-batch has just made
+POLL = 0.5  # seconds between looks at whether to stop
+CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
+EVOLVED = (
+    "DELTA_SCHEMA_CHANGED",
+    "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE",
+    "DELTA_STREAMING_CANNOT_CONTINUE",
+)
+
+
+class Stopped(Exception):
+    """What Spark is told of a micro-batch that failed or may not begin: its number only. Spark logs it, and keeps it."""
+
+
+def stream(
+    session: SparkSession,
+    config: RunConfig,
+    key: RunKey | None,
+    say: Callable[[str], None],
+    carried_out: CarriedOut,
+    at: Observer = unobserved,
+) -> dict[str, Any]:
+    """Read what was added since the last run, or until the stream is stopped, and return the facts.
+
+    Args:
+        session: a classic session.
+        config: the settings; `mode` is incremental or streaming.
+        key: the run key, or None for the settings' own.
+        say: is told each step.
+        carried_out: carries out one run: what prepares it, the settings, and who is told of steps and of points.
+        at: is told each point that is passed; a test ends the process there.
+
+    Raises:
+        DPTextError: of the micro-batch that failed, as a run's; those before it stand, and the next start repeats it.
+    """
+    started = time.time()
+    with silenced(session):
+        try:
+            setup = _prepared(session, config, key, say, at)
+            with announced(Effect.STREAM_ROW, at):
+                runs.put(session, setup.place.runs, setup.record("started", started))
+        except DPTextError as error:
+            raise error from None
+        except Exception as error:
+            raise _reduced(error, config, "Nothing was written to the target.") from None
+        batches = _Batches(setup, say, carried_out, at)
+        failure: DPTextError | None = None
+        try:
+            with announced(Effect.CHECKPOINT, at):  # each micro-batch ends it, and begins it again
+                _carried(setup, batches)
+        except Exception as error:
+            failure = batches.failure or _reduced(
+                error, config, "No micro-batch was begun that did not finish."
+            )
+        try:
+            facts = totals(setup, batches.facts, started, failed=failure is not None)
+            put_totals(setup, facts, started, at)
+        except Exception as error:
+            failure = failure or RunError(
+                f"{reduced(error, list(config.columns))} The micro-batches stand and are accounted for; their "
+                "totals are not. The next run writes them."
+            )
+        if failure is not None:
+            raise failure from None
+        if batches.failure is not None:  # somebody stopped the query, and not us
+            facts["problems"].append("its last micro-batch was interrupted; the next start repeats it")
+        return facts
+
+
+def require_lasting(kind: str, mode: str) -> None:
+    """Refuse a key that is gone when the process ends.
+
+    Raises:
+        SettingsError: it is of the operating system.
+    """
+    if kind == "os":
+        raise SettingsError(
+            f"key: none given; mode {mode} needs one that outlives the run (key.file, key.env or key.secret), or an "
+            "interrupted micro-batch could not be repeated with the same draws."
+        )
+
+
+def _prepared(
+    session: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None], at: Observer
+) -> Setup:
+    """Check everything that can be checked before the first micro-batch, and bind the checkpoint."""
+    if context_of(session) is None:
+        raise SettingsError(
+            f"mode: {config.mode!r} needs a classic Spark session, for each micro-batch is a run in the driver; valid on Spark "
+            "Connect: mode batch, or a job of spark-submit."
+        )
+    setup = validated(session, config, key, say)
+    if not setup.input_version.startswith("delta:"):
+        raise DataError(
+            f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "
+            "Delta table."
+        )
+    setup = replace(setup, run_id=begin(setup, at))
+    _check_target(setup)
+    return setup
+
+
+def _check_target(setup: Setup) -> None:
+    """Refuse to go on with a stream whose target lost what was written: the source's rows before would be missing."""
+    table = opened_if_there(setup.spark, setup.place.runs)
+    if table is None:
+        return
+    done = table.where(F.col("run_id").startswith(f"{setup.run_id}.") & F.col("output_version").isNotNull())
+    newest = done.agg(F.max_by("run_id", "output_version"), F.max("output_version")).first()
+    if newest is not None and newest[1] is not None:
+        valid = "the target as it was, or a new target with a new checkpoint and a new run id"
+        check_still_there(setup.place.target, newest[0], int(newest[1]), setup.commits(), valid)
+
+
+def _carried(setup: Setup, batches: _Batches) -> None:
+    """Run the stream to its end: all that is there, or until somebody stops it."""
+    config = setup.config
+    writer = _source(setup).writeStream.foreachBatch(batches)
+    writer = writer.option("checkpointLocation", str(config.checkpoint)).queryName(f"dptext-{setup.run_id}")
+    if config.mode == "incremental":
+        query = writer.trigger(availableNow=True).start()
+    else:
+        query = writer.trigger(processingTime=config.stream.trigger or TRIGGER).start()
+    with _asked_to_stop() as asked:
+        try:
+            while not query.awaitTermination(POLL):  # type: ignore[arg-type]  # it takes parts of a second
+                if asked.is_set():
+                    batches.close()
+                    query.stop()
+        except Exception:
+            if not batches.closed or batches.failure is not None:
+                raise
+        finally:
+            if query.isActive:
+                query.stop()
+
+
+def _source(setup: Setup) -> DataFrame:
+    config, source = setup.config, setup.config.input
+    options = {
+        "skipChangeCommits": str(config.stream.changes == "ignore").lower(),
+        "maxFilesPerTrigger": config.stream.max_files,
+        "startingVersion": config.stream.starting_version,
+    }
+    reader = setup.spark.readStream.format("delta")
+    for name, value in options.items():
+        if value is not None:
+            reader = reader.option(name, str(value))
+    df = reader.table(source.table) if source.table else reader.load(source.path)
+    return selected(df, source.where)
+
+
+class _Batches:
+    """What Spark calls for each micro-batch, in a thread of its own."""
+
+    def __init__(
+        self, setup: Setup, say: Callable[[str], None], carried_out: CarriedOut, at: Observer
+    ) -> None:
+        self.facts: list[dict[str, Any]] = []
+        self.failure: DPTextError | None = None
+        self.closed = False
+        self._setup, self._say, self._carried_out, self._at = setup, say, carried_out, at
+        self._busy = threading.Lock()
+        self._bound = settings_of(setup, setup.run_id)
+
+    def close(self) -> None:
+        """Wait until the micro-batch in hand is finished, and let no other begin."""
+        with self._busy:
+            self.closed = True
+
+    def __call__(self, df: DataFrame, number: int) -> None:
+        """Carry out one micro-batch; what fails is kept here, and Spark is told its number only."""
+        with self._busy:
+            if not self.closed and self.failure is None:
+                try:
+                    self._at(Effect.CHECKPOINT.after)
+                    self._one(df, number)
+                    self._at(Effect.CHECKPOINT.before)
+                    return
+                except BaseException as error:
+                    self.failure = _reduced(
+                        error, self._setup.config, f"It was micro-batch {number} of the stream."
+                    )
+        raise Stopped(f"micro-batch {number}")
+
+    def _one(self, df: DataFrame, number: int) -> None:
+        config, base = self._setup.config, self._setup
+        first = not self.facts  # only that one can have been begun by another process before
+        place = Increment(base.run_id, number, None if first else RECENT)
+        part = part_of_source(df.sparkSession, str(config.checkpoint), number)
+        setup = replace(
+            base,
+            spark=df.sparkSession,
+            df=df,
+            run_id=place.run_id,
+            input_version=part,
+            stream=place,
+            bound=self._bound,
+        )
+        earlier = runs.find(setup.spark, setup.place.runs, setup.run_id) if first else None
+        if earlier is not None and earlier["input_version"] != part:
+            raise RunError(
+                f"run {setup.run_id} was another part of the source ({earlier['input_version']}, now {part}): Spark's own files "
+                f"are missing in {config.checkpoint!r}. Begin a new stream: another checkpoint and another run id."
+            )
+
+        def prepared() -> Setup:
+            kept = admitted(setup, setup.commits())
+            return replace(setup, df=kept.df, stream=replace(place, dropped=kept.dropped))
+
+        def said(step: str) -> None:
+            self._say(f"micro-batch {number}: {step}")
+
+        report = self._carried_out(prepared, config, said, self._at)
+        self.facts.append(report.facts)
+
+
+def _reduced(error: BaseException, config: RunConfig, more: str) -> DPTextError:
+    """Turn an error into one that is safe to print, with what a user of streams can do about it."""
+    if isinstance(error, DPTextError):
+        return type(error)(f"{error} {more}") if more.startswith("It was") else error
+    condition = str(condition_of(error))
+    if condition.startswith(CHANGED):
+        return DataError(
+            f"input: rows of the source were updated or deleted ({condition}), and a stream only adds. Valid: a source that is "
+            "only added to, or stream.changes=ignore, which leaves out every such commit, also the rows that it adds."
+        )
+    if condition.startswith(EVOLVED):
+        return DataError(
+            f"input: the source's columns changed while the stream ran ({condition}); run again. The text columns and keys must "
+            "stay; new columns are left out where output.other_columns is drop or a list, and refused where it is keep."
+        )
+    failure = reduced(error, list(config.columns))
+    return type(failure)(f"{failure} {more}")
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """Give an event that Ctrl-C and SIGTERM set, in place of ending the process in the middle of a micro-batch."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda *_: asked.set())
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,335 @@
+"""Where tables are read from and written to: by path or by catalog name, and what their history says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dptext_spark.config.locations import absolute
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.spark.tables.condition import selected
+from dptext_spark.spark.tables.paths import paths_of, quoted
+from dptext_spark.spark.udf.column import RESULT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
+CORRUPT = "_dptext_corrupt_record"
+STREAM = "dptext_stream"  # in the commit of a micro-batch: the run id of its stream
+CREATED = "dptext_created"  # a property of a table that was made empty for a run to write into: that run
+_NO_TABLE = (
+    "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND",
+    "DELTA_TABLE_ONLY_OPERATION", "DELTA_ONLY_OPERATION", "PATH_NOT_FOUND", "DELTA_MISSING_TRANSACTION_LOG",
+    "DELTA_NOT_A_DELTA_TABLE", "EXPECT_TABLE_NOT_VIEW", "SCHEMA_NOT_FOUND",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Target:
+    """A Delta table, by path or by catalog name.
+
+    Attributes:
+        path: the folder, made absolute; empty where `name` is given.
+        name: the catalog name; empty where `path` is given.
+    """
+
+    path: str = ""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Make the path absolute."""
+        if self.path:
+            object.__setattr__(self, "path", absolute(self.path))
+
+    @property
+    def sql(self) -> str:
+        """How SQL names the table."""
+        if self.path:
+            return "delta.`" + self.path.replace("`", "``") + "`"
+        return ".".join("`" + part.replace("`", "``") + "`" for part in split_name(self.name))
+
+    def __str__(self) -> str:
+        """Return the path or the name."""
+        return self.path or self.name
+
+
+def split_name(name: str) -> list[str]:
+    """Split `catalog.schema.table` at its dots, back-ticks respected.
+
+    Raises:
+        SettingsError: no table name.
+    """
+    parts = [a or b for a, b in re.findall(r"`((?:[^`]|``)+)`|([^.`]+)", name)]
+    if not 1 <= len(parts) <= 3:
+        raise SettingsError(f"table: {name!r} given; valid: table, schema.table or catalog.schema.table.")
+    return parts
+
+
+def read_input(spark: SparkSession, source: Any, columns: list[str]) -> tuple[DataFrame, str]:
+    """Open the input.
+
+    Args:
+        spark: the session.
+        source: `path` or `table`, `format`, `options`, `where`.
+        columns: the text columns. They are read as strings, as all of CSV is; what else JSON holds keeps its type.
+
+    Returns:
+        (the frame, its version: `delta:N`, or `files:` and a digest of names, sizes and times).
+
+    Raises:
+        DataError: it does not exist or cannot be read.
+        SettingsError: an unknown format, or a condition that may not stand there or that Spark does not accept.
+    """
+    try:
+        if source.table:
+            version = delta_version(spark, Target(name=source.table))
+            df = (
+                spark.read.option("versionAsOf", version).table(source.table) if version is not None else None
+            )
+            df = df if df is not None else spark.read.table(source.table)
+        else:
+            version = delta_version(spark, Target(path=source.path)) if source.format == "delta" else None
+            df = _read_path(spark, source, version, columns)
+        named = f"delta:{version}" if version is not None else file_version(df)
+    except PySparkException as error:
+        raise _unreadable(source, error) from None
+    return selected(df, source.where), named
+
+
+def _unreadable(source: Any, error: PySparkException) -> DataError:
+    place, condition = source.table or source.path, str(error.getCondition() or type(error).__name__)
+    if condition.startswith("PATH_NOT_FOUND"):
+        return DataError(
+            f"input.path: there is nothing in {place!r} ({condition}); valid: a path that exists where Spark runs."
+        )
+    if condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")):
+        return DataError(
+            f"input.table: there is no {place!r} ({condition}); valid: a table or a view of this session's catalog."
+        )
+    return DataError(
+        f"input: {place!r} cannot be read as {source.format} ({condition}); valid formats: {', '.join(FORMATS)}."
+    )
+
+
+def _read_path(spark: SparkSession, source: Any, version: int | None, columns: list[str]) -> DataFrame:
+    if source.format == "delta":
+        if version is None:
+            raise DataError(f"input.path: {source.path!r} is no Delta table; name its input.format.")
+        reader = spark.read.options(**source.options).option("versionAsOf", version)
+        return reader.format("delta").load(source.path)
+    if source.format in ("csv", "tsv"):
+        return _lenient(spark, source).csv(source.path)
+    if source.format == "json":
+        return _lenient(spark, source).schema(_json_schema(spark, source, columns)).json(source.path)
+    if source.format not in ("text", "parquet"):
+        raise SettingsError(f"input.format: {source.format!r} given; valid: {', '.join(FORMATS)}.")
+    return spark.read.options(**source.options).format(source.format).load(source.path)
+
+
+def _json_schema(spark: SparkSession, source: Any, columns: list[str]) -> T.StructType:
+    """Return the types of all records of a JSON input, its text columns as strings: a number in their place is its digits.
+
+    Read with them, a record that does not fit is counted, and no message holds its values. Spark gives records that are no JSON
+    a column of their own: raw text, which must not pass through.
+    """
+    found = _lenient(spark, source).option("samplingRatio", "1.0").json(source.path).schema
+    found = T.StructType([field for field in found.fields if field.name != CORRUPT])
+    as_text = T.StructType([T.StructField(f.name, _with_strings(f.dataType, [()])) for f in found.fields])
+    texts = paths_of(as_text, columns)
+    return T.StructType(
+        [
+            T.StructField(f.name, _with_strings(f.dataType, [p.parts[1:] for p in texts if p.root == f.name]))
+            for f in found.fields
+        ]
+    )
+
+
+def _with_strings(kind: T.DataType, wanted: list[tuple[str, ...]]) -> T.DataType:
+    """Return a type whose values are strings where a way leads; `()` leads to all below."""
+    if not wanted:
+        return kind
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_with_strings(kind.elementType, wanted))
+    if isinstance(kind, T.StructType):
+        below = {f.name: [way[1:] for way in wanted if way[:1] in ((), (f.name,))] for f in kind.fields}
+        return T.StructType(
+            [T.StructField(f.name, _with_strings(f.dataType, below[f.name])) for f in kind.fields]
+        )
+    return T.StringType()
+
+
+def _lenient(spark: SparkSession, source: Any) -> DataFrameReader:
+    """Return a reader of CSV, TSV (as strings) or JSON that drops nothing: what does not fit is counted."""
+    reader = spark.read.options(**source.options).option("mode", "PERMISSIVE")
+    reader = reader.option("columnNameOfCorruptRecord", CORRUPT)
+    if source.format == "json":
+        return reader
+    # Without pruning every record is parsed whole, so that one with too many fields is seen.
+    reader = reader.option("inferSchema", "false").option("columnPruning", "false")
+    if "header" not in source.options:
+        reader = reader.option("header", "true")
+    if source.format == "tsv" and not {"sep", "delimiter"} & set(source.options):
+        reader = reader.option("sep", "\t")
+    return reader
+
+
+def corrupt_records(spark: SparkSession, source: Any, df: DataFrame) -> int | None:
+    """Count the records of a CSV, TSV or JSON input that do not fit its columns: one pass over the files.
+
+    Returns:
+        The number, or None for other formats.
+    """
+    if source.table or source.format not in ("csv", "tsv", "json"):
+        return None
+    schema = T.StructType([*df.schema.fields, T.StructField(CORRUPT, T.StringType())])
+    reader = _lenient(spark, source).schema(schema)
+    whole = reader.json(source.path) if source.format == "json" else reader.csv(source.path)
+    # Spark refuses to read that column alone; counting another one beside it makes it parse the records.
+    row = whole.agg(F.count(quoted(df.columns[0])), F.count(quoted(CORRUPT))).first() if df.columns else None
+    return int(row[1]) if row is not None else 0
+
+
+def file_version(df: DataFrame) -> str:
+    """Name the content of file inputs: a digest of names, and of sizes and times where the files are local."""
+    digest = hashlib.sha256()
+    for name in sorted(df.inputFiles()):
+        digest.update(name.encode())
+        parsed = urlparse(name)
+        local = unquote(parsed.path)
+        if parsed.scheme in ("", "file") and os.path.exists(local):
+            status = os.stat(local)
+            digest.update(f"|{status.st_size}|{status.st_mtime_ns}".encode())
+    return f"files:{digest.hexdigest()[:32]}"
+
+
+def delta_version(spark: SparkSession, target: Target) -> int | None:
+    """Return the current version of a Delta table, or None where there is no such table."""
+    rows = history(spark, target, limit=1)
+    return int(rows[0]["version"]) if rows else None
+
+
+def opened(spark: SparkSession, target: Target, version: int | None = None) -> DataFrame:
+    """Open a Delta table by its path or its name, as it is or as it was at a version."""
+    reader = spark.read if version is None else spark.read.option("versionAsOf", version)
+    return reader.table(target.sql) if target.name else reader.format("delta").load(target.path)
+
+
+def history(spark: SparkSession, target: Target, limit: int | None = None) -> list[dict[str, Any]]:
+    """Return the commits of a Delta table, newest first; none where there is no such table."""
+    try:
+        found = spark.sql(f"DESCRIBE HISTORY {target.sql}{f' LIMIT {limit}' if limit else ''}").select(
+            "version", "operation", "operationParameters", "userMetadata", "operationMetrics"
+        )
+        return [row.asDict() for row in found.collect()]
+    except PySparkException as error:
+        if is_no_table(error):
+            return []
+        raise
+
+
+def is_no_table(error: PySparkException) -> bool:
+    """Whether an error says that there is no Delta table at a place: nothing at all, or something else."""
+    return str(error.getCondition()).startswith(_NO_TABLE)
+
+
+def opened_if_there(spark: SparkSession, folder: str) -> DataFrame | None:
+    """Open a Delta table by its path; None where there is none."""
+    try:
+        found = opened(spark, Target(path=folder))
+        found.schema  # noqa: B018  (makes Spark look for it now)
+    except PySparkException as error:
+        if is_no_table(error):
+            return None
+        raise
+    return found
+
+
+def our_commits(commits: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the commits that runs of this package made, by run id."""
+    found = {}
+    for commit in commits:
+        try:
+            metadata = json.loads(commit["userMetadata"] or "")
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(metadata, dict) and "dptext_run" in metadata:
+            found[str(metadata["dptext_run"])] = dict(commit)
+    return found
+
+
+def undone_by(commits: Sequence[Mapping[str, Any]], version: int) -> int | None:
+    """Return the RESTORE that took a version back out of a table; None where the table holds that version or came after it.
+
+    What was restored to a time counts as gone: that time is written in the zone of a session that is not known.
+
+    Args:
+        commits: the table's history.
+        version: of a commit that was made once.
+    """
+    restores = {int(one["version"]): one for one in commits if one["operation"] == "RESTORE"}
+    now = max((int(one["version"]) for one in commits), default=version)
+    while restore := max((each for each in restores if version < each <= now), default=None):
+        back_to = (restores[restore]["operationParameters"] or {}).get("version")
+        if back_to is None or int(back_to) < version:
+            return restore
+        now = int(back_to)  # what came between is out of the table, other restores with it
+    return None
+
+
+def releases(commits: list[dict[str, Any]]) -> set[str]:
+    """Return the run ids that released records: the micro-batches of a stream, which hold other rows each, are one release."""
+    return {
+        str(json.loads(commit["userMetadata"]).get(STREAM, run_id))
+        for run_id, commit in our_commits(commits).items()
+    }
+
+
+def only_created(commits: list[dict[str, Any]]) -> bool:
+    """Whether all that happened to a table is that a run made it, empty."""
+    made = ((commit["operationParameters"] or {}).get("properties") or "" for commit in commits)
+    return all(f'"{CREATED}"' in properties for properties in made)
+
+
+def check_text_columns(df: DataFrame, columns: list[str]) -> None:
+    """Refuse texts that are missing or no text, and a column that would be taken for the result of the function.
+
+    Raises:
+        DataError: naming the column and the valid ones.
+    """
+    taken = [name for name in df.columns if name.lower() == RESULT]
+    if taken:
+        raise DataError(f"input: the column name {taken[0]!r} is reserved; rename the column.")
+    paths_of(df.schema, columns)
+
+
+def leftover_files(spark: SparkSession, target: Target, since: float) -> list[str]:
+    """List data files in a target's folder that are newer than `since` (epoch seconds): what a failed run left.
+
+    Only for targets by path: of a table by name the folder may be out of reach.
+    """
+    if not target.path:
+        return []
+    listing = (
+        spark.read.format("binaryFile")
+        .option("recursiveFileLookup", "true")
+        .option("pathGlobFilter", "*.parquet")
+    )
+    try:
+        newer = listing.load(target.path).select("path", F.col("modificationTime").cast("double").alias("at"))
+        return sorted(row["path"] for row in newer.collect() if row["at"] >= since - 1)
+    except PySparkException as error:
+        if str(error.getCondition()).startswith(("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")):
+            return []
+        raise

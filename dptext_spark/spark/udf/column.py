@@ -1,0 +1,322 @@
+"""The column function: text columns and identities in, sanitized texts and counters out, a batch at a time.
+
+Two thin shells, `arrow_udf` (Spark 4.1 and later) and scalar-iterator `pandas_udf`, over :func:`sanitize`.
+Spark gives each Python worker as many threads for matrix products as a task has cores (OMP_NUM_THREADS, from `spark.task.cpus`),
+so the workers of a node do not compete for its cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import types as T
+
+from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice
+from dptext_spark.importance.providers import WrongWeights
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import KeyReference, RunKey
+from dptext_spark.spark.errors import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError, worker_key
+from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt, unnoted
+from dptext_spark.spark.udf.elements import Elements, is_list
+from dptext_spark.spark.udf.ship import Shipped, open_shipped
+from dptext_spark.text.engine import COUNTERS
+from dptext_spark.text.selection import Chosen, Texts
+
+UDF_KINDS = ("auto", "arrow", "pandas")
+ORDINAL_BITS = 40
+F: Any = functions  # its stubs leave out what Spark adds at run time
+RESULT = "__dptext"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker needs to know; it travels in the function's closure.
+
+    Attributes:
+        columns: names of the texts as :attr:`Path.name` spells them, in the order of the arguments.
+        shipped: where the model is.
+        key: the run key, or where each worker reads it.
+        run_id: of the run.
+        has_row_id: the argument after the texts identifies the row; otherwise (partition, ordinal) does.
+        has_record_id: the last argument identifies the record.
+        weights: the columns that weigh the words of each text, which stand behind the texts; none where they are not needed.
+    """
+
+    columns: tuple[str, ...]
+    shipped: Shipped
+    key: RunKey | KeyReference
+    run_id: str
+    has_row_id: bool
+    has_record_id: bool
+    weights: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> int:
+        """How many arguments are texts or weigh them."""
+        return len(self.columns) + len(self.weights)
+
+
+def result_type(columns: tuple[str, ...], lists: frozenset[int] = frozenset()) -> T.StructType:
+    """Return the struct that the function gives: a text and a total of each counter a column, and `units` a row.
+
+    Args:
+        columns: the names of the texts.
+        lists: which of them hold several texts a row.
+    """
+    text, several = T.StringType(), T.ArrayType(T.StringType())
+    fields = [T.StructField(f"text_{i}", several if i in lists else text) for i in range(len(columns))]
+    for i in range(len(columns)):
+        fields += [T.StructField(f"{name}_{i}", T.LongType()) for name in COUNTERS]
+    return T.StructType([*fields, T.StructField("units", T.LongType())])
+
+
+def sanitize(
+    arrays: tuple[pa.Array, ...], job: Job, privatizer: Privatizer, row_ids: pa.Array
+) -> pa.StructArray:
+    """Sanitize one batch.
+
+    Args:
+        arrays: the arguments: texts, or lists of texts, then the weights of their words, then the row's identity, then the
+            record's, where the job has them.
+        job: what to do.
+        privatizer: the model.
+        row_ids: the row's identity [n].
+
+    Returns:
+        struct[n] of :func:`result_type`. `units` is, for each row, how many units of ε it has spent, as
+        :attr:`Counters.units` says (of a list: those of its texts, summed). Counters stand as totals in the batch's first row,
+        0 elsewhere.
+
+    Raises:
+        TaskError: invalid UTF-8, a NULL key, weights that are not one number for each word, or no run key here.
+        DataError: records of several rows whose words importance would choose.
+    """
+    record_ids = arrays[-1] if job.has_record_id else None
+    if row_ids.null_count or (record_ids is not None and record_ids.null_count):
+        raise TaskError(
+            NULL_KEY, 0, 0, row_ids.null_count or (record_ids.null_count if record_ids is not None else 0)
+        )
+    key = worker_key(job.key)
+    rows = len(row_ids)
+    lists = [Elements.of(values) if is_list(values.type) else None for values in arrays[: len(job.columns)]]
+    chosen = _chosen(arrays, lists, job, privatizer, row_ids, record_ids)
+    texts, totals = [], []
+    units = np.zeros(rows, np.int64)
+    for index, (column, values, elements) in enumerate(zip(job.columns, arrays, lists, strict=False)):
+        ids, records = row_ids, record_ids
+        if elements is not None:  # each text is a row of its own to the engine, and of its row's record
+            records = (row_ids if record_ids is None else record_ids).take(pa.array(elements.rows))
+            values, ids = elements.texts, elements.identities(row_ids)
+        text, counters = privatizer.privatize(
+            values,
+            column=column,
+            row_ids=ids,
+            record_ids=records,
+            key=key,
+            run_id=job.run_id,
+            chosen=None if chosen is None else chosen[index],
+        )
+        invalid = int((counters.column("invalid") > 0).sum())
+        if invalid:
+            raise TaskError(INVALID_UTF8, 0, 0, invalid)
+        units += counters.units if elements is None else elements.sums(counters.units)
+        sums = counters.totals()
+        for name in COUNTERS:
+            total = np.zeros(rows, np.int64)
+            total[:1] = sums[name]
+            totals.append(pa.array(total))
+        text = text if text.type == pa.string() else text.cast(pa.string())
+        texts.append(text if elements is None else elements.whole(text))
+    names = [field.name for field in result_type(job.columns)]
+    return pa.StructArray.from_arrays([*texts, *totals, pa.array(units)], names=names)
+
+
+def _chosen(
+    arrays: tuple[pa.Array, ...],
+    lists: list[Elements | None],
+    job: Job,
+    privatizer: Privatizer,
+    row_ids: pa.Array,
+    record_ids: pa.Array | None,
+) -> tuple[Chosen, ...] | None:
+    """Choose the words that are drawn, in all texts of a row together; None: all are."""
+    if privatizer.selector is None:
+        return None
+    if privatizer.consistency == "record" and record_ids is not None and not record_ids.equals(row_ids):
+        raise DataError("record_key: records of several rows, with importance at record level.")
+    columns = []
+    for index, (values, elements) in enumerate(zip(arrays, lists, strict=False)):
+        weights = arrays[len(lists) + index] if job.weights else None
+        if elements is None:
+            columns.append(Texts(values, None, weights))
+        else:
+            columns.append(Texts(elements.texts, elements.rows, weights))
+    try:
+        return privatizer.choose(columns)
+    except WrongWeights as error:
+        raise TaskError(WEIGHTS, 0, 0, error.count) from None
+
+
+def batches(job: Job, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
+    """Sanitize the batches of a task; whatever goes wrong leaves as a code, a partition and a batch number."""
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    number, ordinal = 0, 0
+    try:
+        privatizer = open_shipped(job.shipped)
+        for batch in stream:
+            arrays = batch if isinstance(batch, tuple) else (batch,)
+            rows = len(arrays[0])
+            if job.has_row_id:
+                row_ids = arrays[job.texts]
+            else:
+                first = (partition << ORDINAL_BITS) + ordinal
+                row_ids = pa.array(np.arange(first, first + rows, dtype=np.int64))
+            result = sanitize(arrays, job, privatizer, row_ids)
+            yield result
+            number += 1
+            ordinal += rows
+    except GeneratorExit:
+        raise
+    except TaskError as error:
+        code, rows = str(error).split("[")[1].split("]")[0], int(str(error).rsplit("=", 1)[1])
+        raise TaskError(code, partition, number, rows) from None
+    except BaseException as error:
+        code = (
+            type(error).__name__ if not isinstance(error, DPTextError) else f"DPText_{type(error).__name__}"
+        )
+        raise TaskError(code, partition, number, 0) from None
+
+
+def _as_bytes(values: Any, several: bool) -> pa.Array:
+    """Turn a pandas series of bytes, or of NumPy arrays of bytes, back into Arrow binary."""
+    kind = pa.list_(pa.binary()) if several else pa.binary()
+    return pa.array(values.to_numpy(dtype=object), kind, from_pandas=True)
+
+
+def _as_arrow(values: Any, index: int, job: Job, lists: frozenset[int]) -> pa.Array:
+    """Turn an argument that came as a pandas series back into Arrow."""
+    if index < len(job.columns):
+        return _as_bytes(values, index in lists)
+    if index < job.texts:
+        return pa.array(values.to_numpy(dtype=object), pa.list_(pa.float32()), from_pandas=True)
+    return pa.Array.from_pandas(values)
+
+
+def build(
+    job: Job, kind: Literal["auto", "arrow", "pandas"] = "auto", lists: frozenset[int] = frozenset()
+) -> Any:
+    """Return the Spark function of a job: columns in, struct out.
+
+    Args:
+        job: what to do.
+        kind: the shell.
+        lists: which of the text columns hold several texts a row.
+
+    Raises:
+        SettingsError: an unknown kind, or `arrow` where this Spark has none.
+    """
+    require_choice("run.udf", kind, UDF_KINDS)
+    has_arrow = hasattr(F, "arrow_udf")
+    if kind == "arrow" and not has_arrow:
+        raise SettingsError("run.udf: 'arrow' needs Spark 4.1 or later; valid here: auto, pandas.")
+    returns = result_type(job.columns, lists)
+    if has_arrow and kind != "pandas":
+
+        def over_arrow(stream: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+            return batches(job, stream)
+
+        made = F.arrow_udf(over_arrow, returns)
+    else:
+
+        def over_pandas(stream: Iterator[tuple[pd.Series, ...]]) -> Iterator[pd.DataFrame]:
+            def arrow() -> Iterator[tuple[pa.Array, ...]]:
+                for batch in stream:
+                    series = batch if isinstance(batch, tuple) else (batch,)
+                    yield tuple(_as_arrow(s, i, job, lists) for i, s in enumerate(series))
+
+            for result in batches(job, arrow()):
+                yield pd.DataFrame(
+                    {field.name: result.field(i).to_pandas() for i, field in enumerate(result.type)}
+                )
+
+        made = F.pandas_udf(over_pandas, returns)
+    return made.asNondeterministic() if not job.has_row_id else made
+
+
+def applied(df: DataFrame, job: Job, kind: Any, row_id: Column | None, record_id: Column | None) -> DataFrame:
+    """Return `df` with the struct column `RESULT` beside its own columns."""
+    paths = paths_of(df.schema, job.columns, exact=True)
+    function = build(job, kind, frozenset(i for i, path in enumerate(paths) if path.over))
+    pandas_shell = kind == "pandas" or not hasattr(F, "arrow_udf")
+    texts = [path.text for path in paths]
+    if pandas_shell:
+        texts = [
+            text.cast("array<binary>" if path.over else "binary")
+            for path, text in zip(paths, texts, strict=True)
+        ]
+    weights = [quoted(name).cast("array<float>") for name in job.weights]
+    identities = [c for c in (row_id, record_id) if c is not None]
+    return df.withColumn(RESULT, function(*texts, *weights, *identities))
+
+
+def replaced(df: DataFrame, job: Job, keep: list[str], dropped: frozenset[Parts] = frozenset()) -> DataFrame:
+    """Select `keep` from a frame that has `RESULT`, the texts replaced by their sanitized form.
+
+    Args:
+        df: the frame.
+        job: what was done.
+        keep: top-level columns.
+        dropped: fields beside nested texts that are left out.
+    """
+    schema = df.schema
+    texts = {
+        path: F.col(RESULT).getField(f"text_{i}")
+        for i, path in enumerate(paths_of(schema, job.columns, exact=True))
+    }
+    roots = {path.root for path in texts}
+    out = []
+    for name in keep:
+        # Metadata of the source is not carried over: what is computed has none, and coalesce of one column is that
+        # column. (Spark 4.0 takes an empty `metadata` of an alias for none, and keeps what there was.)
+        column = rebuilt(schema, name, texts, dropped) if name in roots else functions.coalesce(quoted(name))
+        out.append(column.alias(name))
+    return _unnoted(df.select(*out))
+
+
+def _unnoted(df: DataFrame) -> DataFrame:
+    """Take the metadata off fields inside of columns, where there is any."""
+    bare = {field.name: unnoted(field.dataType) for field in df.schema.fields}
+    noted = [field.name for field in df.schema.fields if field.dataType != bare[field.name]]
+    if not noted:
+        return df
+    return df.select(
+        *[quoted(name).cast(bare[name]).alias(name) if name in noted else quoted(name) for name in df.columns]
+    )
+
+
+def key_column(df: DataFrame, name: str, field: str) -> Column:
+    """Return an identity column in a type that workers take: bigint, string or binary."""
+    kind = df.schema[name].dataType
+    if isinstance(kind, T.ByteType | T.ShortType | T.IntegerType | T.LongType):
+        return quoted(name).cast("bigint")
+    if isinstance(kind, T.StringType):
+        return quoted(name).cast("string")
+    if isinstance(kind, T.BinaryType):
+        return quoted(name)
+    if isinstance(kind, T.TimestampType):
+        # Its text depends on the session's time zone, and two instants share one when the clocks go back.
+        return functions.unix_micros(quoted(name))
+    if isinstance(kind, T.DateType | T.TimestampNTZType | T.DecimalType):
+        return quoted(name).cast("string")
+    raise SettingsError(
+        f"{field}: column {name!r} is of type {kind.simpleString()}; valid: an integer, string, binary, decimal, date or "
+        "timestamp column."
+    )

@@ -1,0 +1,110 @@
+"""Bring a compiled model to every node, once, as files that the workers of a node memory-map and share.
+
+`artifact` ships through Spark (`addArtifact`), `path` points to a folder that every node sees (a volume). `broadcast` gives
+each worker a copy of its own, and leaves one on the disks on the way: for small models on classic sessions. What is shipped
+is public knowledge, whichever way; the key never goes with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.model.artifact import MANIFEST, open_artifact, read_manifest
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.spark.session.session import context_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHIP = ("artifact", "path", "broadcast")
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Where the workers find the model.
+
+    Attributes:
+        folder: the folder that every node sees; empty where Spark shipped the files.
+        prefix: what stands before the file names: a hash of all content, since a name shipped again with other content
+            fails. The manifest's seal: equal arrays may have been made from other settings.
+        broadcast: Spark's handle of the broadcast model, None for files.
+        seal: of the model's manifest: a worker opens these files, and hashes them, once for each content; empty: any.
+    """
+
+    folder: str
+    prefix: str
+    broadcast: Any = None
+    seal: str = ""
+
+
+def ship(
+    spark: SparkSession,
+    folder: str | os.PathLike[str],
+    how: Literal["artifact", "path", "broadcast"] = "artifact",
+) -> Shipped:
+    """Ship the artifact in `folder`.
+
+    Raises:
+        SettingsError: an unknown `how`, or a broadcast on Spark Connect.
+        DataError: no artifact there.
+    """
+    require_choice("run.ship", how, SHIP)
+    manifest = read_manifest(folder)
+    if how == "path":
+        return Shipped(str(Path(folder).resolve()), "", seal=manifest["seal"])
+    if how == "broadcast":
+        context = context_of(spark)
+        if context is None:
+            raise SettingsError(
+                "run.ship: broadcast given, but Spark Connect has no broadcasts; valid there: artifact, path."
+            )
+        return Shipped("", "", _broadcast(context, str(Path(folder).resolve()), manifest["seal"]))
+    prefix = f"{manifest['seal'][:24]}-"
+    for file in _staged(str(Path(folder).resolve()), prefix):
+        spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
+    return Shipped("", prefix, seal=manifest["seal"])
+
+
+@cache
+def _staged(folder: str, prefix: str) -> tuple[str, ...]:
+    """Copy an artifact's files under their shipped names to a folder that lives as long as this process.
+
+    Executors fetch them from the driver when their first task needs them, which may be any time later.
+    """
+    stage = Path(tempfile.mkdtemp(prefix="dptext-ship-"))
+    atexit.register(shutil.rmtree, stage, ignore_errors=True)
+    names = [MANIFEST, *(f"{name}.npy" for name in read_manifest(folder)["arrays"])]
+    for name in names:
+        try:
+            os.link(Path(folder) / name, stage / f"{prefix}{name}")
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(Path(folder) / name, stage / f"{prefix}{name}")
+    return tuple(str(stage / f"{prefix}{name}") for name in names)
+
+
+@cache
+def _broadcast(context: Any, folder: str, seal: str) -> Any:
+    """Broadcast a model once a session."""
+    return context.broadcast(open_artifact(folder))
+
+
+@cache
+def open_shipped(shipped: Shipped) -> Privatizer:
+    """Open the model in a worker, once a process."""
+    if shipped.broadcast is not None:
+        model: Privatizer = shipped.broadcast.value
+        return model
+    if shipped.folder:
+        return open_artifact(shipped.folder, verify=True, seal=shipped.seal or None)
+    from pyspark import SparkFiles
+
+    folder = Path(SparkFiles.get(f"{shipped.prefix}{MANIFEST}")).parent
+    return open_artifact(folder, prefix=shipped.prefix, verify=True, seal=shipped.seal or None)

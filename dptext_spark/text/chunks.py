@@ -1,0 +1,115 @@
+"""Cut rows into strips: at identifiers, which are strips of their own, and where a row is long.
+
+What the engine holds at a time does not depend on how long a text is: a strip of a long row begins with a character that no
+word holds, so that whatever stands on its two sides is cut as it would be within the whole row. An identifier is nobody's
+word; what stands on its two sides ends there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.lexicon.characters import PASS, SPACE, Tokenizer, tables
+from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.text.spans import Spans
+
+STRIP_BYTES = 16 * 1024
+TEXT = -1  # a strip that is no identifier
+I64 = npt.NDArray[np.int64]
+
+
+class Strips(NamedTuple):
+    """The strips of a batch, in the order of the rows; a row that is not long is one strip, an empty one too.
+
+    Attributes:
+        bounds: int64[strips + 1], where each begins and ends.
+        rows: int64[strips], the row that each belongs to, ascending.
+        first: int64[rows + 1], the first strip of each row, and their number.
+        spans: int64[strips], the number of the identifier that a strip is, or `TEXT`; int64[0] where there are none.
+    """
+
+    bounds: I64
+    rows: I64
+    first: I64
+    spans: I64
+
+
+def strips(
+    data: npt.NDArray[np.uint8], bounds: I64, tokenizer: Tokenizer, identifiers: Spans | None = None
+) -> Strips:
+    """Cut the rows of more than `STRIP_BYTES` into strips of at least that length, and all at their identifiers.
+
+    A strip is longer where no ASCII character stands that may begin the next one: a space, or, for the tokenizer `words`,
+    punctuation or a symbol.
+
+    Args:
+        data: uint8[...], the bytes of the batch.
+        bounds: int64[rows + 1], where each row begins and ends.
+        tokenizer: how words are cut.
+        identifiers: of the batch; None where none are looked for.
+    """
+    rows = len(bounds) - 1
+    sizes = np.diff(bounds)
+    none = np.zeros(0, np.int64)
+    starts, ends, at = (none, none, np.zeros(rows + 1, np.int64)) if identifiers is None else identifiers[2:5]
+    if not len(starts) and (rows == 0 or int(sizes.max()) <= STRIP_BYTES):
+        return Strips(bounds, np.arange(rows), np.arange(rows + 1), none)
+    classes = tables().classes[:128]
+    gap = (classes == SPACE) | ((classes == PASS) if tokenizer == "words" else False)
+    most = rows + int((sizes // STRIP_BYTES).sum()) + 2 * len(starts)
+    found, owners, spans = np.zeros(most + 1, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    count = _cut(data, bounds, gap, STRIP_BYTES, starts, ends, at, found, owners, spans)
+    owners = owners[:count]
+    of = spans[:count] if len(starts) else none
+    return Strips(found[: count + 1], owners, np.searchsorted(owners, np.arange(rows + 1)), of)
+
+
+@compiled
+def _cut(
+    data: Any,
+    bounds: Any,
+    gap: Any,
+    least: Int,
+    starts: Any,
+    ends: Any,
+    at: Any,
+    found: Any,
+    owners: Any,
+    spans: Any,
+) -> Int:
+    """Fill `found`, `owners` and `spans`; return the number of strips. `gap`: bool[128], the characters that may begin one."""
+    n = np.int64(0)
+    for row in range(bounds.shape[0] - 1):
+        start, end = bounds[row], bounds[row + 1]
+        k = at[row]
+        while True:
+            # Up to the next identifier, or the end of the row.
+            until = starts[k] if k < at[row + 1] else end
+            while start < until or (start == end and _is_bare(owners, n, row)):
+                stop = start + least
+                while stop < until and (data[stop] >= 128 or not gap[data[stop]]):
+                    stop += 1
+                stop = min(stop, until)
+                owners[n], spans[n] = row, TEXT
+                n += 1
+                found[n] = stop
+                start = stop
+                if start == end:
+                    break
+            if k == at[row + 1]:
+                break
+            owners[n], spans[n] = row, k
+            n += 1
+            found[n] = ends[k]
+            start = ends[k]
+            k += 1
+    return n
+
+
+@compiled
+def _is_bare(owners: Any, n: Int, row: Int) -> Any:
+    """Whether a row has no strip yet."""
+    return n == 0 or owners[n - 1] != row

@@ -1,0 +1,257 @@
+"""Fakes: keyed letters and digits in the shape of an identifier, for whoever needs text that still looks like one.
+
+A letter becomes a letter of its case, a digit a digit, and what separates them stays; check digits are right again, and so are
+the octets of an address. What makes the type recognisable stays, too: of a URL a registered scheme, `www.`, or where it has no
+scheme a known top-level label; leading zeros and the plus of a telephone number, the country of an account. Equal identifiers of
+a scope have equal fakes, however they are grouped. A fake is no draw of a mechanism: it may belong to somebody, and its shape is
+the original's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.randomness.draws import hash_bytes
+from dptext_spark.runtime.jit import Int, compiled, mul_high
+from dptext_spark.text.identifiers.check_digits import account_rest, luhn
+from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
+from dptext_spark.text.identifiers.registered import labels, schemes
+from dptext_spark.text.identifiers.types import TYPES
+
+CHUNK = (
+    8  # characters from 64 bits: 26^8 of 2^64, so that no letter is likelier than another by more than 2^-26
+)
+_PHONE, _IBAN, _CARD, _IP, _URL, _DIGITS = (
+    TYPES.index(name) for name in ("phone", "iban", "card", "ip", "url", "digits")
+)
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+
+
+class Keyed(NamedTuple):
+    """What the fakes of a batch are drawn from.
+
+    Attributes:
+        identity: uint64[rows, 2], of the row or the record; None where equal identifiers of the dataset have one fake.
+        hash_keys: the two keys for hashing identifiers.
+        draw: blocks uint64[n, 2] -> uint64[n, 2], by a subkey of its own.
+        placed: whether the place in the text is part of what a draw is for.
+    """
+
+    identity: U64 | None
+    hash_keys: tuple[np.uint64, np.uint64]
+    draw: Callable[[U64], U64]
+    placed: bool
+
+
+@compiled
+def _read(
+    data: Any,
+    starts: Any,
+    ends: Any,
+    types: Any,
+    shapes: Any,
+    forms: Any,
+    ends_of: Any,
+    seen: Any,
+    bounds: Any,
+) -> None:
+    """Write what each identifier is hashed by, and its skeleton; fill where they end: int64[n + 1] each."""
+    m, n = np.int64(0), np.int64(0)
+    for k in range(starts.shape[0]):
+        i = starts[k]
+        grouped = types[k] == _PHONE or types[k] == _IBAN or types[k] == _CARD or types[k] == _DIGITS
+        while i < ends[k]:
+            char, length = look(data, i, ends[k], shapes)
+            if char == FOREIGN or char == UNSPACED or char == STRANGE:
+                for j in range(length):
+                    forms[m] = data[i + j]
+                    m += 1
+            elif char != NOTHING:
+                letter = 97 <= (char | 32) <= 122
+                if letter or 48 <= char <= 57 or not grouped:
+                    forms[m] = char | 32 if letter else char
+                    m += 1
+            if char != NOTHING:
+                seen[n] = 95 if char == STRANGE else char
+                n += 1
+            i += length
+        ends_of[k + 1], bounds[k + 1] = m, n
+
+
+@compiled
+def _hash(forms: Any, bounds: Any, k0: Int, k1: Int) -> Any:
+    out = np.empty((bounds.shape[0] - 1, 2), np.uint64)
+    for k in range(out.shape[0]):
+        out[k, 0], out[k, 1] = hash_bytes(forms, bounds[k], bounds[k + 1], k0, k1)
+    return out
+
+
+@compiled
+def _is_one(text: Any, start: Int, end: Int, names: Any) -> Any:
+    """Whether text[start:end], in any case, is one of some names: uint8[n, m] in lower case, filled with zeros."""
+    size = end - start
+    if size > names.shape[1]:
+        return False
+    for k in range(names.shape[0]):
+        same = size == names.shape[1] or names[k, size] == 0
+        for j in range(size):
+            char = text[start + j]
+            same = same and names[k, j] == (char | 32 if 65 <= char <= 90 else char)
+        if same:
+            return True
+    return False
+
+
+@compiled
+def _kept(text: Any, start: Int, end: Int, schemes: Any, labels: Any) -> tuple[Int, Int]:
+    """Return what of the URL text[start:end] is not faked: what is before the first place, and from the second to `/?#:`."""
+    first, scheme = start, False
+    for i in range(start, end):
+        if text[i] == 58 and i + 1 < end and text[i + 1] == 47:
+            first, scheme = i, True
+            break
+        if text[i] == 47 or text[i] == 63:
+            break
+    known = scheme and _is_one(text, start, first, schemes)
+    host = first
+    while host < end and (text[host] == 58 or text[host] == 47):
+        host += 1
+    if (
+        host + 3 < end
+        and text[host] | 32 == 119
+        and text[host + 1] | 32 == 119
+        and text[host + 2] | 32 == 119
+    ):
+        stop = host + 3
+        if 48 <= text[stop] <= 57 and stop + 1 < end:
+            stop += 1
+        if text[stop] == 46:
+            return (stop, end) if known or not scheme else (start, end)
+    if scheme:
+        return host if known else start, end
+    last, i = end, start
+    while i < end and text[i] != 47 and text[i] != 63 and text[i] != 35 and text[i] != 58:
+        last = i if text[i] == 46 else last
+        i += 1
+    known = last < end and _is_one(text, last + 1, i, labels)
+    return start, (last if known else end)
+
+
+@compiled
+def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any, schemes: Any, labels: Any) -> None:
+    """Put fakes in the place of skeletons; identifier k has the draws from first[k] on."""
+    for k in range(types.shape[0]):
+        start, end, kind = bounds[k], bounds[k + 1], types[k]
+        octet, dotted, quad = 0, False, start  # octets stand behind the last colon, where there are dots
+        for i in range(start, end):
+            dotted = dotted or text[i] == 46
+            quad = i if text[i] == 58 else quad
+        keep, again = (_kept(text, start, end, schemes, labels)) if kind == _URL else (start, end)
+        if kind == _IBAN:
+            keep = min(end, start + 2)
+        used, zeros, kept = 0, True, False
+        state = np.uint64(0)
+        for i in range(start, end):
+            c = np.int64(text[i])
+            digit, letter = 48 <= c <= 57, 97 <= (c | 32) <= 122 or c == FOREIGN or c == UNSPACED
+            if i == again:
+                kept = True
+            elif kept and (c == 47 or c == 63 or c == 35 or c == 58):
+                kept = False
+            if i < keep or kept or not (digit or letter):
+                octet = octet if digit else 0
+                continue
+            if used % CHUNK == 0:
+                state = draws[first[k] + used // (2 * CHUNK), (used // CHUNK) % 2]
+            used += 1
+            low, size = np.int64(48), np.int64(10)
+            if letter:
+                low, size = np.int64(65 if 65 <= c <= 90 else 97), np.int64(6 if kind == _IP else 26)
+            elif kind == _PHONE and zeros:
+                low, size = np.int64(48 if c == 48 else 49), np.int64(1 if c == 48 else 9)
+                zeros = c == 48
+            elif kind == _CARD and zeros:
+                low, size, zeros = np.int64(50), np.int64(5), False
+            elif kind == _IP and dotted and i >= quad:
+                # Three digits are 100 to 255, two are 10 to 99.
+                follows = 0
+                while i + follows + 1 < end and 48 <= text[i + follows + 1] <= 57:
+                    follows += 1
+                if octet == 0:
+                    whole = follows + 1
+                    low = np.int64(48 if whole == 1 else 49)
+                    size = np.int64(10 if whole == 1 else (9 if whole == 2 else 2))
+                elif octet == 1 and follows == 1:
+                    size = np.int64(6 if text[i - 1] == 50 else 10)
+                elif octet == 2:
+                    size = np.int64(6 if text[i - 2] == 50 and text[i - 1] == 53 else 10)
+                octet += 1
+            text[i] = low + np.int64(mul_high(state, np.uint64(size)))
+            state = state * np.uint64(size)
+        _mend(text, start, end, kind)
+
+
+@compiled
+def _mend(text: Any, start: Int, end: Int, kind: Int) -> None:
+    """Make the check digits of a card or an account number right."""
+    if kind == _CARD:
+        last = end - 1
+        while last > start and not 48 <= text[last] <= 57:
+            last -= 1
+        text[last] = 48
+        text[last] = 48 + (10 - luhn(text, start, end)) % 10
+    elif kind == _IBAN:
+        at, seen = start, 0
+        first = second = start
+        while at < end and seen < 4:
+            if 48 <= text[at] <= 57 or 97 <= (text[at] | 32) <= 122:
+                seen += 1
+                if seen == 3:
+                    first = at
+                elif seen == 4:
+                    second = at
+            at += 1
+        if seen == 4:
+            text[first], text[second] = 48, 48
+            check = 98 - account_rest(text, start, end)
+            text[first], text[second] = 48 + check // 10, 48 + check % 10
+
+
+def fakes(
+    data: npt.NDArray[np.uint8], places: tuple[I64, I64, I64, I64], types: I64, keyed: Keyed
+) -> tuple[npt.NDArray[np.uint8], I64]:
+    """Make fakes.
+
+    Args:
+        data: uint8[...], the bytes of the texts.
+        places: (row, begin of the row, start, end) of each identifier, int64[n] each.
+        types: int64[n], positions in `TYPES`.
+        keyed: the draws.
+
+    Returns:
+        (text uint8[...], bounds int64[n + 1]): fake k is text[bounds[k]:bounds[k + 1]], one byte for each character seen.
+    """
+    rows, begins, starts, ends = places
+    n, room = len(starts), int((ends - starts).sum())
+    forms, text = np.empty(room, np.uint8), np.empty(room, np.uint8)
+    ends_of, bounds = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    _read(data, starts, ends, types, shapes(), forms, ends_of, text, bounds)
+    blocks = _hash(forms, ends_of, *keyed.hash_keys)
+    blocks[:, 1] ^= types.astype(np.uint64) << np.uint64(58)
+    if keyed.identity is not None:
+        blocks ^= keyed.identity[rows]
+    if keyed.placed:
+        blocks[:, 1] ^= (starts - begins).astype(np.uint64)
+    # A block is 16 characters.
+    count = -(-np.diff(bounds) // (2 * CHUNK))
+    first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    blocks = np.repeat(blocks, count, axis=0)
+    chunk = np.arange(len(blocks)) - np.repeat(first[:-1], count)
+    blocks[:, 1] ^= chunk.astype(np.uint64) << np.uint64(32)
+    _fake(text, bounds, types, keyed.draw(blocks), first, schemes(), labels())
+    return text[: bounds[-1]], bounds

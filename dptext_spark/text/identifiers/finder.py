@@ -1,0 +1,164 @@
+"""Find the identifiers of a batch: windows by their anchors, patterns on the windows, and what providers add.
+
+Stretches that overlap become one, from the first start to the last end, of the type of the longest among them; of equally
+long ones the built-in rule's counts, in the order of :data:`~dptext_spark.text.identifiers.rules.RULES`, before a provider's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.text.identifiers.candidates import END, START, candidates
+from dptext_spark.text.identifiers.context import KINDS, NAMED, reaches
+from dptext_spark.text.identifiers.normalize import shapes, skeletons
+from dptext_spark.text.identifiers.provider import Provider, provided
+from dptext_spark.text.identifiers.rules import REACHES, RULES, Rule, match
+from dptext_spark.text.identifiers.types import TYPES, Identifiers, placeholder
+from dptext_spark.text.spans import Spans
+
+PART_BYTES = 1 << 20  # of windows that are looked at together
+I64 = npt.NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """The identifiers of a batch.
+
+    Attributes:
+        spans: where they stand.
+        types: int64[n], positions in :attr:`Finder.names`.
+        written: bool[n], whether a placeholder stands there already; it stays as it is.
+    """
+
+    spans: Spans
+    types: I64
+    written: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Finder:
+    """Finds identifiers.
+
+    Attributes:
+        identifiers: which types are looked for.
+        providers: who adds spans to them.
+    """
+
+    identifiers: Identifiers
+    providers: tuple[Provider, ...] = ()
+    _size: list[int] = field(default_factory=lambda: [1024], init=False, repr=False)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The types, the built-in ones first."""
+        added = (name for provider in self.providers for name in provider.types)
+        return tuple(dict.fromkeys([*TYPES, *added]))
+
+    @cached_property
+    def rules(self) -> tuple[tuple[int, Rule], ...]:
+        """The rules of the types that are looked for, with the number of the type; placeholders are found by name."""
+        wanted = set(self.identifiers.wanted())
+        rules = [(TYPES.index(rule.name), rule) for rule in RULES if rule.name in wanted]
+        names = [*self.identifiers.wanted(), *self.names[len(TYPES) :]]
+        rules += [(self.names.index(name), _of_placeholder(name)) for name in names]
+        return tuple(rules)
+
+    def find(self, data: npt.NDArray[np.uint8], rows: I64, texts: pa.Array) -> Found:
+        """Find the identifiers of a batch.
+
+        Args:
+            data: uint8[...], the bytes of the texts, padded.
+            rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
+            texts: the same texts as Arrow strings, which providers take.
+        """
+        starts, ends, order, types, written = self._by_rules(data, rows)
+        owner = np.searchsorted(rows, starts, side="right") - 1
+        parts = [(owner, starts, ends, order, types, written)]
+        for number, provider in enumerate(self.providers):
+            spans, kinds = provided(provider, data, rows, texts)
+            named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
+            rank = np.full(len(kinds), len(self.rules) + number)
+            parts.append(
+                (spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_))
+            )
+        return _merged(data, rows, parts)
+
+    def _by_rules(
+        self, data: npt.NDArray[np.uint8], rows: I64
+    ) -> tuple[I64, I64, I64, I64, npt.NDArray[np.bool_]]:
+        """Return the matches of the built-in rules: (starts, ends, rule, type, whether it is a placeholder)."""
+        wanted = np.zeros(len(KINDS), np.bool_)
+        wanted[[rule.kind for _, rule in self.rules]] = True
+        looks = shapes()
+        while True:
+            found = np.empty((self._size[0], 5), np.int64)
+            count = candidates(data, rows, wanted, looks, found)
+            if count <= len(found):
+                break
+            self._size[0] = 2 * count
+        found = found[:count]
+        # In parts, so that what is held at a time does not depend on how much stands in a batch.
+        size = np.cumsum(found[:, END] - found[:, START])
+        cuts = np.searchsorted(size, np.arange(PART_BYTES, size[-1] if count else 0, PART_BYTES))
+        edges = np.concatenate([[0], cuts, [count]])
+        parts = [self._matched(data, found[a:b], looks) for a, b in pairwise(edges)]
+        starts, ends, rule, reach = (np.concatenate(column) for column in zip(*parts, strict=True))
+        web = np.flatnonzero(np.array([rule.check == REACHES for _, rule in self.rules])[rule])
+        if len(web):
+            order = np.argsort(starts[web], kind="stable")
+            reach[web] = reaches(data, starts[web], ends[web], reach[web], order, looks)
+        right = (reach < 0) | (reach >= ends)
+        ends = np.where(reach < 0, ends, reach)[right]
+        rule = rule[right]
+        kinds = np.array([kind for kind, _ in self.rules], np.int64)[rule]
+        is_written = np.array([rule.kind == NAMED for _, rule in self.rules])[rule]
+        return starts[right], ends, rule, kinds, is_written
+
+    def _matched(
+        self, data: npt.NDArray[np.uint8], found: I64, looks: npt.NDArray[np.uint8]
+    ) -> tuple[I64, I64, I64, I64]:
+        """Try the rules on some candidates: (starts, ends, rule, reach) of what they match, -1 where nothing is to be reached."""
+        begins, stops = (np.ascontiguousarray(found[:, column]) for column in (START, END))
+        room = int((stops - begins).sum())
+        seen, origin = np.empty(room, np.uint8), np.empty(room + len(found), np.int64)
+        bounds = np.zeros(len(found) + 1, np.int64)
+        skeletons(data, begins, stops, looks, seen, origin, bounds)
+        rules = tuple((n, rule) for n, (_, rule) in enumerate(self.rules))
+        hits = match(seen[: bounds[-1]], bounds, found, rules)
+        starts, ends = origin[hits.start + hits.candidate], origin[hits.end + hits.candidate]
+        return starts, ends, hits.rule, hits.reach
+
+
+def _of_placeholder(name: str) -> Rule:
+    inner = placeholder(name)[1:-1]
+    return Rule(name, NAMED, rf"^(?P<x>\[{inner}\])")
+
+
+def _merged(data: npt.NDArray[np.uint8], rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Found:
+    """Join stretches that overlap."""
+    owner, starts, ends, ranks, types, written = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    order = np.lexsort((ends, starts))
+    owner, starts, ends = owner[order], starts[order], ends[order]
+    ranks, types, written = ranks[order], types[order], written[order]
+    reached = np.maximum.accumulate(ends)
+    fresh = np.ones(len(starts), np.bool_)
+    fresh[1:] = starts[1:] >= reached[:-1]
+    group = np.cumsum(fresh) - 1
+    first = np.flatnonzero(fresh)
+    # The longest of each group comes first.
+    best = np.lexsort((ranks, starts - ends, group))[first] if len(first) else first
+    count = np.bincount(owner[first], minlength=len(rows) - 1)
+    bounds = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    last = np.append(first[1:], len(starts))[: len(first)] - 1
+    spans = Spans(data, rows, starts[first], reached[last], bounds)
+    alone = last == first
+    return Found(spans, types[best], written[best] & (alone | (starts[best] == starts[first])))

@@ -1,0 +1,116 @@
+"""Presidio as a provider of identifiers: names of persons, places and whatever else its recognisers know.
+
+It comes with the extra `[presidio]`. Its recognisers are Python and models, a text at a time: some hundred times the cost of
+everything else here. What it finds is masked by a placeholder of the type; what it misses is private text like any, so this
+adds no guarantee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dptext_spark.errors import SettingsError, require_extra
+from dptext_spark.text.identifiers.provider import TypedSpans
+
+ENTITIES = ("PERSON", "LOCATION")
+
+
+@dataclass(frozen=True, eq=False)
+class Presidio:
+    """Spans of a Presidio analyzer.
+
+    Attributes:
+        entities: Presidio's names of what is looked for; the types are these in lower case.
+        language: of the texts.
+        threshold: scores below it do not count.
+        analyzer: an `AnalyzerEngine`; None: Presidio's own, which needs a spaCy model.
+        label: told apart by it where `analyzer` is one of your own; part of the name that draws are bound to.
+    """
+
+    entities: tuple[str, ...] = ENTITIES
+    language: str = "en"
+    threshold: float = 0.4
+    analyzer: Any = None
+    label: str = ""
+    _made: list[Any] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check that the library is there.
+
+        Raises:
+            SettingsError: it is not, or no entities are named.
+        """
+        require_extra("presidio", "presidio_analyzer")
+        if not self.entities:
+            raise SettingsError("presidio: no entities given; valid: names such as PERSON, LOCATION.")
+
+    @property
+    def name(self) -> str:
+        """Library, version and settings."""
+        parts = (
+            version("presidio-analyzer"),
+            self.language,
+            ",".join(self.entities),
+            f"{self.threshold:g}",
+            self.label,
+        )
+        return " ".join(["presidio", *(part for part in parts if part)])
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The entities in lower case."""
+        return tuple(entity.lower() for entity in self.entities)
+
+    def find(self, texts: pa.Array) -> TypedSpans:
+        """Return the spans of string or large_string texts; of those that overlap, the first and longest."""
+        found: list[tuple[int, int, int, int]] = []
+        engine = self._engine()
+        for row, text in enumerate(texts.to_pylist()):
+            if not text:
+                continue
+            results = engine.analyze(
+                text=text,
+                language=self.language,
+                entities=list(self.entities),
+                score_threshold=self.threshold,
+            )
+            places = _apart(
+                (result.start, result.end, self.entities.index(result.entity_type)) for result in results
+            )
+            # Presidio counts characters.
+            ends = (
+                np.cumsum([0, *(len(char.encode()) for char in text)])
+                if not text.isascii()
+                else range(len(text) + 1)
+            )
+            found += [(row, int(ends[start]), int(ends[end]), kind) for start, end, kind in places]
+        rows, starts, ends_, kinds = zip(*found, strict=True) if found else ((), (), (), ())
+        return TypedSpans(rows, starts, ends_, kinds)
+
+    def _engine(self) -> Any:
+        if self.analyzer is not None:
+            return self.analyzer
+        if not self._made:
+            from presidio_analyzer import AnalyzerEngine
+
+            self._made.append(AnalyzerEngine())
+        return self._made[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel without an engine that can be made again."""
+        return self.__dict__ | {"_made": []}
+
+
+def _apart(places: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Return (start, end, kind) in order, without those that overlap an earlier or longer one."""
+    kept: list[tuple[int, int, int]] = []
+    for place in sorted(places, key=lambda place: (place[0], -place[1])):
+        if place[0] < place[1] and (not kept or place[0] >= kept[-1][1]):
+            kept.append(place)
+    return kept

@@ -1,0 +1,240 @@
+r"""What an identifier looks like: one regular expression a rule, over skeletons, evaluated by RE2 in Arrow.
+
+RE2 takes time in proportion to a window's length, whatever stands there. A pattern begins where its window begins; `x` is the
+identifier, and what follows it must not go on with it. In a skeleton `\x01` is a letter that is not ASCII, `\x03` one of a script
+that is written without spaces, and `\n` any line break; letters count in either case.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.text.identifiers.check_digits import account_end, account_rest, lengths, luhn
+from dptext_spark.text.identifiers.context import ACCOUNT, ADDRESS, COLONS, DAY, HANDLE, HOST, NUMBER, SCHEME
+
+I64 = npt.NDArray[np.int64]
+
+# What is done with a match beyond its pattern.
+PLAIN, REACHES, CARD, IBAN, PHONE, FIGURES, IPV6 = range(7)
+LEAST_PHONE, MOST_PHONE = 7, 15  # digits; ITU-T E.164 allows 15
+
+_W = r"a-z0-9\x01"  # letters and digits that a word goes on with
+_L = r"a-z\x01\x03"  # letters of a name
+_N = rf"{_L}0-9"  # and digits
+_LABEL = rf"[{_N}_](?:[{_N}_-]*[{_N}_])?"
+_LAST = rf"(?:[{_L}][{_N}-]*[{_N}]|[0-9][0-9-]*[{_L}][{_N}-]*)"  # of two or more, not all digits
+_HOST = rf"(?:{_LABEL}\.)+{_LAST}"
+_LOCAL = rf"[{_N}_](?:[{_N}_.+%'&=!#$*?^`{{|}}~/-]*[{_N}_+~=-])?"
+_BREAK = r"[ \n]*\n[ \n]*"
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
+_IPV6 = rf"(?:[0-9a-f]{{0,4}}:){{2,8}}(?:{_IPV4}|[0-9a-f]{{0,4}})"  # counted by `_is_ipv6`
+# Top-level domains that are no words or abbreviations which a missing space might join to a sentence's end.
+_COMMON = "com|org|net|edu|gov|mil|info|biz|io|ai|dev|app|eu|de|fr|uk|ch|nl|pl|se|dk|ru|jp|cn|br|ca|au|nz|xn--[a-z0-9-]+"
+_MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?)"
+)
+_DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
+_YEAR = "(?:1[0-9]|20|21)[0-9][0-9]"
+_CLOCK = (
+    "(?:[t ](?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?(?: ?z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
+_G = r"[ ./\n-][ \n]*"  # between the groups of a telephone number
+
+
+class Rule(NamedTuple):
+    """A type of identifier in one kind of window.
+
+    Attributes:
+        name: the type.
+        kind: the kind of window.
+        pattern: of RE2; the group `lead` (if there is one) is what stands before the identifier, `x` itself.
+        check: what must hold beside: `CARD`, `IBAN`, `PHONE`, `IPV6`; or what to add: `REACHES`, `FIGURES`.
+    """
+
+    name: str
+    kind: Int
+    pattern: str
+    check: int = PLAIN
+
+
+def _rule(name: str, kind: Int, pattern: str, check: int = PLAIN, behind: str = rf"[^{_W}]") -> Rule:
+    lead = "" if "?P<lead>" in pattern else "^"
+    whole = pattern if lead == "" else f"^(?P<x>{pattern})"
+    return Rule(name, kind, rf"(?is){whole}(?:{behind}|$)", check)
+
+
+# Of two rules that find the same stretch the first counts.
+RULES = (
+    _rule(
+        "email",
+        ADDRESS,
+        rf"^(?P<lead>[^{_N}_]*)(?P<x>{_LOCAL}(?:{_BREAK})?@(?:{_BREAK})?(?:{_HOST}"
+        rf"|(?:{_LABEL}\.)*{_LABEL}{_BREAK}\.?{_HOST}|(?:{_LABEL}\.)*{_LABEL}{_BREAK}\.{_LAST}|(?:{_LABEL}\.)+{_BREAK}(?:{_LABEL}\.)*{_LAST}))",
+        behind=".",
+    ),
+    _rule("url", SCHEME, r"^(?P<lead>[0-9+.-]*)(?P<x>[a-z][a-z0-9+.-]*:///?[^ /\n])", REACHES, behind="."),
+    _rule("url", HOST, rf"(?:www[0-9]?\.)(?:{_LABEL}\.)*{_LAST}", REACHES, behind=rf"[^{_W}-]"),
+    _rule("url", HOST, rf"(?:{_LABEL}\.)+(?:{_COMMON})", REACHES, behind=rf"[^{_W}@-]"),
+    _rule(
+        "card",
+        NUMBER,
+        r"[2-6][0-9]{3}[ -]?[0-9]{6}[ -]?[0-9]{5}|[2-6][0-9]{3}(?:[ \n-]*[0-9]{4}){3}|[2-6][0-9]{12,18}",
+        CARD,
+        behind="[^0-9]",
+    ),
+    _rule("iban", ACCOUNT, r"[a-z]{2}[0-9]{2}(?:[ \n-]*[a-z0-9]){11,}", IBAN),
+    _rule("ip", NUMBER, rf"{_IPV4}(?:/[0-9]{{1,2}})?", behind=r"[^0-9.]|\.[^0-9]|\.$"),
+    _rule("ip", COLONS, rf"{_IPV6}(?:/[0-9]{{1,3}})?", IPV6, behind=rf"[^{_W}:]|:[^{_W}:]|:$"),
+    _rule(
+        "phone",
+        NUMBER,
+        rf"(?:\((?:\+|00)[1-9][0-9]{{0,2}}\)|(?:\+|00) ?[1-9][0-9]{{0,2}})(?:(?:{_G})?(?:\([0-9]{{1,5}}\)|[0-9]{{1,12}})){{1,7}}"
+        r"|\(0[0-9]{1,5}\)[ /-]{0,2}[0-9]{2,}(?:[ /-][0-9]{2,}){0,4}"
+        r"|0[0-9]{2,5}(?: ?[/-] ?| )[0-9]{3,}(?:[ /-][0-9]{2,}){0,4}"
+        r"|0[0-9](?:[ .-][0-9]{2}){4}|0[0-9] [0-9]{4} [0-9]{4}"
+        rf"|(?:1[ .-]?)?(?:\([0-9]{{3}}\) ?|[0-9]{{3}}{_G})[0-9]{{3}}{_G}[0-9]{{4}}",
+        PHONE,
+        behind="[^0-9]",
+    ),
+    _rule("digits", NUMBER, "[0-9]{7,}|[0-9]{1,7}-[0-9]{2,7}-[0-9]{2,7}(?:-[0-9]{1,7}){0,4}", FIGURES, behind="[^0-9]"),
+    _rule("username", HANDLE, rf"@[0-9_.-]*[{_L}](?:[{_N}_.-]*[{_N}_])?|@[0-9_.-]*[{_L}]", behind="."),
+    _rule(
+        "date",
+        DAY,
+        rf"^(?P<lead>(?:.{{0,17}}?[^{_W}])??)(?P<x>{_YEAR}[-/.](?:0?[1-9]|1[0-2])[-/.]{_DAY}{_CLOCK}"
+        rf"|{_DAY}[-/.]{_DAY}[-/.](?:{_YEAR}|[0-9]{{2}}){_CLOCK}"
+        rf"|{_MONTH}\.? {_DAY}(?:st|nd|rd|th)?(?:,? {_YEAR})?"
+        rf"|{_DAY}(?:st|nd|rd|th)?(?: of)?[ -]{_MONTH}(?:[.,]{{0,2}}[ -]{_YEAR})?|{_MONTH}\.? {_YEAR})",
+    ),
+)  # fmt: skip
+
+
+class Matches(NamedTuple):
+    """What rules found among candidates.
+
+    Attributes:
+        candidate: int64[m], the number of each candidate.
+        start: int64[m], the first character in the skeletons.
+        end: int64[m], one past the last.
+        rule: int64[m], the number of the rule.
+        reach: int64[m], where the identifier ends in the text; -1: where its last character does.
+    """
+
+    candidate: I64
+    start: I64
+    end: I64
+    rule: I64
+    reach: I64
+
+
+def match(
+    texts: npt.NDArray[np.uint8], bounds: I64, found: I64, rules: tuple[tuple[int, Rule], ...]
+) -> Matches:
+    """Try rules on candidates.
+
+    Args:
+        texts: uint8[...], the skeletons.
+        bounds: int64[n + 1], the skeleton of candidate i is texts[bounds[i]:bounds[i + 1]].
+        found: int64[n, 5], the candidates.
+        rules: with their numbers.
+    """
+    windows = pa.LargeStringArray.from_buffers(len(found), pa.py_buffer(bounds), pa.py_buffer(texts))
+    made = []
+    for kind in sorted({rule.kind for _, rule in rules}):
+        at = np.flatnonzero(found[:, 0] == kind)
+        if not len(at):
+            continue
+        some = windows.take(pa.array(at)) if len(at) < len(found) else windows
+        for number, rule in rules:
+            if rule.kind != kind:
+                continue
+            groups = pc.extract_regex(some, rule.pattern)
+            sizes = _sizes(groups, "x")
+            hit = np.flatnonzero(sizes >= 0)
+            lead = _sizes(groups, "lead")[hit] if "?P<lead>" in rule.pattern else np.zeros(len(hit), np.int64)
+            candidate = at[hit]
+            start = bounds[candidate] + lead
+            end = start + sizes[hit]
+            reach = np.where(np.isin(rule.check, (REACHES, FIGURES)), found[candidate, 4], -1)
+            right = _check(texts, start, end, bounds[candidate + 1], reach, rule.check, lengths())
+            made.append(
+                (candidate[right], start[right], end[right], np.full(int(right.sum()), number), reach[right])
+            )
+    if not made:
+        return Matches(*(np.zeros(0, np.int64) for _ in Matches._fields))
+    return Matches(*(np.concatenate(column).astype(np.int64) for column in zip(*made, strict=True)))
+
+
+def _sizes(groups: Any, name: str) -> I64:
+    """Return the length of a group, int64[n]; -1 where nothing matched."""
+    sizes = pc.binary_length(pc.struct_field(groups, [name]))
+    return np.asarray(pc.fill_null(sizes, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+@compiled
+def _is_ipv6(texts: Any, start: Int, end: Int) -> Any:
+    """Whether groups of hexadecimal digits are eight, or fewer with one `::` for the rest; four octets are two groups."""
+    groups, doubles, width, dots, i = 0, 0, 0, 0, start
+    while i < end and texts[i] != 47:
+        if texts[i] == 58:
+            groups += width > 0
+            width = 0
+            doubles += i > start and texts[i - 1] == 58
+        elif texts[i] == 46:
+            dots += 1
+        else:
+            width += 1
+        i += 1
+    groups += (width > 0) + (dots > 0)
+    ends = (texts[start] == 58 and texts[start + 1] != 58) or (texts[i - 1] == 58 and texts[i - 2] != 58)
+    return not ends and ((doubles == 1 and 0 < groups < 8) or (doubles == 0 and groups == 8))
+
+
+@compiled
+def _check(texts: Any, start: Any, end: Any, stop: Any, reach: Any, check: Int, known: Any) -> Any:
+    """Return bool[m]: which matches are right; the end of an account number is corrected."""
+    right = np.ones(start.shape[0], np.bool_)
+    for i in range(start.shape[0]):
+        if check == CARD:
+            same = True
+            for j in range(start[i], end[i]):
+                same = same and (texts[j] == texts[start[i]] or not 48 <= texts[j] <= 57)
+            right[i] = luhn(texts, start[i], end[i]) == 0 and not same
+        elif check == IBAN:
+            last = account_end(texts, start[i], end[i], known)
+            right[i] = last > 0 and account_rest(texts, start[i], last) == 1
+            if right[i]:
+                c = texts[last] if last < stop[i] else 32
+                right[i] = not (48 <= c <= 57 or 97 <= (c | 32) <= 122)
+                end[i] = last
+        elif check == IPV6:
+            right[i] = _is_ipv6(texts, start[i], end[i])
+        elif check == PHONE or check == FIGURES:
+            digits, parts = 0, 1
+            for j in range(start[i], end[i]):
+                digits += 48 <= texts[j] <= 57
+                parts += texts[j] == 45
+            if check == PHONE:
+                # Another number may stand behind it: it ends with the last group that it has room for.
+                while digits > MOST_PHONE:
+                    end[i] -= 1
+                    digits -= 48 <= texts[end[i]] <= 57
+                    while end[i] > start[i] and 48 <= texts[end[i] - 1] <= 57 and 48 <= texts[end[i]] <= 57:
+                        end[i] -= 1
+                        digits -= 1
+                while end[i] > start[i] and not (48 <= texts[end[i] - 1] <= 57):
+                    end[i] -= 1
+                right[i] = LEAST_PHONE <= digits <= MOST_PHONE
+            else:
+                right[i] = parts == 1 or digits >= 9
+                if parts > 1:
+                    reach[i] = -1
+    return right

@@ -1,0 +1,169 @@
+"""Read texts as word ids, cut as the engine cuts them: what an audit counts in a public text and attacks in a private one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.lexicon.characters import PASS, cell, decode, lower_into, tables
+from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.text.chunks import strips
+from dptext_spark.text.engine import OF_WORDS, Engine, padded
+from dptext_spark.text.lookup import LOWERED, look_up, look_up_form
+from dptext_spark.text.spans import Spans
+from dptext_spark.text.tokenizer import cut_whitespace, cut_words
+from dptext_spark.text.word_table import STOP
+
+EDGE, UNKNOWN = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The words of some texts.
+
+    Attributes:
+        words: int32[n], lexicon ids; `EDGE` for punctuation between two words, `UNKNOWN` for numbers, for identifiers and for
+            words that the lexicon does not hold.
+        drawn: bool[n], what the policy draws from the mechanism.
+        case: uint8[n]: 0 lower, 1 Capitalised, 2 UPPER, 3 mixed; 0 for what was not drawn.
+        bounds: int64[rows + 1], text i is words[bounds[i]:bounds[i + 1]].
+    """
+
+    words: npt.NDArray[np.int32]
+    drawn: npt.NDArray[np.bool_]
+    case: npt.NDArray[np.uint8]
+    bounds: npt.NDArray[np.int64]
+
+
+@compiled
+def _read(
+    data: Any, bounds: Any, tokens: Any, n: Int, table: Any, chars: Any, words: Any, drawn: Any, case: Any,
+    out_bounds: Any,
+) -> Int:  # fmt: skip
+    """Fill words, drawn and case; return how many there are. Marks between two words are one edge, and so are those at an end."""
+    stage, classes, lower = chars
+    form = np.zeros(4096, np.uint8)
+    t, at = np.int64(0), np.int64(0)
+    for row in range(bounds.shape[0] - 1):
+        position = bounds[row]
+        while True:
+            more = t < n and (tokens[t, 3] & 0xFFFFFFFF) == row
+            stop = tokens[t, 0] if more else bounds[row + 1]
+            mark = False
+            while position < stop:
+                code, length = decode(data, position, stop)
+                mark = mark or (code >= 0 and classes[cell(code, stage)] == PASS)
+                position += length
+            if mark:
+                words[at] = EDGE
+                at += 1
+            if not more:
+                break
+            code = tokens[t, 2]
+            words[at] = code if code >= 0 else UNKNOWN
+            if code >= 0:
+                drawn[at], case[at] = True, (tokens[t, 3] >> 40) & 3
+            if code == LOWERED:
+                size = tokens[t, 1] - tokens[t, 0]
+                if form.shape[0] < 4 * size + 16:
+                    form = np.zeros(4 * size + 16, np.uint8)
+                info = look_up_form(
+                    form, lower_into(data, tokens[t, 0], tokens[t, 1], form, stage, lower), table
+                )
+                if info >= 0 and (info & 0xFFFFFFFF) < table[6]:
+                    words[at] = info & 0xFFFFFFFF
+            at += 1
+            position = tokens[t, 1]
+            t += 1
+        out_bounds[row + 1] = at
+    return at
+
+
+class Listed(NamedTuple):
+    """The tokens of texts that a policy changes, looked up; an identifier is one.
+
+    Attributes:
+        data: uint8, the bytes of the texts, padded.
+        bounds: int64[rows + 1], where each text lies in them.
+        tokens: int64[>= size, 4], as the engine cuts them, with the text that each is of.
+        size: how many tokens.
+        counts: int32[rows, len(OF_WORDS)].
+    """
+
+    data: npt.NDArray[np.uint8]
+    bounds: npt.NDArray[np.int64]
+    tokens: npt.NDArray[np.int64]
+    size: int
+    counts: npt.NDArray[np.int32]
+
+
+def listed(
+    listing: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64], identifiers: Spans | None = None
+) -> Listed:
+    """Cut texts and look their words up.
+
+    Args:
+        listing: an engine whose policy lists what is to be read.
+        texts: string, large_string or binary [rows].
+        keys: of the hashes.
+        identifiers: where they are known already; None: they are looked for.
+    """
+    data, bounds = padded(texts)
+    if identifiers is None and listing.finder is not None:
+        identifiers = listing.finder.find(data, bounds, texts).spans
+    cuts = strips(data, bounds, listing.policy.tokenizer, identifiers)
+    chars = tables()
+    room = int(bounds[-1]) + 1
+    counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
+    options = listing.options(keys)
+    work = (
+        np.empty((room, 4), np.int64), np.empty((room, 2), np.uint64), np.empty((room, 2), np.uint64),
+        np.zeros((2, 4096), np.uint8),
+    )  # fmt: skip
+    cut = cut_whitespace if listing.policy.tokenizer == "whitespace" else cut_words
+    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
+    n = cut(data, cuts.bounds, cuts.spans, 0, len(cuts.rows), listing.lookup, letters, counts, options, work)
+    last = np.full(2, -1, np.int64)
+    n = look_up(data, cuts.bounds, cuts.rows, bounds, last, n, listing.lookup, counts, options, work)
+    if len(cuts.rows) > len(texts):
+        places = work[0][:n, 3]
+        places[:] = places >> 32 << 32 | cuts.rows[places & 0xFFFFFFFF]
+        counts = np.add.reduceat(counts, cuts.first[:-1], dtype=np.int32)
+    return Listed(data, bounds, work[0], n, counts)
+
+
+def read(engine: Engine, texts: pa.Array) -> Reading:
+    """Read texts.
+
+    Args:
+        engine: whose tokenizer, words and policy count.
+        texts: string, large_string or binary [rows]; NULLs have no words.
+    """
+    # In this policy every word that is kept is listed, too, because its case would be released otherwise.
+    listing = replace(engine, policy=replace(engine.policy, case="lower", numbers="mask"))
+    found = listed(listing, texts, (np.uint64(2), np.uint64(3)))
+    n = found.size
+    most = 2 * n + len(texts)
+    words, drawn, case = np.empty(most, np.int32), np.zeros(most, np.bool_), np.zeros(most, np.uint8)
+    ends = np.zeros(len(texts) + 1, np.int64)
+    chars = tables()
+    at = _read(
+        found.data, found.bounds, found.tokens, n, listing.lookup, (chars.stage, chars.classes, chars.lower), words, drawn,
+        case, ends,
+    )  # fmt: skip
+    return Reading(words[:at], drawn[:at], case[:at], ends)
+
+
+def drawn_words(engine: Engine) -> npt.NDArray[np.bool_]:
+    """Return bool[V]: the words that the policy draws wherever they stand alone.
+
+    "re", "ll" and "ve" are among them where they are no stop words: only after an apostrophe are they kept.
+    """
+    words = int(engine.table.size[0])
+    if engine.policy.stop_words == "draw":
+        return np.ones(words, np.bool_)
+    return np.asarray((engine.table.flags[:words] & STOP) == 0)

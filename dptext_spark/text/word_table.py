@@ -1,0 +1,294 @@
+"""The look-up table of the text engine: every word of the lexicon and every stop word, in one hash table.
+
+A cell is 32 bytes: the first 16 bytes of the word, its number and its flags, so that a look-up touches one cache line.
+Words of more than 16 bytes lie in a second table and are compared byte for byte. An output word has a 32-byte cell too: its
+length, whether it is ASCII, and up to 30 bytes of it, so that writing it is two unconditional 16-byte copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dptext_spark.lexicon.vocabulary import MOST_BYTES, Vocabulary
+from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.jit import Int, compiled, inlined, load64
+
+CLITICS = ("s", "t", "d", "m", "ll", "re", "ve")
+STOP, CLITIC = 1, 2
+SHORT = 16
+INLINE = 30
+PADDING = 32  # bytes after the last word, which loads of 16 may touch
+PATIENCE = 64  # slots that a word of a stored table may be away from its first, on average
+_MIX0, _MIX1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+@inlined
+def slot_of(k0: Int, k1: Int, shift: Int) -> Int:
+    """Return the first slot of a 16-byte key."""
+    mixed = (k0 * _MIX0) ^ ((k1 + k0) * _MIX1)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX0
+    return np.int64(mixed >> np.uint64(shift))
+
+
+@inlined
+def find_short(cells: Any, shift: Int, k0: Int, k1: Int) -> Int:
+    """Return (number | flags << 32) of the word with this key, or -1."""
+    slot = slot_of(k0, k1, shift)
+    mask = cells.shape[0] - 1
+    while cells[slot, 0] != 0:
+        if cells[slot, 0] == k0 and cells[slot, 1] == k1:
+            return np.int64(cells[slot, 2])
+        slot = (slot + 1) & mask
+    return np.int64(-1)
+
+
+@compiled
+def _hash_long(data: Any, start: Int, end: Int) -> Int:
+    state = np.uint64(end - start)
+    for i in range(start, end):
+        state = (state ^ np.uint64(data[i])) * _MIX0
+        state ^= state >> np.uint64(32)
+    return state
+
+
+@compiled
+def find_long(data: Any, size: Int, slots: Any, word_bytes: Any, offsets: Any) -> Int:
+    """Return the number of the word data[:size] (more than 16 bytes), or -1."""
+    mask = slots.shape[0] - 1
+    slot = np.int64(_hash_long(data, 0, size) & np.uint64(mask))
+    while slots[slot] >= 0:
+        word = slots[slot]
+        start = offsets[word]
+        if offsets[word + 1] - start == size:
+            same = True
+            for j in range(size):
+                if word_bytes[start + j] != data[j]:
+                    same = False
+                    break
+            if same:
+                return np.int64(word)
+        slot = (slot + 1) & mask
+    return np.int64(-1)
+
+
+@compiled
+def key_of(data: Any, size: Int) -> tuple[Int, Int]:
+    """Return the two key halves of data[:size], size <= 16; `data` holds at least 16 bytes."""
+    k0, k1 = load64(data, np.int64(0)), load64(data, np.int64(8))
+    if size < 8:
+        k0 &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
+        k1 = np.uint64(0)
+    elif size < 16:
+        k1 &= (np.uint64(1) << np.uint64(8 * (size - 8))) - np.uint64(1)
+    return k0, k1
+
+
+@compiled
+def _fill(word_bytes: Any, offsets: Any, flags: Any, cells: Any, shift: Int, slots: Any) -> None:
+    key = np.zeros(16, np.uint8)
+    mask = cells.shape[0] - 1
+    long_mask = slots.shape[0] - 1
+    for word in range(offsets.shape[0] - 1):
+        start, end = offsets[word], offsets[word + 1]
+        size = end - start
+        if size <= 16:
+            key[:] = 0
+            for j in range(size):
+                key[j] = word_bytes[start + j]
+            k0, k1 = key_of(key, size)
+            if k0 == 0 or word_bytes[end - 1] == 0:
+                continue  # a key is padded with zeros: a NUL at the end would be lost
+            slot = slot_of(k0, k1, shift)
+            while cells[slot, 0] != 0:
+                slot = (slot + 1) & mask
+            cells[slot, 0], cells[slot, 1] = k0, k1
+            cells[slot, 2] = np.uint64(word) | (np.uint64(flags[word]) << np.uint64(32))
+        else:
+            slot = np.int64(_hash_long(word_bytes, start, end) & np.uint64(long_mask))
+            while slots[slot] >= 0:
+                slot = (slot + 1) & long_mask
+            slots[slot] = word
+
+
+@compiled
+def _output_cells(word_bytes: Any, offsets: Any, words: Int) -> Any:
+    out = np.zeros((words, 32), np.uint8)
+    for word in range(words):
+        start, end = offsets[word], offsets[word + 1]
+        ascii_only = True
+        for j in range(start, end):
+            ascii_only = ascii_only and word_bytes[j] < 128
+        if ascii_only and end - start <= 30:
+            out[word, 0] = end - start
+            for j in range(end - start):
+                out[word, 2 + j] = word_bytes[start + j]
+    return out
+
+
+@compiled
+def _is_sound(
+    word_bytes: Any, offsets: Any, flags: Any, cells: Any, shift: Int, slots: Any, outputs: Any
+) -> Any:  # fmt: skip
+    """Whether the hash tables hold each word once and where a look-up finds it soon, and the output cells the words' bytes."""
+    mask, long_mask = cells.shape[0] - 1, slots.shape[0] - 1
+    here: Int = 0
+    long_here: Int = 0
+    for i in range(cells.shape[0]):
+        here += np.int64(cells[i, 0] != 0)
+    for i in range(slots.shape[0]):
+        long_here += np.int64(slots[i] >= 0)
+    if here > mask or long_here > long_mask:
+        return False  # without an empty slot no look-up of an unknown word would end
+    left: Int = PATIENCE * np.int64(flags.shape[0] + SHORT)
+    slot: Int
+    for word in range(flags.shape[0]):
+        start, end = offsets[word], offsets[word + 1]
+        size = end - start
+        if size <= SHORT:
+            k0, k1 = key_of(word_bytes[start : start + SHORT], size)
+            if k0 == 0 or word_bytes[end - 1] == 0:
+                continue
+            slot = slot_of(k0, k1, shift)
+            while cells[slot, 0] != 0 and not (cells[slot, 0] == k0 and cells[slot, 1] == k1):
+                slot = (slot + 1) & mask
+                left -= 1
+            if cells[slot, 0] == 0 or cells[slot, 2] != np.uint64(word) | (
+                np.uint64(flags[word]) << np.uint64(32)
+            ):
+                return False
+            here -= 1
+        else:
+            slot = np.int64(_hash_long(word_bytes, start, end) & np.uint64(long_mask))
+            while slots[slot] >= 0 and slots[slot] != word:
+                slot = (slot + 1) & long_mask
+                left -= 1
+            if slots[slot] < 0:
+                return False
+            long_here -= 1
+        if left < 0:
+            return False
+    if here != 0 or long_here != 0:
+        return False
+    for word in range(outputs.shape[0]):
+        start = offsets[word]
+        size = offsets[word + 1] - start
+        plain = size <= INLINE
+        for j in range(size):
+            plain = plain and word_bytes[start + j] < 128
+        length = size if plain else 0
+        if outputs[word, 0] != length or outputs[word, 1] != 0:
+            return False
+        for j in range(INLINE):
+            if outputs[word, 2 + j] != (word_bytes[start + j] if j < length else 0):
+                return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class WordTable:
+    """Arrays of the table.
+
+    Attributes:
+        cells: uint64[2^n, 4]: key, key, number | flags << 32, unused.
+        slots: int32[2^m], numbers of the words over 16 bytes; -1 is empty.
+        flags: uint8[W], `STOP` and `CLITIC` bits of each word.
+        word_bytes: uint8[...] and offsets: int64[W + 1]: the lexicon's V words, then stop words that it lacks.
+        outputs: uint8[V, 32], the output cells; length 0 sends the writer to `word_bytes`.
+        size: int64[1], V.
+    """
+
+    cells: npt.NDArray[np.uint64]
+    slots: npt.NDArray[np.int32]
+    flags: npt.NDArray[np.uint8]
+    word_bytes: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    outputs: npt.NDArray[np.uint8]
+    size: npt.NDArray[np.int64]
+
+    @classmethod
+    def build(cls, vocabulary: Vocabulary, stop_words: Iterable[str]) -> WordTable:
+        """Build the table of a vocabulary and a stop-word list (in look-up form: lower case, ASCII apostrophes)."""
+        # Where texts are tokenized already, a clitic comes with its apostrophe: " 's", " 've".
+        stop = list(dict.fromkeys([*stop_words, *(f"'{clitic}" for clitic in CLITICS)]))
+        named = list(dict.fromkeys([*stop, *CLITICS]))
+        known = vocabulary.ids(pa.array(named, pa.string()))
+        extra = [word for word, found in zip(named, known, strict=True) if found < 0]
+        position = {word: len(vocabulary) + i for i, word in enumerate(extra)}
+        encoded = [word.encode() for word in extra]
+        ends = vocabulary.offsets[-1] + np.cumsum([len(word) for word in encoded], dtype=np.int64)
+        offsets = np.concatenate([np.asarray(vocabulary.offsets, np.int64), ends]).astype(np.int64)
+        tail = np.frombuffer(b"".join(encoded) + bytes(PADDING), dtype=np.uint8)
+        word_bytes = np.concatenate([np.asarray(vocabulary.data)[: int(vocabulary.offsets[-1])], tail])
+        flags = np.zeros(len(offsets) - 1, np.uint8)
+        numbers = dict(
+            zip(
+                named,
+                (int(i) if i >= 0 else position[w] for w, i in zip(named, known, strict=True)),
+                strict=True,
+            )
+        )
+        for word in stop:
+            flags[numbers[word]] |= STOP
+        for word in CLITICS:
+            flags[numbers[word]] |= CLITIC
+        sizes = np.diff(offsets)
+        bits = max(4, int(1.25 * (sizes <= SHORT).sum()).bit_length())
+        long_bits = max(2, int(2 * (sizes > SHORT).sum()).bit_length())
+        cells = np.zeros((1 << bits, 4), np.uint64)
+        slots = np.full(1 << long_bits, -1, np.int32)
+        _fill(word_bytes, offsets, flags, cells, 64 - bits, slots)
+        outputs = _output_cells(word_bytes, offsets, len(vocabulary))
+        return cls(cells, slots, flags, word_bytes, offsets, outputs, np.array([len(vocabulary)], np.int64))
+
+    @property
+    def shift(self) -> int:
+        """How far a 64-bit mix is shifted for a slot of `cells`."""
+        return 64 - (int(self.cells.shape[0]).bit_length() - 1)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def check(cls, arrays: Arrays) -> None:
+        """Refuse stored arrays in which a look-up could leave the table, or not end.
+
+        Raises:
+            DataError: names the array, what it holds and what is valid.
+        """
+        arrays.only(*(f.name for f in fields(cls)))
+        flags = arrays.take("flags", np.uint8, None)
+        arrays.within("flags", flags, 0, STOP | CLITIC)
+        size = arrays.take("size", np.int64, 1)
+        arrays.within("size", size, 1, min(len(flags), 2**31 - 1))
+        words = int(size[0])
+        word_bytes = arrays.take("word_bytes", np.uint8, None)
+        offsets = arrays.take("offsets", np.int64, len(flags) + 1)
+        arrays.ascending("offsets", offsets)
+        first, last, shared = (int(offsets[place]) for place in (0, -1, words))
+        inside = first == 0 and last + PADDING <= len(word_bytes) and shared <= MOST_BYTES
+        arrays.require("offsets", inside, f"places from 0 to {PADDING} bytes before the end")
+        outputs = arrays.take("outputs", np.uint8, words, 32)
+        cells, slots = arrays.take("cells", np.uint64, None, 4), arrays.take("slots", np.int32, None)
+        for name, count in (("cells", len(cells)), ("slots", len(slots))):
+            arrays.require(name, count >= 2 and not count & (count - 1), "2^n slots")
+        arrays.within("slots", slots, -1, len(flags) - 1)
+        shift = 64 - (len(cells).bit_length() - 1)
+        sound = _is_sound(word_bytes, offsets, flags, cells, shift, slots, outputs)
+        arrays.require("cells", sound, "each word where a look-up finds it, and its bytes in `outputs`")
+        text = Vocabulary(offsets[: words + 1], word_bytes[: int(offsets[words])]).strings()
+        try:
+            text.validate(full=True)
+        except pa.ArrowInvalid:
+            arrays.require("word_bytes", False, "words in UTF-8")
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> WordTable:
+        """Build again from :meth:`arrays`."""
+        return cls(**{f.name: arrays[f.name] for f in fields(cls)})

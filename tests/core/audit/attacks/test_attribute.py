@@ -1,0 +1,71 @@
+"""The attribute attack: the paper's adversary, and one who privatizes the training text first."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dptext_spark.audit.attacks.attribute import attribute_attack, split
+from dptext_spark.audit.utility.accuracy import Both
+from dptext_spark.audit.utility.learning import TextClassifier
+from dptext_spark.errors import DataError
+from tests.core.audit.labelled_texts import labelled, replaced
+
+pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
+
+
+def test_a_code_fools_only_who_does_not_know_it() -> None:
+    texts, labels = labelled(600, 1)
+    found = attribute_attack(Both(texts, replaced(texts, 1.0, 2, swap=True)), labels, seed=3)
+    assert found.rows == (480, 60, 60) and found.classes == 2 and found.random == 0.5
+    assert found.private.accuracy.value < 0.1 and found.private.f1.value < 0.1
+    for side in (found.adaptive, found.unprotected):
+        assert side.accuracy.value > 0.9 and side.f1.value > 0.9
+        assert side.accuracy.lower <= side.accuracy.value <= side.accuracy.upper
+    assert 0.3 < found.majority.f1.value < 0.45 < found.majority.accuracy.value < 0.8
+    assert found.restricted and not found.exact
+    said = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert "other authors" in said["knows"] and "C = " in said["settings"]["classifier"]
+
+
+def test_nothing_is_left_of_words_that_become_anything() -> None:
+    texts, labels = labelled(1_000, 4)
+    found = attribute_attack(Both(texts, replaced(texts, 1.0, 5)), labels)
+    # 100 test rows of two classes: a standard error of 0.05.
+    assert 0.25 < found.private.accuracy.value < 0.75 and 0.25 < found.adaptive.accuracy.value < 0.8
+    assert found.unprotected.accuracy.value > 0.9
+
+
+def test_the_second_part_chooses_the_classifier() -> None:
+    texts, labels = labelled(400, 6)
+    kinds = [TextClassifier(1e-6), TextClassifier(5.0)]  # the first can only say the commoner class
+    found = attribute_attack(Both(texts, texts), labels, classifiers=kinds)
+    assert found.settings["classifier"] == kinds[1].summary
+    assert found.unprotected.accuracy.value > 0.9
+
+
+def test_a_user_is_in_one_part_only() -> None:
+    users = [f"u{i // 3}" for i in range(300)]
+    parts = split(300, users, 7)
+    assert [len(part) for part in parts] == [240, 30, 30]
+    assert sorted(np.concatenate(parts).tolist()) == list(range(300))
+    named = [{users[i] for i in part.tolist()} for part in parts]
+    assert not (named[0] & named[1] or named[1] & named[2] or named[0] & named[2])
+    assert all((a == b).all() for a, b in zip(parts, split(300, users, 7), strict=True))
+    assert not all((a == b).all() for a, b in zip(parts, split(300, users, 8), strict=True))
+    assert [len(part) for part in split(300, None, 0)] == [240, 30, 30]
+    with pytest.raises(DataError, match="users: 9 given"):
+        split(9, None, 0)
+
+
+def test_attributes_that_cannot_be_attacked() -> None:
+    texts = [f"word{i}" for i in range(20)]
+    with pytest.raises(DataError, match="gender: 1 class in 20 rows") as error:
+        attribute_attack(Both(texts, texts), ["secret"] * 20, column="gender")
+    assert "secret" not in str(error.value)
+    with pytest.raises(DataError, match="gender: 19 given for 20 texts"):
+        attribute_attack(Both(texts, texts), ["a"] * 19, column="gender")
+    with pytest.raises(DataError, match=r"texts\.private: 3 given for 20"):
+        attribute_attack(Both(texts, texts[:3]), ["a", "b"] * 10)

@@ -1,0 +1,198 @@
+"""The contextual adversary against every possible text of a tiny lexicon, one by one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dptext_spark.audit.attacks.bigram_baseline import HIDDEN, guess_unaided
+from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.candidates import candidates
+from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
+from dptext_spark.audit.attacks.prior import of_drawn
+from dptext_spark.audit.attacks.tokens import Tokens
+from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.errors import DataError
+from dptext_spark.text.tokens import EDGE, UNKNOWN
+from tests.core.audit.plain_attacks import posterior, some_law, table_sampler, transitions
+
+WORDS = 6
+ALLOWED = np.array([False, True, True, True, True, True])  # word 0 is a stop word
+
+
+def records(seed: int, many: int, shortest: int = 0, longest: int = 6) -> list[list[int]]:
+    """Texts with a pattern: a word is often followed by the next one."""
+    random = np.random.default_rng(seed)
+    out = []
+    for _ in range(many):
+        row: list[int] = []
+        for _ in range(random.integers(shortest, longest)):
+            after = (row[-1] + 1) % WORDS if row and row[-1] >= 0 and random.random() < 0.6 else None
+            row.append(int(after if after is not None else random.choice([0, 1, 2, 3, 4, 5, EDGE, UNKNOWN])))
+        out.append(row)
+    return out
+
+
+def flat(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    bounds = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    return np.array([w for row in rows for w in row], np.int32), bounds
+
+
+def seen(rows: list[list[int]], law: np.ndarray, seed: int) -> Tokens:
+    words, bounds = flat(rows)
+    drawn = (words >= 0) & ALLOWED[words]
+    random = np.random.default_rng(seed)
+    outputs = words.copy()
+    for n in np.flatnonzero(drawn):
+        outputs[n] = random.choice(WORDS, p=law[words[n]])
+    return Tokens(words, outputs, drawn, bounds)
+
+
+@pytest.mark.parametrize("weight", [None, 0.0, 0.4, 0.95])
+def test_the_posterior_is_that_of_every_text(weight: float | None) -> None:
+    law, public = some_law(WORDS, 1), records(2, 60)
+    step, unigram = transitions(public, WORDS, weight)
+    model = Bigrams.of(*flat(public), WORDS, weight)
+    assert model.unigram == pytest.approx(unigram)
+    pairs = [np.arange(WORDS + 2, dtype=np.int32)] * 2
+    grid = np.meshgrid(*pairs, indexing="ij")
+    assert model.probability(grid[0].ravel(), grid[1].ravel()) == pytest.approx(step.ravel())
+    rows = records(3, 25)
+    tokens = seen(rows, law, 4)
+    plausible = candidates(
+        table_sampler(law), of_drawn(model.unigram[:WORDS], ALLOWED), tokens.outputs[tokens.drawn], WORDS
+    )
+    guesses, certainty = posterior_guesses(tokens, plausible, model)
+    assert (guesses[~tokens.drawn] == -1).all() and tokens.drawn.sum() > 30
+    for i in range(len(rows)):
+        part = slice(int(tokens.bounds[i]), int(tokens.bounds[i + 1]))
+        truth = posterior(tokens.words[part], tokens.outputs[part], tokens.drawn[part], law, ALLOWED, step)
+        for t, n in enumerate(range(part.start, part.stop)):
+            if tokens.drawn[n]:
+                assert certainty[n] == pytest.approx(truth[t].max(), rel=1e-9)
+                assert guesses[n] == truth[t].argmax()
+
+
+def test_without_bigrams_it_is_the_bayes_adversary() -> None:
+    law, rows = some_law(WORDS, 5), records(6, 300)
+    tokens = seen(rows, law, 7)
+    model = Bigrams.of(*flat(records(8, 200)), WORDS, 0.0)
+    found = context_attack(table_sampler(law), tokens, model, ALLOWED)
+    assert found.success == found.bayes and found.gain == found.gain_lower == found.gain_upper == 0.0
+    # The same from the formula: argmax P(w)·P(u|w).
+    score = (np.where(ALLOWED, model.unigram[:WORDS], 0.0))[:, None] * law
+    guess = score.argmax(axis=0)[tokens.outputs[tokens.drawn]]
+    assert found.bayes == pytest.approx((guess == tokens.words[tokens.drawn]).mean())
+
+
+def test_context_helps_where_there_is_some() -> None:
+    law, rows = np.full((WORDS, WORDS), 1 / WORDS), records(9, 400, 3, 9)
+    tokens = seen(rows, law, 10)
+    model = Bigrams.of(*flat(records(11, 2000, 3, 9)), WORDS)
+    found = context_attack(table_sampler(law), tokens, model, ALLOWED)
+    assert found.gain_lower > 0 and found.lower < found.success < found.upper
+    assert found.bayes == found.most_frequent  # the outputs say nothing at all
+    assert found.random == pytest.approx(1 / ALLOWED.sum())
+    assert found.certainty == pytest.approx(found.success, abs=0.05)  # the model is nearly the truth
+    assert found.unaided > found.most_frequent
+    assert found.exact is False and found.covered == 1.0 and found.restricted and found.unprotected == 1.0
+    assert json.loads(json.dumps(found.as_dict()))["tokens"] == tokens.drawn.sum()
+
+
+def test_pruning_is_stated() -> None:
+    law, model = some_law(WORDS, 12, 0.0), Bigrams.of(*flat(records(13, 50)), WORDS)
+    prior = of_drawn(model.unigram[:WORDS], ALLOWED)
+    score = prior[:, None] * law
+    found = candidates(table_sampler(law), prior, np.array([3, 1, 3], np.int32), 2)
+    for output in (1, 3):
+        ids, probability = found.row(output)
+        best = np.argsort(-score[:, output])[:2]
+        assert ids.tolist() == best.tolist() and probability == pytest.approx(law[best, output])
+        row = found.slot[output]
+        assert found.covered[row] == pytest.approx(score[best, output].sum() / score[:, output].sum())
+        assert found.possible[row] == ALLOWED.sum() and found.best[row] == best[0]
+    assert found.slot[[0, 2, 4, 5]].tolist() == [-1] * 4
+
+
+def test_an_output_that_nothing_leads_to_is_guessed_as_itself() -> None:
+    law = np.eye(WORDS)
+    tokens = Tokens(*(np.array(x) for x in ([1, 2], [1, 0], [True, True], [0, 2])))  # type: ignore[arg-type]
+    model = Bigrams.of(*flat(records(14, 50)), WORDS)
+    plausible = candidates(table_sampler(law), of_drawn(model.unigram[:WORDS], ALLOWED), tokens.outputs)
+    guesses, certainty = posterior_guesses(tokens, plausible, model)
+    assert guesses.tolist() == [1, 0] and certainty.tolist() == [1.0, 0.0]
+    found = context_attack(table_sampler(law), tokens, model, ALLOWED)
+    assert (found.success, found.bayes, found.unchanged) == (0.5, 0.5, 0.5)
+
+
+def test_the_guess_without_the_output() -> None:
+    public = records(15, 30)
+    step, unigram = transitions(public, WORDS, None)
+    model = Bigrams.of(*flat(public), WORDS)
+    sides = [HIDDEN, *range(WORDS + 2)]
+    left, right = (np.array(x, np.int32) for x in zip(*((a, b) for a in sides for b in sides), strict=True))
+    guesses = guess_unaided(model, left, right, ALLOWED)
+    for a, b, guess in zip(left, right, guesses, strict=True):
+        value = (step[a, :WORDS] if a >= 0 else unigram[:WORDS]) * (step[:WORDS, b] if b >= 0 else 1.0)
+        value = np.where(ALLOWED, value, -1.0)
+        assert value[guess] == pytest.approx(value.max(), rel=1e-12)
+
+
+def test_levels_share_draws() -> None:
+    sampler = table_sampler(np.full((WORDS, WORDS), 1 / WORDS))
+    words, bounds = np.array([1, 2, 1, 1] * 400, np.int32), np.arange(0, 1601, 4)
+    drawn = np.ones(1600, np.bool_)
+    by_token, by_record, by_dataset = (
+        simulate(sampler, words, drawn, bounds, level).outputs.reshape(400, 4)
+        for level in ("token", "record", "dataset")
+    )
+    assert (by_token[:, 0] != by_token[:, 2]).any()
+    assert (by_record[:, 0] == by_record[:, 2]).all() and len(set(by_record[:, 0])) == WORDS
+    assert len(set(by_dataset[:, [0, 2, 3]].ravel())) == 1
+
+
+def test_tokens_that_do_not_fit() -> None:
+    ids, flags = np.array([1, -1], np.int32), np.array([True, False])
+    Tokens(ids, ids, flags, np.array([0, 2]))
+    for wrong in (
+        (ids[:1], ids, flags, np.array([0, 1])),
+        (ids, ids, ~flags, np.array([0, 2])),
+        (ids, ids, flags, np.array([0, 1])),
+        (ids, ids, flags, np.array([0, 2, 1, 2])),
+    ):
+        with pytest.raises(DataError, match=r"^tokens: "):
+            Tokens(*wrong)
+    nothing = Tokens(ids, ids, ~flags & flags, np.array([0, 2]))
+    with pytest.raises(DataError, match="none of them was drawn"):
+        context_attack(table_sampler(np.eye(WORDS)), nothing, Bigrams.of(*flat(records(1, 9)), WORDS))
+
+
+def test_after_a_word_that_many_words_follow() -> None:
+    """Its followers are searched, not read through; word w > 0 follows word 0 w mod 7 + 1 times."""
+    words = 900
+    after = np.repeat(np.arange(1, words), np.arange(1, words) % 7 + 1).astype(np.int32)
+    public = np.stack([np.zeros_like(after), after], axis=1).ravel()
+    model = Bigrams.of(public, np.arange(0, len(public) + 1, 2), words)
+    law = np.zeros((words, words))
+    odd = np.arange(words) % 2 == 1
+    law[np.arange(words), np.arange(words) - odd] = 1.0  # words 2i and 2i + 1 come out as 2i
+    text = np.arange(words, dtype=np.int32)[2:]
+    tokens = Tokens(
+        np.stack([np.zeros_like(text), text], axis=1).ravel(),
+        np.stack([np.zeros_like(text), text - text % 2], axis=1).ravel(),
+        np.tile([False, True], len(text)),
+        np.arange(0, 2 * len(text) + 1, 2),
+    )
+    allowed = np.arange(words) > 0
+    plausible = candidates(
+        table_sampler(law), of_drawn(model.unigram[:words], allowed), tokens.outputs[tokens.drawn]
+    )
+    guesses, certainty = posterior_guesses(tokens, plausible, model)
+    low = tokens.outputs[tokens.drawn]
+    edge = np.full(len(low), words + 1, np.int32)
+    zero = np.zeros(len(low), np.int32)
+    both = [model.probability(zero, w) * model.probability(w, edge) for w in (low, low + 1)]
+    assert (guesses[tokens.drawn] == np.where(both[1] > both[0], low + 1, low)).all()
+    assert certainty[tokens.drawn] == pytest.approx(np.maximum(*both) / (both[0] + both[1]))

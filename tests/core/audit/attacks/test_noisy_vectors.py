@@ -1,0 +1,129 @@
+"""Noise on vectors between two adversaries: densities by their formulas, and bounds that hold what many draws show."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dptext_spark.audit.attacks.bayes import bayes_attack
+from dptext_spark.audit.attacks.noisy_vectors import _Place, bayes_between, candidates_of_vectors, has_density
+from dptext_spark.audit.attacks.prior import zipf
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import (
+    Calibrated,
+    Gaussian,
+    Laplace,
+    Mahalanobis,
+    Mechanism,
+    Projection,
+    TruncatedLaplace,
+    Vickrey,
+)
+from dptext_spark.randomness.draws import Draws
+
+V, D = 50, 4
+MADE: dict[str, Mechanism] = {
+    "calibrated": Calibrated(epsilon=4.0),
+    "calibrated, little noise": Calibrated(epsilon=40.0),
+    "mahalanobis": Mahalanobis(epsilon=4.0, lam=0.7),
+    "vickrey": Vickrey(epsilon=6.0, noise="mahalanobis"),
+    "projection": Projection(epsilon=5.0, m=3),
+    "laplace": Laplace(epsilon=8.0),
+    "gaussian": Gaussian(epsilon=4.0, delta=0.01),
+    "truncated": TruncatedLaplace(epsilon=8.0, delta=0.05),
+}
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    vectors = np.random.default_rng(2).normal(size=(V, D)).astype(np.float32)
+    return Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(V)]), vectors)
+
+
+def draws(n: int) -> Draws:
+    blocks = np.zeros((n, 2), np.uint64)
+    blocks[:, 0] = np.arange(n)
+    return Draws(bytes([7]) * 32, blocks)
+
+
+def plain(
+    kind: str,
+    parameters: npt.NDArray[np.float64],
+    root: npt.NDArray[np.float64],
+    gap: npt.NDArray[np.float64],
+) -> float:
+    """ln f of a gap, by the formulas of MECHANISMS §5, §6 and §9."""
+    if kind == "radial":
+        return float(-parameters[0] * np.linalg.norm(np.linalg.solve(root, gap)))
+    if kind == "gaussian":
+        return float(-(gap**2).sum() / (2 * parameters[0] ** 2))
+    if kind == "truncated_laplace" and np.abs(gap).max() > parameters[1]:
+        return -np.inf
+    return float(-np.abs(gap).sum() / parameters[0])
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_densities_are_those_of_the_formulas(lexicon: Lexicon, name: str) -> None:
+    sampler = MADE[name].compile(lexicon)  # type: ignore[attr-defined]
+    ids = np.arange(20, dtype=np.int32)
+    noisy = sampler.noisy(ids, draws(20))
+    found = _Place.of(sampler).density(noisy)
+    size = sampler.centers.shape[1]
+    root = sampler.columns.T if len(sampler.columns) else np.eye(size)
+    truth = np.array(
+        [
+            [
+                plain(sampler.noise, sampler.parameters, root, z - c.astype(np.float64))
+                for c in sampler.centers
+            ]
+            for z in noisy
+        ]
+    )
+    assert np.isfinite(truth[np.arange(20), ids]).all()
+    # Up to a constant for each vector.
+    np.testing.assert_allclose(
+        found - found[np.arange(20), ids][:, None],
+        truth - truth[np.arange(20), ids][:, None],
+        rtol=2e-3,
+        atol=2e-3,
+    )
+
+
+@pytest.mark.parametrize("name", ["calibrated", "mahalanobis", "truncated"])
+def test_noisy_vectors_are_what_is_snapped(lexicon: Lexicon, name: str) -> None:
+    sampler = MADE[name].compile(lexicon)  # type: ignore[attr-defined]
+    ids = np.tile(np.arange(V, dtype=np.int32), 4)
+    noisy = sampler.noisy(ids, draws(len(ids)))
+    gaps = ((noisy[:, None] - sampler.targets.vectors[None]) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(gaps.argmin(axis=1), sampler.sample(ids, draws(len(ids))))
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_bounds_hold_what_many_draws_show(lexicon: Lexicon, name: str) -> None:
+    sampler = MADE[name].compile(lexicon)  # type: ignore[attr-defined]
+    assert has_density(sampler)
+    prior = zipf(V)
+    truth = bayes_attack(sampler, V, prior, draws=4_000, confidence=1 - 1e-6)
+    found, ranking = bayes_between(sampler, prior, 6_000, 1 - 1e-6)
+    assert found.lower <= truth.upper and truth.lower <= found.upper
+    assert found.lower <= found.value <= found.upper and not found.exact
+    # From below it is worth more than the commonest word, or than nothing; words by their distance are no bad guess.
+    assert found.value > prior.max() - 0.03 and found.value > truth.success - 0.08
+    assert ranking.likelihood(np.array([3], np.int32)).argmax() == 3
+
+
+def test_candidates_of_vectors_hold_the_word(lexicon: Lexicon) -> None:
+    sampler = Calibrated(epsilon=40.0).compile(lexicon)
+    words = np.repeat(np.arange(V, dtype=np.int32), 3)
+    found = candidates_of_vectors(sampler, zipf(V), words, 5)
+    assert (found.best == words).mean() > 0.9 and found.slot.tolist() == list(range(3 * V))
+
+
+def test_noise_in_a_plane_has_no_density() -> None:
+    flat = np.random.default_rng(4).normal(size=(30, 4)).astype(np.float32)
+    flat[:, 3] = flat[:, 2]
+    lexicon = Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(30)]), flat)
+    assert not has_density(Mahalanobis(epsilon=2.0, lam=1.0).compile(lexicon))
+    assert has_density(Mahalanobis(epsilon=2.0, lam=0.5).compile(lexicon))

@@ -1,0 +1,327 @@
+"""A comparison as a person makes it: curves, the best at each risk, what is kept in the folder, and what wrong input is told."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import random
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark.audit.comparison.asked import Asked
+from dptext_spark.audit.comparison.compare import compare
+from dptext_spark.audit.comparison.measured_points import FILE
+from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
+from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
+from dptext_spark.cli.app import compare as command_line
+from dptext_spark.cli.app import main
+from dptext_spark.config.model import ModelConfig
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.selection import Selection
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.report.comparison import comparison_text
+from dptext_spark.text.records import Records, read_records
+from tests.core.encoder.tiny_bert import make_tiny_bert
+
+pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
+
+NAMES = [a + b + c for a in "bcdf" for b in "aeiou" for c in "klmn"]
+SIZES = {"attacked": 60, "records": 120, "few": 20, "draws": 20}
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lexicon of 80 words in clusters, a public and a private text whose label is whether it speaks of the first ones."""
+    folder = tmp_path_factory.mktemp("compare")
+    rng = np.random.default_rng(5)
+    vectors = np.repeat(rng.normal(size=(20, 5)) * 3, 4, axis=0) + rng.normal(size=(80, 5))
+    Lexicon(Vocabulary.of(NAMES), vectors.astype(np.float32)).save(folder / "lexicon")
+    chance = random.Random(7)
+
+    def line() -> str:
+        label = chance.random() < 0.5
+        likely = NAMES[:40] if label else NAMES[40:]
+        words = [chance.choice(likely if chance.random() < 0.8 else NAMES) for _ in range(9)]
+        return f"{' '.join(words)}\t{'yes' if label else 'no'}"
+
+    for name in ("public", "private"):
+        (folder / name).write_text("".join(f"{line()}\n" for _ in range(120)), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def config(places: Path) -> ModelConfig:
+    return ModelConfig.of({"lexicon": {"source": str(places / "lexicon")}, "mechanism": {"k": 8}})
+
+
+def command(places: Path, *more: object) -> list[str]:
+    texts = ["--public", places / "public", "--private", places / "private", "--labels", "last"]
+    sizes = ["--attacked", 60, "--words", 20, "--draws", 20]
+    return [
+        str(one)
+        for one in ("compare", "--lexicon", places / "lexicon", "-s", "mechanism.k=8", *texts, *sizes, *more)
+    ]
+
+
+def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Path) -> None:
+    asked = Asked.of(config, "custext,diffractor:form=tem,tem", ["0.5,3,12"], **SIZES)
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    found = compare(config, asked, *texts)
+    assert len(found.points) == 9 and found.refused == ()
+    for name in asked.curves:
+        points = [one for one in found.points if one.mechanism == name]
+        for risk in (BAYES, CONTEXT):
+            assert points[0].risks[risk].value < points[2].risks[risk].value
+        for use in (KEPT, COSINE):
+            assert points[0].utilities[use].value < points[2].utilities[use].value
+        for one in points:
+            assert one.risks[BAYES].exact and not one.risks[CONTEXT].exact
+            assert one.risks[BAYES].value >= one.more["baseline"]
+            for figure in (*one.risks.values(), *one.utilities.values()):
+                assert figure.lower <= figure.value <= figure.upper
+    assert found.unprotected[ACCURACY].value > 0.85
+    assert [(one.risk, one.utility) for one in found.frontiers] == [
+        (risk, use) for risk in (BAYES, CONTEXT) for use in (KEPT, COSINE, ACCURACY)
+    ]
+    values = json.loads(json.dumps(found.as_dict()))
+    assert values["restricted"] is True and next(iter(values)) == "restricted"
+
+
+def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Path) -> None:
+    for name in ("onnx", "onnxruntime", "tokenizers", "safetensors"):
+        pytest.importorskip(name, reason="the extra [encoder] is not installed")
+    asked = Asked.of(config, "custext", ["1,12"], encoder=str(make_tiny_bert(tmp_path)), **SIZES)
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    found = compare(config, asked, *texts)
+    low, high = (one.utilities[EMBEDDED] for one in found.points)
+    assert low.lower <= low.value <= low.upper and low.value < high.value <= 1
+    assert found.unprotected[EMBEDDED].value == 1 and len(found.settings["encoder"]) == 64
+    assert (CONTEXT, EMBEDDED) in [(one.risk, one.utility) for one in found.frontiers]
+    said = comparison_text(found, 200)
+    assert "embedding, %" in said and "the sentence embeddings of a record" in said
+    with pytest.raises(SettingsError, match="encoder: 'no-such-bert' is neither a folder nor"):
+        Asked.of(config, "custext", ["1,12"], encoder="no-such-bert", **SIZES)
+
+
+def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, places: Path) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    asked = Asked.of(config, "calibrated", ["1,20"], **SIZES)
+    low, high = compare(config, asked, *texts).points
+    for one in (low, high):
+        figure = one.risks[BAYES]
+        assert not figure.exact and figure.lower <= figure.value <= figure.upper
+        assert one.more["how"].startswith("between bounds, from 4,096 words")
+    # At this ε every word stays.
+    assert high.risks[BAYES].lower > 0.95 > 0.5 > low.risks[BAYES].lower
+    refused = Asked.of(config, "truncated_gumbel", ["60,90"], **SIZES)
+    for one in compare(config, refused, *texts).points:
+        assert "the 20 likeliest words" in one.more["how"] and "20 draws" in one.more["how"]
+
+
+def test_it_goes_on_where_it_was(places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = command(places, "--mechanisms", "custext", "--epsilons", "1,8", "--out", tmp_path, "--json")
+    pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
+    pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+    assert main(arguments) == 0
+    first, told = capsys.readouterr()
+    assert "ε = 1 (1 of 2): attacking" in told
+    file = tmp_path / FILE
+    for one in (file, tmp_path / "compare.html"):
+        assert stat.S_IMODE(one.stat().st_mode) == 0o600
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert [next(iter(json.loads(line))) for line in lines] == ["restricted", "restricted"]
+    written = re.findall(r"[a-z]+", file.read_text(encoding="utf-8") + told)
+    assert "attacking" in written and not set(written) & set(NAMES)
+    page = (tmp_path / "compare.html").read_text(encoding="utf-8")
+    assert "RESTRICTED" in page.splitlines()[0] and "http" not in page.replace("http-equiv", "")
+    assert main(arguments) == 0
+    again, told = capsys.readouterr()
+    assert again == first and "attacking" not in told
+    # A line that was cut off, and one in which a figure was changed, are measured again; the same comes out.
+    file.write_text(
+        lines[0].replace('"lower": 0.', '"lower": 0.0', 1) + "\n" + lines[1][:200], encoding="utf-8"
+    )
+    assert main(arguments) == 0
+    again, told = capsys.readouterr()
+    assert again == first and told.count("attacking") == 2
+    assert len(file.read_text(encoding="utf-8").splitlines()) == 4
+    # Another setting is another point.
+    assert main([*arguments, "-s", "policy.stop_words=draw"]) == 0
+    assert capsys.readouterr().err.count("attacking") == 2
+
+
+def test_the_table_says_what_is_best(places: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grids = ("--epsilons", "0.2,2,8,60", "--epsilons", "custext=1,40")
+    bare = places / "bare"
+    bare.write_text((places / "public").read_text(encoding="utf-8").replace("\tyes", "").replace("\tno", ""))
+    texts = ("--public", bare, "--public-labels", "none")
+    assert main(command(places, "--mechanisms", "custext,tem", *grids, *texts, "--levels", "0.001,0.5")) == 0
+    out = capsys.readouterr().out
+    said = " ".join(out.split())
+    assert "Words kept at equal risk, one word alone" in out and "Restricted: figures in this file" in said
+    assert "0.1 % not reached - -" in said
+    assert "custext, tem: exact: every law of the lexicon was read." in said
+    assert "unprotected text" in said
+
+
+@pytest.mark.parametrize(
+    ("mechanisms", "epsilons", "said"),
+    [
+        ("custex", ["1,2"], "mechanisms: 'custex' is not known; valid: custext,"),
+        ("custext,custext", ["1,2"], "mechanisms: 'custext' is named twice"),
+        ("custext:kk=2", ["1,2"], "mechanism.kk: no such setting"),
+        ("custext:epsilon=2", ["1,2"], "mechanisms: 'custext:epsilon=2' sets ε"),
+        ("custext", [""], "epsilons: [] given; valid: 2 or more, each above the last"),
+        ("custext", ["1,2", "3,4"], "epsilons: given twice for all; valid: once."),
+        ("custext", ["custext=1,2", "custext=3,4"], "epsilons: given twice for custext; valid: once."),
+        ("custext", ["-1,2"], "epsilons: [-1.0, 2.0] given; valid: one or more finite numbers of 0 or more"),
+        ("", ["1,2"], "mechanisms: '' is not known; valid: custext,"),
+        ("custext", [], "epsilons: none given for custext; valid: 2 or more"),
+        (
+            "custext",
+            ["2,1"],
+            "epsilons: [2.0, 1.0] given; valid: one or more finite numbers of 0 or more, each above",
+        ),
+        ("custext", ["1,1"], "epsilons: [1.0, 1.0] given"),
+        ("custext", ["1"], "epsilons: [1.0] given; valid: 2 or more"),
+        ("custext", ["1,x"], "epsilons: '1,x' given; valid: numbers with commas"),
+        ("custext", ["tem=1,2"], "epsilons: 'tem' is not known; valid: custext."),
+        ("custext,tem", ["tem=1,2"], "epsilons: none given for custext"),
+    ],
+)
+def test_a_wrong_grid_or_name(config: ModelConfig, mechanisms: str, epsilons: list[str], said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Asked.of(config, mechanisms, epsilons)
+    assert said in str(caught.value)
+
+
+def test_other_wrong_input(config: ModelConfig, places: Path) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    with pytest.raises(SettingsError, match="levels"):
+        Asked.of(config, "custext", ["1,2"], "0.5,0.1")
+    with pytest.raises(SettingsError, match=r"attacked: 1 given; valid: 2 or more"):
+        Asked.of(config, "custext", ["1,2"], attacked=1)
+    asked = Asked.of(config, "tem", ["0,1"], **SIZES)
+    with pytest.raises(
+        SettingsError, match=r"epsilons: tem accepts fewer than 2 of them. mechanism.epsilon: 0"
+    ):
+        compare(config, asked, *texts)
+    with pytest.raises(SettingsError, match="public: the private text itself"):
+        compare(config, asked, texts[1], texts[1])
+    chosen = config.model_copy(update={"importance": Selection(percent=30)})
+    with pytest.raises(SettingsError, match="importance: given, but a comparison draws all words"):
+        compare(chosen, asked, *texts)
+
+
+def test_too_few_epsilons_are_told_before_anything_is_compiled(
+    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    asked = Asked.of(config, "custext,tem", ["custext=1,2", "tem=0,1"], **SIZES)
+    monkeypatch.setattr("dptext_spark.audit.comparison.compare.load_lexicons", None)
+    with pytest.raises(SettingsError, match="epsilons: tem accepts fewer than 2 of them"):
+        compare(config, asked, *texts)
+
+
+def test_an_epsilon_that_is_refused_leaves_the_others(config: ModelConfig, places: Path) -> None:
+    texts = [read_records(places / name, name) for name in ("public", "private")]
+    asked = Asked.of(config, "custext,tem", ["0,1,2"], **SIZES)
+    found = compare(config, asked, *texts)
+    assert [(one.mechanism, one.epsilon) for one in found.points] == [
+        ("custext", 0.0), ("custext", 1.0), ("custext", 2.0), ("tem", 1.0), ("tem", 2.0),
+    ]  # fmt: skip
+    assert [one[:2] for one in found.refused] == [("tem", 0.0)]
+
+
+def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
+    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    asked = Asked.of(config, "santext,tem", ["0.5,2"], **SIZES)
+    monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
+    steps: list[str] = []
+    together = compare(config, asked, *texts, progress=lambda step, share: steps.append(step))
+    assert [step for step in steps if "compiling" in step] == [
+        "santext, ε = 0.5 (1 of 4): compiling 4 laws together",
+        "santext, ε = 2 (2 of 4): compiling",
+        "tem, ε = 0.5 (3 of 4): compiling",
+        "tem, ε = 2 (4 of 4): compiling",
+    ]
+    monkeypatch.setattr("dptext_spark.audit.comparison.compared_texts.words_of", lambda text: None)
+    assert together.points == compare(config, asked, *texts).points
+    assert "drawn from the prior" in together.points[0].more["how"]
+
+
+def test_processors_make_no_difference(
+    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+    asked = Asked.of(config, "diffractor,calibrated,tem", ["2,8"], **SIZES)
+    monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
+    monkeypatch.setattr("dptext_spark.audit.threads.DRAWN", 100)
+    found = []
+    for processors in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda number=processors: number)
+        found.append(compare(config, asked, *texts).points)
+    assert found[0] == found[1]
+
+
+def test_settings_of_the_file_are_those_of_the_mechanism_that_it_names(config: ModelConfig) -> None:
+    curves: dict[str, Any] = Asked.of(
+        config, "custext,custext:k=4,custext:mapping=aggressive,tem", ["1,2"]
+    ).curves
+    assert [curves[name].k for name in list(curves)[:3]] == [8, 4, 8]
+    assert curves["custext:mapping=aggressive"].mapping == "aggressive"
+
+
+def test_one_class_of_labels(
+    config: ModelConfig, places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "dptext_spark.audit.comparison.compare.load_lexicons", None
+    )  # it is told before anything else
+    lines = (places / "private").read_text(encoding="utf-8").replace("\tyes", "\tno").splitlines()
+    asked = Asked.of(config, "custext", ["1,2"], **SIZES)
+    public = read_records(places / "public", "public", "last")
+    # Another label that is only tested does not help.
+    for number, (text, said) in enumerate(
+        (
+            (lines, "labels: 1 class in 90 rows; valid: two classes or more"),
+            ([*lines[:3], lines[3].replace("\tno", "\tyes"), *lines[4:]], "labels: 1 class in 90 rows"),
+            (lines[:3], "private: 3 records with labels; valid: 4 or more, for every 4th is tested."),
+        )
+    ):
+        (tmp_path / f"{number}").write_text("\n".join(text), encoding="utf-8")
+        with pytest.raises(DataError) as caught:
+            compare(config, asked, public, read_records(tmp_path / f"{number}", "private", "last"))
+        assert said in str(caught.value)
+
+
+def test_texts_without_words(config: ModelConfig, places: Path) -> None:
+    asked = Asked.of(config, "custext", ["1,2"], **SIZES)
+    text = read_records(places / "public", "public")
+    for empty in (["", " "], ["zzzz, 12", "!"]):
+        nothing = Records(pa.array(empty), None)
+        with pytest.raises(DataError, match="public: it holds no word of the lexicon; valid: a text in"):
+            compare(config, asked, nothing, text)
+        with pytest.raises(DataError, match="private: no word of it would be drawn; valid: a text in"):
+            compare(config, asked, text, nothing)
+
+
+def test_the_command_line_has_the_defaults_of_the_code() -> None:
+    shown = inspect.signature(command_line).parameters
+    for option, field in (
+        ("records", "records"),
+        ("attacked", "attacked"),
+        ("words", "few"),
+        ("draws", "draws"),
+    ):
+        assert shown[option].default == getattr(Asked, field)

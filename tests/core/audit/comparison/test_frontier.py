@@ -1,0 +1,144 @@
+"""Curves of utility against risk: what lies between points, what lies nowhere, and when two are told apart."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dptext_spark.audit.comparison.frontier import (
+    NOT_REACHED,
+    UNDECIDED,
+    Curve,
+    best_at,
+    check_levels,
+    frontier,
+)
+from dptext_spark.audit.comparison.points import Measure, Point
+from dptext_spark.errors import SettingsError
+
+
+def point(
+    mechanism: str, epsilon: float, risk: float, utility: float, wide: float = 0.0, unsure: float = 0.0
+) -> Point:
+    return Point(
+        mechanism,
+        epsilon,
+        {"attack": Measure(risk, risk - unsure, risk + unsure)},
+        {"use": Measure(utility, utility - wide, utility + wide)},
+        {"how": "given"},
+    )
+
+
+def curve(*points: Point) -> Curve:
+    return Curve.of(points, "attack", "use")
+
+
+LOW = (point("low", 1, 0.2, 0.3, 0.02), point("low", 2, 0.4, 0.5, 0.02), point("low", 5, 0.8, 0.6, 0.02))
+HIGH = (point("high", 0.1, 0.3, 0.7, 0.05), point("high", 0.2, 0.7, 0.9, 0.05))
+
+
+def test_it_is_linear_between_neighbours() -> None:
+    found = curve(*LOW).at(0.3)
+    assert found is not None
+    assert found.utility == pytest.approx(0.4) and found.between == (1, 2)
+    assert (found.lower, found.upper) == pytest.approx((0.38, 0.42))
+    found = curve(*LOW).at(0.7)
+    assert found is not None and found.utility == pytest.approx(0.5 + 0.1 * 0.75) and found.between == (2, 5)
+
+
+def test_at_a_point_it_is_the_point() -> None:
+    for one in LOW:
+        found = curve(*LOW).at(one.risks["attack"].value)
+        assert found is not None and found.utility == one.utilities["use"].value
+        assert found.between == (one.epsilon, one.epsilon)
+
+
+def test_nothing_is_said_outside() -> None:
+    assert curve(*LOW).at(0.19) is None and curve(*LOW).at(0.81) is None
+    assert curve(*LOW).reach == (0.2, 0.8)
+
+
+def test_nothing_is_said_where_bounds_leave_open_what_was_passed() -> None:
+    unsure = curve(point("x", 1, 0.2, 0.3, 0.0, 0.1), point("x", 2, 0.6, 0.5, 0.0, 0.1))
+    assert unsure.reach == pytest.approx((0.3, 0.5))
+    assert unsure.at(0.29) is None and unsure.at(0.51) is None and unsure.at(0.4) is not None
+    hopeless = curve(point("x", 1, 0.2, 0.3, 0.0, 0.5), point("x", 2, 0.6, 0.5, 0.0, 0.3))
+    assert not any(hopeless.at(level / 100) for level in range(101))
+
+
+def test_an_unsure_risk_widens_the_utility() -> None:
+    unsure = [point("low", e, r, u, 0.0, 0.1) for e, r, u in ((1, 0.2, 0.3), (2, 0.4, 0.5), (5, 0.8, 0.6))]
+    found = curve(*unsure).at(0.5)
+    assert found is not None
+    # Pessimist: the points stand at 0.3, 0.5, 0.9; optimist: at 0.1, 0.3, 0.7.
+    assert found.lower == pytest.approx(0.5) and found.upper == pytest.approx(0.55)
+    assert found.utility == pytest.approx(0.525)
+
+
+def test_a_risk_that_falls_as_epsilon_grows_is_put_in_order() -> None:
+    found = curve(point("x", 1, 0.5, 0.5), point("x", 2, 0.4, 0.6), point("x", 3, 0.6, 0.8))
+    assert found.epsilons == (2, 1, 3)
+    reached = found.at(0.45)
+    assert reached is not None and reached.utility == pytest.approx(0.55)
+
+
+def test_points_of_one_risk_count_as_the_most_useful_of_them() -> None:
+    twins = curve(point("x", 2, 0.5, 0.7), point("x", 1, 0.5, 0.5))
+    found = twins.at(0.5)
+    assert found is not None and found.utility == 0.7 and found.between == (2, 2)
+    first = curve(point("x", 1, 0.5, 0.5), point("x", 2, 0.5, 0.7), point("x", 3, 0.9, 0.8)).at(0.5)
+    assert first is not None and first.utility == 0.7
+
+
+def test_the_best_at_a_level() -> None:
+    found = best_at([curve(*LOW), curve(*HIGH)], 0.5)
+    assert [one.mechanism for one in found.reached] == ["high", "low"]
+    assert found.best == ("high",) and found.verdict == "high" and found.missing == ()
+
+
+def test_overlapping_intervals_are_not_told_apart() -> None:
+    near = curve(point("near", 1, 0.3, 0.65, 0.02), point("near", 2, 0.7, 0.85, 0.02))
+    found = best_at([near, curve(*HIGH), curve(*LOW)], 0.5)
+    assert found.best == ("high", "near")
+    assert found.verdict == f"{UNDECIDED}: high, near"
+    apart = curve(point("near", 1, 0.3, 0.55, 0.02), point("near", 2, 0.7, 0.75, 0.02))
+    assert best_at([apart, curve(*HIGH)], 0.5).best == ("high",)
+
+
+def test_who_does_not_reach_a_level_is_named() -> None:
+    found = best_at([curve(*LOW), curve(*HIGH)], 0.25)
+    assert found.missing == ("high",) and found.verdict == "low (no other reaches it)"
+    assert best_at([curve(*LOW)], 0.99).verdict == NOT_REACHED
+
+
+def test_levels_are_round_and_reached() -> None:
+    found = frontier([*LOW, *HIGH], "attack", "use")
+    assert [one.level for one in found.levels] == [0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
+    assert [one.mechanism for one in found.curves] == ["low", "high"]
+    asked = frontier([*LOW, *HIGH], "attack", "use", [0.01, 0.5])
+    assert [one.verdict for one in asked.levels] == [NOT_REACHED, "high"]
+
+
+@pytest.mark.parametrize("levels", [[], [0.2, 0.1], [0.1, 0.1], [-0.1], [1.5], [float("nan")]])
+def test_levels_that_are_none(levels: list[float]) -> None:
+    with pytest.raises(SettingsError, match=r"^levels: .*valid: one or more numbers of 0 to 1"):
+        check_levels("levels", levels)
+
+
+def test_one_point_is_no_curve() -> None:
+    with pytest.raises(SettingsError, match=r"^epsilons: 1 point\(s\) on the curve of low; valid: 2"):
+        frontier(LOW[:1], "attack", "use")
+
+
+def test_a_point_comes_back_from_json() -> None:
+    for one in (*LOW, *HIGH):
+        assert Point.of(json.loads(json.dumps(one.as_dict()))) == one
+    with pytest.raises(ValueError, match="finite"):
+        Point.of(LOW[0].as_dict() | {"epsilon": float("nan")})
+
+
+def test_the_frontier_is_plain_json() -> None:
+    values = json.loads(json.dumps(frontier([*LOW, *HIGH], "attack", "use").as_dict()))
+    assert values["levels"][0]["verdict"] == "low (no other reaches it)"
+    assert values["curves"][1]["epsilons"] == [0.1, 0.2]

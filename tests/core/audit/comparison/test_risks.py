@@ -1,0 +1,107 @@
+"""The two risks by each way of finding them: exact, read backwards, and between bounds that hold what is exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dptext_spark.audit.attacks import adversary as module
+from dptext_spark.audit.attacks.adversary import likeliest
+from dptext_spark.audit.attacks.bayes import bayes_attack
+from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.prior import of_drawn
+from dptext_spark.audit.comparison.risks import BAYES, CONTEXT, Text, risks
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText, Sampler, Tem
+from dptext_spark.randomness.draws import Draws
+
+V = 120
+
+
+class Lawless:
+    """A sampler that keeps its law to itself."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.inner = sampler
+
+    def law(self, word_id: int) -> None:
+        return None
+
+    def sample(self, ids: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
+        return self.inner.sample(ids, draws)
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    vectors = np.random.default_rng(8).normal(size=(V, 4)).astype(np.float32)
+    return Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(V)]), vectors)
+
+
+@pytest.fixture(scope="module")
+def text() -> Text:
+    random = np.random.default_rng(9)
+    drawable = np.arange(V) >= 10
+
+    def some(records: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        # Every other word follows from the one before it.
+        ids = (V * random.random((records, 8)) ** 2).astype(np.int32)
+        ids[:, 1::2] = (ids[:, ::2] * 7 + 3) % V
+        return ids.ravel(), np.arange(0, 8 * records + 1, 8, dtype=np.int64)
+
+    public = Bigrams.of(*some(600), V)
+    words, bounds = some(150)
+    return Text(words, drawable[words], bounds, drawable, public, "token")
+
+
+def exact(sampler: Sampler, text: Text) -> float:
+    return bayes_attack(sampler, V, of_drawn(text.public.unigram[:V], text.drawable)).success
+
+
+def test_a_table_is_attacked_exactly(lexicon: Lexicon, text: Text) -> None:
+    sampler = CusText(epsilon=3.0, k=6).compile(lexicon)
+    found, more = risks(sampler, text)
+    assert (
+        found[BAYES].exact and found[BAYES].value == exact(sampler, text) and more["how"].startswith("exact")
+    )
+    assert found[CONTEXT].lower < found[CONTEXT].value < found[CONTEXT].upper
+    assert found[CONTEXT].value > more["in_context_of_one_word_alone"]
+    assert more["in_context_records"] == 150 and more["in_context_words_attacked"] == int(text.drawn.sum())
+
+
+def test_read_backwards_it_agrees(lexicon: Lexicon, text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = Tem(epsilon=3.0).compile(lexicon)
+    forward, more = risks(sampler, text)
+    assert forward[BAYES].exact and more["how"].startswith("exact")
+    monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
+    monkeypatch.setattr(module, "CONFIDENCE", 1 - 1e-6)
+    backward, more = risks(sampler, text, tries=4_000)
+    assert not backward[BAYES].exact and "4,000 words drawn" in more["how"]
+    assert backward[BAYES].lower <= forward[BAYES].value <= backward[BAYES].upper
+    # The same draws, and the same candidates but for ties within float32.
+    assert backward[CONTEXT].value == pytest.approx(forward[CONTEXT].value, abs=0.005)
+
+
+@pytest.mark.parametrize(("epsilon", "few"), [(1.0, 40), (4.0, 40), (4.0, 200)])
+def test_bounds_hold_what_is_exact(lexicon: Lexicon, text: Text, epsilon: float, few: int) -> None:
+    sampler = Tem(epsilon=epsilon).compile(lexicon)
+    hidden: Any = Lawless(sampler)
+    truth, _ = risks(sampler, text)
+    found, more = risks(hidden, text, few=few, draws=400, tries=2_000)
+    assert more["how"].startswith("bounded: the adversary considers the") and "400 draws" in more["how"]
+    assert not found[BAYES].exact
+    assert found[BAYES].lower <= truth[BAYES].value <= found[BAYES].upper
+    assert truth[CONTEXT].value <= found[CONTEXT].upper
+    if few > V:
+        assert "the 110 likeliest words, 100.0 % of the prior" in more["how"]
+        assert found[BAYES].upper < 1.0
+
+
+def test_the_likeliest_words() -> None:
+    prior = np.array([0.1, 0.3, 0.0, 0.3, 0.2, 0.1])
+    assert likeliest(prior, 3).tolist() == [False, True, False, True, True, False]
+    assert likeliest(prior, 4).tolist() == [True, True, False, True, True, False]
+    assert likeliest(prior, 99).sum() == 5

@@ -1,0 +1,187 @@
+"""The search for ε: against closed forms, from below, and honest where a figure wanders or no ε will do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from dptext_spark.audit.deniability.calibrate import calibrate, short, worst_and_typical
+from dptext_spark.audit.deniability.calibration import Calibration
+from dptext_spark.audit.deniability.requirement import Requirement
+from dptext_spark.errors import SettingsError
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import Calibrated, CusText
+from dptext_spark.mechanisms.base import Ids
+from dptext_spark.mechanisms.samplers import TableSampler
+
+WORDS = 60
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    vectors = np.random.default_rng(8).normal(size=(WORDS, 5)).astype(np.float32)
+    return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
+
+
+def staying(unchanged: Callable[[float], float]) -> Callable[[float], TableSampler]:
+    """Two words that stay as they are with a given probability at each ε."""
+
+    def compile_at(epsilon: float) -> TableSampler:
+        p = unchanged(epsilon)
+        ids = np.array([[0, 1], [1, 0]], np.int32)
+        share = np.array([[p, 1 - p]] * 2)
+        return TableSampler.of(ids, share, Guarantee("epsilon_dp_within_group", epsilon or 1.0), {"words": 2})
+
+    return compile_at
+
+
+def search(
+    compile_at: Callable[[float], object], *texts: str, total: int = 2, **options: object
+) -> Calibration:
+    requirements = [Requirement.parse(text) for text in texts]
+    options = {"sample": lambda: np.arange(total, dtype=np.int32)} | options
+    return calibrate(compile_at, requirements, total, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("limit", [0.55, 0.7, 0.9, 0.99])
+def test_two_words_in_closed_form(limit: float) -> None:
+    """CusText on a set of two: N_w = 1/(1 + e^(-ε/2)), so the limit is met up to ε = 2·ln(limit/(1 - limit))."""
+    lexicon = Lexicon(Vocabulary.of(["a", "b"]), np.array([[1, 0], [0, 1]], np.float32))
+    found = search(CusText(k=2).over_epsilons(lexicon), f"N_w max <= {limit}")
+    true = 2 * math.log(limit / (1 - limit))
+    assert found.epsilon is not None and true * (1 - 2e-3) <= found.epsilon <= true
+    assert found.epsilon == short(found.epsilon) and found.at(found.epsilon).holds
+    assert found.monotone == (True,) and not found.open_end and found.holds_from == 0.01
+    assert len(found.points) <= 24 and found.draws is None and found.words == found.total == 2
+    above = min(point.epsilon for point in found.points if point.epsilon > found.epsilon)
+    assert not found.at(above).holds and above <= found.epsilon * 1.005
+
+
+def test_several_requirements_the_strictest_decides(lexicon: Lexicon) -> None:
+    compile_at = CusText(k=7).over_epsilons(lexicon)
+    alone = [
+        search(compile_at, text, total=WORDS).epsilon for text in ("N_w max <= 0.6", "S_w[100] min >= 6.9")
+    ]
+    both = search(compile_at, "N_w max <= 0.6", "S_w[100] min >= 6.9", total=WORDS)
+    assert None not in alone and both.epsilon == pytest.approx(min(alone), rel=2e-3)  # type: ignore[type-var]
+    worst = both.at(both.epsilon).findings[0]  # type: ignore[arg-type]
+    law = compile_at(both.epsilon).law(worst.word)  # type: ignore[arg-type]
+    assert worst.value == law.probability[law.ids == worst.word][0]
+
+
+def test_a_stretch_in_the_middle() -> None:
+    """A floor and a ceiling: the largest ε of the stretch between them, and where it begins."""
+    rising = staying(lambda epsilon: epsilon / (1 + epsilon))
+    found = search(rising, "N_w max <= 0.8", "N_w min >= 0.3")
+    assert found.epsilon == pytest.approx(4.0, rel=2e-3) and found.epsilon <= 4.0
+    assert found.holds_from is not None and found.holds_from >= 3 / 7
+
+
+def test_a_figure_that_wanders_is_told() -> None:
+    """Up, down and up again: no search between the points of the grid, and the stretch from below ends before the first peak."""
+    wandering = staying(lambda epsilon: 0.5 + 0.3 * math.sin(2 * math.log(epsilon)))
+    found = search(wandering, "N_w max <= 0.7", low=0.5, high=50.0, steps=20)
+    assert found.monotone == (False,)
+    assert len(found.points) == 10  # the grid alone
+    first_bad = next(point.epsilon for point in found.points if not point.holds)
+    assert found.epsilon == max(point.epsilon for point in found.points if point.epsilon < first_bad)
+    assert any(point.holds for point in found.points if point.epsilon > first_bad)
+    assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["monotone"] == {"N_w max <= 0.7": False}
+
+
+def test_it_holds_to_the_end_of_the_range() -> None:
+    found = search(staying(lambda epsilon: 0.25), "N_w max <= 0.3", low=0.123456, high=7.654321)
+    assert found.epsilon == 7.654321 and found.open_end and found.monotone == (True,)
+    assert found.points[0].epsilon == 0.123456 and len(found.points) == 12
+
+
+def test_none_will_do() -> None:
+    found = search(staying(lambda epsilon: 0.5 + epsilon / 1000), "N_w max <= 0.4")
+    assert found.epsilon is None and found.holds_from is None
+    closest = found.closest()
+    assert closest.epsilon == 0.01 and closest.findings[0].judged == pytest.approx(0.50001)
+
+
+def test_an_epsilon_that_the_mechanism_refuses_is_passed_over() -> None:
+    def compile_at(epsilon: float) -> TableSampler:
+        if epsilon < 1:
+            raise SettingsError("mechanism.epsilon: below the floor")
+        return staying(lambda e: e / (1 + e))(epsilon)
+
+    found = search(compile_at, "N_w max <= 0.8")
+    assert found.epsilon == pytest.approx(4.0, rel=2e-3)
+    assert found.points[0].refused == "mechanism.epsilon: below the floor" and not found.points[0].holds
+    with pytest.raises(
+        SettingsError, match=r"refuses every ε from 0.01 to 0.5: mechanism\.epsilon: below the floor"
+    ):
+        search(compile_at, "N_w max <= 0.8", high=0.5)
+
+
+def test_without_a_law_the_bound_decides(lexicon: Lexicon) -> None:
+    """The same draws as a lax reading by the estimate would: the cautious one ends lower, and at its end the bound holds."""
+    compile_at = Calibrated().over_epsilons(lexicon)
+    chosen: list[Ids] = []
+
+    def sample() -> Ids:
+        chosen.append(worst_and_typical(lexicon.vectors, 10))
+        return chosen[-1]
+
+    found = search(compile_at, "N_w max <= 0.5", total=WORDS, steps=12, sample=sample)
+    assert len(chosen) == 1 and found.words == len(chosen[0]) and found.total == WORDS
+    assert found.draws == 1000 and found.confidence == 0.99 and "farthest" in found.chosen
+    assert found.epsilon is not None
+    finding = found.at(found.epsilon).findings[0]
+    assert not finding.exact and finding.value < finding.judged <= 0.5 and finding.word in chosen[0]
+    above = [point for point in found.points if point.epsilon > found.epsilon]
+    assert all(point.findings[0].judged > 0.5 for point in above) and any(
+        p.findings[0].value < 0.5 for p in above
+    )
+
+
+def test_the_words_that_are_drawn_from(lexicon: Lexicon) -> None:
+    away = np.linalg.norm(lexicon.vectors[:, None].astype(float) - lexicon.vectors[None], axis=2)
+    np.fill_diagonal(away, np.inf)
+    alone = set(np.argsort(-away.min(axis=1))[:6].tolist())
+    words = worst_and_typical(lexicon.vectors, 12)
+    assert set(words.tolist()) == alone | {0, 11, 23, 35, 47, 59}
+    assert words.dtype == np.int32 and (np.diff(words) > 0).all()
+    assert worst_and_typical(lexicon.vectors, 60).tolist() == list(range(60))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"low": 0.0}, "low, high: 0 and 100 given"),
+        ({"low": 2.0, "high": 2.0}, "valid: finite numbers, 0 < low < high"),
+        ({"high": math.inf}, "low, high"),
+        ({"low": math.nan}, "low, high"),
+        ({"steps": 3}, "steps: 3 given; valid: 4 or more"),
+    ],
+)
+def test_a_range_that_is_none(options: dict[str, float], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        search(staying(lambda epsilon: 0.5), "N_w max <= 0.8", **options)
+    with pytest.raises(SettingsError, match="require: none given"):
+        search(staying(lambda epsilon: 0.5))
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (1.0, 1.0),
+        (0.012349, 0.01234),
+        (99999.0, 99990.0),
+        (3.0004, 3.0),
+        (6.008, 6.008),
+        (0.7, 0.7),
+        (1e-7, 1e-7),
+    ],
+)
+def test_four_digits(given: float, kept: float) -> None:
+    assert short(given) == kept == short(kept)

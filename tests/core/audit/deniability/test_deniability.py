@@ -1,0 +1,172 @@
+"""Figures over a lexicon: against plain loops over laws and draws, and over a grid of ε."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dptext_spark.audit.deniability.deniability import (
+    SAMPLE,
+    STANDARD,
+    check_epsilons,
+    deniability,
+    examined,
+    measure,
+    over_epsilons,
+)
+from dptext_spark.audit.deniability.unchanged import Unchanged
+from dptext_spark.audit.deniability.word_figures import DistinctOutputs, SmallestSet
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import Calibrated, CusText, Diffractor, Sampler, SanText
+
+WORDS = 90
+
+
+def named(vectors: np.ndarray) -> Lexicon:
+    return Lexicon(Vocabulary.of([f"word{i}" for i in range(len(vectors))]), vectors.astype(np.float32))
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return named(np.random.default_rng(5).normal(size=(WORDS, 4)))
+
+
+def plain(sampler: Sampler, word: int) -> tuple[float, int, float]:
+    """N_w, S_w(0.05) and S_w[100] of one word, from its law."""
+    law = sampler.law(word)
+    assert law is not None
+    descending = sorted(law.probability.tolist(), reverse=True)
+    size = next(s for s in range(1, len(descending) + 1) if math.fsum(descending[:s]) >= 0.95 - 1e-12)
+    unchanged = dict(zip(law.ids.tolist(), law.probability.tolist(), strict=True)).get(word, 0.0)
+    return unchanged, size, math.fsum(1 - (1 - p) ** 100 for p in descending)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [CusText(k=7, epsilon=3.0), SanText(epsilon=2.0), SanText(sensitive=0.3, p=1.0), Diffractor(lists=2)],
+    ids=["custext", "santext", "santext+", "diffractor"],
+)
+def test_a_lexicon_is_measured_as_word_by_word(mechanism: CusText, lexicon: Lexicon) -> None:
+    sampler = mechanism.compile(lexicon)
+    told: list[tuple[int, int]] = []
+    figures = (Unchanged(), SmallestSet(), DistinctOutputs(100))
+    found = deniability(sampler, WORDS, figures, progress=lambda *of: told.append(of))
+    assert told[-1] == (WORDS, WORDS)
+    wanted = [plain(sampler, word) for word in range(WORDS)]
+    for number, one in enumerate(found):
+        assert one.exact and one.draws is None and one.confidence is None
+        assert one.words.tolist() == list(range(WORDS))
+        assert one.of.values == pytest.approx([row[number] for row in wanted], rel=1e-9, abs=1e-12)
+    worst = sorted(range(WORDS), key=lambda w: (-wanted[w][0], w))[:10]
+    assert [entry["word"] for entry in found[0].worst()] == worst
+    fewest = sorted(range(WORDS), key=lambda w: (wanted[w][1], w))[:3]
+    assert [entry["word"] for entry in found[1].worst(3)] == fewest
+    shown = json.loads(json.dumps([one.as_dict() for one in found], allow_nan=False))
+    assert [one["name"] for one in shown] == ["N_w", "S_w", "S_w[100]"]
+    assert all(sum(one["histogram"]["counts"]) == WORDS == one["words_in_lexicon"] for one in shown)
+    values = sorted(row[0] for row in wanted)
+    assert shown[0]["min_entropy"]["approximation"] == "-ln N_w"
+    assert shown[0]["min_entropy"]["min"] == pytest.approx(-math.log(values[-1]))
+    # A word that never comes out as itself has no logarithm.
+    assert (shown[0]["min_entropy"]["max"] is None) == (values[0] == 0.0)
+    assert shown[1]["max_entropy"]["max"] == pytest.approx(math.log(max(row[1] for row in wanted)))
+    assert "min_entropy" not in shown[2] and "lower" not in shown[0]
+
+
+def test_the_standard_figures_of_a_mechanism_without_a_law(lexicon: Lexicon) -> None:
+    sampler = Calibrated(epsilon=4.0).compile(lexicon)
+    words = np.array([3, 88, 41], np.int32)
+    found = measure(sampler, words, WORDS, draws=1000, confidence=0.999)
+    assert [one.figure.name for one in found] == ["N_w", "S_w", "S_w[100]", "S_w[1000]"]
+    for one in found:
+        assert not one.exact and (one.draws, one.confidence) == (1000, 0.999)
+        assert (one.of.lower <= one.of.values).all() and (one.of.values <= one.of.upper).all()
+        shown = one.as_dict()
+        assert shown["estimate"] and not shown["exact"]
+        assert shown["lower"]["max"] <= shown["max"] <= shown["upper"]["max"]
+    # All words at once: each one's bounds are wider than at 0.999 alone.
+    alone = measure(sampler, words[:1], WORDS, STANDARD[:1], draws=1000, confidence=0.999)
+    assert alone[0].of.upper[0] < found[0].of.upper[0] and alone[0].of.values[0] == found[0].of.values[0]
+
+
+def test_figures_from_draws_are_those_of_the_law(lexicon: Lexicon) -> None:
+    """The bounds at 1 - 1e-6 hold the exact figures of CusText, whose law is hidden here."""
+    made = CusText(k=7, epsilon=3.0).compile(lexicon)
+
+    class Lawless:
+        summary, guarantee, sample = made.summary, made.guarantee, staticmethod(made.sample)
+
+        def law(self, word_id: int) -> None:
+            return None
+
+    exact = deniability(made, WORDS)
+    drawn = deniability(Lawless(), WORDS, confidence=1 - 1e-6)  # type: ignore[arg-type]
+    for true, found in zip(exact, drawn, strict=True):
+        assert ((found.of.lower <= true.of.values) & (true.of.values <= found.of.upper)).all()
+
+
+def test_custext_with_two_words() -> None:
+    """A set of two: the word itself has score 1, the other 0."""
+    lexicon = named(np.array([[1.0, 0.0], [0.6, 0.8]]))
+    for epsilon in (0.0, 0.5, 2.0, 9.0):
+        (found,) = deniability(CusText(k=2, epsilon=epsilon).compile(lexicon), 2, STANDARD[:1])
+        assert found.of.values == pytest.approx([1 / (1 + math.exp(-epsilon / 2))] * 2, rel=1e-12)
+
+
+@pytest.mark.parametrize(("form", "rate"), [("geometric", 2), ("tem", 4)])
+def test_the_middle_of_a_list(form: str, rate: int) -> None:
+    """1-Diffractor: N_w is tanh(ε/2), tanh(ε/4) for TEM, far from the ends of the list; words on a line are listed in order."""
+    lexicon = named(np.arange(1.0, 402.0)[:, None] ** 1.01)
+    mechanism = Diffractor(form=form, epsilon=1.0, beta=1e-9)  # type: ignore[arg-type]
+    sampler = mechanism.compile(lexicon)
+    (found,) = measure(sampler, sampler.order[0, 180:220].copy(), 401, STANDARD[:1])
+    assert found.of.values == pytest.approx([math.tanh(1 / rate)] * 40, rel=1e-6)
+
+
+def test_which_words_are_looked_at(lexicon: Lexicon) -> None:
+    assert examined(CusText(k=5).compile(lexicon), WORDS, 10).tolist() == list(range(WORDS))
+    lawless = Calibrated(epsilon=3.0).compile(lexicon)
+    assert examined(lawless, WORDS, 5).tolist() == [0, 22, 44, 66, 89]
+    assert examined(lawless, WORDS, SAMPLE).tolist() == list(range(WORDS))
+    (every,) = deniability(lawless, WORDS, STANDARD[:1], draws=5)
+    (some,) = deniability(lawless, WORDS, STANDARD[:1], words=np.arange(3, dtype=np.int32), draws=5)
+    assert every.as_dict()["words_chosen"] == "every word of the lexicon"
+    assert some.as_dict()["words_chosen"] == "words that were named"
+
+
+def test_a_grid(lexicon: Lexicon) -> None:
+    said: list[tuple[str, float | None]] = []
+    found = over_epsilons(
+        lambda epsilon: CusText(k=7, epsilon=epsilon).compile(lexicon),
+        [0, 1, 2.5],
+        WORDS,
+        STANDARD[:1],
+        progress=lambda *of: said.append(of),
+    )
+    assert list(found) == [0.0, 1.0, 2.5]
+    assert found[0.0][0].of.values == pytest.approx(np.full(WORDS, 1 / 7))
+    assert found[2.5][0].of.values.mean() > found[1.0][0].of.values.mean() > 1 / 7
+    assert said[0] == ("ε = 0: compiling", None) and said[-1] == ("ε = 2.5", 1.0)
+
+
+@pytest.mark.parametrize(
+    "grid", [[], [1.0, 1.0], [2.0, 1.0], [-1.0], [float("nan")], [float("inf")], ["1"], [True]]
+)
+def test_a_grid_that_is_none(grid: list[float]) -> None:
+    with pytest.raises(SettingsError, match=r"^epsilons: .* given; valid: one or more finite numbers"):
+        check_epsilons("epsilons", grid)
+
+
+def test_what_cannot_be_measured(lexicon: Lexicon) -> None:
+    sampler = Calibrated(epsilon=3.0).compile(lexicon)
+    with pytest.raises(
+        SettingsError, match="draws: 999 given, but a figure asks for more; valid: 1000 or more"
+    ):
+        measure(sampler, np.arange(2, dtype=np.int32), WORDS, draws=999)
+    with pytest.raises(SettingsError, match="words: none given"):
+        measure(sampler, np.empty(0, np.int32), WORDS)

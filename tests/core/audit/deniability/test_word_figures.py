@@ -1,0 +1,203 @@
+"""N_w, S_w and S_w[n] from the formulas of the papers, in closed form where there is one, and their bounds from draws."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dptext_spark.audit.deniability.deniability import measure
+from dptext_spark.audit.deniability.outcomes import Outcomes, outcomes
+from dptext_spark.audit.deniability.unchanged import Unchanged
+from dptext_spark.audit.deniability.word_figures import DistinctOutputs, SmallestSet, WordFigure, whole_power
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText, Diffractor, Mechanism, SanText, Tem
+from dptext_spark.mechanisms.samplers.windows import WINDOW, Window
+
+LAWS = [
+    {0: 0.5, 3: 0.25, 4: 0.25},
+    {1: 1.0},
+    {0: 0.04, 2: 0.96},
+    {u: 1 / 7 for u in range(7)},
+    {0: 0.9, 5: 0.1},  # word 4 never comes out as itself
+]
+
+
+def outcomes_of(laws: list[dict[int, float]], draws: int | None = None) -> Outcomes:
+    ids = [np.array(sorted(law), np.int32) for law in laws]
+    starts = np.cumsum([0, *map(len, ids)])
+    shares = [np.array([law[u] for u in sorted(law)]) for law in laws]
+    words = np.arange(len(laws), dtype=np.int32)
+    return Outcomes(words, starts, np.concatenate(ids), np.concatenate(shares), draws)
+
+
+def counted(law: list[float], words: int, draws: int, seed: int) -> Outcomes:
+    """`words` words with one law, each drawn `draws` times."""
+    random = np.random.default_rng(seed)
+    counts = random.multinomial(draws, law, size=words)
+    return outcomes_of([{u: c / draws for u, c in enumerate(row) if c} for row in counts.tolist()], draws)
+
+
+def test_exact_figures_are_the_formulas() -> None:
+    found = outcomes_of(LAWS)
+    unchanged = Unchanged().of(found, 7, 0.9)
+    assert unchanged.values.tolist() == [0.5, 1.0, 0.96, 1 / 7, 0.0]
+    assert unchanged.lower is unchanged.values and unchanged.upper is unchanged.values
+    assert SmallestSet().of(found, 7, 0.9).values.tolist() == [3, 1, 1, 7, 2]
+    assert SmallestSet(0.25).of(found, 7, 0.9).values.tolist() == [2, 1, 1, 6, 1]
+    for n in (1, 2, 100, 1000):
+        plain = [sum(1 - (1 - p) ** n for p in law.values()) for law in LAWS]
+        assert DistinctOutputs(n).of(found, 7, 0.9).values == pytest.approx(plain, rel=1e-12)
+
+
+def test_a_mass_that_rounding_keeps_short_is_reached() -> None:
+    """19 of 20 equal outputs hold 95 %, whatever float64 makes of the sum."""
+    for size in (20, 40, 100, 1000):
+        found = outcomes_of([{u: 1 / size for u in range(size)}])
+        assert SmallestSet().of(found, size, 0.9).values.tolist() == [size * 95 // 100]
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 3, 100, 1000, 4095])
+def test_powers(exponent: int) -> None:
+    base = np.array([0.0, 1e-9, 0.3, 1 - 1e-9, 1.0])
+    assert whole_power(base, exponent) == pytest.approx(base**exponent, rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0, 5.0])
+def test_closed_forms_along_a_list(epsilon: float) -> None:
+    """1-Diffractor mid-list: N_w is tanh(ε/2) for the geometric law and tanh(ε/4) for TEM (beyond γ TEM is flat: β = 1e-9)."""
+    words = 4001
+    middle = words // 2
+    for window, rate in (
+        (Window.geometric(words, 1, epsilon), epsilon / 2),
+        (Window.tem(words, 1, epsilon, 1e-9), epsilon / 4),
+    ):
+        start, edges = int(window.start[middle]), window.edges.astype(object)
+        low = np.array(
+            [max(int(e), start) for e in edges[words - 1 - middle : 2 * words - 1 - middle]], object
+        )
+        high = np.append(low[1:], start + int(window.width[middle]))
+        low[0] = start
+        law = ((high - low) / int(window.width[middle])).astype(float)
+        assert WINDOW >= high[-1] - low[0] > WINDOW // 2 and law.sum() == pytest.approx(1.0)
+        row = dict(enumerate(law.tolist()))
+        found = outcomes_of([row])
+        value = (
+            Unchanged()
+            .of(
+                Outcomes(np.array([middle], np.int32), found.starts, found.ids, found.probability, None),
+                words,
+                0.9,
+            )
+            .values[0]
+        )
+        assert value == pytest.approx(math.tanh(rate), rel=1e-5 if rate < 0.1 else 1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "published"), [(0.1, 89.8), (1.0, 13.4), (3.0, 5.0)])
+def test_distinct_outputs_of_the_geometric_law(epsilon: float, published: float) -> None:
+    """1-Diffractor's S_w[1000], exact for the geometric law mid-list."""
+    reach = 2000
+    law = {reach + x: math.tanh(epsilon / 2) * math.exp(-epsilon * abs(x)) for x in range(-reach, reach + 1)}
+    assert sum(law.values()) == pytest.approx(1.0)
+    found = DistinctOutputs(1000).of(outcomes_of([law]), 2 * reach + 1, 0.9)
+    assert found.values[0] == pytest.approx(published, abs=0.05)
+
+
+def test_distinct_outputs_from_draws_are_the_mean_over_all_subsets() -> None:
+    """Hurlbert's number against its definition, in fractions, and without bias over many repetitions."""
+    counts, n = [5, 3, 1, 1], 4
+    draws = sum(counts)
+    plain = sum(1 - Fraction(math.comb(draws - c, n), math.comb(draws, n)) for c in counts)
+    found = outcomes_of([{u: c / draws for u, c in enumerate(counts)}], draws)
+    assert DistinctOutputs(n).of(found, 10, 0.9).values[0] == pytest.approx(float(plain), rel=1e-12)
+    assert DistinctOutputs(draws).of(found, 10, 0.9).values[0] == 4.0
+
+    law = (np.arange(1, 41) / (41 * 20)).tolist()
+    many = DistinctOutputs(50).of(counted(law, 4000, 200, seed=1), 40, 0.9).values
+    true = sum(1 - (1 - p) ** 50 for p in law)
+    # Five standard errors of a mean of 4,000: a false alarm of 1e-6.
+    assert abs(many.mean() - true) < 5 * many.std() / math.sqrt(4000)
+
+
+FLAT = [1 / 500] * 500
+STEEP = [0.97, 0.02, 0.005, 0.005]
+MIXED = [0.5, *[0.5 / 300] * 300]
+
+
+@pytest.mark.parametrize("law", [FLAT, STEEP, MIXED], ids=["flat", "steep", "mixed"])
+@pytest.mark.parametrize(
+    "figure",
+    [Unchanged(), SmallestSet(), SmallestSet(0.5), DistinctOutputs(100), DistinctOutputs(300)],
+    ids=lambda figure: figure.name,
+)
+def test_bounds_from_draws_hold(figure: WordFigure, law: list[float]) -> None:
+    """400 words with one law, bounds at 95 %: at most 20 are expected outside; 46 or more have a probability below 1e-7."""
+    size, words, draws = len(law), 400, 300
+    random = np.random.default_rng(3)
+    counts = random.multinomial(draws, law, size=words)
+    rows = [{u: c / draws for u, c in enumerate(row) if c} for row in counts.tolist()]
+    found = outcomes_of(rows, draws)
+    found = Outcomes(np.zeros(words, np.int32), found.starts, found.ids, found.probability, draws)
+    exact = outcomes_of([dict(enumerate(law))])
+    true = figure.of(exact, size, 0.95).values[0]
+    bounded = figure.of(found, size, 0.95)
+    outside = (bounded.lower > true) | (bounded.upper < true)
+    assert outside.sum() <= 45
+    assert (bounded.lower <= bounded.values).all() and (bounded.values <= bounded.upper).all()
+    tight = {"N_w": 0.12, "S_w[100]": 22.0, "S_w[300]": 130.0}
+    if figure.name in tight:
+        assert (bounded.upper - bounded.lower).max() <= tight[figure.name]
+
+
+def test_the_estimate_of_the_smallest_set_is_low_and_its_bound_says_so() -> None:
+    """A flat law of 500 outputs, seen 300 times: no set of draws can be as large as the true one, 475."""
+    bounded = SmallestSet().of(counted(FLAT, 20, 300, seed=5), 500, 0.99)
+    assert (bounded.values < 300).all() and (bounded.upper == 500).all() and (bounded.lower > 100).all()
+
+
+def test_more_different_outputs_than_draws_are_not_estimated() -> None:
+    with pytest.raises(ValueError, match=r"S_w\[301\] needs 301 draws of a word, not 300"):
+        DistinctOutputs(301).of(counted(STEEP, 2, 300, seed=1), 4, 0.9)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Diffractor(lists=3),
+        Diffractor(form="tem", epsilon=0.3),
+        SanText(epsilon=1.5),
+        SanText(epsilon=1.5, sensitive=0.4, p=0.3),
+        SanText(epsilon=1.5, sensitive=0.4, p=1.0),
+        Tem(epsilon=6.0),
+    ],
+    ids=str,
+)
+def test_the_short_cut_leads_to_the_same(mechanism: Mechanism) -> None:
+    vectors = np.random.default_rng(1).normal(size=(700, 6)).astype(np.float32)
+    vectors[5] = vectors[9]
+    sampler = mechanism.compile(Lexicon(Vocabulary.of([f"w{i}" for i in range(700)]), vectors))
+    words = np.random.default_rng(2).permutation(700)[:90].astype(np.int32)
+    found = Unchanged().shortcut(sampler, words)
+    assert found is not None
+    true = Unchanged().of(outcomes(sampler, words), 700, 0.9).values
+    if isinstance(mechanism, Diffractor):
+        assert (found.values == true).all()
+    assert found.values == pytest.approx(true, rel=1e-9)
+    # Bounds within 1e-16: what float64 makes of the exponential.
+    assert (found.lower <= true * (1 + 1e-15)).all() and (true <= found.upper * (1 + 1e-15)).all()
+    assert (found.upper - found.lower).max() < 1e-8
+    (measured,) = measure(sampler, words, 700, [Unchanged()])
+    assert measured.exact and (measured.of.values == found.values).all()
+    assert (
+        SmallestSet().shortcut(sampler, words) is None and DistinctOutputs(5).shortcut(sampler, words) is None
+    )
+
+
+def test_tables_have_no_short_cut() -> None:
+    vectors = np.random.default_rng(1).normal(size=(30, 6)).astype(np.float32)
+    sampler = CusText(k=4).compile(Lexicon(Vocabulary.of([f"w{i}" for i in range(30)]), vectors))
+    assert Unchanged().shortcut(sampler, np.arange(3, dtype=np.int32)) is None

@@ -1,0 +1,116 @@
+"""The attack on a sample of a written table: whom it attacks, what it finds, and when it does not run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dptext_spark.audit.table.attack import NOT_THE_BEST, TOO_FEW, attack_sample
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import Calibrated, CusText, Mahalanobis, TruncatedGumbel
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.tokens import EDGE
+from tests.core.names import beginning
+
+V = 60
+RECORDS, LENGTH = 40, 12
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return beginning(Lexicon.default(), V)
+
+
+def model(lexicon: Lexicon, epsilon: float) -> Privatizer:
+    return Privatizer(lexicon, CusText(epsilon=epsilon, k=6).compile(lexicon), Policy(stop_words="draw"))
+
+
+def sample(outputs_of) -> pd.DataFrame:
+    """Two texts a record; their words go round the lexicon, so that each follows the one before it."""
+    rows = []
+    for number in range(2 * RECORDS):
+        words = np.append(EDGE, (number * 7 + np.arange(LENGTH)) % V).astype(np.int32)
+        outputs = np.append(EDGE, outputs_of(words[1:])).astype(np.int32)
+        drawn = np.append(False, np.ones(LENGTH, np.bool_))
+        rows.append((b"%04d" % (number // 2), words.tobytes(), outputs.tobytes(), drawn.tobytes()))
+    return pd.DataFrame(rows, columns=["record", "words", "outputs", "drawn"])
+
+
+def test_what_stays_itself_is_guessed_by_the_law_that_keeps_it(lexicon: Lexicon) -> None:
+    attacked = attack_sample(model(lexicon, 200.0), sample(lambda words: words), "token")
+    found = {figure.name: figure for figure in attacked.figures}
+    assert (
+        attacked.left_out == [] and found["attacked_words"].value == RECORDS * LENGTH
+    )  # half of the records
+    assert found["bayes_success"].value > 0.9 and found["context_success"].value > 0.9
+
+
+def test_the_context_finds_what_the_word_alone_does_not(lexicon: Lexicon) -> None:
+    privatizer = model(lexicon, 0.0)
+    law = [privatizer.sampler.law(word) for word in range(V)]
+    random = np.random.default_rng(3)
+    attacked = attack_sample(
+        privatizer,
+        sample(lambda words: [random.choice(law[w].ids, p=law[w].probability) for w in words]),
+        "token",
+    )
+    found = {figure.name: figure for figure in attacked.figures}
+    # At ε = 0 an output tells no more than its set of six words; each word follows the one before it without exception.
+    assert found["bayes_success"].value == pytest.approx(1 / 6, abs=0.1)  # six standard deviations
+    assert found["context_success"].value > 0.5
+    for name in ("bayes_success", "context_success"):
+        assert found[name].lower <= found[name].value <= found[name].upper
+    # The same in full, as a report shows it.
+    assert [one["name"] for one in attacked.results] == ["each word alone", "contextual adversary"]
+    for one, name in zip(attacked.results, ("bayes_success", "context_success"), strict=True):
+        assert (one["success"], one["lower"], one["upper"]) == (
+            found[name].value, found[name].lower, found[name].upper,
+        )  # fmt: skip
+        assert one["restricted"] and not one["exact"] and "the table itself" in one["measures"]
+        assert one["random"] < 0.2 and one["unprotected"] == 1.0
+
+
+def test_one_record_teaches_and_none_is_attacked(lexicon: Lexicon) -> None:
+    one = sample(lambda words: words).assign(record=b"same")
+    assert attack_sample(model(lexicon, 1.0), one, "token").left_out == [TOO_FEW]
+    assert attack_sample(model(lexicon, 1.0), one.iloc[:0], "token").left_out == [TOO_FEW]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "kind"),
+    [
+        (Calibrated(epsilon=60.0), "noise"),
+        (Mahalanobis(epsilon=60.0), "noise"),
+        (TruncatedGumbel(epsilon=200.0, unsafe="published"), "draws"),
+    ],
+)
+def test_without_a_law_it_is_attacked_too_and_says_by_whom(
+    lexicon: Lexicon, mechanism: Any, kind: str
+) -> None:
+    sampler = mechanism.compile(lexicon)
+    privatizer = Privatizer(lexicon, sampler, Policy(stop_words="draw"))
+    released = [0]
+
+    def outputs_of(words: np.ndarray) -> np.ndarray:
+        numbers = np.array([[i, released[0]] for i in range(len(words))], np.uint64)
+        released[0] += 1
+        return sampler.sample(words, Draws(bytes(32), numbers))
+
+    table = sample(outputs_of)
+    attacked = attack_sample(privatizer, table, "token")
+    found = {figure.name: figure for figure in attacked.figures}
+    drawn, words, outputs = (
+        np.concatenate([np.frombuffer(one, kind) for one in table[name][np.arange(len(table)) // 2 % 2 == 1]])
+        for name, kind in (("drawn", np.bool_), ("words", np.int32), ("outputs", np.int32))
+    )
+    assert attacked.left_out == [NOT_THE_BEST[kind]]
+    assert all(one["open"] and NOT_THE_BEST[kind] in one["how"] for one in attacked.results)
+    assert found["attacked_words"].value == RECORDS * LENGTH
+    # Naming the output itself is a ranking that the adversary could have chosen.
+    assert found["bayes_success"].value > (words == outputs)[drawn].mean() - 0.1
+    assert found["context_success"].value > max(0.5, found["bayes_success"].value)

@@ -1,0 +1,60 @@
+"""Limits on the figures of a written table, as a pipeline states them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dptext_spark.audit.table.limit import Limit
+from dptext_spark.audit.table.metrics import MEANING, Figure
+from dptext_spark.errors import SettingsError
+
+FIGURES = (
+    Figure("original_share", 0.5),
+    Figure("bayes_success", 0.5, 0.4, 0.6),
+    Figure("oov_kept_share", None),
+    Figure("changed_share", 0.1, column="body"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("original_share <= 0.5", True),
+        ("original_share < 0.5", False),
+        ("original_share>=.5", True),
+        ("original_share > 0.5", False),
+        ("  original_share  <=  5e-1 ", True),
+        # An estimate by its bound on the cautious side.
+        ("bayes_success <= 0.55", False),
+        ("bayes_success <= 0.6", True),
+        ("bayes_success >= 0.45", False),
+        ("bayes_success >= 0.4", True),
+        # What could not be counted, and what only a column has.
+        ("oov_kept_share <= 1", False),
+        ("oov_kept_share >= 0", False),
+        ("changed_share <= 1", False),
+    ],
+)
+def test_holds_or_not(text: str, holds: bool) -> None:
+    limit = Limit.parse(text, MEANING)
+    assert limit.holds(FIGURES) is holds
+    assert limit.as_dict(FIGURES) == {"requirement": str(limit), "holds": holds}
+    assert Limit.parse(str(limit), MEANING) == limit
+
+
+@pytest.mark.parametrize(
+    "text", ["", "original_share", "original_share 0.5", "original_share == 1", "original_share <= x", "<= 1",
+             "original_share <= nan", "original_share <= inf", "N_w max <= 0.5"],
+)  # fmt: skip
+def test_another_form_is_refused(text: str) -> None:
+    with pytest.raises(
+        SettingsError, match=r"require: .* given; valid: a figure, one of <=, <, >=, > and a number"
+    ):
+        Limit.parse(text, MEANING)
+
+
+def test_a_figure_that_there_is_not() -> None:
+    with pytest.raises(
+        SettingsError, match=r"'orignal_share' is no figure of this audit; .*Did you mean 'original_share'"
+    ):
+        Limit.parse("orignal_share <= 1", MEANING)

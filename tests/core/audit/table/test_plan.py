@@ -1,0 +1,178 @@
+"""What an audit of a written table compares, and what is refused before a byte is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.numpy import save_file
+
+from dptext_spark.audit.table.plan import AuditPlan
+from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.report.terminal.table_audit import audit_plan_text
+from tests.core.encoder.tiny_bert import make_tiny_bert, tiny_weights
+
+RUN = """
+input: {path: /data/in}
+columns: [subject, body]
+row_key: id
+record_key: customer
+consistency: record
+mechanism: {epsilon: 2}
+output: {path: /data/out}
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    file = tmp_path / "run.yaml"
+    file.write_text(RUN)
+    return file
+
+
+def plan(table: str = "/data/out", source: str = "/data/in", **given: Any) -> AuditPlan:
+    return AuditPlan.of(table, source, **{"columns": ["body"], "row_key": "id", **given})
+
+
+def test_the_settings_of_the_run_say_the_rest(settings: Path) -> None:
+    found = AuditPlan.of("/data/out", "/data/in", config=settings)
+    assert found.columns == ("subject", "body") and (found.row_key, found.record_key) == ("id", "customer")
+    assert found.metrics == "/data/out_audit/restricted/metrics" and found.level == "record"
+    assert found.attacked and found.left_out == ()
+    assert [str(limit) for limit in found.limits] == ["record_broken_groups <= 0"]
+    given = AuditPlan.of("/data/out", "/data/in", config=settings, columns=["body"], row_key="key", out="/m/")
+    assert given.columns == ("body",) and given.row_key == "key" and given.metrics == "/m/metrics"
+
+
+def test_the_settings_of_a_run_need_no_file(settings: Path) -> None:
+    config = RunConfig.load(settings)
+    places = ("/data/out", "/data/in")
+    assert AuditPlan.of(*places, config=config) == AuditPlan.of(*places, config=settings)
+    with pytest.raises(SettingsError, match=r"overrides: .* for settings that are no file"):
+        AuditPlan.of(*places, config=config, overrides=["mechanism.epsilon=1"])
+
+
+def test_without_settings_the_text_figures_only() -> None:
+    found = plan(require=["original_share <= 0.5"])
+    assert not found.attacked and "without --config" in found.left_out[0]
+    assert [str(limit) for limit in found.limits] == ["original_share <= 0.5"]
+    assert found.model.policy.stop_words == "draw"
+    assert not {"bayes_success", "context_success"} & set(found.as_dict()["figures"])
+    with pytest.raises(SettingsError, match="'bayes_success' is no figure of this audit"):
+        plan(require=["bayes_success <= 0.5"])
+
+
+def test_labels_and_attributes_bring_figures_of_their_own() -> None:
+    bare = set(plan().figures)
+    assert not bare & {"cosine", "accuracy_majority", "attribute_success", "bayes_success"}
+    assert set(plan(likeness=True).figures) - bare == {"cosine", "rouge_1", "rouge_2", "rouge_l", "bleu"}
+    labelled = plan(label="mood", require=["accuracy_private_private >= 0.7"])
+    assert labelled.likeness and {"rouge_1", "membership_auc", "label_missing"} <= set(labelled.figures)
+    assert [str(limit) for limit in labelled.limits] == ["accuracy_private_private >= 0.7"]
+    found = plan(label="mood", attribute="city", label_rows=50)
+    assert found.of_source == {"record_key": None, "label": "mood", "attribute": "city"}
+    assert set(found.figures) - set(labelled.figures) >= {"attribute_success", "attribute_adaptive"}
+    shown = found.as_dict()
+    assert (shown["label"], shown["attribute"], shown["label_rows"]) == ("mood", "city", 50)
+    assert plan().as_dict()["label_rows"] is None
+    with pytest.raises(
+        SettingsError, match="'accuracy_private_private' is no figure of this audit; valid: rows"
+    ):
+        plan(attribute="city", require=["accuracy_private_private >= 0.7"])
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "name"),
+    [
+        ("/data/out", "/data/out", ""), ("s3a://bucket/out", "s3a://bucket/out", ""), ("./out", "./out", ""),
+        ("out", "", "out"), ("main.support.tickets", "", "main.support.tickets"), ("`a b`.c", "", "`a b`.c"),
+    ],
+)  # fmt: skip
+def test_paths_and_names(place: str, path: str, name: str) -> None:
+    assert AuditPlan.target(place) == (path, name)
+
+
+def test_a_folder_here_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert AuditPlan.target("out") == ("out", "")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"columns": []}, "columns: none given"),
+        ({"row_key": None}, "row_key: none given"),
+        ({"row_key": "body"}, "row_key: 'body' is a text column"),
+        ({"record_key": "body"}, "record_key: 'body' is a text column"),
+        ({"source": "/data/../data/out/"}, "against: .* is the table itself"),
+        ({"table": "T", "source": "spark_catalog.default.t", "out": "/m"}, "against: .* is the table itself"),
+        ({"table": "tickets"}, "out: none given, and a table by name"),
+        ({"out": "/data/in"}, "out: '/data/in/metrics' lies in against"),
+        ({"source": "s3://user:pass@bucket/in"}, "against: holds a password"),
+        ({"sample": 0}, "sample: 0 given; valid: 1 or more"),
+        ({"label": "mood", "label_rows": 0}, "label_rows: 0 given; valid: 1 or more"),
+        ({"label": "body"}, "label: 'body' is a text column; valid: another column of the source"),
+        ({"attribute": "id"}, "attribute: 'id' is the row_key; valid: another column of the source"),
+        ({"attribute": "who", "record_key": "who"}, "attribute: 'who' is the record_key"),
+        ({"require": ["original_share"]}, "require: 'original_share' given"),
+    ],
+)
+def test_what_is_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        plan(**change)
+
+
+def test_words_that_importance_chose_are_not_attacked() -> None:
+    chosen = ModelConfig.of({"consistency": "record", "importance": {"percent": 30}})
+    found = plan(config=chosen)
+    assert not found.attacked and found.model.importance is None and found.limits == ()
+    assert "with importance only some words of a text were drawn" in found.left_out[0]
+    assert plan(config=ModelConfig.of({"consistency": "record"})).attacked
+
+
+class TestEncoders:
+    @pytest.fixture(autouse=True)
+    def _with_the_extra(self) -> None:
+        for name in ("onnx", "onnxruntime", "tokenizers", "safetensors"):
+            pytest.importorskip(name, reason="the extra [encoder] is not installed")
+
+    def test_they_bring_figures_of_their_own(self, tmp_path: Path) -> None:
+        bert = str(make_tiny_bert(tmp_path))
+        bare = plan()
+        compared, attacked = plan(encoder=bert), plan(masked_model=bert, require=["masked_success <= 0.3"])
+        assert not bare.looks_at_texts and compared.looks_at_texts and attacked.looks_at_texts
+        assert {*compared.figures} - {*bare.figures} == {
+            "embedding_cosine", "bert_precision", "bert_recall", "bert_f1",
+        }  # fmt: skip
+        assert {*attacked.figures} - {*bare.figures} == {
+            "masked_success",
+            "masked_unprotected",
+            "masked_words",
+        }
+        assert [str(limit) for limit in attacked.limits] == ["masked_success <= 0.3"]
+        shown = audit_plan_text(plan(encoder=bert, masked_model=bert).as_dict(), 200)
+        assert "which reads every text of the sample" in shown and "up to 2,000 words" in shown
+
+    def test_what_cannot_be_opened_is_refused_before_anything_is_read(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            SettingsError, match="encoder: 'no-such-bert' is neither a folder nor an installed"
+        ):
+            plan(encoder="no-such-bert")
+        bert = make_tiny_bert(tmp_path, config={"model_type": "gpt2", "architectures": ["GPT2Model"]})
+        with pytest.raises(DataError, match="GPT2Model given; valid: BertModel, BertForMaskedLM"):
+            plan(encoder=str(bert))
+        make_tiny_bert(tmp_path)
+        bare = {name: one for name, one in tiny_weights().items() if not name.startswith("cls.")}
+        save_file(bare, str(tmp_path / "model.safetensors"))
+        assert plan(encoder=str(tmp_path)).encoder == str(tmp_path)
+        with pytest.raises(DataError, match=r"masked_model: .* no weights that guess masked words"):
+            plan(masked_model=str(tmp_path))
+
+
+def test_encoders_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match=r"pip install 'dptext-spark\[encoder\]'"):
+        plan(encoder="anything")

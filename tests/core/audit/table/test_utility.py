@@ -1,0 +1,154 @@
+"""What the text of a written table is still good for: figures, what is left out, and no label in a message."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dptext_spark.audit.table import utility
+from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, LIKENESS, Findings
+from dptext_spark.audit.table.utility import (
+    MOST_CLASSES,
+    Rows,
+    attribute,
+    labels,
+    likeness,
+    membership,
+    require_labels,
+)
+from dptext_spark.audit.utility.accuracy import Both
+from dptext_spark.errors import DataError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.word_table import WordTable
+from tests.core.audit.labelled_texts import labelled, replaced
+
+RECORDS = 150
+
+
+def values(found: Findings) -> dict[str, float]:
+    return {figure.name: figure.value for figure in found.figures}
+
+
+@pytest.fixture(scope="module")
+def rows() -> Rows:
+    """Two rows a record, every tenth row without a label; half of the words of the table are others."""
+    texts, moods = labelled(2 * RECORDS, 1)
+    return Rows(
+        Both(texts, replaced(texts, 0.5, 2)),
+        [f"customer{i // 2}" for i in range(2 * RECORDS)],
+        [None if i % 10 == 0 else mood for i, mood in enumerate(moods)],
+    )
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return Lexicon.default()
+
+
+@pytest.fixture(scope="module")
+def engine(lexicon: Lexicon) -> Engine:
+    policy = Policy(stop_words="draw")
+    return Engine(WordTable.build(lexicon.vocabulary, policy.stop_list()), policy)
+
+
+@pytest.fixture
+def with_sklearn() -> None:
+    pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
+
+
+@pytest.mark.usefixtures("with_sklearn")
+class TestClassifiers:
+    def test_labels_are_learnt_from_records_and_tried_on_others_once(self, rows: Rows) -> None:
+        test = np.repeat(np.arange(RECORDS) % 5 == 0, 2)  # the first row of each of them has no label
+        found = labels(rows, test, "column 'mood'")
+        figures = values(found)
+        assert set(figures) == {name for name in LABEL if not name.startswith("membership_")}
+        # 30 records are tried, by their other row; all 240 rows of the rest have a label.
+        assert (figures["label_rows"], figures["label_missing"]) == (30 + 240, 30)
+        assert figures["accuracy_plain_plain"] > 0.9 > figures["accuracy_private_private"]
+        (result,) = found.results
+        assert (result["name"], result["train_rows"], result["test_rows"]) == ("downstream accuracy", 240, 30)
+        assert all(one.lower <= one.value <= one.upper for one in found.figures if one.lower is not None)
+
+    def test_both_attacks(self, rows: Rows) -> None:
+        figures = values(attribute(rows, "column 'mood'"))
+        assert set(figures) == set(ATTRIBUTE)
+        assert (figures["attribute_rows"], figures["attribute_missing"]) == (270, 30)
+        assert figures["attribute_unprotected"] > figures["attribute_majority"]
+        found = membership(rows, "column 'mood'")
+        assert set(values(found)) == {"membership_auc", "membership_unprotected"}
+        assert found.results[0]["users"] == RECORDS // 2
+        assert "that a record is in the table is no secret" in found.results[0]["measures"]
+
+    def test_too_few_to_learn_from(self, rows: Rows) -> None:
+        for test in (np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)):
+            with pytest.raises(DataError, match="column 'mood': 270 rows with a label; too few"):
+                labels(rows, test, "column 'mood'")
+        few = rows.where(np.arange(len(rows)) < 12)
+        with pytest.raises(DataError, match="users: 6 given"):
+            attribute(few, "column 'mood'")
+
+
+class TestLikeness:
+    def test_the_same_text_is_as_like_as_can_be(self, engine: Engine, lexicon: Lexicon) -> None:
+        pytest.importorskip("rouge_score", reason="the extra [audit] is not installed")
+        texts = ["the dog likes the river bank", "money in the bank", "a letter for the doctor"]
+        same = values(likeness(engine, lexicon.vectors, Both(texts, texts)))
+        assert set(same) == set(LIKENESS)
+        assert same["bleu"] == pytest.approx(100.0) and same["cosine"] == pytest.approx(1.0)
+        assert same["rouge_1"] == same["rouge_2"] == same["rouge_l"] == 1.0
+        # river and bank are replaced, in one of two texts: F1 of 4/6 and 1, mean 5/6.
+        other = values(
+            likeness(engine, lexicon.vectors, Both(texts[:2], ["the dog likes the house garden", texts[1]]))
+        )
+        assert other["rouge_1"] == pytest.approx(5 / 6) and other["cosine"] < 1.0
+
+    def test_what_cannot_be_compared_is_left_out(
+        self, engine: Engine, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = likeness(engine, None, Both(["qqzx", ""], ["qqzx", ""]))
+        assert found.left_out[0].startswith("cosine: the settings do not lead to the vectors")
+        found = likeness(engine, lexicon.vectors, Both(["qqzx"], ["qqzx"]))
+        assert found.left_out[0].startswith("cosine: records: none of them holds a word")
+        monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
+        found = likeness(engine, lexicon.vectors, Both(["a dog"], ["a cat"]))
+        assert (
+            set(values(found)) == {"cosine"} and "rouge_score, sacrebleu: not installed" in found.left_out[0]
+        )
+
+    def test_long_texts_are_not_compared_word_by_word(
+        self, engine: Engine, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("rouge_score", reason="the extra [audit] is not installed")
+        monkeypatch.setattr(utility, "MOST_PAIRS", 100)
+        texts = [
+            "dog " * 9,
+            "a dog",
+            "a cat",
+            *["the bank"] * 20,
+        ]  # (9 + 1)² pairs are too many; (2 + 1)² are not
+        found = likeness(engine, lexicon.vectors, Both(texts, texts))
+        overlap = next(one for one in found.results if one["name"] == "text overlap")
+        assert overlap["records"] == 11
+
+
+@pytest.mark.parametrize(
+    ("missing", "classes", "said"),
+    [
+        (
+            0,
+            1,
+            "label: column 'mood' has one class in 10 rows; valid: a column with 2 to 100 different values.",
+        ),
+        (3, 1, "has one class in 7 rows"),
+        (10, 0, "is NULL in all of 10 rows"),
+        (0, MOST_CLASSES + 1, "has more than 100 classes"),
+    ],
+)
+def test_columns_that_are_no_labels(missing: int, classes: int, said: str) -> None:
+    with pytest.raises(DataError) as caught:
+        require_labels("label", "mood", 10, missing, classes)
+    assert said in str(caught.value)
+    require_labels("label", "mood", 10, 8, 2)

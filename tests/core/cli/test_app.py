@@ -1,0 +1,476 @@
+"""The command line as a person uses it: commands, JSON, exit codes, and what wrong input is told."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from dptext_spark._version import __version__
+from dptext_spark.cli.app import main
+from dptext_spark.errors import CountsDisagree, DataError, NotAccounted, RunError
+from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.model import artifact
+from dptext_spark.report.terminal.console import WIDTH
+from dptext_spark.runtime.jit import code_cache
+
+SETTINGS = "input: {path: /none/in}\ncolumns: [body]\noutput: {path: /none/out}\n"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    file = tmp_path / "run.yaml"
+    file.write_text(SETTINGS)
+    return file
+
+
+def dptext(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def plain(text: str) -> str:
+    """Take colours, boxes and line breaks out of what the help shows."""
+    return " ".join(re.sub(r"\x1b\[[0-9;]*m|[\u2500-\u257f]", " ", text).split())
+
+
+def in_a_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dptext_spark.cli.app", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def job(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Stand in for the Spark job: collects the configurations, raises or returns what a test puts first."""
+    calls: list[Any] = []
+
+    class Report:
+        def as_dict(self, internal: bool = False) -> dict[str, Any]:
+            facts: dict[str, Any] = {"status": "succeeded", "run_id": "r1", "rows": 5}
+            return {**facts, "restricted": {"words": 7.0}} if internal else facts
+
+    def run(config: Any, progress: Any) -> Report:
+        progress("a step")
+        calls.append(config)
+        if isinstance(calls[0], Exception):
+            raise calls[0]
+        return Report()
+
+    module = ModuleType("dptext_spark.spark")
+    module.run = run  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "dptext_spark.spark", module)
+    return calls
+
+
+def test_help_is_quick_and_names_commands_and_exit_codes() -> None:
+    code = (
+        "import sys; from dptext_spark.cli.app import main; main(['--help']); "
+        "slow = {'numpy', 'numba', 'pyarrow', 'pydantic', 'pyspark', 'faiss'} & set(sys.modules); print(sorted(slow))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout.strip().endswith("[]")
+    said = plain(ended.stdout)
+    for word in (
+        "demo",
+        "run",
+        "preview",
+        "audit",
+        "calibrate",
+        "compare",
+        "mechanisms",
+        "ledger",
+        "lexicon",
+        "Exit codes: 0 done; 2 bad settings",
+        "3 bad data",
+    ):
+        assert word in said
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("--version") == 0
+    assert capsys.readouterr().out.strip() == __version__
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Commands"),
+        (["runn"], "Did you mean 'run'?"),
+        (["preview"], "Missing argument"),
+        (["preview", "x", "--seed", "1"], "No such option"),
+        (["preview", "x", "--top", "0"], "--top"),
+        (["run"], "Missing argument"),
+        (["demo", "--rows", "0"], "--rows"),
+        (["report"], "Missing argument"),
+        (["report", "latest", "--most-words", "0"], "--most-words"),
+        (["report", "latest", "--statement", "pdf"], "statement: 'pdf' is not known; valid: md, html, json."),
+        (["lexicon", "export"], "No such command"),
+        (["calibrate"], "Missing option '--require'"),
+        (["compare"], "Missing option '--mechanisms'"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dptext(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert said in plain(out + err) and "Traceback (most" not in out + err
+
+
+def test_preview_prints_before_and_after(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("preview", "Hello Qwxyz") == 0
+    out = capsys.readouterr().out
+    assert (
+        out.startswith("before  Hello Qwxyz\nafter   ")
+        and "[OOV]" in out
+        and "ε-differentially private" in out
+    )
+
+
+def test_preview_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("preview", "Hello", "--set", "mechanism.epsilon=7", "--top", 2, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"text", "output", "words", "guarantee"}
+    assert found["guarantee"]["epsilon"] == 7.0 and len(found["words"][0]["candidates"]) == 2
+
+
+def test_preview_takes_the_settings_of_a_run(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings.write_text(SETTINGS + "policy: {oov: keep}\n")
+    assert dptext("preview", "Qwxyz", "--config", settings, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["output"] == "Qwxyz"
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> str:
+    """A saved lexicon of 40 words, as --set takes it."""
+    rng = random.Random(4)
+    vectors = tmp_path / "vectors.txt"
+    names = [a + b for a in "bcdfghkl" for b in "aeiou"]
+    vectors.write_text(
+        "".join(f"{n} {' '.join(f'{rng.gauss(0, 1):.4f}' for _ in range(4))}\n" for n in names)
+    )
+    assert dptext("lexicon", "import", vectors, tmp_path / "lexicon", "--json") == 0
+    return f"lexicon.source={tmp_path / 'lexicon'}"
+
+
+def test_calibrate_shows_the_curve_and_what_it_found(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    arguments = (
+        "--set",
+        words,
+        "--set",
+        "mechanism.k=6",
+        "-r",
+        "N_w max <= 0.5",
+        "--require",
+        "S_w min >= 3",
+    )
+    assert dptext("calibrate", *arguments) == 0
+    out, err = capsys.readouterr()
+    table, said = out.split("\n\n")
+    head, *rows = table.splitlines()
+    assert head.split() == ["ε", *["N_w", "max", "<=", "0.5", "S_w", "min", ">=", "3"]]
+    (found,) = [row.split() for row in rows if row.split()[3] == "found"]
+    assert f"ε = {found[0]} is the largest found that satisfies N_w max <= 0.5 (there" in said
+    assert "the word '" in said and "Exact, over all 40 words of the lexicon" in said
+    verdicts = [row.split()[3] for row in rows]
+    assert verdicts == sorted(verdicts, key=["holds", "found", "fails"].index) and "█" in table
+    assert "ε = 0.01" in err
+
+
+def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    arguments = ("--set", words, "--set", "mechanism.k=6", "--low", 0.5, "--high", 9, "--steps", 10)
+    assert dptext("calibrate", *arguments, "-r", "N_w p50 < 0.4", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["exact"] and found["words"] == 40 == found["words_in_lexicon"] and not found["restricted"]
+    assert found["settings"]["mechanism"]["epsilon"] == found["epsilon"]
+    assert found["requirements"][0]["text"] == "N_w p50 < 0.4" and len(found["curve"]) <= 10
+    at = next(point for point in found["curve"] if point["epsilon"] == found["epsilon"])
+    assert at["holds"] and at["figures"][0]["judged"] < 0.4 and len(at["figures"][0]["word"]) == 2
+    assert dptext("preview", at["figures"][0]["word"], "--set", words, "--set", "mechanism.k=6",
+                  "--set", f"mechanism.epsilon={found['epsilon']}", "--top", 6, "--json") == 0  # fmt: skip
+    (word,) = json.loads(capsys.readouterr().out)["words"]
+    itself = {entry["word"]: entry["probability"] for entry in word["candidates"]}[word["text"]]
+    assert itself == pytest.approx(at["figures"][0]["value"])
+
+
+def test_calibrate_from_draws_says_so(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    settings = ("--set", words, "--set", "mechanism.name=calibrated", "--words", 6, "--steps", 6)
+    assert dptext("calibrate", *settings, "-r", "N_w max <= 0.6") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Estimated from 1,000 draws of each of 6 of 40 words" in out and "may do worse" in out
+    assert re.search(r"0\.\d+ \(<= 0\.\d+\) found", out)
+
+
+def test_calibrate_bounds_what_an_attack_finds(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """For noise between bounds, of a token alone; for a law exactly. Of the 40 words be, do and he are stop words."""
+    noise = ("--set", words, "--set", "mechanism.name=calibrated", "--steps", 4, "--high", 50)
+    capsys.readouterr()
+    assert dptext("calibrate", *noise, "-r", "bayes token <= 0.5") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert (
+        "bayes: over the 37 words that the policy draws" in out
+        and "at a confidence of 0.99 at each ε." in out
+    )
+    assert re.search(r"0\.\d+ \(<= 0\.\d+\) found", out) and "Exact" not in out and "draws of each" not in out
+    assert dptext("calibrate", *noise, "-r", "bayes worst <= 0.5") == 2
+    assert "valid: 'bayes token'" in capsys.readouterr().err
+    law = ("--set", words, "--set", "mechanism.k=6", "--set", "policy.stop_word_list=[ba]", "--steps", 8)
+    assert dptext("calibrate", *law, "-r", "bayes token <= 0.5", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["exact"] and found["guessing"]["words"] == 39 and found["words"] == 0
+
+
+def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert dptext("calibrate", "--set", words, "--set", "mechanism.k=5", "-r", "N_w max <= 0.1") == 2
+    out, err = capsys.readouterr()
+    last = err.splitlines()[-1]
+    assert out == "" and "no ε of the 12 looked at from 0.01 to 100 satisfies N_w max <= 0.1" in last
+    assert "the closest is ε = 0.01, where N_w max is 0.20" in last
+    assert re.search(r", the word '[a-z]{2}'\.$", last)
+
+
+def test_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("mechanisms") == 0
+    out = capsys.readouterr().out
+    assert all(f"\n{name}\n" in f"\n{out}" for name in MECHANISMS)
+    assert "Chen et al. 2022" in out and "from all. Valid: an integer from 2 to 4096." in " ".join(
+        out.split()
+    )
+    assert max(map(len, out.splitlines())) <= WIDTH
+    assert dptext("mechanisms", "--json") == 0
+    assert [record["name"] for record in json.loads(capsys.readouterr().out)] == list(MECHANISMS)
+
+
+def test_one_mechanism(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("mechanisms", "tem") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("tem\n") and "custext" not in out
+    assert dptext("mechanisms", "tem", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "tem"
+    assert dptext("mechanisms", "tam") == 2
+    said = capsys.readouterr().err
+    assert f"'tam' is not known; valid: {', '.join(MECHANISMS)}. Did you mean 'tem'?" in said
+
+
+def test_lexicon_info(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("lexicon", "info") == 0
+    assert "21,721" in capsys.readouterr().out
+    assert dptext("lexicon", "info", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["words"], found["dimensions"], found["metric"]) == (21721, 100, "cosine")
+
+
+def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, folder = tmp_path / "vectors.txt", tmp_path / "lexicon"
+    file.write_text("".join(f"w{'abcdefgh'[i]} {i} {i * i} 1\n" for i in range(8)) + "wa 9 9 9\nx.y 1 2 3\n")
+    assert dptext("lexicon", "import", file, folder, "--json") == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert found["words"] == 8 and found["folder"] == str(folder) and "reading" in err
+    assert found["counts"]["duplicates"] == 1 and found["counts"]["unproducible"] == 1
+    assert dptext("lexicon", "info", folder) == 0
+    assert "duplicates        1" in capsys.readouterr().out
+    overrides = ("--set", f"lexicon.source={folder}", "--set", "mechanism.k=4")
+    assert dptext("preview", "wa wb", *overrides, "--json") == 0
+    assert {w["word"] for w in json.loads(capsys.readouterr().out)["words"][0]["candidates"]} <= {
+        f"w{c}" for c in "abcdefgh"
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["lexicon", "info", "/none"], 3, "no lexicon folder"),
+        (["lexicon", "info", __file__], 3, "is a file, no saved lexicon"),
+        (["lexicon", "import", "/none.txt", "/tmp/x"], 3, "/none.txt"),
+        (["preview", "x", "--set", "policy.oov=kee"], 2, "Did you mean 'keep'?"),
+        (
+            ["preview", "x", "--set", "mechanism.epsilon=-1"],
+            2,
+            "mechanism.epsilon: -1 given; valid: a finite number",
+        ),
+        (
+            ["preview", "x", "--set", "mechanism.k=4000", "--set", "lexicon.source=/none"],
+            3,
+            "lexicon.source: '/none'",
+        ),
+        (["preview", "x", "--set", "key.file=/run.key"], 2, "--set key.*"),
+        (["preview", "x", "--config", "/none.yaml"], 2, "cannot be read"),
+        (["preview", "\udcff"], 3, "no valid Unicode"),
+        (["run", "/none.yaml"], 2, "'/none.yaml' cannot be read"),
+        (["calibrate", "-r", "N_w <= 0.5"], 2, "require: 'N_w <= 0.5' given; valid: a figure (N_w, S_w"),
+        (["calibrate", "-r", "N_w max <= 0.5", "--words", "1"], 2, "words: 1 given; valid: 2 or more"),
+        (["calibrate", "-r", "N_w max <= 0.5", "-s", "run.artifact=/a"], 2, "run.artifact: '/a' given"),
+    ],
+)
+def test_wrong_input_gets_one_clear_line(
+    arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dptext(*arguments) == code
+    out, err = capsys.readouterr()
+    assert out == "" and said in err and "Traceback" not in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [("--format", "format: 'x'"), ("--metric", "metric: 'x'"), ("--tokenizer", "tokenizer: 'x'")],
+)
+def test_import_refuses_what_it_does_not_know(
+    option: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "v.txt").write_text("aa 1 2\nbb 2 3\n")
+    assert dptext("lexicon", "import", tmp_path / "v.txt", tmp_path / "out", option, "x") == 2
+    assert said in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_needs_no_data_and_no_spark(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("run", settings, "--dry-run", "--set", "policy.oov=keep") == 0
+    out = capsys.readouterr().out
+    assert "oov: keep" in out and "UNKNOWN WORDS ARE RELEASED IN CLEAR" in out
+    assert "Nothing was written but the model" in out
+    assert dptext("run", settings, "--dry-run", "--json") == 0
+    assert "disclosure" in json.loads(capsys.readouterr().out)
+
+
+def test_a_dry_run_does_not_import_pyspark(settings: Path) -> None:
+    code = (
+        f"import sys; from dptext_spark.cli.app import main; code = main(['run', {str(settings)!r}, '--dry-run', '--json']); "
+        "sys.exit(99 if 'pyspark' in sys.modules else code)"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120, check=False).returncode
+        == 0
+    )
+
+
+def test_run_prints_the_summary(settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("run", settings, "-s", "mechanism.epsilon=2", "--set", "columns=[a, b]") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("run r1: succeeded") and "a step" in err
+    assert job[0].columns == ("a", "b") and job[0].mechanism.epsilon == 2
+    assert "kept: stop words" not in out
+
+
+def test_run_as_json_is_one_document(
+    settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dptext("run", settings, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"status": "succeeded", "run_id": "r1", "rows": 5}
+    assert dptext("run", settings, "--json", "--internal") == 0
+    assert json.loads(capsys.readouterr().out)["restricted"] == {"words": 7.0}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (DataError("x"), 3),
+        (RunError("x"), 4),
+        (CountsDisagree("x"), 5),
+        (NotAccounted("x"), 6),
+        (ValueError("marker"), 4),
+    ],
+)
+def test_a_failed_run_has_its_exit_code(
+    error: Exception, code: int, settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    job.append(error)
+    assert dptext("run", settings) == code
+    out, err = capsys.readouterr()
+    assert out == "" and "marker" not in err and "Traceback" not in err
+
+
+def test_debug_may_stand_anywhere(settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    job.append(ValueError("marker"))
+    for arguments in (("--debug", "run", settings), ("run", settings, "--debug")):
+        assert dptext(*arguments) == 4
+        err = capsys.readouterr().err
+        assert "may show private text" in err and "Traceback" in err and "marker" in err
+
+
+def test_a_process_ends_with_the_exit_code_and_a_pipe_may_close() -> None:
+    assert in_a_process("preview", "x", "--set", "policy.oov=x").returncode == 2
+    command = f"{sys.executable} -m dptext_spark.cli.app mechanisms --json | head -c 1"
+    ended = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.stdout == "[" and "Traceback" not in ended.stderr
+
+
+def test_a_narrow_encoding_is_no_failure() -> None:
+    command = [sys.executable, "-m", "dptext_spark.cli.app", "preview", "Hello"]
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONIOENCODING": "ascii",
+        "HOME": str(Path.home()),
+        "PYTHONPATH": ":".join(sys.path),
+    }
+    for extra in ([], ["--json"]):
+        ended = subprocess.run([*command, *extra], capture_output=True, env=env, timeout=120, check=False)
+        assert ended.returncode == 0, ended.stderr
+    assert "ε" in json.loads(ended.stdout)["guarantee"]["sentence"]
+
+
+class TestCertify:
+    @pytest.fixture
+    def model(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """Options that name a lexicon of eight words."""
+        monkeypatch.setenv("NUMBA_CACHE_DIR", code_cache())
+        monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
+        file = tmp_path / "vectors.txt"
+        file.write_text("".join(f"w{'abcdefgh'[i]} {i} {i * i} 1\n" for i in range(8)))
+        return ["--set", f"lexicon.source={file}"]
+
+    def test_as_json(self, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert dptext("certify", *model, "--set", "mechanism.name=santext", "--json") == 0
+        out, err = capsys.readouterr()
+        found = json.loads(out)
+        assert found["verdict"] == "confirmed" and found["loss"]["pairs"] == 28 and "certifying" in err
+        assert set(found["worst_words"]) <= {f"w{c}" for c in "abcdefgh"}
+
+    def test_it_is_kept_for_runs(
+        self, model: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        model += ["--set", "mechanism.name=truncated_laplace", "--set", "mechanism.calibration=published"]
+        settings = tmp_path / "run.yaml"
+        settings.write_text(SETTINGS)
+        assert dptext("run", settings, "--dry-run", *model) == 0
+        assert "none was made; `dptext certify` makes one" in plain(capsys.readouterr().out)
+        assert dptext("certify", *model) == 0
+        out = plain(capsys.readouterr().out)
+        assert "Release of the noisy vector, refuted" in out and "Release of the word, " in out
+        assert dptext("run", settings, "--dry-run", *model, "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["certificate"]["verdict"] == "refuted"
+        assert "THE GUARANTEE BELOW DOES NOT HOLD" in json.dumps(found["disclosure"])
+
+    def test_a_sample(self, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        options = (*model, "--set", "mechanism.name=truncated_laplace", "--json")
+        assert dptext("certify", *options, "--sample", 5) == 0
+        assert json.loads(capsys.readouterr().out)["vector"]["pairs"] == 10
+        assert dptext("certify", *options) == 0 and dptext("certify", *options, "--sample", 5) == 0
+        capsys.readouterr()
+        assert dptext("certify", *options, "--sample", 1) == 2
+        assert "--sample" in plain(capsys.readouterr().err)
+
+    def test_a_folder_that_cannot_be_written(
+        self, model: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def full(*_: object) -> None:
+            raise DataError("artifact: 'x' cannot be written.")
+
+        monkeypatch.setattr(artifact, "keep_certificate", full)
+        assert dptext("certify", *model, "--set", "mechanism.k=4") == 0
+        out, err = capsys.readouterr()
+        assert "Confirmed" in out and "not kept: artifact: 'x' cannot be written." in err

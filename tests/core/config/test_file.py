@@ -1,0 +1,154 @@
+"""One strict YAML file, and overrides that are merged into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dptext_spark.config.file import override, read_settings
+from dptext_spark.errors import SettingsError
+
+
+def read(folder: Path, text: str | bytes) -> dict[str, Any]:
+    file = folder / "settings.yaml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_settings(file)
+
+
+def test_reads_the_core_schema_and_no_more(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        "a: 1e-3\nb: no\nc: on\nd: 2024-01-01\ne: 010\nf: 1:30\ng: true\nh: ~\ni: 1_000\nj: .5\nk: -7\nl: 1.\nm:\n",
+    )
+    assert found == {
+        "a": 0.001, "b": "no", "c": "on", "d": "2024-01-01", "e": 10, "f": "1:30", "g": True, "h": None,
+        "i": "1_000", "j": 0.5, "k": -7, "l": 1.0, "m": None,
+    }  # fmt: skip
+
+
+def test_reads_infinities_and_nan_for_the_ranges_to_refuse(tmp_path: Path) -> None:
+    found = read(tmp_path, "a: .inf\nb: -.inf\nc: .nan\n")
+    assert found["a"] == float("inf") and found["b"] == -float("inf") and found["c"] != found["c"]
+
+
+def test_an_empty_file_and_a_byte_order_mark_are_no_trouble(tmp_path: Path) -> None:
+    assert read(tmp_path, "# nothing\n") == {}
+    assert read(tmp_path, b"\xef\xbb\xbfa: 1\n") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- a\n- b\n", "holds a list; valid: a mapping"),
+        ("hello\n", "holds a str; valid: a mapping"),
+        ("a: 1\na: 2\n", "line 2: 'a' stands there twice"),
+        ("a: {b: 1, b: 2}\n", "'b' stands there twice"),
+        ("1: a\n", "line 1: the name of a setting must be text, 1 given"),
+        ("? [a]\n: b\n", "the name of a setting must be text"),
+        ("a: [1\n", "line 2, column 1: no valid YAML"),
+        ("a: !!python/object/apply:os.system [true]\n", "no valid YAML"),
+        ("a: 1\n---\nb: 2\n", "no valid YAML"),
+        ("\ta: 1\n", "no valid YAML"),
+        (b"a: \xff\n", "no UTF-8 text"),
+        ("a: \x01\n", "no valid YAML"),
+        ("a: " + "[" * 3000 + "]" * 3000, "33 levels of sections and lists inside each other given"),
+    ],
+)
+def test_refuses_what_is_no_plain_mapping(tmp_path: Path, text: str | bytes, said: str) -> None:
+    with pytest.raises(SettingsError, match="settings: ") as caught:
+        read(tmp_path, text)
+    assert said in str(caught.value)
+
+
+def test_a_file_that_is_missing_or_a_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nothing.yaml.*cannot be read .No such file"):
+        read_settings(tmp_path / "nothing.yaml")
+    with pytest.raises(SettingsError, match=r"cannot be read .Is a directory"):
+        read_settings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ("a.b=2", {"a": {"b": 2, "c": 1}}),
+        ("a.b=2.5", {"a": {"b": 2.5, "c": 1}}),
+        ("a.b=1e3", {"a": {"b": 1000.0, "c": 1}}),
+        ("a.b=text with = in it", {"a": {"b": "text with = in it", "c": 1}}),
+        ("a.b=lang = 'en'", {"a": {"b": "lang = 'en'", "c": 1}}),
+        ("a.b='x' = y", {"a": {"b": "'x' = y", "c": 1}}),
+        ("a.b=k: v", {"a": {"b": "k: v", "c": 1}}),
+        ("a.b={k: v}", {"a": {"b": "{k: v}", "c": 1}}),
+        ("a.b=[x, y]", {"a": {"b": ["x", "y"], "c": 1}}),
+        ("a.b=null", {"a": {"b": None, "c": 1}}),
+        ("a.b=true", {"a": {"b": True, "c": 1}}),
+        ("new.deep.er=1", {"a": {"b": 0, "c": 1}, "new": {"deep": {"er": 1}}}),
+        ("empty.x=1", {"a": {"b": 0, "c": 1}, "empty": {"x": 1}}),
+    ],
+)
+def test_an_override_is_a_yaml_scalar_or_list(item: str, expected: dict[str, Any]) -> None:
+    settings: dict[str, Any] = {"a": {"b": 0, "c": 1}}
+    if item.startswith("empty"):
+        settings["empty"] = None
+    assert override(settings, [item]) == expected
+    assert settings["a"] == {"b": 0, "c": 1}, "the settings that were given are not changed"
+
+
+@pytest.mark.parametrize("item", ["a.b=", "run.id=  "])
+def test_an_empty_value_is_no_value(item: str) -> None:
+    """Most often a variable that was not set: a run id that vanished would make a run that nothing binds."""
+    with pytest.raises(SettingsError, match=r"no value given; valid: a value, or null"):
+        override({}, [item])
+
+
+def test_later_overrides_win() -> None:
+    assert override({}, ["a.b=1", "a.b=2"]) == {"a": {"b": 2}}
+
+
+@pytest.mark.parametrize("item", ["a", "=1", ".=1", "a..b=1", "a.=1", ""])
+def test_an_override_without_a_name_is_refused(item: str) -> None:
+    with pytest.raises(SettingsError, match=r"valid: a.b=value"):
+        override({}, [item])
+
+
+def test_an_override_through_a_value_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"--set a.b.c: 'a.b' is a value, not a section"):
+        override({"a": {"b": 1}}, ["a.b.c=2"])
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "key.file=/home/run.key",
+        "key=marker",
+        "key.secret=marker",
+        "input.options.password=marker",
+        "input.options.fs.azure.account.key=marker",
+        "input.options.accessKey=marker",
+        "input.options.sas=marker",
+        "input.options.authToken=marker",
+        "input.options.parquet.encryption.key.list=marker",
+        "input.options.fs.s3a.encryption.key=marker",
+        "input.options.pwd=marker",
+        "input.options.connectionString=marker",
+    ],
+)
+def test_secrets_are_refused_and_not_repeated(item: str) -> None:
+    with pytest.raises(SettingsError, match="process lists and shell histories") as caught:
+        override({}, [item])
+    assert "marker" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "row_key=id",
+        "record_key=id",
+        "policy.tokenizer=words",
+        "input.options.sep=;",
+        "input.options.multiLine=true",
+    ],
+)
+def test_names_that_only_sound_like_secrets_are_fine(item: str) -> None:
+    override({}, [item])

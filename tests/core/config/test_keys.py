@@ -1,0 +1,125 @@
+"""The run key from a file or an environment variable: what is read, what is removed, and what a message may say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from dptext_spark.config.keys import read_key, refuse_given, taken
+from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.sections import Key, Secret
+from dptext_spark.errors import SettingsError
+from dptext_spark.randomness.draws import RunKey
+
+SECRET = hashlib.sha256(b"a key of the tests").digest()
+FORMS = {
+    "base64": base64.b64encode(SECRET).decode(),
+    "url-safe, without padding": base64.urlsafe_b64encode(SECRET).decode().rstrip("="),
+    "base64 over two lines": base64.encodebytes(SECRET + SECRET[::-1]).decode(),
+    "hex": SECRET.hex(),
+    "HEX": f" {SECRET.hex().upper()}\n",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_variable_is_read_once_and_removed(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUN_KEY", FORMS[form])
+    read_key(Key(env="RUN_KEY"))
+    assert os.environ["RUN_KEY"] == FORMS[form]
+    found = taken(Key(env="RUN_KEY"))
+    assert (
+        found is not None
+        and found.secret == SECRET + (SECRET[::-1] if "lines" in form else b"")
+        and found.kind == "env"
+    )
+    assert "RUN_KEY" not in os.environ and os.environb.get(b"RUN_KEY") is None
+    with pytest.raises(SettingsError, match=r"key\.env: the environment variable 'RUN_KEY' is not set"):
+        taken(Key(env="RUN_KEY"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("MARKERMARKERMARKER", "key.env: 13 bytes given; valid: 32 or more"),
+        ("MARKER" * 10 + "!", "key.env: 61 characters that are no base64 and no hex given"),
+        ("é" * 40, "key.env: 80 characters that are no base64"),
+        ("A" * 64, "key.env: 'RUN_KEY' holds no key: it holds fewer than 16 different bytes"),
+        ("ab" * 31, "key.env: 31 bytes given; valid: 32 or more"),
+    ],
+)
+def test_what_is_no_key_is_refused_unseen(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUN_KEY", text)
+    with pytest.raises(SettingsError) as caught:
+        read_key(Key(env="RUN_KEY"))
+    assert said in str(caught.value) and "MARKER" not in str(caught.value) and text not in str(caught.value)
+
+
+def test_a_file_is_checked(tmp_path: Path) -> None:
+    file = tmp_path / "run.key"
+    file.write_bytes(SECRET)
+    file.chmod(0o600)
+    read_key(Key(file=str(file)))
+    file.write_bytes(b"short")
+    with pytest.raises(SettingsError, match="holds 5 bytes; 32 or more are needed"):
+        read_key(Key(file=str(file)))
+    with pytest.raises(SettingsError, match="cannot be read"):
+        read_key(Key(file=str(tmp_path / "none")))
+
+
+def test_other_sources_need_nothing_here() -> None:
+    for key in (Key(), Key(secret=Secret(scope="text", name="run-key"))):
+        read_key(key)
+        assert taken(key) is None
+    assert [Key().kind, Key(env="A").kind, Key(secret=Secret(scope="s", name="n")).kind] == [
+        "os",
+        "env",
+        "secret",
+    ]
+
+
+def test_a_file_is_read_before_spark_starts(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(SECRET)
+    with pytest.raises(SettingsError, match=r"key\.file: .*may be read or written by others"):
+        file.chmod(0o644)
+        taken(Key(file=str(file)))
+    file.chmod(0o600)
+    found = taken(Key(file=str(file)))
+    assert found is not None and found.secret == SECRET
+    assert taken(Key()) is None
+
+
+def test_a_variable_of_the_workers_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers of a local Spark that is started later inherit it."""
+    monkeypatch.setenv("RUN_KEY", FORMS["base64"])
+    found = taken(Key(env="RUN_KEY", deliver="executors"))
+    assert found is not None and found.secret == SECRET and found.source is not None
+    assert os.environ["RUN_KEY"] == FORMS["base64"]
+
+
+@pytest.mark.parametrize("key", [{}, {"secret": {"scope": "text", "name": "run-key"}}])
+def test_what_workers_cannot_read_is_refused_with_executors(key: dict[str, object]) -> None:
+    with pytest.raises(
+        SettingsError, match=r"key\.deliver: executors given with .*valid there: key\.file or key\.env"
+    ):
+        ModelConfig.of({"key": {**key, "deliver": "executors"}})
+    assert ModelConfig.of({"key": key}).key.deliver == "closure"
+
+
+def test_a_key_of_the_calling_program_is_refused_with_executors() -> None:
+    key = Key(file="/secure/run.key", deliver="executors")
+    with pytest.raises(
+        SettingsError, match=r"key\.deliver: executors given with a key of the calling program"
+    ):
+        refuse_given(key, RunKey.generate())
+    refuse_given(key, None)
+    refuse_given(Key(), RunKey.generate())
+
+
+def test_another_way_to_deliver_is_named() -> None:
+    with pytest.raises(SettingsError, match=r"key\.deliver: .*valid: closure, executors"):
+        ModelConfig.of({"key": {"file": "/secure/run.key", "deliver": "broadcast"}})

@@ -1,0 +1,148 @@
+"""Settings that are too many, too deep or hold themselves are refused at once, by name."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dptext_spark.config.file import override
+from dptext_spark.config.limits import MOST_COLUMNS
+from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.encoder.folder import read_json
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.report.results import read_results
+
+RUN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
+ITSELF: dict[str, Any] = {"policy": {}}
+ITSELF["policy"]["policy"] = ITSELF
+LIST: list[Any] = []
+LIST.append(LIST)
+
+
+@contextmanager
+def within_a_second() -> Iterator[None]:
+    """Of this process's own time: others share the machine."""
+    began = time.process_time()
+    yield
+    assert time.process_time() - began < 1.0
+
+
+def laughs(levels: int, kind: str) -> str:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    for level in range(1, levels):
+        inside = [f"*a{level - 1}"] * 10
+        held = (
+            f"[{', '.join(inside)}]"
+            if kind == "lists"
+            else f"{{{', '.join(f'k{i}: {one}' for i, one in enumerate(inside))}}}"
+        )
+        lines.append(f"a{level}: &a{level} {held}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (laughs(9, "lists"), "entries of lists|names and values"),
+        (laughs(9, "mappings"), "names of settings"),
+        ("policy: &p\n  oov: mask\n  more: *p\n", "levels of sections and lists inside each other"),
+        ("columns: &c [*c]\n", "levels of sections and lists inside each other"),
+        ("\n".join(f"name{i}: 1" for i in range(300_000)), "characters given"),
+        ("\n".join(f"n{i}: 1" for i in range(30_000)), "names and values given"),
+        ("\n".join(f"n{i}: 1" for i in range(4_000)), "names of settings given"),
+        (f"columns: [{', '.join(f'c{i}' for i in range(10_000))}]", "names and values given"),
+        ("a: " + "[" * 100_000, "levels of sections and lists inside each other"),
+        ("[" * 100_000 + "]" * 100_000, "levels of sections and lists inside each other"),
+        ("- " * 50_000, "levels of sections and lists inside each other"),
+        ("a: '" + "x" * 5_000_000 + "'", "characters given"),
+        ("#" * 5_000_000, "characters given"),
+    ],
+    ids=lambda value: value[:24],
+)
+def test_a_file_that_no_run_needs(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(text)
+    with (
+        within_a_second(),
+        pytest.raises(SettingsError, match=f"settings.yaml', .*({said}).*; valid: at most") as caught,
+    ):
+        ModelConfig.load(file)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"columns": [f"c{i}" for i in range(10_000)]}, "columns: 10,000 given; valid: at most 1,000"),
+        (
+            {"output": {"path": "/out", "partition_by": [f"c{i}" for i in range(10_000)]}},
+            "output.partition_by: 10,000 given",
+        ),
+        ({f"name{i}": i for i in range(300_000)}, "names of settings given, or more; valid: at most 1,000"),
+        ({"mechanism": {f"name{i}": i for i in range(900)}}, "mechanism: 880 more names"),
+        ({"run": {f"name{i}": i for i in range(900)}}, "900 settings are not right"),
+        ({"x" * 1_000_000: 1}, "x{200}\\.\\.\\.: no such setting"),
+        ({"mechanism": {"x" * 1_000_000: 1}}, "mechanism.x{200}: no such setting"),
+        ({"columns": [["c"] * 900] * 1_000}, "columns"),
+        ({"policy": {"stop_word_list": [["w"] * 1_000] * 1_000}}, "entries of lists"),
+        (ITSELF, "levels of sections and lists inside each other"),
+        ({"columns": LIST}, "levels of sections and lists inside each other"),
+        ({"input": {"path": "/in", "options": ITSELF}}, "levels of sections and lists inside each other"),
+    ],
+    ids=lambda value: (value if isinstance(value, str) else "+".join(value))[:24],
+)
+def test_a_dictionary_that_no_run_needs(more: dict[str, Any], said: str) -> None:
+    with within_a_second(), pytest.raises(SettingsError, match=said) as caught:
+        RunConfig.of(RUN | more)
+    assert len(str(caught.value)) < 20_000
+
+
+def test_as_many_columns_as_are_allowed() -> None:
+    names = [f"c{i}" for i in range(MOST_COLUMNS)]
+    with within_a_second():
+        assert len(RunConfig.of(RUN | {"columns": names}).columns) == MOST_COLUMNS
+    with within_a_second(), pytest.raises(SettingsError, match="named twice"):
+        RunConfig.of(RUN | {"columns": [*names[1:], names[1]]})
+
+
+def test_long_lists_of_words_are_no_trouble() -> None:
+    words = [f"word{i}" for i in range(100_000)]
+    assert ModelConfig.of({"policy": {"stop_word_list": words}}).policy.stop_word_list == tuple(words)
+
+
+def test_what_stands_in_two_places_may_be_written_once(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        "policy: &p {oov: keep}\nlexicon: &l {source: default}\nimportance: null\nrun: {id: &i x}\n"
+    )
+    assert ModelConfig.load(file).policy.oov == "keep"
+
+
+def test_overrides_are_bounded_too() -> None:
+    with within_a_second():
+        found = override({}, ["columns=" + "[" * 100_000, "policy=&a [*a]"])
+    assert found["columns"].startswith("[[[") and found["policy"] == "&a [*a]"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000], ids=["lists", "objects"])
+def test_brackets_are_no_manifest(tmp_path: Path, text: str) -> None:
+    Lexicon(Vocabulary.of(["a", "b"]), np.eye(2, dtype=np.float32)).save(tmp_path / "lexicon")
+    (manifest,) = (tmp_path / "lexicon").glob("*.json")
+    assert json.loads(manifest.read_text())
+    manifest.write_text(text)
+    with within_a_second():
+        with pytest.raises(DataError, match="is damaged"):
+            Lexicon.open(tmp_path / "lexicon")
+        with pytest.raises(DataError, match="cannot be read"):
+            read_json(manifest)
+        with pytest.raises(DataError, match="cannot be read as JSON"):
+            read_results([manifest])

@@ -1,0 +1,524 @@
+"""Settings: what is accepted, and that each mistake is named with the valid choices."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dptext_spark.config.model import ModelConfig, RunConfig, load_model
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.readers.formats import FORMATS
+from dptext_spark.mechanisms import MECHANISMS, CusText, SanText
+from dptext_spark.mechanisms.output_sets import MAPPINGS
+from dptext_spark.mechanisms.samplers import MAX_SLOTS
+from dptext_spark.text.policy import OOV, Policy
+
+LEAST: dict[str, Any] = {"input": {"path": "/data/in"}, "columns": ["body"], "output": {"path": "/data/out"}}
+
+
+def refused(**sections: Any) -> str:
+    with pytest.raises(SettingsError) as caught:
+        RunConfig.of({**LEAST, **sections})
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    return str(caught.value)
+
+
+def accepted(**sections: Any) -> RunConfig:
+    return RunConfig.of({**LEAST, **sections})
+
+
+def test_the_least_settings_have_the_documented_defaults() -> None:
+    config = RunConfig.of(LEAST)
+    assert config.input.format == "delta" and config.input.options == {} and config.input.where is None
+    assert config.columns == ("body",) and config.row_key is None and config.record_key is None
+    assert config.consistency == "token" and config.lexicon.source == "default"
+    assert config.mechanism == CusText() and config.policy_object() == Policy()
+    assert config.output.mode == "error" and config.output.other_columns == "keep"
+    assert not config.output.overwrite_raw and config.output.fresh_noise == "refuse"
+    assert config.key.file is None and config.run.artifact is None and config.run.batch_rows == "auto"
+    assert (config.run.ship, config.run.udf, config.run.second_release) == ("artifact", "auto", "refuse")
+    assert (
+        config.shareable == "/data/out_audit/shareable" and config.restricted == "/data/out_audit/restricted"
+    )
+    assert config.audit.consistency_scopes == 1000
+    assert (config.ledger.path, config.ledger.limit, config.ledger.raise_limit, config.ledger.override) == (
+        None,
+    ) * 4
+
+
+def test_a_ledger_may_lie_beside_the_account_or_anywhere_else() -> None:
+    for path in ("/data/out_audit/shareable/ledger", "/data/ledgers/tickets", "s3://bucket/ledger"):
+        assert accepted(ledger={"path": path, "limit": 2, "override": "minute 7"}).ledger.limit == 2.0
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        RunConfig.of(LEAST).consistency = "record"  # type: ignore[misc]
+
+
+def test_a_list_among_the_mechanisms_settings_stays_a_list() -> None:
+    """Settings are compared with those that an artifact keeps as JSON."""
+    config = accepted(mechanism={"name": "santext", "sensitive": ["pain", "debt"]})
+    assert config.mechanism == SanText(sensitive=("pain", "debt"))
+    assert config.spec() == json.loads(json.dumps(config.spec()))
+    assert config.spec()["mechanism"]["sensitive"] == ["pain", "debt"]
+
+
+def test_as_dict_is_json_and_makes_the_same_settings_again() -> None:
+    config = accepted(
+        mechanism={"epsilon": 2, "k": 50, "mapping": "aggressive"},
+        policy={"stop_word_list": ["a", "b"], "oov": "draw"},
+        output={"path": "/data/out", "other_columns": ["id"]},
+        row_key="id",
+        input={"path": "/data/in", "format": "csv", "options": {"header": True, "sep": ";", "maxColumns": 5}},
+    )
+    plain = json.loads(json.dumps(config.as_dict()))
+    assert RunConfig.of(plain) == config
+    assert plain["input"]["options"] == {"header": "true", "sep": ";", "maxColumns": "5"}
+    assert set(plain) == set(RunConfig.model_fields)
+
+
+def test_spec_is_what_a_model_is_made_from() -> None:
+    assert set(RunConfig.of(LEAST).spec()) == {
+        "lexicon", "mechanism", "policy", "consistency", "importance"
+    }  # fmt: skip
+    assert RunConfig.of(LEAST).spec()["mechanism"]["name"] == "custext"
+
+
+def test_an_option_that_may_be_a_secret_is_hidden() -> None:
+    config = accepted(input={"path": "/data/in", "options": {"db.password": "marker", "sep": ","}})
+    assert config.input.options["db.password"] == "marker"
+    assert "marker" not in json.dumps(config.as_dict())
+
+
+def test_sections_may_be_left_empty() -> None:
+    empty = dict.fromkeys(("lexicon", "mechanism", "policy", "run", "key", "audit"))
+    assert RunConfig.of({**LEAST, **empty}) == RunConfig.of(LEAST)
+
+
+@pytest.mark.parametrize("missing", ["input", "columns", "output"])
+def test_what_has_no_default_must_be_given(missing: str) -> None:
+    settings = {name: value for name, value in LEAST.items() if name != missing}
+    with pytest.raises(
+        SettingsError, match=rf"^{missing}: missing; it has no default. For example `{missing}:"
+    ):
+        RunConfig.of(settings)
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"polcy": {}}, ["polcy: no such setting", "valid here: ", "Did you mean 'policy'?"]),
+        (
+            {"input": {"path": "/a", "formt": "csv"}},
+            ["input.formt: no such setting", "Did you mean 'format'?"],
+        ),
+        ({"policy": {"oovv": "mask"}}, ["policy.oovv: no such setting", "Did you mean 'oov'?"]),
+        ({"mechanism": {"epsilom": 1}}, ["mechanism.epsilom: no such setting", "Did you mean 'epsilon'?"]),
+        ({"mechanism": {"name": "custex"}}, ["mechanism.name: 'custex'", "Did you mean 'custext'?"]),
+        ({"run": {"idd": "x"}}, ["run.idd: no such setting", "Did you mean 'id'?"]),
+    ],
+)
+def test_an_unknown_name_is_refused_with_a_suggestion(sections: dict[str, Any], said: list[str]) -> None:
+    message = refused(**sections)
+    assert all(part in message for part in said), message
+
+
+def test_all_mistakes_of_a_section_are_named_at_once() -> None:
+    wrong = {"name": "custext", "epsilon": -1, "k": 0, "kk": 2}
+    said = refused(mechanism=wrong, policy={"oov": "drop", "gaps": 1, "oovv": "mask"}).splitlines()
+    for field in (
+        *("mechanism.kk: no such setting", "mechanism.epsilon: -1 given", "mechanism.k: 0 given"),
+        *("policy.oovv: no such setting", "policy.oov: 'drop' is not", "policy.gaps: 1 is not"),
+    ):
+        assert sum(field in line for line in said) == 1, (field, said)
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"input": "tickets"}, "input: 'tickets' given; valid: a section"),
+        ({"input": {}}, "input: neither of path and table given; valid: exactly one."),
+        ({"input": {"path": "/a", "table": "t"}}, "input: both of path and table given; valid: exactly one."),
+        ({"input": {"path": 5}}, "input.path: 5 given; valid: a text."),
+        ({"input": {"path": ""}}, "input.path: '' given; valid: a text that is not empty."),
+        ({"input": {"table": "a b"}}, "input.table: 'a b' given; valid: catalog.schema.table"),
+        ({"input": {"table": "delta.`/a`"}}, "valid: a catalog name"),
+        ({"input": {"path": "/a", "options": [1]}}, "input.options: [1] given; valid: a section"),
+        ({"input": {"path": "/a", "options": {"x": [1]}}}, "input.options.x: a list given; valid: a text"),
+        ({"input": {"path": "/a", "options": {"Mode": "FAILFAST"}}}, "the run sets this option itself"),
+        ({"input": {"path": "/a", "where": 5}}, "input.where: 5 given; valid: a text."),
+        ({"input": {"path": "/a", "where": " "}}, "input.where: an empty text given"),
+        ({"columns": "body"}, "columns: 'body' given; valid: a list."),
+        ({"columns": []}, "columns: [] given; valid: a list that is not empty."),
+        ({"columns": [1]}, "columns[0]: 1 given; valid: a text."),
+        ({"columns": ["body", ""]}, "columns[1]: '' given; valid: a text that is not empty."),
+        ({"columns": ["body", "Body"]}, "columns: 'Body' is named twice."),
+        ({"columns": None}, "columns: None given; valid: a list."),
+        ({"row_key": 5}, "row_key: 5 given; valid: a text."),
+        ({"row_key": "body"}, "row_key: 'body' is a text column"),
+        ({"record_key": "BODY"}, "record_key: 'BODY' is a text column"),
+        ({"mechanism": ["custext"]}, "mechanism: ['custext'] given; valid: a section"),
+        ({"policy": {"stop_word_list": 5}}, "policy.stop_word_list: 5 given; valid: null"),
+        ({"policy": {"stop_word_list": [1]}}, "policy.stop_word_list: a list of words is needed"),
+        ({"policy": {"stop_word_list": "/no/list"}}, "policy.stop_word_list: '/no/list' cannot be read"),
+        ({"output": {}}, "output: neither of path and table given"),
+        ({"output": {"path": "/data/in/"}}, "output.path: '/data/in/' is the input; valid: another place."),
+        ({"output": {"path": "file:/data/x/../in"}}, "is the input"),
+        ({"output": {"path": "/data/in/out"}}, "lie inside each other"),
+        ({"output": {"path": "/data"}}, "lie inside each other"),
+        ({"output": {"path": "/b", "overwrite_raw": "yes"}}, "output.overwrite_raw: 'yes' given; valid: true or false."),
+        ({"output": {"path": "/b", "other_columns": 5}}, "output.other_columns: 5 given; valid: keep, drop, or a list"),
+        ({"output": {"path": "/b", "other_columns": ["a", "A"]}}, "output.other_columns: ['a', 'A'] given; valid: names"),
+        ({"output": {"path": "/b", "other_columns": ["body"]}}, "'body' is one of `columns`"),
+        ({"output": {"path": "s3a://me:pass@bucket/x"}}, "output.path: holds a password"),
+        ({"key": {"file": 5}}, "key.file: a value that is not shown given; valid: a text."),
+        ({"key": {"env": "ab" * 32}}, "key.env: a value that is not shown given; valid: the name of an environment"),
+        ({"key": {"env": "A", "file": "/k"}}, "key: file and env given; valid: one of file, env, secret."),
+        ({"key": {"secret": {"scope": "s"}}}, "key.secret.name: missing"),
+        ({"run": {"id": "a b"}}, "run.id: 'a b' given; valid: 1 to 128 letters"),
+        ({"run": {"batch_rows": 0}}, "run.batch_rows: 0 given; valid: auto, or an integer of 1 or more."),
+        ({"run": {"batch_rows": True}}, "run.batch_rows: True given"),
+        ({"audit": {"consistency_scopes": -1}}, "audit.consistency_scopes: -1 given; valid: an integer of 0 or more."),
+        ({"audit": {"consistency_scopes": 1.5}}, "audit.consistency_scopes: 1.5 given; valid: an integer."),
+        ({"audit": {"consistency_scopes": True}}, "audit.consistency_scopes: True given; valid: an integer."),
+        ({"audit": {"restricted": "/x/a", "shareable": "/x"}}, "lie inside each other"),
+        ({"audit": {"restricted": "/data/out/r"}}, "audit.restricted: '/data/out/r' and output.path"),
+        *(
+            ({"ledger": {"limit": limit}}, f"ledger.limit: {limit!r} given; valid: null, or a finite number above 0.")
+            for limit in (0, -1.0, True, "2", float("inf"), float("nan"))
+        ),
+        (
+            {"ledger": {"raise_limit": "why"}},
+            "ledger.raise_limit: given, but there is no ledger.limit to raise it to; valid: null, or the reason beside a ",
+        ),
+        ({"ledger": {"limit": 1, "raise_limit": ""}}, "ledger.raise_limit: '' given; valid: a text that is not empty."),
+        ({"ledger": {"limit": 1, "override": ""}}, "ledger.override: '' given; valid: a text that is not empty."),
+        ({"ledger": {"path": "s3a://me:pass@bucket/x"}}, "ledger.path: holds a password"),
+        ({"ledger": {"path": "~/ledger"}}, "ledger.path: '~/ledger' begins with ~"),
+        *(
+            ({"ledger": {"path": path}}, f"ledger.path: '{path}' and {name} ")
+            for path, name in (
+                ("/data/in/ledger", "input.path"), ("/data/out", "output.path"), ("/data", "input.path"),
+                ("/data/out_audit/restricted/l", "audit.restricted"), ("/data/out_audit/shareable", "audit.shareable"),
+                ("/data/out_audit/shareable/runs", "audit.shareable"),
+                ("/data/out_audit/shareable/published/x", "audit.shareable"),
+            )
+        ),
+        ({"lexicon": {"limit": 10}}, "lexicon.limit: cuts a file while it is read"),
+        ({"lexicon": {"source": "/v.txt", "limit": 1}}, "lexicon.limit: 1 given; valid: an integer of 2 or more."),
+        ({"lexicon": {"source": "/v.txt", "limit": True}}, "lexicon.limit: True given; valid: an integer."),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_refused_and_named(sections: dict[str, Any], said: str) -> None:
+    assert said in refused(**sections)
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "given", "valid"),
+    [
+        ("input", "format", "cvs", "delta, parquet, csv, tsv, json, text. Did you mean 'csv'?"),
+        ("output", "mode", "replace", "error, append, overwrite"),
+        ("output", "fresh_noise", "yes", "refuse, accept"),
+        ("run", "ship", "broadcasts", "artifact, path, broadcast"),
+        ("run", "udf", "numpy", "auto, arrow, pandas"),
+        ("run", "second_release", True, "refuse, accept"),
+        ("lexicon", "format", "golve", "Did you mean 'glove'?"),
+        ("policy", "oov", "mak", ", ".join(OOV)),
+        ("policy", "tokenizer", None, "words, whitespace"),
+        ("mechanism", "mapping", "balance", ", ".join(MAPPINGS)),
+    ],
+)
+def test_a_wrong_choice_is_refused_with_the_valid_ones(
+    section: str, name: str, given: object, valid: str
+) -> None:
+    message = refused(**{section: {**LEAST.get(section, {}), name: given}})
+    assert message.startswith(f"{section}.{name}: {given!r} ") and valid in message
+
+
+def test_a_wrong_level_is_refused() -> None:
+    assert refused(consistency="tokens").startswith(
+        "consistency: 'tokens' given; valid: token, record, dataset."
+    )
+
+
+@pytest.mark.parametrize(
+    "epsilon", [-1, -0.001, float("nan"), float("inf"), -float("inf"), "1", True, None, [1]]
+)
+def test_epsilon_must_be_a_finite_number_in_the_mechanisms_range(epsilon: object) -> None:
+    message = refused(mechanism={"epsilon": epsilon})
+    assert message == f"mechanism.epsilon: {epsilon!r} given; valid: a finite number, 0 (uniform) or greater."
+
+
+def test_epsilon_zero_is_a_uniform_draw() -> None:
+    assert accepted(mechanism={"epsilon": 0}).mechanism == CusText(epsilon=0)
+
+
+@pytest.mark.parametrize("k", [1, 0, -5, MAX_SLOTS + 1, 2.5, "20", True])
+def test_k_must_be_in_the_mechanisms_range(k: object) -> None:
+    assert (
+        refused(mechanism={"k": k}) == f"mechanism.k: {k!r} given; valid: an integer from 2 to {MAX_SLOTS}."
+    )
+
+
+def test_every_parameter_of_every_mechanism_is_a_setting() -> None:
+    required = {"projection": {"m": 3}}
+    for name, kind in MECHANISMS.items():
+        defaults = {entry.name: entry.default for entry in fields(kind)}  # type: ignore[arg-type]
+        given = defaults | required.get(name, {})
+        assert accepted(mechanism={"name": name, **given}).mechanism == kind(**required.get(name, {}))
+
+
+def test_the_lexicon_formats_are_those_that_can_be_read() -> None:
+    for name in ("auto", *FORMATS):
+        assert ModelConfig.of({"lexicon": {"source": "/v.txt", "format": name}}).lexicon.format == name
+    with pytest.raises(SettingsError, match=", ".join(("auto", *FORMATS))):
+        ModelConfig.of({"lexicon": {"format": "other"}})
+
+
+class TestSeveralLexicons:
+    def test_sources_are_names_or_sections(self) -> None:
+        more = ["default", "/b.vec", {"source": "/c.txt", "format": "glove", "limit": 50}]
+        config = accepted(lexicon={"source": "/a.txt", "more": more}, mechanism={"name": "diffractor"})
+        assert [one.source for one in config.lexicon.more] == ["default", "/b.vec", "/c.txt"]
+        assert config.lexicon.more[2].limit == 50 and config.lexicon.more[0].format == "auto"
+        again = RunConfig.of(json.loads(json.dumps(config.as_dict())))
+        assert again.lexicon == config.lexicon
+        assert config.spec()["lexicon"]["more"][1]["source"] == "/b.vec"
+
+    @pytest.mark.parametrize(
+        ("more", "said"),
+        [
+            ("/b.vec", r"lexicon.more: '/b.vec' given; valid: a list of sources"),
+            ([""], r"lexicon.more\[0\].source"),
+            ([3], r"lexicon.more\[0\]: 3 given; valid: a section"),
+            ([{"format": "glov"}], r"lexicon.more\[0\].format: 'glov' given.*Did you mean 'glove'"),
+            ([{"sorce": "/a"}], r"lexicon.more\[0\].sorce: no such setting.*Did you mean 'source'"),
+            (
+                [{"source": "/a", "more": []}],
+                r"lexicon.more\[0\].more: no such setting; valid here: source, format",
+            ),
+            (["default", {"limit": 5}], r"lexicon.limit: cuts a file"),
+        ],
+    )
+    def test_each_is_checked(self, more: object, said: str) -> None:
+        assert re.search(said, refused(lexicon={"more": more}, mechanism={"name": "diffractor"}))
+
+    def test_a_mechanism_of_one_lexicon_refuses_them(self) -> None:
+        message = refused(lexicon={"more": ["/b.vec"]})
+        assert message == (
+            "lexicon.more: 1 given, but mechanism custext is compiled for 0 beside lexicon.source; valid: leave it out."
+        )
+
+    @pytest.mark.parametrize(("preset", "more"), [("L0", 4), ("L1", 4), ("L2", 0)])
+    def test_a_preset_asks_for_its_number(self, preset: str, more: int) -> None:
+        mechanism = {"name": "diffractor", "preset": preset}
+        assert accepted(mechanism=mechanism, lexicon={"more": ["/b"] * more})
+        for other in {0, 1, 4, 5} - {more}:
+            message = refused(mechanism=mechanism, lexicon={"more": ["/b"] * other})
+            assert message.startswith(
+                f"lexicon.more: {other} given, but mechanism diffractor with preset {preset}"
+            )
+            assert message.endswith("valid: leave it out." if more == 0 else "valid: 4 further sources.")
+
+    def test_too_many(self) -> None:
+        message = refused(mechanism={"name": "diffractor"}, lexicon={"more": ["/b"] * 16})
+        assert "valid: 0 to 15 further sources" in message
+
+    def test_where_an_artifact_is_named_they_need_not_be(self) -> None:
+        assert accepted(mechanism={"name": "diffractor", "preset": "L0"}, run={"artifact": "/model"})
+        refused(
+            mechanism={"name": "diffractor", "preset": "L0"}, run={"artifact": "/m"}, lexicon={"source": "/a"}
+        )
+
+    def test_no_passwords_in_them(self) -> None:
+        message = refused(
+            mechanism={"name": "diffractor"}, lexicon={"more": ["/a", "s3://user:secret@bucket/v.txt"]}
+        )
+        assert "lexicon.more[1].source: holds a password" in message and "secret" not in message
+
+
+def test_all_problems_are_listed_at_once() -> None:
+    message = refused(consistency="x", columns=[], run={"udf": "x"}, mechanism={"epsilon": -1}, nonsense=1)
+    lines = message.splitlines()
+    assert lines[0] == "5 settings are not right:"
+    assert {line.split(":")[0].strip() for line in lines[1:]} == {
+        "consistency", "columns", "run.udf", "mechanism.epsilon", "nonsense"
+    }  # fmt: skip
+
+
+def test_a_long_value_is_cut() -> None:
+    assert len(refused(consistency="x" * 5000)) < 200
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "id > 5 AND RAND ( ) < 0.5",
+        "`rand`() < 0.5",
+        "day < current_date",
+        "id IN (SELECT 1)",
+        "a = 1; DROP TABLE t",
+    ],
+)
+def test_a_predicate_that_is_not_deterministic_is_refused(where: str) -> None:
+    message = refused(input={"path": "/a", "where": where})
+    assert message.startswith("input.where: ") and "valid: a condition on the columns of each row" in message
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "language = 'en' AND length(body) > 10",
+        "title = 'rand() and now()'",
+        'title = "select uuid()"',
+        "`current_date` = '2024-01-01'",
+        "random > 5 AND user = 'x'",
+        r"a = 'it\'s; fine'",
+    ],
+)
+def test_a_deterministic_predicate_is_accepted(where: str) -> None:
+    assert accepted(input={"path": "/a", "where": where}).input.where == where
+
+
+def test_output_is_input_by_catalog_name() -> None:
+    message = refused(
+        input={"table": "tickets"},
+        output={"table": "spark_catalog.`default`.Tickets"},
+        audit={"shareable": "/s", "restricted": "/r"},
+    )
+    assert message.startswith("output.table: 'spark_catalog.`default`.Tickets' is the input")
+
+
+def test_the_text_format_has_one_column() -> None:
+    assert "valid: [value]" in refused(input={"path": "/a", "format": "text"})
+    assert accepted(input={"path": "/a", "format": "text"}, columns=["value"]).columns == ("value",)
+
+
+def test_record_level_needs_no_key_columns() -> None:
+    assert accepted(consistency="record").row_key is None
+
+
+class TestSensitiveWordsFromAFile:
+    def of(self, file: Path) -> RunConfig:
+        return accepted(mechanism={"name": "santext", "sensitive": {"file": str(file)}})
+
+    def test_the_words_take_the_files_place(self, tmp_path: Path) -> None:
+        file = tmp_path / "sensitive.txt"
+        file.write_text("\ufeffpain\r\n\n  debt \n#tag\n", encoding="utf-8")
+        config = self.of(file)
+        assert config.mechanism == SanText(sensitive=("pain", "debt", "#tag"))
+        assert config.spec()["mechanism"]["sensitive"] == ["pain", "debt", "#tag"]
+        assert RunConfig.of(json.loads(json.dumps(config.as_dict()))).mechanism == config.mechanism
+        assert str(file) not in json.dumps(config.as_dict())
+        file.write_text("pain\ndebts\n#tag\n", encoding="utf-8")
+        assert self.of(file).spec() != config.spec()
+
+    def test_an_override_names_it(self, tmp_path: Path) -> None:
+        file = tmp_path / "sensitive.txt"
+        file.write_text("pain\ndebt\n", encoding="utf-8")
+        config = load_model(None, ["mechanism.name=santext", f"mechanism.sensitive.file={file}"])
+        assert config.mechanism == SanText(sensitive=("pain", "debt"))
+
+    @pytest.mark.parametrize("content", [b"secretword\n", b"\n \n", b"", b"secretword\n\xff\n"])
+    def test_a_bad_file_is_named_and_no_word_of_it(self, tmp_path: Path, content: bytes) -> None:
+        file = tmp_path / "sensitive.txt"
+        file.write_bytes(content)
+        message = refused(mechanism={"name": "santext", "sensitive": {"file": str(file)}})
+        wanted = "is no UTF-8 text" if b"\xff" in content else "a list of two words or more is needed"
+        assert message.startswith("mechanism.sensitive") and wanted in message and "secretword" not in message
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            (
+                {"file": "/no/list"},
+                "mechanism.sensitive.file: '/no/list' cannot be read (No such file or directory).",
+            ),
+            ({"file": 5}, "mechanism.sensitive.file: 5 given; valid: the path of a text file"),
+            ({}, "mechanism.sensitive.file: None given; valid: the path"),
+            (
+                {"flie": "/a"},
+                "mechanism.sensitive.flie: no such setting; valid here: file. Did you mean 'file'?",
+            ),
+        ],
+    )
+    def test_each_mistake_is_named(self, given: dict[str, Any], said: str) -> None:
+        assert said in refused(mechanism={"name": "santext", "sensitive": given})
+
+    def test_other_parameters_take_no_file(self) -> None:
+        assert refused(mechanism={"k": {"file": "/a"}}).startswith(
+            "mechanism.k: {'file': '/a'} given; valid: an integer"
+        )
+
+
+def test_a_stop_word_list_can_be_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "stop.txt"
+    file.write_text("\ufeff# my list\nthe\n\n  of  \n", encoding="utf-8")
+    assert accepted(policy={"stop_word_list": str(file)}).policy.stop_word_list == ("the", "of")
+    file.write_bytes(b"\xff")
+    assert "is no UTF-8 text" in refused(policy={"stop_word_list": str(file)})
+    assert accepted(policy={"stop_word_list": []}).policy.stop_word_list == ()
+
+
+def test_load_reads_a_file_and_applies_overrides(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\nmechanism: {epsilon: 1}\n")
+    config = RunConfig.load(file, ["mechanism.epsilon=2", "policy.numbers=mask", "columns=[body, subject]"])
+    assert config.mechanism == CusText(epsilon=2) and config.policy.numbers == "mask"
+    assert config.columns == ("body", "subject")
+
+
+def test_a_model_is_read_from_its_own_sections_or_from_a_run(tmp_path: Path) -> None:
+    file = tmp_path / "model.yaml"
+    file.write_text("mechanism: {epsilon: 3}\n")
+    assert load_model(file).mechanism == CusText(epsilon=3)
+    assert load_model().mechanism == CusText()
+    file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\n")
+    assert isinstance(load_model(file), RunConfig)
+
+
+class TestStreams:
+    STREAM: dict[str, Any] = {"mode": "incremental", "row_key": "id"}  # noqa: RUF012  (a constant)
+
+    def test_defaults(self) -> None:
+        assert accepted().mode == "batch" and accepted().checkpoint is None
+        config = accepted(**self.STREAM)
+        assert config.output.mode == "append" and config.checkpoint == "/data/out_checkpoint"
+        assert config.as_dict()["stream"] == {
+            "trigger": None, "checkpoint": None, "changes": "refuse", "duplicates": "refuse", "max_files": None,
+            "starting_version": None,
+        }  # fmt: skip
+        named = accepted(**self.STREAM, stream={"checkpoint": "/data/here"})
+        assert named.checkpoint == "/data/here"
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"row_key": None}, r"row_key: none given; mode incremental needs a unique column"),
+            ({"input": {"path": "/in", "format": "parquet"}}, r"input.format: 'parquet' given with mode"),
+            ({"input": {"path": "/in", "options": {"readChangeFeed": True}}}, r"input.options: given with mode"),
+            ({"output": {"path": "/out", "mode": "overwrite"}}, r"output.mode: 'overwrite' given .*; valid: append"),
+            ({"stream": {"trigger": "1 minute"}}, r"stream.trigger: '1 minute' given with mode incremental"),
+            ({"mode": "streaming", "stream": {"trigger": "soon"}}, r"stream.trigger: 'soon' given; valid: null, or an interval"),
+            ({"mode": "hourly"}, r"mode: 'hourly' given; valid: batch, incremental, streaming"),
+            ({"mode": "batch", "stream": {"max_files": 3}}, r"stream.max_files: 3 given with mode batch"),
+            ({"stream": {"max_files": 0}}, r"stream.max_files: 0 given; valid: an integer of 1 or more"),
+            ({"stream": {"starting_version": -1}}, r"stream.starting_version: -1 given"),
+            ({"stream": {"changes": "follow"}}, r"stream.changes: 'follow' given; valid: refuse, ignore"),
+            ({"stream": {"duplicates": "keep"}}, r"stream.duplicates: 'keep' given; valid: refuse, drop, accept"),
+            ({"stream": {"checkpoint": "/data/out/c"}}, r"stream.checkpoint: '/data/out/c' and output.path .* inside each other"),
+            ({"stream": {"every": "day"}}, r"stream.every: no such setting"),
+            (
+                {"output": {"table": "a.b"}, "audit": {"shareable": "/s", "restricted": "/r"}},
+                r"stream.checkpoint: none given; valid: a folder",
+            ),
+        ],
+    )  # fmt: skip
+    def test_what_does_not_fit_is_named(self, changes: dict[str, Any], said: str) -> None:
+        assert re.search(said, refused(**{**self.STREAM, **changes}))

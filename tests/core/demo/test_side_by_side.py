@@ -1,0 +1,86 @@
+"""One text as strict, balanced and papers' settings release it, and what the comments of those files promise."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dptext_spark.audit.attacks.bayes_vulnerability import guessed
+from dptext_spark.audit.attacks.prior import of_drawn, zipf
+from dptext_spark.config.model import RunConfig
+from dptext_spark.demo.side_by_side import SETTINGS, side_by_side
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.tokens import drawn_words
+from dptext_spark.text.word_table import WordTable
+
+CONF = Path(__file__).resolve().parents[3] / "conf"
+TEXT = (
+    "The Parcel  for Zqxvia came on 2024-05-17, and the parcel of 3 boxes is what we sent to ann@example.com"
+)
+
+
+@pytest.fixture(scope="module")
+def released() -> dict[str, str]:
+    return {one.settings: one.text for one in side_by_side(TEXT, RunKey.insecure(5))}
+
+
+def test_the_order_is_that_of_what_protects_most(released: dict[str, str]) -> None:
+    assert tuple(released) == SETTINGS == ("strict", "balanced", "papers")
+
+
+def test_strict_leaves_no_word_in_clear(released: dict[str, str]) -> None:
+    out = released["strict"]
+    assert out == out.replace("  ", " ") and not re.search(r"\d", out)
+    words = re.sub(r"\[[A-Z]+\]", "", out)
+    assert words == words.lower()
+    assert [one for one in re.findall(r"\[[A-Z]+\]", out)] == ["[OOV]", "[DATE]", "[NUM]", "[EMAIL]"]
+    stop_words = {"the", "for", "on", "and", "of", "is", "what", "we", "to"}
+    placed = zip(TEXT.lower().split(), out.split(), strict=True)
+    assert (
+        sum(before == after for before, after in placed if before in stop_words) <= 2
+    )  # 9 words, drawn anew
+
+
+def test_balanced_keeps_the_form_and_replaces_a_word_alike(released: dict[str, str]) -> None:
+    out = released["balanced"]
+    before, after = TEXT.split(" "), out.split(" ")
+    assert [one in before and one for one in after if one in ("The", "for", "on", "and", "the", "of", "is")]
+    assert "  " in out and after[0] == "The" and "[DATE]" in out and "[EMAIL]" in out and "[OOV]" in out
+    first, second = (after[place] for place in (1, before.index("parcel")))
+    assert first.lower() == second and first[0].isupper()
+
+
+def test_the_papers_know_no_identifiers(released: dict[str, str]) -> None:
+    assert "[OOV]" in released["papers"] and "[EMAIL]" not in released["papers"]
+
+
+@pytest.mark.parametrize(("settings", "most"), [("balanced", 0.3), ("strict", 0.15)])
+def test_the_best_guess_finds_no_more_than_the_file_says(settings: str, most: float) -> None:
+    """The bound of `bayes token`, of the law that is sampled, over the words that the file's policy draws."""
+    config = RunConfig.load(CONF / f"{settings}.yaml")
+    lexicon = Lexicon.default()
+    table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
+    prior = of_drawn(zipf(len(lexicon)), drawn_words(Engine(table, config.policy)))
+    found, _ = guessed(config.mechanism.compile(lexicon), prior, 0.95).statistic("upper", "token")
+    assert 0.8 * most < found <= most  # not far below: the file changes no more of the text than it says
+
+
+def test_each_file_releases_nothing_beside_the_texts_that_its_comment_does_not_name() -> None:
+    strict = RunConfig.load(CONF / "strict.yaml")
+    assert strict.output.other_columns == ("ticket_id",) or list(strict.output.other_columns) == ["ticket_id"]
+    assert strict.ledger.path == RunConfig.load(CONF / "balanced.yaml").ledger.path is not None
+    assert strict.policy == Policy(
+        stop_words="draw", oov="mask", numbers="mask", case="lower", gaps="normalise",
+        identifiers=strict.policy.identifiers,
+    )  # fmt: skip
+    balanced = RunConfig.load(CONF / "balanced.yaml")
+    assert balanced.consistency == "record"
+    # One release of each, as their comments say.
+    assert (
+        strict.ledger.limit == balanced.ledger.limit == strict.mechanism.epsilon + balanced.mechanism.epsilon
+    )

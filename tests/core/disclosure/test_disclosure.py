@@ -1,0 +1,399 @@
+"""The disclosure statement changes with every setting, and says nothing that does not hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from dptext_spark.config.model import RunConfig
+from dptext_spark.disclosure.disclosure import disclosure
+from dptext_spark.disclosure.statement import Statement
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.text.policy import Policy
+
+SUMMARY = {
+    "words": 1024,
+    "alone_share": 0.026,
+    "set_size": {"min": 20.0, "p50": 20.0, "max": 22.0, "mean": 20.0},
+    "inputs_per_output": {"min": 1.0, "p50": 17.0, "max": 135.0, "mean": 19.5},
+    "ruled_out_bits": 5.25,
+}
+HEADINGS = [
+    "What is protected",
+    "What is released in clear",
+    "What is not protected",
+    "What is assumed",
+    "Across runs",
+]
+CHOICES = [
+    (name, value)
+    for name, kind in get_type_hints(Policy).items()
+    if name != "stop_word_list"
+    for value in get_args(kind)
+]
+
+
+def facts(**more: Any) -> dict[str, Any]:
+    guarantee = Guarantee(
+        "epsilon_dp_within_group", 2.0, unit="one occurrence of a word", sentence="A bound holds."
+    )
+    plain: dict[str, Any] = {
+        "config": {
+            "columns": ["body", "subject"],
+            "row_key": "ticket",
+            "record_key": None,
+            "output": {"other_columns": "keep", "overwrite_raw": False},
+        },
+        "policy": vars(Policy()),
+        "consistency": "token",
+        "guarantee": guarantee.as_dict(),
+        "mechanism_summary": SUMMARY,
+        "identity": "row_key",
+        "other_columns": ["ticket", "city"],
+        "key_kind": "os",
+        "releases_in_history": 1,
+        "second_release": False,
+    }
+    return {**plain, **more}
+
+
+def said(**more: Any) -> str:
+    return disclosure(facts(**more)).markdown()
+
+
+def under(heading: str, **more: Any) -> str:
+    return " ".join(disclosure(facts(**more)).under(heading))
+
+
+def policy(**more: Any) -> dict[str, Any]:
+    return {"policy": vars(Policy(**more))}
+
+
+def test_the_headings_stand_in_order_and_warnings_only_where_there_are_any() -> None:
+    assert [heading for heading, _ in disclosure(facts()).sections] == HEADINGS
+    warned = disclosure(facts(key_kind="insecure"))
+    assert [heading for heading, _ in warned.sections] == ["Warnings", *HEADINGS]
+
+
+def test_every_choice_of_the_policy_has_a_statement_of_its_own() -> None:
+    by_field: dict[str, list[str]] = {}
+    for name, value in CHOICES:
+        by_field.setdefault(name, []).append(said(**policy(**{name: value})))
+    assert set(by_field) == {"stop_words", "oov", "numbers", "case", "gaps", "tokenizer"}
+    for name, statements in by_field.items():
+        assert len(set(statements)) == len(statements) > 1, name
+
+
+@pytest.mark.parametrize(
+    ("choice", "heading", "expected"),
+    [
+        ({}, "What is released in clear", "Every stop word (the packaged English list"),
+        ({"stop_word_list": ("a", "b")}, "What is released in clear", "Every stop word (a list of 2 words"),
+        ({"stop_words": "draw"}, "What is released in clear", "No stop words"),
+        ({}, "What is protected", "stop words excepted"),
+        ({"stop_words": "draw"}, "What is protected", "stop words included"),
+        (
+            {},
+            "What is released in clear",
+            "Which words the lexicon does not hold: each is replaced by [OOV].",
+        ),
+        ({"oov": "draw"}, "What is released in clear", "Unknown words are not marked"),
+        ({"oov": "keep"}, "What is released in clear", "EVERY WORD THAT THE LEXICON DOES NOT HOLD"),
+        ({}, "What is released in clear", "how many digits it has."),
+        ({"numbers": "mask"}, "What is released in clear", "not how many digits"),
+        ({"numbers": "keep"}, "What is released in clear", "EVERY NUMBER, as it stands."),
+        ({}, "What is released in clear", "lower case, Capitalised or UPPER case"),
+        ({"case": "lower"}, "What is released in clear", "Nothing of upper and lower case"),
+        ({}, "What is released in clear", "Every space, line break, punctuation mark and symbol"),
+        ({"gaps": "normalise"}, "What is released in clear", "not how many or which"),
+        ({"tokenizer": "whitespace"}, "What is released in clear", "A word is what stands between spaces"),
+    ],
+)
+def test_each_choice_is_said_in_its_place(choice: dict[str, Any], heading: str, expected: str) -> None:
+    assert expected in under(heading, **policy(**choice))
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (policy(oov="keep"), "UNKNOWN WORDS ARE RELEASED IN CLEAR"),
+        (policy(numbers="keep"), "NUMBERS ARE RELEASED IN CLEAR"),
+        ({"key_kind": "insecure"}, "INSECURE KEY"),
+        ({"consistency": "dataset"}, "substitution cipher"),
+        ({"second_release": True}, "released a second time"),
+    ],
+)
+def test_what_is_dangerous_is_warned_of_first(more: dict[str, Any], expected: str) -> None:
+    statement = disclosure(facts(**more))
+    assert statement.sections[0][0] == "Warnings" and expected in statement.sections[0][1][0]
+    assert expected not in said()
+
+
+def test_the_guarantee_stands_there_with_unit_status_and_factor() -> None:
+    protected = under("What is protected")
+    assert "A bound holds. [proved; unit: one occurrence of a word]" in protected
+    assert "e^ε = 7.39 times" in protected and "the 1,024 words of the lexicon" in protected
+
+
+def test_epsilon_of_a_record_follows_the_level() -> None:
+    assert "2 for each of its drawn words" in under("What is protected")
+    assert "2 for each of its distinct drawn words" in under("What is protected", consistency="record")
+    dataset = under("What is protected", consistency="dataset")
+    assert "no ε of its own" in dataset and "for each of its" not in dataset
+
+
+def test_no_figure_is_rounded_in_favour_of_the_release() -> None:
+    guarantee = {**facts()["guarantee"], "epsilon": 1.0000004}
+    protected = under("What is protected", guarantee=guarantee)
+    assert "ε adds up: 1.0000004 for each" in protected and "e^ε = 2.719 times" in protected
+    summary = {**SUMMARY, "alone_share": 0.00004, "ruled_out_bits": 5.201}
+    summary["inputs_per_output"] = {"min": 1.0, "p50": 17.0, "max": 135.0, "mean": 19.59}
+    assert "0.004 % of the lexicon's words are alone" in under(
+        "What is not protected", mechanism_summary=summary
+    )
+    clear = under("What is released in clear", mechanism_summary=summary)
+    assert "stand at most 17 words" in clear and "5.3 of 10.0 bits" in clear
+
+
+def test_how_many_words_a_record_has_drawn_is_not_for_sharing() -> None:
+    protected = under("What is protected")
+    assert "the figures are in the restricted metrics" in protected
+    assert "restricted metrics" not in under("What is protected", consistency="dataset")
+
+
+def test_outputs_that_only_one_word_can_become_are_said() -> None:
+    clear = under("What is released in clear", mechanism_summary={**SUMMARY, "one_input_share": 0.02301})
+    assert "2.31 % of outputs" in clear and "reveal it at any ε" in clear
+    assert "reveal it" not in under("What is released in clear")
+
+
+@pytest.mark.parametrize("epsilon", [9.9, 10.0, 1e9])
+def test_a_guarantee_that_says_next_to_nothing_is_warned_of(epsilon: float) -> None:
+    guarantee = {**facts()["guarantee"], "epsilon": epsilon}
+    assert ("protects next to nothing" in under("Warnings", guarantee=guarantee)) == (epsilon >= 10)
+    assert "times as likely" in under("What is protected", guarantee=guarantee)
+
+
+@pytest.mark.parametrize("share", [0.03, 1.0])
+def test_words_without_a_neighbour_are_warned_of(share: float) -> None:
+    summary = {**SUMMARY, "alone_share": share}
+    assert ("ALONE ON THEIR OUTPUT SET" in under("Warnings", mechanism_summary=summary)) == (share == 1)
+
+
+def test_words_that_santext_plus_keeps_are_released() -> None:
+    summary = {"words": 1024, "outputs": 512}
+    for p, outputs, there in ((0.3, 512, True), (1.0, 512, False), (0.3, 1024, False)):
+        config = {**facts()["config"], "mechanism": {"name": "santext", "p": p}}
+        text = under(
+            "What is released in clear", config=config, mechanism_summary={**summary, "outputs": outputs}
+        )
+        assert ("NOT SENSITIVE, 70 % of the time, as they stand: 512 of the 1,024 words" in text) == there
+
+
+@pytest.mark.parametrize(
+    ("level", "shared"),
+    [("token", "no two rows share"), ("record", "within a record"), ("dataset", "in all rows")],
+)
+def test_it_says_which_rows_share_draws(level: str, shared: str) -> None:
+    text = under("What is assumed", consistency=level)
+    assert shared in text and ("no two rows" in text) == (level == "token")
+
+
+def test_an_insecure_key_is_not_called_secret() -> None:
+    text = under("What is assumed", key_kind="insecure")
+    assert "no secret" in text and "under a secret key" not in text and "as secret as" not in text
+
+
+def test_a_condition_on_the_text_is_warned_of() -> None:
+    config = {**facts()["config"], "input": {"where": "Body LIKE '%x%'"}}
+    assert "input.where reads text" in under("Warnings", config=config)
+    assert "satisfies input.where" in under("What is released in clear", config=config)
+    for where in (
+        "(hidden: it names a text column; 0123)",
+        "exists(tags, x -> x = body)",
+    ):  # of rows of earlier versions
+        assert "input.where reads text" in under("Warnings", config={**config, "input": {"where": where}})
+    other = {**config, "input": {"where": "bodyguard = 1"}}
+    assert "input.where reads text" not in under("Warnings", config=other)
+
+
+def test_a_metric_guarantee_never_names_a_product() -> None:
+    metric = Guarantee("metric_dp", 2.0, metric="euclidean", sentence="A bound by distance.").as_dict()
+    text = said(guarantee=metric)
+    assert "sum of the distances" in text and "for each of its" not in text and "e^ε" not in text
+    assert "output set" not in under("What is not protected", guarantee=metric, mechanism_summary=None)
+
+
+def test_an_approximate_guarantee_names_its_delta_and_no_factor() -> None:
+    made = Guarantee("approx_dp", 2.0, 0.001, sentence="A bound with δ.").as_dict()
+    protected = under("What is protected", guarantee=made)
+    assert "ε adds up: 2, and δ = 0.001, for each" in protected and "e^ε" not in protected
+    assert "output sets" not in protected
+
+
+def test_a_refuted_guarantee_is_warned_of() -> None:
+    assert "DOES NOT HOLD" in under("Warnings", guarantee={**facts()["guarantee"], "status": "refuted"})
+
+
+def test_the_case_of_an_unknown_word_is_told() -> None:
+    assert "itself but its case." in under("What is protected", **policy(oov="draw"))
+    assert "the word itself." in under("What is protected", **policy(oov="draw", case="lower"))
+
+
+def test_what_the_output_sets_rule_out_is_said_in_figures() -> None:
+    clear = under("What is released in clear")
+    assert "hold 20 to 22 words" in clear and "at most 17 words (1 to 135) of 1,024" in clear
+    assert "5.3 of 10.0 bits" in clear
+    assert "2.6 % of the lexicon's words are alone" in under("What is not protected")
+    same = {**SUMMARY, "set_size": {**SUMMARY["set_size"], "max": 20.0}}
+    assert "The sets hold 20 words;" in under("What is released in clear", mechanism_summary=same)
+    assert "rules out" not in said(mechanism_summary=None)
+
+
+def test_the_equality_pattern_follows_the_level() -> None:
+    heading = "What is released in clear"
+    assert "No equality pattern" in under(heading)
+    assert "Which words of a record are equal" in under(heading, consistency="record")
+    assert "Which words of the whole dataset are equal" in under(heading, consistency="dataset")
+
+
+def test_other_columns_are_named() -> None:
+    heading = "What is released in clear"
+    assert "the columns ticket, city" in under(heading)
+    assert "No other column." in under(heading, other_columns=[])
+    for setting, expected in (
+        ("keep", "all other columns of the input"),
+        ("drop", "No other column: output.other_columns is drop."),
+        (["a", "b"], "the columns a, b"),
+    ):
+        config = {**facts()["config"], "output": {"other_columns": setting}}
+        assert expected in under(heading, other_columns=None, config=config)
+
+
+@pytest.mark.parametrize(
+    ("identity", "expected"),
+    [
+        ("row_key", "identified by 'ticket'"),
+        ("file_row", "by its file and its place in it"),
+        ("ordinal:8", "by its place in the scan"),
+        (None, "not known before the run"),
+    ],
+)
+def test_the_identity_is_assumed(identity: str | None, expected: str) -> None:
+    assert expected in under("What is assumed", identity=identity)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("os", "gone when the run ends"),
+        ("file", "outlives the run: it is as secret as the text"),
+        ("env", "an environment variable of the driver"),
+        ("secret", "whoever may read that secret"),
+        ("given", "given by the calling program"),
+        ("insecure", "under a key that is no secret"),
+        (None, "The kind of the key is not known."),
+    ],
+)
+def test_the_key_is_assumed_to_be_secret(kind: str | None, expected: str) -> None:
+    assert expected in under("What is assumed", key_kind=kind)
+
+
+def test_a_record_is_what_the_record_key_says() -> None:
+    assert "A record is a row." in under("What is assumed")
+    config = {**facts()["config"], "record_key": "customer"}
+    assert "A record is all rows with the same 'customer'." in under("What is assumed", config=config)
+
+
+def test_what_is_said_of_other_runs() -> None:
+    heading = "Across runs"
+    assert under(heading).startswith(
+        "Every further release of the same records with new draws adds its bound to this one."
+    )
+    assert "this release only" in under(heading)
+    assert "holds 3 releases of this tool" in under(heading, releases_in_history=3)
+    assert "not known before the run" in under(heading, releases_in_history=None)
+    assert "a new run id gives new draws" in under(heading)
+    assert "every further run draws anew" in under(heading, consistency="record")
+    for kind in ("file", "given", "insecure"):
+        assert "the same replacements again" in under(heading, consistency="record", key_kind=kind)
+    config = {**facts()["config"], "output": {"other_columns": "keep", "overwrite_raw": True}}
+    assert "may have held raw text" in under(heading, config=config)
+
+
+def test_the_statement_is_json_and_markdown() -> None:
+    statement = disclosure(facts())
+    plain = json.loads(json.dumps(statement.as_dict()))
+    assert [section["heading"] for section in plain["sections"]] == HEADINGS
+    assert statement.markdown().startswith("### What is protected\n\n- Drawn words in body, subject")
+    assert Statement(()).under("What is assumed") == ()
+
+
+LEDGER = {"sentence": "All releases have spent ε = 3.", "notes": ["Counted since then."], "warnings": []}
+
+
+def test_what_the_ledger_says_stands_under_across_runs() -> None:
+    before = under("Across runs")
+    assert "A run counts them in its ledger" in before
+    counted = disclosure(facts(ledger=LEDGER))
+    assert counted.under("Across runs")[:2] == ("All releases have spent ε = 3.", "Counted since then.")
+    assert "Warnings" not in dict(counted.sections)
+    passed = {**LEDGER, "warnings": ["THE LIMIT OF THE BUDGET WAS PASSED: why."]}
+    assert under("Warnings", ledger=passed) == "THE LIMIT OF THE BUDGET WAS PASSED: why."
+
+
+class TestImportance:
+    """Where only some words are drawn, the statement says which, that the others are in clear, and what the choice tells."""
+
+    def config(self, **selection: Any) -> dict[str, Any]:
+        plain = RunConfig.of(
+            {
+                "input": {"path": "/in"},
+                "columns": ["body"],
+                "output": {"path": "/out"},
+                "importance": {"percent": 30, **selection},
+            }
+        )
+        return {"config": plain.as_dict()}
+
+    def test_what_is_drawn_and_what_is_not(self) -> None:
+        found = self.config()
+        assert "only the most important words (30 %) are drawn" in under("Warnings", **found)
+        protected = under("What is protected", **found)
+        assert (
+            "the most important words (30 %) of each record, rounded up and ties to the earlier" in protected
+        )
+        assert "each occurrence by itself" in protected
+        assert "counted in the private texts themselves" in protected
+        assert "EVERY WORD THAT IS NOT CHOSEN" in under("What is released in clear", **found)
+        hidden = under("What is not protected", **found)
+        assert "Which words are chosen" in hidden and "How frequent words are in the other texts" in hidden
+
+    def test_nothing_of_it_where_all_words_are_drawn(self) -> None:
+        for word in ("chosen", "importance"):
+            assert word not in said()
+
+    def test_each_provider_is_named(self) -> None:
+        assert "counted in /c.txt" in said(**self.config(corpus="/c.txt"))
+        own = {"provider": "column", "weights": "w"}
+        assert "the numbers in the column w" in said(**self.config(**own))
+        assert "What the column of weights was made from" in said(**self.config(**own))
+        random = said(**self.config(provider="random"))
+        assert "anybody can compute them" in random and "Which words are chosen" not in random
+        assert "It says more." in said(**self.config(), importance="It says more.")
+
+    def test_the_strategy_is_told_by_the_consistency(self) -> None:
+        record = {**self.config(), "consistency": "record"}
+        assert "all occurrences of a word in the record, alike, if one of them comes first" in said(**record)
+
+    def test_levels(self) -> None:
+        levels = [{"share": 10}, {"share": 20, "epsilon": 2}, {"mechanism": {"name": "tem"}}]
+        found = said(**self.config(percent=None, levels=levels))
+        assert "(10 % and 20 % and what is left)" in found
+        assert "Level 1, 10 %: drawn by the mechanism as it is." in found
+        assert "Level 2, 20 %: drawn by the mechanism with ε = 2." in found
+        assert "Level 3, what is left: drawn by tem (" in found
+        assert "ε adds up: the ε of its level for each of its drawn words" in found
+        assert "RELEASED IN CLEAR (importance)" not in found  # the last level takes the rest

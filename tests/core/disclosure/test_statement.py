@@ -1,0 +1,59 @@
+"""The statement as a value: what it renders as, and how it grows."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+from dptext_spark.disclosure.statement import Statement
+
+STATEMENT = Statement(
+    (("Warnings", ("A <b> & 'c'.",)), ("What is protected", ("Drawn words.", "ε = 2.")), ("Across runs", ()))
+)
+
+
+def test_it_is_markdown() -> None:
+    assert STATEMENT.markdown() == (
+        "### Warnings\n\n- A <b> & 'c'.\n\n### What is protected\n\n- Drawn words.\n- ε = 2.\n\n### Across runs\n\n"
+    )
+
+
+def test_it_is_html_with_all_text_escaped() -> None:
+    seen: list[tuple[str, str]] = []
+
+    class Reader(HTMLParser):
+        tag = ""
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            self.tag = tag
+
+        def handle_data(self, data: str) -> None:
+            if data.strip():
+                seen.append((self.tag, data))
+
+    Reader().feed(STATEMENT.html(level=2))
+    assert seen == [
+        ("h2", "Warnings"),
+        ("li", "A <b> & 'c'."),
+        ("h2", "What is protected"),
+        ("li", "Drawn words."),
+        ("li", "ε = 2."),
+        ("h2", "Across runs"),
+    ]
+    assert "<b>" not in STATEMENT.html() and "<h3>" in STATEMENT.html()
+
+
+def test_it_is_json_and_reads_back() -> None:
+    assert Statement.of(json.loads(json.dumps(STATEMENT.as_dict()))) == STATEMENT
+
+
+def test_it_grows_under_a_heading_or_by_one() -> None:
+    assert STATEMENT.extended("What is protected", "More.").under("What is protected")[-1] == "More."
+    assert STATEMENT.extended("New", "First.").sections[-1] == ("New", ("First.",))
+    assert STATEMENT.extended("New", "First.").sections[:-1] == STATEMENT.sections
+
+
+def test_what_records_came_to_is_marked_as_restricted_and_never_rounded_down() -> None:
+    said = STATEMENT.with_composed({"mean": 12.31, "p95": 40.0, "max": 81.25}).under("What is protected")[-1]
+    assert said.startswith("Restricted, ") and "12.4 on average" in said
+    assert "40.0 at most for 95 %" in said and said.endswith("81.3 at most.")

@@ -1,0 +1,147 @@
+"""What the doctor makes of what it saw: each check's good and bad end, from plain facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dptext_spark.doctor import checks as on
+from dptext_spark.runtime.environment import process_facts
+
+GIB = 1 << 30
+DRIVER: dict[str, Any] = {
+    "host": "head", "at": 100.0, "python": "3.11.7", "executable": "/usr/bin/python3", "package": "0.1.0", "build": "a" * 16,
+    "folder": "/site/dptext_spark", "versions": {"numpy": "2.0.0", "numba": "0.61"}, "cache": "/home/me/.cache/code",
+    "cache_writable": True, "cache_lasting": True, "blas": ["SkylakeX"], "avx512": True, "free": {"/tmp": 9 * GIB},
+    "drawn": "d", "seal": "s", "seconds": 0.2, "compiled": 0,
+}  # fmt: skip
+
+
+def workers(**changes: Any) -> list[dict[str, Any]]:
+    """Two workers on two hosts; the second differs."""
+    return [DRIVER | {"host": "node-1"}, DRIVER | {"host": "node-2"} | changes]
+
+
+def judged(**changes: Any) -> dict[str, on.Finding]:
+    found = on.on_workers(DRIVER, workers(**changes), 2, 99.0, 101.0)
+    return {one.check: one for one in found}
+
+
+def test_all_is_well_on_equal_machines() -> None:
+    found = judged()
+    assert [one.check for one in found.values() if one.status != "ok" or one.cure] == []
+    assert list(found) == [
+        "executors", "Python", "dptext_spark", "libraries", "text engine", "code cache", "matrix products", "free space",
+        "clocks",
+    ]  # fmt: skip
+    assert found["executors"].said == "2 slots on 2 hosts answered"
+    assert found["Python"].said == "3.11.7 (/usr/bin/python3) everywhere"
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "status", "said", "cure"),
+    [
+        ({"python": "3.10.1"}, "Python", "fail", "3.11.7 on the driver, 3.10.1 on node-2", "PYSPARK_PYTHON"),
+        ({"package": "0.0.9"}, "dptext_spark", "fail", "0.0.9 (build aaaaaaaa) on node-2", "same wheel everywhere"),
+        ({"build": "b" * 16}, "dptext_spark", "fail", "0.1.0 (build bbbbbbbb) on node-2", "same wheel"),
+        ({"versions": {"numpy": "2.1.0", "numba": None}}, "libraries", "warn", "numpy 2.0.0 on the driver, 2.1.0 on node-2",
+         "constraints.txt"),
+        ({"model_error": "DataError"}, "shared model", "fail", "cannot be opened on node-2: DataError", "run.ship: path"),
+        ({"seal": "other"}, "shared model", "fail", "another one than the driver's on node-2", "prepare it once"),
+        ({"drawn": "other"}, "text engine", "fail", "draws other words on node-2", "Remove the cache folder"),
+        ({"cache_writable": False}, "code cache", "warn", "cannot be written on node-2", "spark.executorEnv.DPTEXT_CACHE"),
+        ({"blas": ["Haswell"]}, "matrix products", "warn", "OpenBLAS took Haswell on node-2", "OPENBLAS_CORETYPE=SkylakeX"),
+        ({"free": {"/tmp": GIB, "/x": 9 * GIB}}, "free space", "warn", "1.0 GiB at least (/tmp on node-2)", "TMPDIR"),
+        ({"free": {"/tmp": 5}}, "free space", "fail", "0.0 GiB", "spark.local.dir"),
+        ({"at": 41.0}, "clocks", "warn", "node-2 differs from the driver by 58 s", "NTP"),
+        ({"at": 161.0}, "clocks", "warn", "node-2 differs from the driver by 60 s", "NTP"),
+    ],
+)  # fmt: skip
+def test_a_machine_that_differs_is_named_with_what_to_do(
+    changes: dict[str, Any], check: str, status: str, said: str, cure: str
+) -> None:
+    found = judged(**changes)
+    assert {one.check for one in found.values() if one.status != "ok"} == {check}
+    assert found[check].status == status and said in found[check].said and cure in found[check].cure
+
+
+def test_what_is_no_mismatch_is_none() -> None:
+    assert judged(blas=["Haswell"], avx512=False)["matrix products"].status == "ok"
+    assert judged(blas=[])["matrix products"].status == "ok"
+    assert "compiled 7 loops" in judged(compiled=7)["text engine"].said
+    assert "compiled anew on new machines" in judged(cache_lasting=False)["code cache"].said
+    assert judged(at=103.0)["clocks"].status == "ok"
+
+
+def test_without_the_package_nothing_else_is_judged() -> None:
+    bare = [
+        {"host": f"node-{i}", "python": "3.11.7", "executable": "/py", "missing": "dptext_spark"}
+        for i in range(5)
+    ]
+    (found,) = on.on_workers(DRIVER, bare, 5, 99.0, 101.0)
+    assert found.status == "fail"
+    assert found.said == "dptext_spark cannot be imported on node-0, node-1, node-2 and 2 more (/py)"
+    assert "--py-files" in found.cure and ".zip" in found.cure and "--archives" in found.cure
+
+
+@pytest.mark.parametrize(
+    ("driver", "executors", "status"),
+    [
+        ("17.0.15", ["17.0.2"], "ok"),
+        (None, ["21"], "ok"),
+        ("21.0.1", [], "ok"),
+        ("25.0.2", ["25.0.2"], "ok"),
+        ("17.0.15", ["21.0.1"], "warn"),
+        ("17.0.15", ["11.0.2"], "fail"),
+        ("1.8.0_392", ["17"], "fail"),
+    ],
+)
+def test_java(driver: str | None, executors: list[str], status: str) -> None:
+    found = on.on_java(driver, executors, "4.2.0")
+    assert found.status == status and bool(found.cure) == (status != "ok")
+
+
+@pytest.mark.parametrize("spark", ["4.0.0", "4.0.1", "4.1.4"])
+def test_spark_before_4_2_does_not_start_with_java_24_or_newer(spark: str) -> None:
+    assert on.on_java("21.0.8", ["21.0.8"], spark).status == "ok"
+    found = on.on_java("21.0.8", ["25.0.2"], spark)
+    assert found.status == "fail" and f"Spark {spark} does not start with Java 24" in found.cure
+
+
+def test_spark_4_0_0_runs_and_the_doctor_says_what_it_lacks() -> None:
+    found = on.on_spark("4.0.0", "4.0.0")
+    assert found.status == "warn" and "fixes of Spark 4.0.1" in found.said and "4.0.1" in found.cure
+    assert on.on_spark("4.0.1", "4.0.1").status == "ok"
+
+
+def test_spark_and_pyspark_are_of_one_release() -> None:
+    assert on.on_spark("4.2.0", "4.2.1").status == "ok"
+    found = on.on_spark("4.0.1", "4.2.0")
+    assert found.status == "fail" and "pyspark==4.0.1" in found.cure
+
+
+def test_this_process_has_all_the_facts() -> None:
+    facts = process_facts(["/none/such/folder"])
+    told = {"drawn", "seal", "seconds", "compiled"}  # what a model adds
+    assert facts.keys() == DRIVER.keys() - told
+    assert facts["cache_writable"] and facts["versions"]["numba"] and facts["free"]["/none/such/folder"] > 0
+
+
+@pytest.mark.parametrize(
+    ("levels", "travels", "status"),
+    [
+        ({"a.SessionHolder": "ERROR", "b.NettyServerHandler": "INFO"}, True, "ok"),
+        ({"a.SessionHolder": "DEBUG", "b.NettyServerHandler": "INFO"}, True, "fail"),
+        ({"a.SessionHolder": "ALL"}, True, "fail"),
+        ({"a.SessionHolder": "TRACE"}, False, "ok"),
+        (None, True, "warn"),
+        (None, False, "ok"),
+    ],
+)
+def test_a_server_that_logs_plans(levels: dict[str, str] | None, travels: bool, status: str) -> None:
+    """The key is in a plan where it travels, and in a log where a logger of plans is at DEBUG."""
+    found = on.on_server_log(levels, travels=travels)
+    assert found.status == status and bool(found.cure) == (status != "ok")
+    if status == "fail":
+        assert "a.SessionHolder" in found.said and "Netty" not in found.said and "executors" in found.cure

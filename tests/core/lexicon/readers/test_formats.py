@@ -1,0 +1,211 @@
+"""Which reader, which words: detection, cuts, progress and settings."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.readers import text
+from dptext_spark.lexicon.readers.formats import FORMATS, detect
+from dptext_spark.lexicon.readers.read_counts import ReadCounts
+from dptext_spark.lexicon.readers.stream import ByteSource
+
+TEXT = b"the 1 2\nof 3 4\nThe 5 6\nof 7 8\nand nan 1\nto 9 9\na 1 1\n"
+
+
+def put(folder: Path, content: bytes, name: str = "vectors.txt") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def words(lexicon: Lexicon) -> list[str]:
+    return lexicon.vocabulary.strings().to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format"),
+    [
+        ("a.txt", b"the 1 2\n", "glove"),
+        ("a", b"the " + b" ".join([b"0.125"] * 40_000), "glove"),
+        ("a.txt", b"1 2\nthe 1 2\n", "word2vec"),
+        ("a.vec", b"1 2\nthe 1 2\n", "fasttext"),
+        ("a.bin", b"1 2\nthe \x00\x00\x80?1.5 ", "word2vec-binary"),
+        ("a.txt", b"1 2\nthe \x00\x00\x80?1.5 ", "word2vec-binary"),
+        ("a", b"1 40000\nthe " + b" ".join([b"0.125"] * 40_000), "word2vec"),
+        ("a", b"PK\x03\x04...", "npz"),
+        ("a", b"PAR1...", "parquet"),
+    ],
+)
+def test_detected(tmp_path: Path, name: str, content: bytes, format: str) -> None:
+    with ByteSource(put(tmp_path, content, name)) as source:
+        assert detect(source) == format
+    if format not in ("npz", "parquet"):
+        with ByteSource(put(tmp_path, gzip.compress(content), f"{name}.gz")) as source:
+            assert detect(source) == format
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\x93NUMPY\x01\x00", "cannot be recognised; set format to one of glove, word2vec, word2vec-binary"),
+        (b"word,1,2\n", "cannot be recognised"),
+        (b"just some text\n", "cannot be recognised"),
+        (b"word\n", "cannot be recognised"),
+        (b"\0" * 100_000, "cannot be recognised"),
+        (gzip.compress(b"PK\x03\x04", mtime=0), "cannot be recognised"),
+        (
+            (793712314).to_bytes(4, "little") + b"\0" * 20,
+            r"a fastText model; its vectors are in the \.vec file",
+        ),
+    ],
+)
+def test_not_recognised(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Lexicon.read(put(tmp_path, content))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_format_reads_an_empty_file(tmp_path: Path, format: str) -> None:
+    with pytest.raises(DataError):
+        Lexicon.read(put(tmp_path, b""), format=format)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_format_reads_noise(tmp_path: Path, format: str) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, 5_000_000).astype(np.uint8).tobytes()
+    with pytest.raises(DataError):
+        Lexicon.read(put(tmp_path, noise), format=format)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere\.txt: cannot be read \(No such file"):
+        Lexicon.read(tmp_path / "nowhere.txt")
+    with pytest.raises(DataError, match=r"a folder; open a saved lexicon with Lexicon\.open"):
+        Lexicon.read(tmp_path)
+
+
+def test_the_first_reason_counts(tmp_path: Path) -> None:
+    lexicon = Lexicon.read(put(tmp_path, TEXT), vocabulary=["the", "of", "and", "The", "unheard"])
+    assert words(lexicon) == ["the", "of"]
+    assert lexicon.counts == ReadCounts(
+        read=7, kept=2, unproducible=1, not_in_vocabulary=2, non_finite=1, duplicates=1
+    )
+
+
+@pytest.mark.parametrize("size", [8, 1 << 22])
+def test_the_limit_counts_kept_words_and_stops_the_reading(
+    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "CHUNK", size)
+    path = put(tmp_path, TEXT + b"malformed\n")
+    lexicon = Lexicon.read(path, limit=3, format="glove")
+    assert words(lexicon) == ["the", "of", "to"]
+    assert lexicon.counts == ReadCounts(
+        read=6, kept=3, unproducible=1, non_finite=1, duplicates=1, limit_reached=True
+    )
+    with pytest.raises(DataError, match="line 8"):
+        Lexicon.read(path, limit=5, format="glove")
+    lexicon = Lexicon.read(put(tmp_path, b"7 2\n" + TEXT), limit=2, format="glove")
+    assert lexicon.counts == ReadCounts(read=2, kept=2, over_limit=5, limit_reached=True)
+    assert Lexicon.read(put(tmp_path, TEXT), limit=5).counts.limit_reached is False
+
+
+def test_the_vocabulary_as_a_file_or_any_iterable(tmp_path: Path) -> None:
+    path = put(tmp_path, TEXT)
+    listed = put(tmp_path, "\ufeffto\r\nof\nunheard\n\n".encode(), "words.txt")
+    for vocabulary in (listed, str(listed), ["to", "of"], iter(("of", "to")), {"of": 1, "to": 2}.keys()):
+        assert words(Lexicon.read(path, vocabulary=vocabulary)) == ["of", "to"]
+    assert words(Lexicon.read(path, vocabulary=listed, limit=2)) == ["of", "to"]
+
+
+def test_vocabularies_that_cannot_be(tmp_path: Path) -> None:
+    path = put(tmp_path, TEXT)
+    with pytest.raises(DataError, match=r"vocabulary: .*nowhere is not a readable UTF-8 file"):
+        Lexicon.read(path, vocabulary="nowhere")
+    with pytest.raises(DataError, match="not a readable UTF-8 file"):
+        Lexicon.read(path, vocabulary=put(tmp_path, b"\xff\n", "latin"))
+    with pytest.raises(SettingsError, match="every word must be a string"):
+        Lexicon.read(path, vocabulary=["a", 3])
+
+
+@pytest.mark.parametrize("vocabulary", [[], ["the"], ["nothing", "of", "this"]])
+def test_fewer_than_two_words(tmp_path: Path, vocabulary: list[str]) -> None:
+    with pytest.raises(
+        DataError, match=r"7 entries read, [01] usable \(1 unproducible, [456] not in vocabulary"
+    ):
+        Lexicon.read(put(tmp_path, TEXT), vocabulary=vocabulary)
+
+
+@pytest.mark.parametrize("limit", [1, 0, -5, True, 2.5, "9"])
+def test_limits_that_cannot_be(tmp_path: Path, limit: object) -> None:
+    with pytest.raises(SettingsError, match=r"limit: .* valid: a whole number from 2 up"):
+        Lexicon.read(put(tmp_path, TEXT), limit=limit)
+
+
+def test_settings_are_checked_before_the_file_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"format: 'glov' is not known; valid: auto, glove.*mean 'glove'"):
+        Lexicon.read(tmp_path / "nowhere", format="glov")
+    with pytest.raises(SettingsError, match="tokenizer: 'word' is not known; valid: words, whitespace"):
+        Lexicon.read(tmp_path / "nowhere", tokenizer="word")
+    with pytest.raises(SettingsError, match="metric"):
+        Lexicon.read(tmp_path / "nowhere", metric="dot")
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_progress_ascends_to_the_end(tmp_path: Path, zipped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "CHUNK", 1000)
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{''.join(map(chr, rng.integers(97, 123, 8)))} {rng.random()}\n" for _ in range(20_000))
+    path = put(tmp_path, gzip.compress(rows.encode()) if zipped else rows.encode())
+    seen: list[tuple[int, int]] = []
+    Lexicon.read(path, format="glove", progress=lambda done, total: seen.append((done, total)))
+    done = [pair[0] for pair in seen]
+    assert {pair[1] for pair in seen} == {path.stat().st_size}
+    assert done == sorted(done)
+    # gzip reads ahead, by more in newer Pythons: at least one step lies between the first and the last.
+    assert len(set(done)) > 2
+    assert done[-1] == path.stat().st_size
+
+
+def test_progress_of_arrays_goes_by_entries(tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", words=np.array(["a", "b"]), vectors=np.eye(2, dtype=np.float32))
+    seen: list[tuple[int, int]] = []
+    Lexicon.read(tmp_path / "v.npz", progress=lambda done, total: seen.append((done, total)))
+    size = (tmp_path / "v.npz").stat().st_size
+    assert seen == [(size, size)]
+
+
+def test_all_formats_agree(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    keys = sorted({"".join(map(chr, rng.integers(97, 123, 5))) for _ in range(200)})
+    table = rng.normal(size=(len(keys), 7)).astype(np.float32)
+    lines = "".join(f"{k} {' '.join(map(str, row))}\n" for k, row in zip(keys, table.tolist(), strict=True))
+    header = f"{len(keys)} 7\n"
+    rows = b"".join(k.encode() + b" " + row.tobytes() for k, row in zip(keys, table, strict=True))
+    np.savez(tmp_path / "v.npz", words=np.array(keys), vectors=table)
+    vectors = pa.array(table.tolist(), pa.list_(pa.float32()))
+    pa.parquet.write_table(pa.table({"word": keys, "vector": vectors}), tmp_path / "v.parquet")
+    paths = {
+        "glove": put(tmp_path, lines.encode(), "v.txt"),
+        "word2vec": put(tmp_path, (header + lines).encode(), "w.txt"),
+        "word2vec-binary": put(tmp_path, header.encode() + rows, "v.bin"),
+        "fasttext": put(tmp_path, (header + lines).encode(), "v.vec"),
+        "npz": tmp_path / "v.npz",
+        "parquet": tmp_path / "v.parquet",
+    }
+    assert tuple(paths) == FORMATS
+    assert len({Lexicon.read(path, format=format).fingerprint for format, path in paths.items()}) == 1
+    assert len({Lexicon.read(path).fingerprint for path in paths.values()}) == 1
+
+
+def test_a_name_without_endings(tmp_path: Path) -> None:
+    for name, wanted in (("glove.6B.50d.txt", "glove.6B.50d"), (".txt", ".txt"), ("a.VEC", "a"), ("b", "b")):
+        assert Lexicon.read(put(tmp_path, TEXT, name)).name == wanted

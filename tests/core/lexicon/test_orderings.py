@@ -1,0 +1,165 @@
+"""The lists of words against a plain walk over all distances: ties, near ties, far-off lengths, and the words of a file."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext_spark.lexicon import orderings as module
+from dptext_spark.lexicon.orderings import several_walks, start_words, walks
+
+
+def squares(vectors: np.ndarray, word: int) -> np.ndarray:
+    """Squared distances of a word to all: eight sums, a tree, then what is left over."""
+    terms = (vectors.astype(np.float64) - vectors[word].astype(np.float64)) ** 2
+    whole = terms.shape[1] - terms.shape[1] % 8
+    sums = np.zeros((len(terms), 8))
+    for k in range(0, whole, 8):
+        sums += terms[:, k : k + 8]
+    while sums.shape[1] > 1:
+        sums = sums[:, ::2] + sums[:, 1::2]
+    for k in range(whole, terms.shape[1]):
+        sums[:, 0] += terms[:, k]
+    return sums[:, 0]
+
+
+def plain(vectors: np.ndarray, start: int) -> list[int]:
+    """Go to the nearest word that is left, ties by id: all distances of every step, in the stated order of additions."""
+    left = np.ones(len(vectors), bool)
+    order = [start]
+    for _ in range(len(vectors) - 1):
+        left[order[-1]] = False
+        ids = np.flatnonzero(left)
+        order.append(int(ids[squares(vectors[np.append(ids, order[-1])], -1)[:-1].argmin()]))
+    return order
+
+
+def check(vectors: np.ndarray, starts: list[int]) -> None:
+    found = walks(vectors, starts)
+    assert found.dtype == np.int32 and found.shape == (len(starts), len(vectors))
+    for order, start in zip(found.tolist(), starts, strict=True):
+        assert order == plain(vectors, start)
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search neighbours in small lexicons, too, and few of them, so that every branch is taken."""
+    monkeypatch.setattr(module, "FEW", 12)
+    monkeypatch.setattr(module, "NEIGHBORS", 5)
+
+
+def gaussian(words: int, size: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(words, size)).astype(np.float32)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 64, 100, 300])
+def test_it_is_the_plain_walk(size: int) -> None:
+    check(gaussian(1300, size), [0, 1299, 640])
+
+
+@pytest.mark.parametrize("shrink", [2, 4, 100])
+@pytest.mark.parametrize("neighbors", [1, 3, 20])
+def test_it_does_not_depend_on_how_neighbours_are_searched(
+    searched: None, monkeypatch: pytest.MonkeyPatch, neighbors: int, shrink: int
+) -> None:
+    monkeypatch.setattr(module, "NEIGHBORS", neighbors)
+    monkeypatch.setattr(module, "SHRINK", shrink)
+    check(gaussian(500, 12), [3, 499])
+
+
+@settings(max_examples=100)
+@given(
+    values=st.lists(st.integers(-2, 2), min_size=2, max_size=120),
+    size=st.integers(1, 3),
+    start=st.integers(0, 10**6),
+)
+def test_ties_go_to_the_lower_id(values: list[int], size: int, start: int) -> None:
+    """Few small integers: most distances are equal to others, many words share a vector."""
+    words = max(2, len(values) // size)
+    vectors = np.resize(np.array(values, np.float32), words * size).reshape(words, size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "FEW", 2)
+        patch.setattr(module, "NEIGHBORS", 3)
+        check(vectors, [start % words])
+
+
+@pytest.mark.parametrize("spread", [1e-2, 1e-4, 1e-6, 0.0])
+def test_differences_below_what_float32_tells_apart(searched: None, spread: float) -> None:
+    vectors = (1.0 + spread * gaussian(400, 24).astype(np.float64)).astype(np.float32)
+    check(vectors, [5])
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-19, 1e14, 1e17, 1e35])
+def test_lengths_outside_the_range_of_float32_squares(searched: None, scale: float) -> None:
+    check((gaussian(200, 9).astype(np.float64) * scale).astype(np.float32), [7])
+
+
+def test_lengths_of_every_size_and_zero(searched: None) -> None:
+    vectors = gaussian(400, 16) * 10.0 ** np.random.default_rng(1).integers(-6, 6, size=(400, 1))
+    vectors[::9] = 0
+    check(vectors.astype(np.float32), [0, 200])
+
+
+def test_two_words() -> None:
+    assert walks(np.array([[0.0], [1.0]], np.float32), [0, 1]).tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_matrix_that_is_memory_mapped(tmp_path: Path) -> None:
+    vectors = gaussian(700, 10)
+    np.save(tmp_path / "v.npy", vectors)
+    assert (walks(np.load(tmp_path / "v.npy", mmap_mode="r"), [4]) == walks(vectors, [4])).all()
+
+
+def test_any_word_when_the_nearest_are_used_up_is_another_walk() -> None:
+    """A known wrong form takes an arbitrary word where the nearest 50 have all been visited."""
+    vectors = gaussian(2000, 30)
+    order = plain(vectors, 0)
+    place = np.argsort(order)
+    used_up = 0
+    for word, following in itertools.pairwise(order):
+        fifty = np.argsort(squares(vectors, word), kind="stable")[1:51]
+        used_up += bool((place[fifty] < place[word]).all())
+        assert following in fifty or used_up
+    assert used_up > 20
+    assert walks(vectors, [0])[0].tolist() == order
+
+
+def test_real_words(shared_data: Path) -> None:
+    """The first 2,500 vectors of the GloVe excerpt. The whole of it agrees as well (half a minute)."""
+    file = shared_data / "glove.840B.300d.34k.txt.gz"
+    with gzip.open(file, "rt", encoding="utf-8", newline="\n") as lines:
+        next(lines)
+        rows = [line.rstrip("\n").split(" ")[-300:] for line in itertools.islice(lines, 2500)]
+    check(np.array(rows, np.float32), [1234])
+
+
+class TestStarts:
+    def test_they_are_public_and_fixed(self) -> None:
+        assert start_words(34_000, 3, 0) == start_words(34_000, 5, 0)[:3]
+        assert start_words(34_000, 3, 0) != start_words(34_000, 3, 1)
+        assert start_words(1000, 4, 0) == [868, 598, 892, 963]
+
+    def test_they_differ_as_long_as_they_can(self) -> None:
+        for seed in range(50):
+            assert sorted(start_words(7, 7, seed)) == list(range(7))
+            assert set(start_words(3, 8, seed)) == {0, 1, 2}
+
+    def test_all_words_are_as_likely(self) -> None:
+        """Chi-square over 20,000 seeds at a false-alarm rate of 1e-6; the seeds are fixed."""
+        stats = pytest.importorskip("scipy.stats")
+        counts = np.bincount([start_words(20, 1, seed)[0] for seed in range(20_000)], minlength=20)
+        assert ((counts - 1000) ** 2 / 1000).sum() < stats.chi2.isf(1e-6, 19)
+
+
+def test_several_embeddings_have_their_walks_one_after_the_other() -> None:
+    rng = np.random.default_rng(8)
+    embeddings = [rng.normal(size=(40, size)).astype(np.float32) for size in (3, 5)]
+    starts, order = several_walks(embeddings, 2, 7)
+    assert starts == start_words(40, 4, 7) and order.shape == (4, 40)
+    assert (order == [plain(embeddings[n // 2], start) for n, start in enumerate(starts)]).all()

@@ -1,0 +1,321 @@
+"""The list kernel in exact integers: which number draws which word, the formulas, and the bound for all pairs."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.samplers.ordering import LineSampler, _scaled_up
+from dptext_spark.mechanisms.samplers.windows import Window, _power, floor
+
+TOTAL = 2**63
+NONE = Guarantee("metric_dp", 0.0, status="refuted")
+FORMS = ("geometric", "tem")
+EPSILONS = [1e-300, 1e-18, 1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0, 700.0, 1e308]
+
+
+class Numbers:
+    """Draws that are named by hand."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers = np.array(numbers, np.uint64)
+
+    def u64(self, lane: int, rows: slice = slice(None)) -> np.ndarray:
+        assert lane == 0
+        return self.numbers[rows]
+
+
+def sampler(
+    form: str, words: int, epsilon: float, lists: int = 1, beta: float = 0.001, seed: int = 0
+) -> LineSampler:
+    rng = np.random.default_rng(seed)
+    order = np.array([rng.permutation(words) for _ in range(lists)], np.int32)
+    if lists == 1:
+        order = np.arange(words, dtype=np.int32)[None]
+    window = (
+        Window.tem(words, lists, epsilon, beta) if form == "tem" else Window.geometric(words, lists, epsilon)
+    )
+    return LineSampler.of(order, window, NONE, {"form": form})
+
+
+@given(st.data(), st.integers(2, 63))
+def test_a_division_of_128_bits(data: st.DataObject, bits: int) -> None:
+    """part·2^64/whole rounded up, also where it comes out even or within a hair of the next integer."""
+    whole = data.draw(st.integers(2, 2**bits - 1) | st.sampled_from([2**63 - 1, 2**62, 3 << 60]))
+    ends = st.integers(0, 9)
+    near = ends.map(lambda gap: max(0, whole - 1 - gap)) | ends.map(lambda gap: min(gap, whole - 1))
+    part = data.draw(st.integers(0, whole - 1) | near | st.sampled_from([whole // 2, whole // 3]))
+    assert int(_scaled_up(np.uint64(part), np.uint64(whole))) == -((-part << 64) // whole)
+
+
+def geometric(words: int, i: int, epsilon: float) -> list[float]:
+    """P(X = x) = (e^ε-1)/(e^ε+1)·e^(-ε|x|); position i + X, clamped to 0 and V-1."""
+    ratio = math.exp(-epsilon)
+    law = [(1 - ratio) / (1 + ratio) * ratio ** abs(j - i) for j in range(words)]
+    law[0], law[-1] = ratio**i / (1 + ratio), ratio ** (words - 1 - i) / (1 + ratio)
+    return law
+
+
+def tem(words: int, i: int, epsilon: float, beta: float) -> list[float]:
+    """P(j|i) ∝ exp(-ε·min(|i-j|, gamma)/2) with gamma = (2/ε)·ln((1-β)(V-1)/β)."""
+    gamma = max(0.0, 2 / epsilon * math.log((1 - beta) * (words - 1) / beta))
+    weight = [math.exp(-epsilon * min(abs(i - j), gamma) / 2) for j in range(words)]
+    return [w / math.fsum(weight) for w in weight]
+
+
+def plain(form: str, words: int, i: int, epsilon: float, beta: float = 0.001) -> list[float]:
+    return geometric(words, i, epsilon) if form == "geometric" else tem(words, i, epsilon, beta)
+
+
+def weights(made: LineSampler, word: int) -> list[int]:
+    law = made.law(word)
+    assert law.ids.tolist() == list(range(len(made.place)))
+    found = list(map(int, law.weight))
+    assert sum(found) == TOTAL and min(found) >= 1
+    assert law.probability.tolist() == [w / TOTAL for w in found]
+    return found
+
+
+def worst(made: LineSampler, epsilon: float) -> float:
+    """Return the largest ln(P(u|w)/P(u|w')) - ε·max_l d_l, over all pairs and outputs, from the integers."""
+    words = len(made.place)
+    laws = [weights(made, w) for w in range(words)]
+    found = -math.inf
+    for w in range(words):
+        for v in range(words):
+            if w != v:
+                away = int(np.abs(made.place[w] - made.place[v]).max())
+                # Logarithms of ratios near 1 by the difference, exactly; nothing is lost for ε of 1e-12.
+                loss = max(
+                    math.log1p(float(Fraction(max(a - b, 0), b)))
+                    for a, b in zip(laws[w], laws[v], strict=True)
+                )
+                found = max(found, loss - epsilon * away * (1 + 1e-14))
+    return found
+
+
+class TestLaw:
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 40.0])
+    @pytest.mark.parametrize("words", [2, 3, 5, 64, 500])
+    def test_it_is_the_formula(self, form: str, epsilon: float, words: int) -> None:
+        made = sampler(form, words, epsilon)
+        share = floor(words, 1, epsilon) * 2 * words / 2**62
+        for i in {0, 1, words // 2, words - 2, words - 1}:
+            for found, wanted in zip(weights(made, i), plain(form, words, i, epsilon), strict=True):
+                assert found / TOTAL == pytest.approx(wanted, rel=1e-12 + share, abs=share)
+
+    @pytest.mark.parametrize("beta", [1e-300, 1e-9, 0.05, 0.5, 0.97, 0.9999])
+    @pytest.mark.parametrize("epsilon", [0.1, 2.0])
+    def test_beta(self, epsilon: float, beta: float) -> None:
+        made = sampler("tem", 30, epsilon, beta=beta)
+        for i in (0, 7, 29):
+            found = [w / TOTAL for w in weights(made, i)]
+            assert found == pytest.approx(tem(30, i, epsilon, beta), rel=1e-12, abs=1e-15)
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_several_lists_are_averaged(self, form: str) -> None:
+        words, lists, epsilon = 25, 3, 0.7
+        made = sampler(form, words, epsilon, lists)
+        for word in range(words):
+            wanted = np.zeros(words)
+            for number in range(lists):
+                order = made.order[number]
+                at = order.tolist().index(word)
+                wanted[order] += np.array(plain(form, words, at, epsilon)) / lists
+            assert np.array(weights(made, word)) / TOTAL == pytest.approx(wanted, rel=1e-12)
+
+    @pytest.mark.parametrize(("form", "part"), [("geometric", 2), ("tem", 4)])
+    def test_unchanged_is_tanh_in_mid_list(self, form: str, part: int) -> None:
+        """TEM's share beyond gamma is β at most."""
+        for epsilon in (0.1, 0.5, 1.0, 3.0, 5.0, 10.0):
+            made = sampler(form, 2001, epsilon, beta=1e-9)
+            found = int(made.law(1000).weight[1000]) / TOTAL
+            assert found == pytest.approx(math.tanh(epsilon / part), rel=1e-8)
+
+    def test_positions_end_at_the_last_word(self) -> None:
+        """A known wrong form has positions 0 to V: one too many, with a weight that no word has."""
+        words, epsilon = 4, 0.5
+        made = sampler("geometric", words, epsilon)
+        one_too_many = geometric(words + 1, words - 1, epsilon)
+        found = [w / TOTAL for w in weights(made, words - 1)]
+        assert found[-1] == pytest.approx(1 / (1 + math.exp(-epsilon)), rel=1e-12)
+        assert one_too_many[words] > 0.3 and sum(one_too_many[:words]) < 0.7
+        assert made.place.max() == words - 1
+
+    def test_the_ends_take_what_lies_beyond(self) -> None:
+        epsilon, ratio = 1.0, math.exp(-1.0)
+        made = sampler("geometric", 10, epsilon)
+        assert weights(made, 3)[0] / TOTAL == pytest.approx(ratio**3 / (1 + ratio), rel=1e-12)
+        assert weights(made, 3)[9] / TOTAL == pytest.approx(ratio**6 / (1 + ratio), rel=1e-12)
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_unchanged_as_the_table_says(self, form: str) -> None:
+        made = sampler(form, 40, 0.8)
+        window = Window.tem(40, 1, 0.8, 0.001) if form == "tem" else Window.geometric(40, 1, 0.8)
+        for i in range(40):
+            assert window.unchanged(i) == pytest.approx(weights(made, i)[i] / TOTAL, rel=1e-14)
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_a_very_large_epsilon_keeps_the_word_but_rules_nothing_out(self, form: str) -> None:
+        found = weights(sampler(form, 300, 1e308), 17)
+        kept = found.pop(17) / TOTAL
+        assert kept == pytest.approx(1.0 if form == "geometric" else 0.999, rel=1e-12)
+        assert min(found) >= 1 and max(found) - min(found) <= 19
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_a_very_small_epsilon_draws_alike_under_every_word(self, form: str) -> None:
+        made = sampler(form, 30, 1e-17, lists=3)
+        laws = [weights(made, w) for w in range(30)]
+        assert all(law == laws[0] for law in laws)
+        assert max(laws[0]) - min(laws[0]) <= 6
+
+
+class TestBound:
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("epsilon", EPSILONS)
+    @pytest.mark.parametrize(("words", "lists"), [(2, 1), (3, 2), (24, 1), (24, 3), (24, 10)])
+    def test_all_pairs_and_outputs(self, form: str, epsilon: float, words: int, lists: int) -> None:
+        """ε·max_l d_l, in the integers that are drawn, with no allowance for rounding."""
+        assert worst(sampler(form, words, epsilon, lists), epsilon) <= 0
+
+    @settings(max_examples=40)
+    @given(
+        form=st.sampled_from(FORMS),
+        words=st.integers(2, 12),
+        lists=st.integers(1, 4),
+        exponent=st.floats(-13, 2),
+        beta=st.sampled_from([1e-12, 0.001, 0.5, 0.999]),
+        seed=st.integers(0, 99),
+    )
+    def test_any_list(
+        self, form: str, words: int, lists: int, exponent: float, beta: float, seed: int
+    ) -> None:
+        epsilon = 10.0**exponent
+        assert worst(sampler(form, words, epsilon, lists, beta, seed), epsilon) <= 0
+
+    def test_it_is_reached(self) -> None:
+        """The geometric bound has no slack but the floor's."""
+        for epsilon in (0.1, 1.0):
+            assert worst(sampler("geometric", 6, epsilon), epsilon) > -1e-9
+
+    def test_with_it_it_does_not(self) -> None:
+        assert worst(sampler("geometric", 80, 0.6), 0.6) <= 0
+
+    def test_without_the_floor_rounding_passes_the_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("dptext_spark.mechanisms.samplers.windows.floor", lambda *_: 1)
+        assert worst(sampler("geometric", 80, 0.6), 0.6) > 0
+
+    def test_words_missing_from_a_list_break_it(self) -> None:
+        """Lists of different words, a word drawn from the lists that hold it: the loss is far more than ε·max_l d_l.
+
+        40 words; the second list lacks every other one, as another embedding would.
+        """
+        words, epsilon = 40, 0.5
+        whole, some = list(range(words)), list(range(0, words, 2))
+
+        def law(word: int) -> np.ndarray:
+            total = np.zeros(words)
+            held = [order for order in (whole, some) if word in order]
+            for order in held:
+                total[order] += np.array(geometric(len(order), order.index(word), epsilon)) / len(held)
+            return total
+
+        laws = np.array([law(word) for word in whole])
+        loss = np.log(laws[:, None] / laws[None]).max(axis=2)
+        away = np.abs(np.subtract.outer(whole, whole))
+        assert (loss[away > 0] / (epsilon * away[away > 0])).max() > 5
+        # The second list's distances are shorter, so the largest is the first's; with whole lists it holds.
+        assert worst(sampler("geometric", words, epsilon, 2), epsilon) <= 0
+
+
+def exact_law(made: LineSampler, word: int) -> dict[int, int]:
+    """Count the 63-bit numbers that draw each output, by bisection for where the output changes along a list."""
+    words, lists = made.place.shape
+    counts: dict[int, int] = {}
+
+    def place_of(numbers: list[int]) -> list[tuple[int, int]]:
+        drawn = made.sample(np.full(len(numbers), word, np.int32), Numbers([2 * u for u in numbers]))
+        chosen = [u * lists >> 63 for u in numbers]
+        return [
+            (c, int(np.flatnonzero(made.order[c] == d)[0]))
+            for c, d in zip(chosen, drawn.tolist(), strict=True)
+        ]
+
+    targets = [(c, j) for c in range(lists) for j in range(words)]
+    low, high = [0] * len(targets), [TOTAL] * len(targets)
+    for _ in range(64):
+        middle = [(a + b) // 2 for a, b in zip(low, high, strict=True)]
+        at = place_of([min(m, TOTAL - 1) for m in middle])
+        for n, (target, found) in enumerate(zip(targets, at, strict=True)):
+            if low[n] < high[n]:
+                if found >= target:
+                    high[n] = middle[n]
+                else:
+                    low[n] = middle[n] + 1
+    for n, (chosen, j) in enumerate(targets):
+        end = low[n + 1] if n + 1 < len(low) else TOTAL
+        output = int(made.order[chosen, j])
+        counts[output] = counts.get(output, 0) + end - low[n]
+    return counts
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("epsilon", [1e-17, 1e-3, 0.3, 2.0, 60.0])
+@pytest.mark.parametrize(("words", "lists"), [(2, 1), (7, 1), (7, 3), (40, 4), (300, 1)])
+def test_the_law_counts_the_numbers_that_are_drawn(form: str, epsilon: float, words: int, lists: int) -> None:
+    made = sampler(form, words, epsilon, lists)
+    for word in {0, words // 3, words - 1}:
+        assert exact_law(made, word) == dict(enumerate(weights(made, word)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("words", [2, 255, 33_860, 200_000])
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.01, 1.0, 1e4])
+def test_the_window(form: str, words: int, epsilon: float) -> None:
+    """Prefixes ascend, windows hold 2^61 to 2^62, and all positions lie in the table."""
+    window = Window.tem(words, 10, epsilon, 0.001) if form == "tem" else Window.geometric(words, 10, epsilon)
+    assert len(window.edges) == 2 * words and (window.edges[1:] > window.edges[:-1]).all()
+    assert window.edges[0] == 0 and window.width.min() >= 2**61 and window.width.max() <= 2**62
+    assert int(window.edges[-1]) < 2**63
+    assert ((window.start + window.width) <= window.edges[-1]).all()
+
+
+@settings(max_examples=60)
+@given(st.floats(1e-12, 300))
+def test_powers_are_exact(epsilon: float) -> None:
+    with localcontext() as context:
+        context.prec = 120
+        wanted = (-Decimal(epsilon)).exp() * 2**160
+    assert abs(_power(epsilon) - wanted) <= 1 + wanted * Decimal(10) ** -59
+
+
+def test_it_travels_and_lists_of_one_word_order() -> None:
+    made = sampler("tem", 50, 1.3, 4)
+    again = LineSampler.restore(made.arrays(), made.guarantee, made.summary)
+    numbers = Numbers(np.random.default_rng(0).integers(0, 2**64, 4000, dtype=np.uint64).tolist())
+    ids = np.arange(4000, dtype=np.int32) % 50
+    assert (again.sample(ids, numbers) == made.sample(ids, numbers)).all()
+    assert (again.guarantee, again.summary) == (NONE, {"form": "tem"})
+    assert all((made.order[n, made.place[:, n]] == np.arange(50)).all() for n in range(4))
+
+
+def test_the_lowest_bit_is_not_used() -> None:
+    made = sampler("geometric", 50, 0.4, 3)
+    numbers = np.random.default_rng(1).integers(0, 2**64, 3000, dtype=np.uint64)
+    ids = np.arange(3000, dtype=np.int32) % 50
+    pairs = [made.sample(ids, Numbers((numbers ^ np.uint64(bit)).tolist())) for bit in (0, 1)]
+    assert (pairs[0] == pairs[1]).all()
+
+
+def test_the_first_and_the_last_number() -> None:
+    made = sampler("geometric", 9, 0.4)
+    ids = np.full(2, 4, np.int32)
+    assert made.sample(ids, Numbers([0, 2**64 - 1])).tolist() == [0, 8]

@@ -1,0 +1,392 @@
+"""Artifacts: what is opened is what was saved, whole, memory-mapped, and unchanged."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
+from dptext_spark.model import artifact
+from dptext_spark.model.artifact import (
+    certificate_of,
+    keep_certificate,
+    open_artifact,
+    read_manifest,
+    save,
+    seal_of,
+)
+from dptext_spark.model.importance import choosing
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.policy import Policy
+from tests.core.text.samples import CORNERS, WORDS, privatizer
+
+SPEC = {"mechanism": {"name": "custext", "epsilon": 1.0, "k": 5}}
+TEXTS = pa.array([" ".join(CORNERS), None, " ".join(WORDS), "The cat, 44 frobs", ""])
+
+
+def make(policy: Policy = Policy(), consistency: Any = "token", **parameters: Any) -> Privatizer:  # noqa: B008
+    vectors = np.random.default_rng(0).normal(size=(len(WORDS), 6)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of(list(WORDS)), vectors)
+    return Privatizer(lexicon, CusText(**({"k": 5} | parameters)).compile(lexicon), policy, consistency)
+
+
+def output(made: Privatizer) -> tuple[list[str | None], list[list[int]]]:
+    ids = pa.array(range(len(TEXTS)))
+    out, counters = made.privatize(TEXTS, column="c", row_ids=ids, key=RunKey.insecure(1), run_id="r")
+    return out.to_pylist(), counters.rows.tolist()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save(make(), tmp_path / "model", SPEC)
+    return tmp_path / "model"
+
+
+def test_a_seal_tells_apart_what_a_fingerprint_does_not(tmp_path: Path) -> None:
+    """A later version may promise the same law in other words; it must not stumble over what an earlier one left."""
+    made = make()
+    sampler = replace(made.sampler, guarantee=replace(made.sampler.guarantee, sentence="In other words."))
+    said = replace(made, sampler=sampler)
+    assert said.fingerprint == made.fingerprint and seal_of(said) != seal_of(made)
+    save(made, tmp_path / "model")
+    assert read_manifest(tmp_path / "model")["seal"] == seal_of(made)
+
+
+@pytest.mark.parametrize("consistency", ["token", "record", "dataset"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy(),
+        Policy(
+            stop_words="draw",
+            oov="draw",
+            numbers="mask",
+            case="lower",
+            gaps="normalise",
+            tokenizer="whitespace",
+        ),
+        Policy(stop_word_list=("cat", "o\u2019clock", "THE")),
+    ],
+    ids=["default", "other", "listed"],
+)
+def test_what_is_opened_is_what_was_saved(tmp_path: Path, policy: Policy, consistency: str) -> None:
+    made = make(policy, consistency, epsilon=2.0)
+    fingerprint = save(made, tmp_path / "deep" / "model", SPEC)
+    opened = open_artifact(tmp_path / "deep" / "model", verify=True)
+    assert opened.fingerprint == made.fingerprint == fingerprint
+    assert output(opened) == output(made)
+    assert (opened.policy, opened.consistency) == (policy, consistency)
+    assert opened.guarantee() == made.guarantee()
+    assert opened.sampler.summary == made.sampler.summary
+    assert opened.vocabulary.strings().to_pylist() == list(WORDS)
+    for word in range(len(WORDS)):
+        assert opened.sampler.law(word).weight.tolist() == made.sampler.law(word).weight.tolist()
+    assert read_manifest(tmp_path / "deep" / "model")["spec"] == SPEC
+
+
+def test_arrays_are_memory_mapped_and_read_only(folder: Path) -> None:
+    opened = open_artifact(folder)
+    for name, array in opened.arrays().items():
+        assert isinstance(array, np.memmap), name
+        assert not array.flags.writeable, name
+    assert {f"{name}.npy" for name in opened.arrays()} | {"manifest.json"} == {
+        p.name for p in folder.iterdir()
+    }
+
+
+def test_nothing_private_is_in_it(folder: Path) -> None:
+    made = open_artifact(folder)
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    key = RunKey.insecure(7)
+    made.privatize(pa.array(["markerword cat"]), column="c", row_ids=pa.array(["markerid"]), key=key)
+    after = {p.name: p.read_bytes() for p in folder.iterdir()}
+    assert before == after
+    assert not any(key.secret in content or b"marker" in content for content in after.values())
+
+
+def test_files_under_a_prefix(folder: Path, tmp_path: Path) -> None:
+    """Spark ships files into one folder, under names that must be unique."""
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    for file in folder.iterdir():
+        shutil.copy(file, flat / f"m1-{file.name}")
+    assert output(open_artifact(flat, prefix="m1-", verify=True)) == output(make())
+    with pytest.raises(DataError):
+        open_artifact(flat, prefix="m2-")
+
+
+def test_any_flipped_byte_is_found(folder: Path) -> None:
+    """In every file, at the start, in the middle and at the end."""
+    for file in sorted(folder.iterdir()):
+        content = file.read_bytes()
+        for place in (0, len(content) // 2, len(content) - 1):
+            changed = bytearray(content)
+            changed[place] ^= 1
+            file.write_bytes(bytes(changed))
+            with pytest.raises(DataError, match="artifact"):
+                open_artifact(folder, verify=True)
+        file.write_bytes(content)
+    open_artifact(folder, verify=True)
+
+
+def test_arrays_are_only_hashed_when_asked(folder: Path) -> None:
+    cells = np.load(folder / "sampler.cells.npy")
+    cells[0, cells[0, :, 0].argmax(), 0] -= np.uint64(1)  # another law, and a sound one
+    np.save(folder / "sampler.cells.npy", cells)
+    open_artifact(folder)
+    with pytest.raises(DataError, match="was changed"):
+        open_artifact(folder, verify=True)
+
+
+def test_the_guarantee_cannot_be_edited(folder: Path) -> None:
+    """A guarantee that does not hold is never printed, not even by a worker that hashes nothing else."""
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["guarantee"]["epsilon"] = 0.01
+    file.write_text(json.dumps(manifest))
+    for verify in (False, True):
+        with pytest.raises(DataError, match=r"manifest\.json.*was changed"):
+            open_artifact(folder, verify=verify)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut off", "a folder", "another type"])
+def test_a_damaged_array(folder: Path, damage: str) -> None:
+    file = folder / "words.cells.npy"
+    content = file.read_bytes()
+    file.unlink()
+    if damage == "empty":
+        file.write_bytes(b"")
+    elif damage == "cut off":
+        file.write_bytes(content[:-9])
+    elif damage == "a folder":
+        file.mkdir()
+    elif damage == "another type":
+        file.write_bytes(b"not an array" + content)
+    with pytest.raises(DataError, match=r"words\.cells\.npy"):
+        open_artifact(folder)
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "{", "[]", "3", '{"format": 2}', '{"format": "1"}', '{"format": 1}', "\xff"]
+)
+def test_a_foreign_folder(folder: Path, content: str | None) -> None:
+    file = folder / "manifest.json"
+    if content is None:
+        file.unlink()
+    else:
+        file.write_text(content, encoding="latin-1")
+    with pytest.raises(DataError, match="artifact"):
+        open_artifact(folder)
+    with pytest.raises(DataError, match="artifact"):
+        read_manifest(folder)
+
+
+def test_a_saved_lexicon_is_no_artifact(tmp_path: Path) -> None:
+    Lexicon(Vocabulary.of(["a", "b"]), np.eye(2, dtype=np.float32)).save(tmp_path / "lexicon")
+    with pytest.raises(DataError, match="another format"):
+        open_artifact(tmp_path / "lexicon")
+
+
+def test_no_folder_at_all(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no readable"):
+        open_artifact(tmp_path / "none")
+
+
+class TestCertificate:
+    FOUND = {"verdict": "confirmed", "loss": {"value": 0.7, "worst": [1, 2]}, "sentence": "Confirmed."}  # noqa: RUF012
+
+    def test_an_artifact_without_one(self, folder: Path) -> None:
+        assert certificate_of(folder) is None
+        assert "certificate" not in json.loads((folder / "manifest.json").read_text())
+
+    def test_it_is_kept_and_replaced_and_changes_nothing_else(self, folder: Path) -> None:
+        before = read_manifest(folder)
+        names = {p.name for p in folder.iterdir()}
+        for found in (self.FOUND, self.FOUND | {"verdict": "refuted"}):
+            keep_certificate(folder, found)
+            assert certificate_of(folder) == found
+        after = read_manifest(folder)
+        assert after["seal"] != before["seal"] and {p.name for p in folder.iterdir()} == names
+        assert {k: v for k, v in after.items() if k not in ("seal", "certificate")} == {
+            k: v for k, v in before.items() if k != "seal"
+        }
+        assert output(open_artifact(folder, verify=True)) == output(make())
+
+    def test_it_is_inside_the_seal(self, folder: Path) -> None:
+        keep_certificate(folder, self.FOUND)
+        file = folder / "manifest.json"
+        file.write_text(file.read_text().replace("confirmed", "Confirmed"))
+        with pytest.raises(DataError, match="was changed"):
+            certificate_of(folder)
+
+    def test_saving_the_same_model_keeps_what_was_found(self, folder: Path) -> None:
+        keep_certificate(folder, self.FOUND)
+        assert save(make(), folder, SPEC) == make().fingerprint
+        assert certificate_of(folder) == self.FOUND
+
+    def test_what_is_infinite_is_no_json(self, folder: Path) -> None:
+        with pytest.raises(ValueError, match="JSON"):
+            keep_certificate(folder, {"value": float("inf")})
+        assert certificate_of(folder) is None
+
+    def test_no_artifact(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="no readable"):
+            keep_certificate(tmp_path, self.FOUND)
+
+
+class TestSave:
+    def test_the_same_again_changes_nothing(self, folder: Path) -> None:
+        before = {p: p.stat().st_mtime_ns for p in folder.iterdir()}
+        assert save(make(), folder, SPEC) == make().fingerprint
+        assert before == {p: p.stat().st_mtime_ns for p in folder.iterdir()}
+
+    @pytest.mark.parametrize(
+        ("other", "spec"),
+        [
+            ({"epsilon": 2.0}, SPEC),
+            ({"policy": Policy(oov="keep")}, SPEC),
+            ({"consistency": "record"}, SPEC),
+            ({}, {"mechanism": {"name": "custext", "epsilon": 3.0}}),
+        ],
+    )
+    def test_another_artifact_is_not_replaced(
+        self, folder: Path, other: dict[str, Any], spec: dict[str, Any]
+    ) -> None:
+        with pytest.raises(SettingsError, match="another artifact"):
+            save(make(**other), folder, spec)
+        assert output(open_artifact(folder, verify=True)) == output(make())
+
+    def test_the_same_law_with_another_guarantee_is_another_artifact(self, tmp_path: Path) -> None:
+        """Where all vectors are equal every ε gives the uniform law, and so the same arrays."""
+        lexicon = Lexicon(Vocabulary.of(["a", "b", "c"]), np.ones((3, 2), np.float32))
+        first, second = (Privatizer(lexicon, CusText(e, 3).compile(lexicon)) for e in (1.0, 2.0))
+        assert first.fingerprint == second.fingerprint
+        save(first, tmp_path / "model")
+        with pytest.raises(SettingsError, match="another artifact"):
+            save(second, tmp_path / "model")
+
+    def test_a_folder_with_something_else_is_left_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").write_text("mine")
+        with pytest.raises(SettingsError, match="is no artifact"):
+            save(make(), tmp_path)
+        with pytest.raises(SettingsError, match="is no artifact"):
+            save(make(), tmp_path / "notes.txt")
+        assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
+
+    def test_an_empty_folder_is_filled(self, tmp_path: Path) -> None:
+        (tmp_path / "model").mkdir()
+        save(make(), tmp_path / "model")
+        open_artifact(tmp_path / "model", verify=True)
+
+    @pytest.mark.parametrize("fails_at", [0, 3, "manifest"])
+    def test_a_failing_write_leaves_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int | str
+    ) -> None:
+        calls = []
+
+        def full(*args: Any, **kwargs: Any) -> None:
+            calls.append(args)
+            if len(calls) - 1 == fails_at:
+                raise OSError(28, "No space left on device")
+            real(*args, **kwargs)
+
+        real = np.save
+        monkeypatch.setattr(artifact.np, "save", full)
+        if fails_at == "manifest":
+            monkeypatch.setattr(
+                Path, "write_text", lambda *a, **k: (_ for _ in ()).throw(OSError(28, "full"))
+            )
+        with pytest.raises(OSError, match=r"28|full"):
+            save(make(), tmp_path / "model")
+        assert list(tmp_path.iterdir()) == []
+        monkeypatch.undo()
+        save(make(), tmp_path / "model")
+        open_artifact(tmp_path / "model", verify=True)
+
+    def test_a_sampler_that_no_mechanism_makes_cannot_be_stored(self, tmp_path: Path) -> None:
+        with pytest.raises(SettingsError, match="Step"):
+            save(privatizer(), tmp_path / "model")
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestImportance:
+    """A model that chooses its words is opened as it was saved: provider, levels, their laws and guarantees."""
+
+    def made(self, consistency: str = "token", **selection: Any) -> Privatizer:
+        plain = make(consistency=consistency, epsilon=1.0)
+        chosen = Selection(**({"levels": (Level(30), Level(None, 4.0))} | selection))
+        further = tuple(make(epsilon=4.0).sampler for _ in chosen.cumulative[1:])
+        frequencies = Frequencies.of(plain.engine, pa.array(["cat dog", "cat", "a cat"]))
+        return choosing(plain, chosen, further, frequencies)
+
+    def test_it_draws_the_same_after_it_was_opened(self, tmp_path: Path) -> None:
+        for number, consistency in enumerate(("token", "record")):
+            made = self.made(consistency)
+            save(made, tmp_path / str(number), SPEC)
+            again = open_artifact(tmp_path / str(number), verify=True)
+            assert output(again) == output(made) != output(make(consistency=consistency))
+            assert again.fingerprint == made.fingerprint and again.guarantee() == made.guarantee()
+            assert again.units == made.units and again.units.multiples == (1, 4)
+            assert again.selector is not None and made.selector is not None
+            assert again.selector.selection == made.selector.selection
+            assert again.selector.bound() == made.selector.bound()
+
+    def test_what_it_chooses_by_is_sealed(self, tmp_path: Path) -> None:
+        save(self.made(), tmp_path / "model", SPEC)
+        values = np.load(tmp_path / "model" / "importance.values.npy")
+        np.save(tmp_path / "model" / "importance.values.npy", values[::-1])
+        with pytest.raises(DataError, match="was changed"):
+            open_artifact(tmp_path / "model", verify=True)
+
+    def test_no_word_and_no_count_of_the_corpus_is_in_the_manifest(self, tmp_path: Path) -> None:
+        save(self.made(), tmp_path / "model", SPEC)
+        manifest = (tmp_path / "model" / artifact.MANIFEST).read_text()
+        assert "zebra" not in manifest
+        assert "importance" not in json.dumps(artifact._manifest(make(), None))
+
+    def test_one_that_is_not_counted_yet(self, tmp_path: Path) -> None:
+        made = choosing(make(), Selection(percent=20))
+        save(made, tmp_path / "model", SPEC)
+        assert not open_artifact(tmp_path / "model", verify=True).chooses
+
+    def test_counts_of_private_texts_are_marked_and_kept_for_their_owner(self, tmp_path: Path) -> None:
+        before = os.umask(0o022)
+        try:
+            save(self.made(), tmp_path / "private", SPEC)
+            keep_certificate(tmp_path / "private", {"verdict": "confirmed"})
+            save(choosing(make(), Selection(percent=20)), tmp_path / "uncounted", SPEC)
+        finally:
+            os.umask(before)
+        assert read_manifest(tmp_path / "private")["private"] is True
+        assert (tmp_path / "private").stat().st_mode & 0o777 == 0o700
+        assert {file.stat().st_mode & 0o777 for file in (tmp_path / "private").iterdir()} == {0o600}
+        assert "private" not in read_manifest(tmp_path / "uncounted")
+        assert {file.stat().st_mode & 0o777 for file in (tmp_path / "uncounted").iterdir()} == {0o644}
+        made = self.made()
+        assert made.selector is not None and "holds these counts" in made.selector.provider.sentence
+
+    def test_counts_of_a_public_corpus_are_not(self, tmp_path: Path) -> None:
+        corpus = tmp_path / "corpus.txt"
+        corpus.write_text("cat dog\ncat\n")
+        save(choosing(make(), Selection(percent=20, corpus=str(corpus))), tmp_path / "model", SPEC)
+        assert "private" not in read_manifest(tmp_path / "model")
+
+    def test_private_counts_that_others_can_read_are_not_opened(self, tmp_path: Path) -> None:
+        save(self.made(), tmp_path / "model", SPEC)
+        (tmp_path / "model" / "importance.values.npy").chmod(0o644)
+        with pytest.raises(DataError, match=r"counts of private texts.*others may read.*chmod -R go= "):
+            open_artifact(tmp_path / "model", verify=True)

@@ -1,0 +1,87 @@
+"""The certificate's verdict, in both directions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.privacy_loss import Loss
+from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.model.certificate import certify, verdict
+from dptext_spark.model.importance import choosing
+from dptext_spark.model.privatizer import Privatizer
+from tests.core.names import names
+
+CLAIM = Guarantee("epsilon_dp_within_group", 1.0)
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    vectors = np.random.default_rng(3).normal(size=(70, 5)).astype(np.float32)
+    return Lexicon(Vocabulary.of(names(70)), vectors)
+
+
+def test_custext_is_confirmed(lexicon: Lexicon) -> None:
+    found = certify(Privatizer(lexicon, CusText(epsilon=3.0, k=6).compile(lexicon)))
+    assert found.verdict == "confirmed" and 0 < found.loss.value <= 3.0
+    assert found.sentence.startswith("Confirmed: no pair of words that share an output set loses more than")
+    assert json.loads(json.dumps(found.as_dict()))["claimed"]["epsilon"] == 3.0
+
+
+def test_a_claim_that_is_too_small_is_refuted(lexicon: Lexicon) -> None:
+    sampler = CusText(epsilon=3.0, k=6).compile(lexicon)
+    boasting = TableSampler(sampler.cells, replace(sampler.guarantee, epsilon=0.5), sampler.summary)
+    found = certify(Privatizer(lexicon, boasting))
+    assert found.verdict == "refuted" and found.loss.attained > 0.5
+    assert "and 0.5 is claimed" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "attained", "pairs", "expected"),
+    [
+        (0.9, 0.9, 10, "confirmed"),
+        (0.9, 0.9, 9, "not refuted"),  # a pair was not looked at
+        (1.0000001, 0.9, 10, "not refuted"),  # the bound passes the claim, no pair is known to
+        (1.2, 1.0000001, 10, "refuted"),
+        (1.2, 1.0000001, 1, "refuted"),
+    ],
+)
+def test_it_never_rounds_in_favour(value: float, attained: float, pairs: int, expected: str) -> None:
+    loss = Loss(value, attained, pairs, 10, None, "a test")
+    assert verdict(CLAIM, loss) == expected
+
+
+def test_of_two_releases_the_worse_decides() -> None:
+    claim = Guarantee("approx_dp", 1.0, delta=0.01)
+    word = Loss(float("inf"), 0.0, 4, 10, None, "a test", delta=0.002)
+    vector = replace(word, delta=0.02, delta_most=0.5, delta_opposite=0.02, release="vector")
+    assert verdict(claim, word) == "not refuted"
+    assert verdict(claim, word, vector) == "refuted"
+    # The claim is about any clipped vectors, whether a lexicon holds the worst of them or not.
+    assert verdict(claim, word, replace(vector, delta=0.002)) == "refuted"
+    assert verdict(claim, word, replace(vector, delta=0.01, delta_opposite=0.01)) == "not refuted"
+    assert verdict(claim, replace(word, delta=0.02)) == "refuted"
+
+
+def test_a_refuted_guarantee_stays_refuted() -> None:
+    loss = Loss(0.1, 0.1, 10, 10, None, "a test")
+    assert verdict(replace(CLAIM, status="refuted"), loss) == "refuted"
+
+
+def test_each_level_of_importance_is_certified(lexicon: Lexicon) -> None:
+    first, second = (CusText(epsilon=epsilon, k=6).compile(lexicon) for epsilon in (1.0, 3.0))
+    boasting = TableSampler(second.cells, replace(second.guarantee, epsilon=0.5), second.summary)
+    chosen = Selection(provider="random", levels=(Level(20), Level(None)))
+    for further, expected in ((second, "confirmed"), (boasting, "refuted")):
+        found = certify(choosing(Privatizer(lexicon, first), chosen, (further,)))
+        assert found.verdict == expected
+        assert found.sentence.startswith("Level 1: Confirmed") and "Level 2: " in found.sentence
+        assert json.loads(json.dumps(found.as_dict()))["verdict"] == expected

@@ -1,0 +1,578 @@
+"""From settings to a compiled model: found, compiled once, refused where it was made from something else."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark.config.model import ModelConfig, load_model
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.shared_words import with_shared_words
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.model import artifact, certificate, compile
+from dptext_spark.model.compile import compile_to, load_lexicon, load_lexicons, prepare
+from dptext_spark.model.fingerprint import fingerprint_of
+from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.jit import code_cache
+from dptext_spark.text.policy import Policy
+
+WORDS = [a + b + c for a in "bdfg" for b in "aeiou" for c in "lmnr"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", code_cache())  # processes that a test starts need not compile loops
+    monkeypatch.setenv("DPTEXT_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """A file of word vectors."""
+    numbers = np.random.default_rng(1).normal(size=(len(WORDS), 8))
+    file = tmp_path / "vectors.txt"
+    lines = (f"{word} {' '.join(f'{x:.6f}' for x in row)}" for word, row in zip(WORDS, numbers, strict=True))
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def settings(source: Path, **more: object) -> ModelConfig:
+    return ModelConfig.of({"lexicon": {"source": str(source)}, "mechanism": {"k": 5}, **more})
+
+
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Count how often a mechanism is compiled."""
+    seen: list[str] = []
+    inner = compile._compile
+    monkeypatch.setattr(compile, "_compile", lambda *given: seen.append("compiled") or inner(*given))
+    return seen
+
+
+def test_a_model_is_compiled_once_and_then_found(
+    vectors: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, steps = compilations(monkeypatch), []
+    first, folder = prepare(settings(vectors), lambda step, share: steps.append((step, share)))
+    assert ("reading the lexicon", 1.0) in steps and (
+        f"compiling custext for {len(WORDS)} words",
+        None,
+    ) in steps
+    second, again = prepare(settings(vectors))
+    assert seen == ["compiled"] and folder == again and folder.is_relative_to(cache / "artifacts")
+    assert first.fingerprint == second.fingerprint
+    texts, key = pa.array([" ".join(WORDS)] * 3), RunKey.insecure(1)
+    drawn = [p.privatize(texts, column="c", row_ids=pa.array([1, 2, 3]), key=key)[0] for p in (first, second)]
+    assert drawn[0].equals(drawn[1]) and not drawn[0].equals(texts)
+
+
+def test_the_lexicon_is_not_read_again_to_be_recognised(
+    vectors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(settings(vectors))
+
+    def never(*_: object, **__: object) -> Lexicon:
+        raise AssertionError("the file was read")
+
+    monkeypatch.setattr(Lexicon, "read", never)
+    prepare(settings(vectors))
+    with pytest.raises(AssertionError, match="the file was read"):
+        prepare(settings(vectors, mechanism={"k": 6}))
+
+
+def test_a_note_that_is_damaged_costs_a_reading(vectors: Path, cache: Path) -> None:
+    _, folder = prepare(settings(vectors))
+    for note in (cache / "lexicons").iterdir():
+        note.write_text("{")
+    assert prepare(settings(vectors))[1] == folder
+
+
+def test_other_settings_or_another_file_give_another_model(vectors: Path, tmp_path: Path) -> None:
+    folders = [
+        prepare(settings(vectors, **more))[1]
+        for more in (
+            {},
+            {"mechanism": {"k": 6}},
+            {"mechanism": {"k": 5, "epsilon": 2}},
+            {"policy": {"oov": "draw"}},
+            {"policy": {"stop_word_list": ["bal"]}},
+            {"consistency": "record"},
+        )
+    ]
+    vectors.write_text(vectors.read_text().replace("1", "2"), encoding="utf-8")
+    folders.append(prepare(settings(vectors))[1])
+    assert len(set(folders)) == len(folders)
+
+
+def test_the_name_of_the_file_does_not_matter(vectors: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.txt"
+    copy.write_bytes(vectors.read_bytes())
+    assert prepare(settings(vectors))[1] == prepare(settings(copy))[1]
+
+
+def test_a_saved_lexicon_is_a_source(vectors: Path, tmp_path: Path) -> None:
+    Lexicon.read(vectors).save(tmp_path / "lexicon")
+    assert prepare(settings(tmp_path / "lexicon"))[1] == prepare(settings(vectors))[1]
+
+
+def test_the_tokenizer_of_the_policy_reads_the_file(vectors: Path) -> None:
+    vectors.write_text(vectors.read_text() + "b.2.3 " + " ".join(["1"] * 8) + "\n", encoding="utf-8")
+    plain = load_lexicon(settings(vectors))
+    spaced = load_lexicon(settings(vectors, policy={"tokenizer": "whitespace"}))
+    assert (len(plain), len(spaced)) == (len(WORDS), len(WORDS) + 1)
+
+
+@pytest.mark.parametrize("word", ["30", "9/11", "u.s", "U2"])
+def test_a_saved_lexicon_of_another_tokenizer_is_refused(tmp_path: Path, cache: Path, word: str) -> None:
+    """Drawn, such a word would be read as a number or as two words: the output would not be the text with words replaced."""
+    vectors = np.eye(3, dtype=np.float32)
+    folder = tmp_path / "spaced"
+    Lexicon(Vocabulary.of(["ten", word, "more"]), vectors).save(folder)
+    spaced = {"policy": {"tokenizer": "whitespace"}, "mechanism": {"k": 2}}
+    if word == word.lower():
+        assert len(load_lexicon(settings(folder, **spaced))) == 3
+    with pytest.raises(
+        DataError,
+        match=rf"lexicon.source: 1 of its 3 words .* 'words', the first '{word}'; valid: .*--tokenizer words",
+    ):
+        prepare(settings(folder, mechanism={"k": 2}))
+    assert not (cache / "artifacts").exists()
+
+
+def test_limit_and_vocabulary_cut(vectors: Path, tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("\n".join(WORDS[:30]), encoding="utf-8")
+    source = {"source": str(vectors), "limit": 20, "vocabulary": str(words)}
+    assert len(load_lexicon(ModelConfig.of({"lexicon": source}))) == 20
+
+
+def test_a_source_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"lexicon.source: .*none.txt' does not exist; valid: default"):
+        prepare(settings(tmp_path / "none.txt"))
+
+
+def test_k_larger_than_the_lexicon_is_refused(vectors: Path, cache: Path) -> None:
+    with pytest.raises(
+        SettingsError, match=f"mechanism.k: 500 given, but the lexicon holds {len(WORDS)} words"
+    ):
+        prepare(settings(vectors, mechanism={"k": 500}))
+    assert not list((cache / "artifacts").glob("*")), "nothing is left half written"
+
+
+def test_a_lexicon_of_one_word_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "one.txt"
+    file.write_text("word 1 2 3\n")
+    with pytest.raises(DataError, match="two"):
+        prepare(settings(file))
+
+
+def test_a_damaged_copy_in_the_cache_is_made_again(vectors: Path) -> None:
+    made, folder = prepare(settings(vectors))
+    cells = folder / "sampler.cells.npy"
+    raw = bytearray(cells.read_bytes())
+    raw[-1] ^= 1
+    cells.unlink()  # what is mapped elsewhere keeps its bytes
+    cells.write_bytes(bytes(raw))
+    steps: list[str] = []
+    again, _ = prepare(settings(vectors), lambda step, share: steps.append(step))
+    assert "a cached model is damaged; making it again" in steps
+    assert again.fingerprint == made.fingerprint and cells.read_bytes() != bytes(raw)
+    assert [entry.name for entry in folder.parent.iterdir()] == [folder.name]
+
+
+def test_a_named_artifact_is_opened(vectors: Path, tmp_path: Path) -> None:
+    made = compile_to(settings(vectors, consistency="record"), tmp_path / "model")
+    named = {"mechanism": {"k": 5}, "consistency": "record", "run": {"artifact": str(tmp_path / "model")}}
+    privatizer, folder = prepare(ModelConfig.of(named))
+    assert (artifact.expected_fingerprint(folder), folder) == (made, tmp_path / "model")
+    assert prepare(settings(vectors, **named))[0].fingerprint == privatizer.fingerprint
+
+
+class TestTheModelThatIsExpected:
+    """`run.artifact_fingerprint` names it, and another is refused before an array is read."""
+
+    def config(self, folder: Path, fingerprint: str) -> ModelConfig:
+        named = {"artifact": str(folder), "artifact_fingerprint": fingerprint}
+        return ModelConfig.of({"mechanism": {"k": 5}, "run": named})
+
+    @pytest.fixture
+    def made(self, vectors: Path, tmp_path: Path) -> tuple[Path, str]:
+        return tmp_path / "model", compile_to(settings(vectors), tmp_path / "model")
+
+    def test_it_is_opened(self, made: tuple[Path, str]) -> None:
+        assert prepare(self.config(*made))[1] == made[0]
+
+    def test_another_is_refused_unread(self, made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(artifact, "open_artifact", lambda *_, **__: pytest.fail("an array was read"))
+        with pytest.raises(
+            SettingsError, match=f"run.artifact_fingerprint: {'0' * 64} given, .* has {made[1]}; valid"
+        ):
+            prepare(self.config(made[0], "0" * 64))
+
+    @pytest.mark.parametrize("part", ["guarantee", "certificate", "summary", "cells"])
+    def test_one_that_was_changed_and_sealed_again_is_another(
+        self, made: tuple[Path, str], part: str
+    ) -> None:
+        """The digest of the arrays alone would let somebody promise what does not hold."""
+        folder, fingerprint = made
+        manifest = artifact.read_manifest(folder)
+        if part == "cells":
+            cells = np.load(folder / "sampler.cells.npy")
+            np.save(folder / "sampler.cells.npy", cells[::-1])
+            arrays = {name: np.load(folder / f"{name}.npy") for name in manifest["arrays"]}
+            policy = Policy(**manifest["policy"])
+            manifest["fingerprint"] = fingerprint_of(arrays, policy, manifest["consistency"])
+        elif part == "guarantee":
+            manifest["guarantee"]["epsilon"] = 0.01
+        else:
+            manifest[part] = {"verdict": "confirmed"}
+        manifest["seal"] = artifact._seal(manifest)
+        (folder / artifact.MANIFEST).write_text(json.dumps(manifest))
+        artifact.open_artifact(folder, verify=True)
+        with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint"):
+            prepare(self.config(folder, fingerprint))
+
+    def test_one_that_was_swapped_after_its_manifest_was_read(self, made: tuple[Path, str]) -> None:
+        with pytest.raises(DataError, match="another model than the one that was sent"):
+            artifact.open_artifact(made[0], seal="0" * 64)
+
+    @pytest.mark.parametrize("given", ["", "abc", "0" * 63, "G" * 64, 3])
+    def test_what_is_no_fingerprint(self, tmp_path: Path, given: object) -> None:
+        with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint: .* given"):
+            self.config(tmp_path, given)  # type: ignore[arg-type]
+
+    def test_it_needs_an_artifact(self) -> None:
+        with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint: given, but no run\.artifact"):
+            ModelConfig.of({"run": {"artifact_fingerprint": "0" * 64}})
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"mechanism": {"k": 6}}, "mechanism.k: 6 given, but the artifact .* was made with 5"),
+        ({"mechanism": {"k": 5, "epsilon": 2.0}}, "mechanism.epsilon: 2.0 given"),
+        ({"policy": {"oov": "keep"}}, "policy.oov: 'keep' given, but the artifact .* was made with 'mask'"),
+        ({"policy": {"stop_word_list": ["a"]}}, "policy.stop_word_list"),
+        ({"consistency": "dataset"}, "consistency: 'dataset' given"),
+        ({"lexicon": {"source": "default"}}, "lexicon.source: 'default' given"),
+    ],
+)
+def test_an_artifact_of_other_settings_is_refused(
+    vectors: Path, tmp_path: Path, other: dict[str, object], said: str
+) -> None:
+    compile_to(settings(vectors), tmp_path / "model")
+    named: dict[str, object] = {"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}
+    with pytest.raises(SettingsError, match=said):
+        prepare(ModelConfig.of({**named, **other}))
+
+
+def test_a_list_of_words_that_differs_is_told_without_a_word(vectors: Path, tmp_path: Path) -> None:
+    made = {"name": "santext", "sensitive": WORDS[:4]}
+    compile_to(settings(vectors, mechanism=made), tmp_path / "model")
+    file = tmp_path / "sensitive.txt"
+    for words, fits in ((WORDS[:4], True), (WORDS[1:5], False)):
+        file.write_text("\n".join(words), encoding="utf-8")
+        config = ModelConfig.of(
+            {
+                "mechanism": {"name": "santext", "sensitive": {"file": str(file)}},
+                "run": {"artifact": str(tmp_path / "model")},
+            }
+        )
+        if fits:
+            prepare(config)
+            continue
+        with pytest.raises(SettingsError) as refused:
+            prepare(config)
+        said = str(refused.value)
+        assert (
+            said.startswith("mechanism.sensitive: a list of 4 (digest ")
+            and "was made with a list of 4 (" in said
+        )
+        assert not any(repr(word) in said for word in WORDS)
+
+
+def test_an_edited_file_of_words_makes_another_model(vectors: Path, tmp_path: Path) -> None:
+    file = tmp_path / "sensitive.txt"
+    found = []
+    for words in (WORDS[:4], WORDS[1:5], WORDS[:4]):
+        file.write_text("\n".join(words), encoding="utf-8")
+        mechanism = {"name": "santext", "sensitive": {"file": str(file)}}
+        found.append(prepare(settings(vectors, mechanism=mechanism))[0].fingerprint)
+    assert found[0] == found[2] != found[1]
+
+
+def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr("dptext_spark.model.compile.ENGINE_VERSION", "0")
+        compile_to(settings(vectors), tmp_path / "model")
+    # Of settings that differ, too, nothing is said: another engine may not have known them.
+    for k in (5, 6):
+        with pytest.raises(
+            SettingsError,
+            match=r"run.artifact: .* was made for engine '0', and this is '.*; prepare it again",
+        ):
+            prepare(ModelConfig.of({"mechanism": {"k": k}, "run": {"artifact": str(tmp_path / "model")}}))
+
+
+def test_the_cache_makes_models_of_another_engine_anew(vectors: Path) -> None:
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr("dptext_spark.model.compile.ENGINE_VERSION", "0")
+        _, old = prepare(settings(vectors))
+    _, new = prepare(settings(vectors))
+    made = [artifact.read_manifest(folder)["spec"]["engine"] for folder in (old, new)]
+    assert made == ["0", ENGINE_VERSION] and old != new
+
+
+def test_an_artifact_that_is_missing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no readable manifest"):
+        prepare(ModelConfig.of({"run": {"artifact": str(tmp_path / "none")}}))
+
+
+def test_an_artifact_is_not_written_over_something_else(vectors: Path, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "diary.txt").write_text("mine")
+    with pytest.raises(SettingsError, match="exists and is no artifact"):
+        compile_to(settings(vectors), tmp_path / "model")
+    assert compile_to(settings(vectors), tmp_path / "new") == compile_to(settings(vectors), tmp_path / "new")
+
+
+def _prepare_in_a_process(source: Path, barrier: object, results: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    privatizer, folder = prepare(settings(source))
+    results.put((privatizer.fingerprint, str(folder)))  # type: ignore[attr-defined]
+
+
+def test_two_processes_may_compile_at_once(vectors: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(2), context.Queue()
+    workers = [
+        context.Process(target=_prepare_in_a_process, args=(vectors, barrier, results)) for _ in range(2)
+    ]
+    for worker in workers:
+        worker.start()
+    found = [results.get(timeout=120) for _ in workers]
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+    assert len(set(found)) == 1
+
+
+def test_losing_the_race_to_another_process_is_no_failure(
+    vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, calls = artifact.save, []
+
+    def slower(privatizer: object, folder: Path, spec: dict[str, object]) -> str:
+        made: str = inner(privatizer, folder, spec)  # type: ignore[arg-type]
+        calls.append(made)
+        if len(calls) == 1:
+            raise OSError(39, "Directory not empty")
+        return made
+
+    monkeypatch.setattr(artifact, "save", slower)
+    compile_to(settings(vectors), tmp_path / "model")
+    assert len(calls) == 2 and artifact.open_artifact(tmp_path / "model", verify=True).fingerprint == calls[0]
+
+
+def test_a_folder_that_cannot_be_written_is_named(vectors: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written"):
+        compile_to(settings(vectors), tmp_path / "file" / "model")
+
+
+def test_the_packaged_lexicon_is_the_default() -> None:
+    assert load_lexicon(load_model()).fingerprint == Lexicon.default().fingerprint
+    assert len(Vocabulary.of(WORDS)) == len(WORDS)
+
+
+class TestSeveralLexicons:
+    @pytest.fixture
+    def other(self, tmp_path: Path) -> Path:
+        """Another embedding: of most of the words, in another order, and of one word more."""
+        words = [*WORDS[-2:4:-1], "other"]
+        file = tmp_path / "other.txt"
+        numbers = np.random.default_rng(2).normal(size=(len(words), 5))
+        lines = (f"{w} {' '.join(f'{x:.6f}' for x in row)}" for w, row in zip(words, numbers, strict=True))
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return file
+
+    @staticmethod
+    def both(first: Path, second: Path, **more: object) -> ModelConfig:
+        mechanism = {"name": "diffractor", "lists": 2, **more}
+        return ModelConfig.of(
+            {"lexicon": {"source": str(first), "more": [str(second)]}, "mechanism": mechanism}
+        )
+
+    def test_the_words_are_those_of_all(self, vectors: Path, other: Path) -> None:
+        config = self.both(vectors, other)
+        made, folder = prepare(config)
+        shared = WORDS[5:-1]
+        assert made.vocabulary.strings().to_pylist() == shared
+        assert load_lexicon(config).vocabulary.strings().to_pylist() == shared
+        summary = made.sampler.summary
+        assert (summary["words"], summary["lists"], summary["embeddings"]) == (len(shared), 4, 2)
+        assert artifact.read_manifest(folder)["summary"]["list_seed"] == 0
+        texts, key = pa.array([" ".join(WORDS)]), RunKey.insecure(1)
+        drawn = made.privatize(texts, column="c", row_ids=pa.array([1]), key=key)[0][0].as_py().split()
+        assert drawn[0] == "[OOV]" and set(drawn[5:-1]) <= set(shared)
+
+    def test_ids_mean_the_same_word_in_each(self, vectors: Path, other: Path) -> None:
+        first, second = with_shared_words(load_lexicons(self.both(vectors, other)))
+        whole = Lexicon.read(other)
+        for index, word in enumerate(second.vocabulary.strings().to_pylist()):
+            assert first.vocabulary.word(index) == word
+            at = whole.vocabulary.ids(pa.array([word]))[0]
+            assert (second.vectors[index] == whole.vectors[at]).all()
+
+    def test_every_one_of_them_counts(
+        self, vectors: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen = compilations(monkeypatch)
+        folders = {prepare(self.both(vectors, other))[1]}
+        prepare(self.both(vectors, other))
+        assert seen == ["compiled"]
+        folders.add(prepare(self.both(other, vectors))[1])
+        folders.add(prepare(self.both(vectors, other, list_seed=1))[1])
+        other.write_text(other.read_text().replace("1", "2"), encoding="utf-8")
+        folders.add(prepare(self.both(vectors, other))[1])
+        alone = {"lexicon": {"source": str(vectors)}, "mechanism": {"name": "diffractor", "lists": 2}}
+        folders.add(prepare(ModelConfig.of(alone))[1])
+        assert len(folders) == 5 and len(seen) == 5
+
+    def test_they_are_not_read_again_to_be_recognised(
+        self, vectors: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made = prepare(self.both(vectors, other))[1]
+        monkeypatch.setattr(Lexicon, "read", None)
+        assert prepare(self.both(vectors, other))[1] == made
+
+    def test_one_that_is_missing_is_named(self, vectors: Path, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match=r"lexicon.more\[0\].source: .*none.txt' does not exist"):
+            prepare(self.both(vectors, tmp_path / "none.txt"))
+
+    def test_too_few_words_in_all(self, vectors: Path, tmp_path: Path) -> None:
+        file = tmp_path / "strangers.txt"
+        file.write_text(f"{WORDS[0]} 1 2\nother 3 4\n")
+        with pytest.raises(
+            DataError, match=r"lexicon.more: 1 word\(s\) are in all of vectors .* at least two"
+        ):
+            prepare(self.both(vectors, file))
+
+    def test_an_artifact_of_other_lexicons_is_refused(
+        self, vectors: Path, other: Path, tmp_path: Path
+    ) -> None:
+        compile_to(self.both(vectors, other), tmp_path / "model")
+        named = {
+            "mechanism": {"name": "diffractor", "lists": 2},
+            "run": {"artifact": str(tmp_path / "model")},
+        }
+        assert prepare(ModelConfig.of(named))[1] == tmp_path / "model"
+        with pytest.raises(
+            SettingsError, match=r"lexicon.more: \[\] given, but the artifact .* was made with"
+        ):
+            prepare(ModelConfig.of({**named, "lexicon": {"source": str(vectors)}}))
+
+
+class TestTheCertificate:
+    def test_a_law_in_closed_form_has_one(self, vectors: Path) -> None:
+        _, folder = prepare(settings(vectors))
+        found = artifact.certificate_of(folder)
+        assert found is not None and found["verdict"] == "confirmed" and "seconds" not in found
+        assert found["loss"]["value"] <= 1.0 and found["loss"]["pairs"] == found["loss"]["total"] > 0
+
+    @pytest.mark.parametrize("name", ["calibrated", "laplace", "truncated_laplace"])
+    def test_noise_has_none_until_one_is_asked_for(self, vectors: Path, name: str) -> None:
+        assert artifact.certificate_of(prepare(settings(vectors, mechanism={"name": name}))[1]) is None
+
+    def test_many_words_have_none(self, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(certificate, "CHEAP", len(WORDS) - 1)
+        assert artifact.certificate_of(prepare(settings(vectors))[1]) is None
+
+    def test_a_model_made_without_one_gains_it(self, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with monkeypatch.context() as before:
+            before.setattr(compile, "is_cheap", lambda privatizer: False)
+            _, folder = prepare(settings(vectors))
+        assert artifact.certificate_of(folder) is None
+        assert prepare(settings(vectors))[1] == folder and artifact.certificate_of(folder) is not None
+
+    def test_a_named_artifact_is_left_as_it_is(
+        self, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as before:
+            before.setattr(compile, "is_cheap", lambda privatizer: False)
+            compile_to(settings(vectors), tmp_path / "model")
+        prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}))
+        assert artifact.certificate_of(tmp_path / "model") is None
+
+    def test_where_it_cannot_be_kept_the_run_goes_on(
+        self, vectors: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(*_: object) -> None:
+            raise DataError("full")
+
+        monkeypatch.setattr(artifact, "keep_certificate", full)
+        steps: list[str] = []
+        _, folder = prepare(settings(vectors), lambda step, share: steps.append(step))
+        assert artifact.certificate_of(folder) is None and "the certificate cannot be kept" in steps
+
+
+class TestImportance:
+    """A model that chooses words: compiled with what it weighs them by, and made again where that has changed."""
+
+    def test_a_corpus_is_part_of_the_model(self, vectors: Path, tmp_path: Path) -> None:
+        corpus = tmp_path / "corpus.txt"
+        corpus.write_text(f"{WORDS[0]} {WORDS[1]}\n{WORDS[0]}\n")
+        config = settings(vectors, importance={"percent": 50, "corpus": str(corpus)})
+        made, folder = prepare(config)
+        assert prepare(config)[1] == folder != prepare(settings(vectors))[1]
+        texts, ids = pa.array([f"{WORDS[0]} {WORDS[1]}"]), pa.array([1])
+        out, counters = made.privatize(texts, column="c", row_ids=ids, key=RunKey.insecure(1))
+        assert out[0].as_py().split()[0] == WORDS[0] and counters.units.tolist() == [1]
+        corpus.write_text(f"{WORDS[1]}\n{WORDS[1]} {WORDS[1]}\n")
+        other, elsewhere = prepare(config)
+        assert elsewhere != folder and other.fingerprint != made.fingerprint
+
+    def test_counts_of_the_texts_themselves_come_later(self, vectors: Path) -> None:
+        config = settings(vectors, importance={"percent": 50})
+        base, folder = prepare(config)
+        assert not base.chooses and artifact.certificate_of(folder) is not None
+        counts = Frequencies.of(base.engine, pa.array([WORDS[0], WORDS[0], WORDS[1]]))
+        made, counted = prepare(config, frequencies=counts)
+        assert made.chooses and counted != folder and prepare(config, frequencies=counts)[1] == counted
+        assert prepare(config)[1] == folder
+        with pytest.raises(SettingsError, match=r"importance.corpus: none given, so that a run counts"):
+            compile_to(config, folder.parent / "other")
+
+    def test_every_level_is_compiled(self, vectors: Path) -> None:
+        levels = [{"share": 20, "epsilon": 0.5}, {"share": 30}, {"mechanism": {"name": "custext", "k": 3}}]
+        made, folder = prepare(settings(vectors, importance={"provider": "random", "levels": levels}))
+        assert [sampler.guarantee.epsilon for sampler in made.samplers] == [0.5, 1.0, 1.0]
+        assert made.samplers[2].summary["set_size"]["max"] == 3
+        kept = artifact.certificate_of(folder)
+        assert kept is not None and kept["sentence"].count("Level ") == 3 and kept["verdict"] == "confirmed"
+
+    def test_levels_of_different_kinds_are_refused(self, vectors: Path) -> None:
+        levels = [{"share": 20}, {"mechanism": {"name": "tem", "epsilon": 1.0}}]
+        with pytest.raises(SettingsError, match="mechanisms of one kind"):
+            prepare(settings(vectors, importance={"provider": "random", "levels": levels}))
+
+    def test_an_artifact_that_draws_all_words_is_another(self, vectors: Path, tmp_path: Path) -> None:
+        chosen = {"percent": 50, "provider": "random"}
+        compile_to(settings(vectors), tmp_path / "all")
+        compile_to(settings(vectors, importance=chosen), tmp_path / "some")
+        for folder, importance in (("all", chosen), ("some", None), ("some", {**chosen, "percent": 40})):
+            run = {"artifact": str(tmp_path / folder)}
+            with pytest.raises(SettingsError, match="importance"):
+                prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": run, "importance": importance}))
+        run = {"artifact": str(tmp_path / "some")}
+        made, _ = prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": run, "importance": chosen}))
+        assert made.selector is not None and made.chooses

@@ -1,0 +1,309 @@
+"""A sentence word by word: fates, reasons, candidates, and that the pieces are the whole."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from dptext_spark.cli.app import main
+from dptext_spark.config.model import load_model
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import MECHANISMS, CusText, Sampler
+from dptext_spark.model.compile import prepare
+from dptext_spark.model.importance import choosing
+from dptext_spark.model.preview import ALL_DRAWS, MOST_CHARACTERS, MOST_DRAWS, Preview, preview, shown
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.text.policy import Policy
+
+WORDS = ["hello", "world", "order", "well", "known", "the", "good", "day", "book", "tree", "stone", "river"]
+
+
+@cache
+def privatizer(consistency: str = "token", **policy: str) -> Privatizer:
+    vectors = np.random.default_rng(3).normal(size=(len(WORDS), 4)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of(WORDS), vectors)
+    sampler = CusText(k=4).compile(lexicon)
+    return Privatizer(lexicon, sampler, Policy(**policy), consistency)  # type: ignore[arg-type]
+
+
+def fates(result: Preview) -> dict[str, tuple[str, str]]:
+    return {word.text: (word.fate, word.reason) for word in result.words}
+
+
+TEXT = "Hello THE well-known Xyzzy 1234 it's ①!"
+
+
+def test_each_word_has_its_fate_and_the_reason() -> None:
+    assert fates(preview(privatizer(), TEXT)) == {
+        "Hello": ("drawn", ""),
+        "THE": ("kept", "stop word"),
+        "well": ("drawn", ""),
+        "known": ("drawn", ""),
+        "Xyzzy": ("masked", "unknown"),
+        "1234": ("random digits", "number"),
+        "it": ("kept", "stop word"),
+        "s": ("kept", "stop word"),
+        "①": ("masked", "unknown"),
+    }
+
+
+def test_every_choice_of_the_policy_shows() -> None:
+    found = fates(preview(privatizer(oov="keep", numbers="keep"), TEXT))
+    assert found["Xyzzy"] == ("kept", "UNKNOWN, IN CLEAR") and found["1234"] == ("kept", "NUMBER, IN CLEAR")
+    found = fates(preview(privatizer(oov="draw", numbers="mask"), TEXT))
+    assert found["Xyzzy"] == ("drawn uniformly", "unknown") and found["1234"] == ("masked", "number")
+    found = fates(preview(privatizer(stop_words="draw"), TEXT))
+    assert found["THE"] == ("drawn", "") and found["it"] == ("masked", "unknown")
+    found = fates(preview(privatizer(tokenizer="whitespace"), TEXT))
+    assert found["well-known"] == ("masked", "unknown") and found["①!"] == ("masked", "unknown")
+
+
+def test_identifiers_are_whole_and_of_their_type() -> None:
+    text = "Hello jane@example.com, it's +49 171 1234567!"
+    result = preview(privatizer(), text)
+    assert fates(result)["jane@example.com"] == ("masked", "identifier (email), by a rule")
+    assert [word.became for word in result.words if word.fate == "masked"] == ["[EMAIL]", "[PHONE]"]
+    chosen = {"email": "fake", "phone": "keep"}
+    vectors = np.random.default_rng(3).normal(size=(len(WORDS), 4)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of(WORDS), vectors)
+    made = Privatizer(lexicon, CusText(k=4).compile(lexicon), Policy(identifiers=chosen))  # type: ignore[arg-type]
+    result = preview(made, text)
+    (fake,) = (word for word in result.words if word.fate == "fake")
+    assert fake.became in result.output and fake.became != fake.text
+    assert fates(result)["171"] == ("random digits", "number")
+
+
+def test_candidates_are_the_law_most_likely_first() -> None:
+    made = privatizer()
+    word = preview(made, "hello", top=3).words[0]
+    law = made.sampler.law(0)
+    assert law is not None
+    exact = {made.vocabulary.word(int(i)): float(p) for i, p in zip(law.ids, law.probability, strict=True)}
+    assert dict(word.candidates).items() <= exact.items() and len(word.candidates) == 3
+    likely = [probability for _, probability in word.candidates]
+    assert likely == sorted(exact.values(), reverse=True)[:3]
+    assert word.outputs == len(exact) and word.itself == pytest.approx(exact["hello"])
+
+
+def test_a_drawn_word_became_one_of_its_candidates_in_its_case() -> None:
+    for word in preview(privatizer(), "Hello WORLD order", top=99).words:
+        assert word.became.lower() in dict(word.candidates)
+    capitalised, upper, lower = (word.became for word in preview(privatizer(), "Hello WORLD order").words)
+    assert capitalised == capitalised.capitalize() and upper == upper.upper() and lower == lower.lower()
+
+
+def test_every_look_has_a_fresh_key() -> None:
+    texts = {preview(privatizer(), " ".join(WORDS)).output for _ in range(5)}
+    assert len(texts) == 5
+
+
+def pieced(result: Preview) -> str:
+    """Put the pieces in the places of the words; the gaps are the source's."""
+    out, at = "", 0
+    for word in result.words:
+        start = result.text.index(word.text, at)
+        out += result.text[at:start] + word.became
+        at = start + len(word.text)
+    return out + result.text[at:]
+
+
+@pytest.mark.parametrize("consistency", ["token", "record", "dataset"])
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {},
+        {"oov": "draw", "numbers": "mask", "stop_words": "draw"},
+        {"oov": "keep", "numbers": "keep", "case": "lower"},
+    ],
+)
+def test_the_pieces_make_the_whole(consistency: str, tokenizer: str, policy: dict[str, str]) -> None:
+    made = privatizer(consistency, tokenizer=tokenizer, **policy)
+    for text in (
+        "  Hello,\n\tthe  WELL-known World-xyz hello don't o'day 12 12345678901234567890123 ٣٤ ",
+        "Don\u2019t ISN'T Istanbul",
+        "İstanbul hELLO x①y ¡the! \u200b hello\u0301 world",
+        "",
+    ):
+        result = preview(made, text)
+        assert pieced(result) == result.output
+
+
+PIECES = st.characters(exclude_categories=["Cs"]) | st.sampled_from([*WORDS, " ", "-", "'", "7"])
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_the_pieces_make_the_whole_of_any_text(text: str) -> None:
+    result = preview(privatizer(oov="draw"), text)
+    assert pieced(result) == result.output
+
+
+def test_gaps_that_are_normalised_leave_the_words_alone() -> None:
+    result = preview(privatizer(gaps="normalise"), "  Hello \n  world  ")
+    assert result.output == " ".join(word.became for word in result.words)
+
+
+def test_equal_words_become_equal_within_a_record_only_at_its_level() -> None:
+    text = " ".join(["hello"] * 60)
+    assert len({word.became for word in preview(privatizer("record"), text).words}) == 1
+    assert len({word.became for word in preview(privatizer("token"), text).words}) > 1
+
+
+def test_a_text_that_is_too_long_or_no_unicode_is_refused() -> None:
+    with pytest.raises(
+        SettingsError, match=f"text: {MOST_CHARACTERS + 1:,} characters given; valid: at most"
+    ):
+        preview(privatizer(), "x" * (MOST_CHARACTERS + 1))
+    with pytest.raises(DataError, match="text: no valid Unicode"):
+        preview(privatizer(), "\udc80")
+
+
+def test_as_dict_is_json_and_the_table_shows_masks_as_they_are() -> None:
+    result = preview(privatizer(), TEXT)
+    assert json.loads(json.dumps(result.as_dict()))["words"][0]["candidates"][0].keys() == {
+        "word",
+        "probability",
+    }
+    console = Console(width=100, file=None, record=True, quiet=False, stderr=True)
+    with console.capture() as captured:
+        console.print(shown(result))
+    assert "[OOV]" in captured.get() and "masked: unknown" in captured.get()
+    assert "ε-differentially private" in captured.get()
+
+
+def test_a_preview_of_a_cached_model_imports_neither_spark_nor_pandas() -> None:
+    prepare(load_model())
+    code = (
+        "import sys; from dptext_spark.cli.app import main; main(['preview', 'Hello world 42']); "
+        "print([name for name in ('pandas', 'pyspark', 'py4j') if name in sys.modules])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert ended.stdout.strip().endswith("[]")
+
+
+NEEDED: dict[str, list[str]] = {
+    "projection": ["mechanism.m=3"],
+    "truncated_gumbel": ["mechanism.epsilon=5000"],
+    "mahalanobis": ["mechanism.epsilon=3"],
+}
+IN_CLOSED_FORM = {"custext", "santext", "tem", "diffractor"}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("lexicon") / "saved"
+    vectors = np.random.default_rng(3).normal(size=(len(WORDS), 4)).astype(np.float32)
+    Lexicon(Vocabulary.of(WORDS), vectors).save(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_has_a_preview(name: str, small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Probabilities where the law is known, and shares of fresh draws, so labelled, where it is not."""
+    sets = [f"mechanism.name={name}", f"lexicon.source={small}", *NEEDED.get(name, [])]
+    if name == "custext":
+        sets.append("mechanism.k=4")
+    given = ["preview", "Hello river, the stone", *(part for one in sets for part in ("--set", one))]
+    assert main(given) == 0
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("Hello", "river", "stone", "kept: stop word"))
+    assert ("in 1,000 draws: " in out) == (name not in IN_CLOSED_FORM)
+    assert main([*given, "--json"]) == 0
+    words = {word["text"]: word for word in json.loads(capsys.readouterr().out)["words"]}
+    for text in ("Hello", "river", "stone"):
+        word = words[text]
+        assert (word["draws"] is None) == (name in IN_CLOSED_FORM)
+        shares = [candidate["probability"] for candidate in word["candidates"]]
+        assert shares == sorted(shares, reverse=True) and 1 <= len(shares) <= 4
+        assert 0 < sum(shares) <= 1 + 1e-12 and len(shares) <= word["outputs"] <= len(WORDS)
+        assert {candidate["word"] for candidate in word["candidates"]} <= set(WORDS)
+    assert words["the"]["candidates"] == [] and words["the"]["draws"] is None
+
+
+def test_shares_of_draws_are_near_the_law() -> None:
+    """A sampler that hides its law: 1,000 draws, six standard deviations (a false alarm of about 2e-9 a word)."""
+    made = privatizer()
+    law = made.sampler.law(0)
+    assert law is not None
+    word = preview(replace(made, sampler=WithoutLaw(made.sampler)), "hello", top=99).words[0]
+    exact = {made.vocabulary.word(int(i)): float(p) for i, p in zip(law.ids, law.probability, strict=True)}
+    assert word.draws == MOST_DRAWS
+    for name, share in word.candidates:
+        assert abs(share - exact[name]) < 6 * (exact[name] * (1 - exact[name]) / MOST_DRAWS) ** 0.5
+    assert word.itself == dict(word.candidates).get("hello", 0.0)
+
+
+def test_a_long_text_is_drawn_less_often() -> None:
+    words = [f"w{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "lmnr"]
+    vectors = np.random.default_rng(4).normal(size=(len(words), 4)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of(words), vectors)
+    made = Privatizer(lexicon, WithoutLaw(CusText(k=4).compile(lexicon)), Policy(), "token")
+    assert {word.draws for word in preview(made, " ".join(words)).words} == {ALL_DRAWS // len(words)}
+
+
+class WithoutLaw:
+    """A sampler whose law is not told."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.inner = sampler
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+    def law(self, word_id: int) -> None:
+        return None
+
+
+class TestImportance:
+    """Words that importance does not choose are shown as what they are: in clear."""
+
+    def model(self, consistency: str = "token", **selection: object) -> Privatizer:
+        plain = privatizer(consistency)
+        counts = Frequencies.from_counts(plain.engine, {"hello": 3, "good": 2, "day": 1}, 3)
+        chosen = Selection(**({"percent": 50} | selection))  # type: ignore[arg-type]
+        return choosing(plain, chosen, (plain.sampler,) * (len(chosen.cumulative) - 1), counts)
+
+    def test_each_word_is_drawn_or_not_and_the_pieces_are_the_whole(self) -> None:
+        for level in ("token", "record"):
+            for _ in range(20):
+                result = preview(self.model(level), "Hello the GOOD day, hello Xyzzy")
+                assert fates(result) == {
+                    "Hello": ("kept", "NOT CHOSEN, IN CLEAR"),
+                    "hello": ("kept", "NOT CHOSEN, IN CLEAR"),
+                    "the": ("kept", "stop word"),
+                    "GOOD": ("kept", "NOT CHOSEN, IN CLEAR"),
+                    "day": ("drawn", ""),
+                    "Xyzzy": ("masked", "unknown"),
+                }
+                became = [word.became for word in result.words]
+                assert result.output == "{} {} {} {}, {} {}".format(*became)
+
+    def test_levels_are_named(self) -> None:
+        made = self.model(percent=None, levels=(Level(60), Level(None)))
+        result = preview(made, "hello good day")
+        assert fates(result) == {
+            "hello": ("drawn", "level 2"), "good": ("drawn", "level 1"), "day": ("drawn", "level 1"),
+        }  # fmt: skip
+        assert result.output == " ".join(word.became for word in result.words)
+
+    def test_a_column_has_no_preview(self) -> None:
+        own = choosing(privatizer(), Selection(provider="column", percent=5, weights=("w",)))
+        with pytest.raises(SettingsError, match="a preview has no column of weights"):
+            preview(own, "hello")
+        with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
+            preview(choosing(privatizer(), Selection(percent=5)), "hello")

@@ -1,0 +1,192 @@
+"""Attacks for a report: with a law and without, with a public text and without, and never a private word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dptext_spark.audit.attacks.bayes import bayes_attack
+from dptext_spark.audit.attacks.prior import of_drawn, zipf
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import Calibrated, CusText, Diffractor, Tem, TruncatedGumbel
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.report.sections import model_attacks
+from dptext_spark.report.sections.model_attacks import attacks_on, read_lines
+from dptext_spark.report.sections.model_figures import Model, deniability_of
+from dptext_spark.text.policy import Policy
+
+WORDS = 40
+RUN = {"guarantee": {"epsilon": 2.0}}
+
+
+def _say(step: str, share: float | None) -> None:
+    """Tell nobody."""
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    whole = Lexicon.default()
+    start = 400  # past the stop words
+    names = whole.vocabulary.strings().slice(start, WORDS)
+    return Lexicon(Vocabulary.of(names), whole.vectors[start : start + WORDS].copy())
+
+
+def _lines(lexicon: Lexicon) -> list[str]:
+    """200 records of four words; a word is always followed by the next one of the lexicon."""
+    words = lexicon.vocabulary.strings().to_pylist()
+    runs = [[words[(i // 2 + step) % WORDS] for step in range(4)] for i in range(200)]
+    return [f"{' '.join(run)}!" for run in runs]
+
+
+@pytest.fixture(scope="module")
+def table(lexicon: Lexicon) -> Privatizer:
+    return Privatizer(lexicon, CusText(epsilon=2.0, k=5).compile(lexicon), Policy(stop_words="draw"))
+
+
+@pytest.fixture(scope="module")
+def noisy(lexicon: Lexicon) -> Privatizer:
+    return Privatizer(lexicon, Calibrated(epsilon=5.0).compile(lexicon), Policy(stop_words="draw"))
+
+
+def test_the_bayes_adversary_is_exact_beside_its_baselines(table: Privatizer) -> None:
+    (found,), said = attacks_on(table, [], _say)
+    prior = of_drawn(zipf(WORDS), None)
+    joint = np.zeros((WORDS, WORDS))
+    for word in range(WORDS):
+        law = table.sampler.law(word)
+        joint[word, law.ids] = prior[word] * law.probability
+    assert found["success"] == pytest.approx(joint.max(axis=0).sum(), rel=1e-9) and found["exact"]
+    assert found["random"] == 1 / WORDS and found["most_frequent"] == pytest.approx(prior[0])
+    assert found["unprotected"] == 1.0 and not found["restricted"]
+    assert "--public-text" in said and "--figures" in said
+    json.dumps(found)
+
+
+def test_a_public_text_is_learnt_from_and_attacked(table: Privatizer, lexicon: Lexicon) -> None:
+    found, said = attacks_on(table, _lines(lexicon), _say)
+    alone, chain, linked = found
+    # Whoever knows what follows finds more than whoever does not.
+    assert (
+        chain["success"] > chain["bayes"] + 0.1
+        and not chain["restricted"]
+        and "public text" in chain["measures"]
+    )
+    assert alone["name"] != chain["name"] and linked["records"] == 100 and "--public-text" not in said
+    json.dumps(found)
+
+
+def test_without_a_law_it_is_between_bounds(noisy: Privatizer) -> None:
+    (found,), said = attacks_on(noisy, [], _say)
+    # The reference: draws of every word, with bounds of their own (a false alarm of either has a probability of 1e-6).
+    truth = bayes_attack(noisy.sampler, WORDS, draws=4_000, confidence=1 - 1e-6)
+    assert found["lower"] <= truth.upper and truth.lower <= found["upper"] and not found["exact"]
+    assert found["lower"] < found["success"] < found["upper"] < found["lower"] + 0.1
+    assert found["worst"] > found["success"] and found["worst_lower"] < found["worst"] < found["worst_upper"]
+    assert "4,096 words drawn from the prior" in found["how"] and "confidence of 0.95" in found["how"]
+    assert f"{WORDS}, evenly spaced, 10 draws each; the 1 found most often" in " ".join(
+        found["also"].values()
+    )
+    assert "--public-text" in said
+    json.dumps(found)
+
+
+def test_draws_that_are_quick_cover_the_whole_lexicon(lexicon: Lexicon) -> None:
+    sampler = TruncatedGumbel(epsilon=200.0, unsafe="published").compile(lexicon)
+    (found,), _ = attacks_on(Privatizer(lexicon, sampler, Policy(stop_words="draw")), [], _say)
+    truth = bayes_attack(sampler, WORDS, draws=4_000, confidence=1 - 1e-6)
+    assert f"the {WORDS} likeliest words, 100.0 % of the prior, each known by 200 draws" in found["how"]
+    (_, chain, _), _ = attacks_on(
+        Privatizer(lexicon, sampler, Policy(stop_words="draw")), _lines(lexicon), _say
+    )
+    assert chain["open"] and f"considers the {WORDS} likeliest words" in chain["how"]
+    assert found["lower"] <= truth.upper and truth.lower <= found["upper"] < 1.0
+
+
+@pytest.mark.parametrize("mechanism", [Tem(epsilon=3.0), Diffractor(epsilon=0.5)])
+def test_long_laws_are_read_backwards_and_longer_ones_tried(
+    mechanism: Tem | Diffractor, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    privatizer = Privatizer(lexicon, mechanism.compile(lexicon), Policy(stop_words="draw"))
+    (read,), _ = attacks_on(privatizer, [], _say)
+    monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", WORDS - 1)
+    (backwards,), _ = attacks_on(privatizer, [], _say)
+    monkeypatch.setattr(model_attacks, "MOST_ENTRIES", WORDS * WORDS - 1)
+    (tried,), _ = attacks_on(privatizer, [], _say)
+    assert read["exact"] and not backwards["exact"] and "backwards" in backwards["how"]
+    assert (
+        backwards["success"] == pytest.approx(read["success"], rel=1e-6) and backwards["also"] == read["also"]
+    )
+    # Its interval is one of 0.95: eight standard deviations of 4,096 tries stand for the false-alarm rate.
+    assert (
+        tried["success"] == pytest.approx(read["success"], abs=8 * 0.5 / 64) and "4,096 words" in tried["how"]
+    )
+
+
+@pytest.mark.parametrize("level", ["token", "record"])
+def test_noise_is_attacked_with_context(noisy: Privatizer, lexicon: Lexicon, level: str) -> None:
+    privatizer = Privatizer(lexicon, noisy.sampler, Policy(stop_words="draw"), consistency=level)  # type: ignore[arg-type]
+    (_, chain, _), _ = attacks_on(privatizer, _lines(lexicon), _say)
+    assert chain["success"] > chain["unaided"] and chain["settings"]["level"] == level
+    assert "ranks the words of the lexicon by their distance" in chain["how"]
+    assert ("what seeing the noisy vectors would give at most" in chain["how"]) == (level == "token")
+    assert chain["open"] == (level == "record") and chain["upper"] >= chain["success"]
+
+
+def test_a_text_is_cut_to_what_can_be_searched(
+    noisy: Privatizer, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_attacks, "MOST_SEARCHES", 41)
+    (_, chain, _), _ = attacks_on(noisy, _lines(lexicon), _say)
+    assert chain["tokens"] == 40 and chain["records"] == 10
+
+
+def test_deniability_has_curves_where_there_is_a_law(table: Privatizer, lexicon: Lexicon) -> None:
+    model = Model(table, CusText(k=5).over_epsilons(lexicon))
+    found = deniability_of(RUN, model, _say)
+    assert found.basis == f"Exact, over all {WORDS} words of the lexicon."
+    assert [one["epsilon"] for one in found.by_epsilon] == [0.5, 1.0, 2.0, 4.0, 8.0]
+    here = next(one for one in found.by_epsilon if one["epsilon"] == 2.0)["figures"][0]
+    assert here == next(one for one in found.figures if one["name"] == here["name"])
+    assert set(found.words.values()) <= set(lexicon.vocabulary.strings().to_pylist())
+    without = deniability_of(RUN, Model(table), _say)
+    assert without.by_epsilon == [] and "cannot be read here" in without.why_missing
+
+
+def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lexicon: Lexicon) -> None:
+    def compile_at(epsilon: float) -> object:
+        if epsilon > 4.0:
+            raise SettingsError("mechanism.epsilon: too large")
+        return Calibrated(epsilon=epsilon).compile(lexicon)
+
+    found = deniability_of(RUN, Model(noisy, compile_at), _say)
+    assert found.basis.startswith(f"Estimated from 1,000 draws of each of {WORDS} words of {WORDS}")
+    for one in (*found.figures, *(figure for at in found.by_epsilon for figure in at["figures"])):
+        assert not one["exact"] and one["lower"]["max"] <= one["max"] <= one["upper"]["max"]
+    assert [at["epsilon"] for at in found.by_epsilon] == [0.5, 1.0, 2.0, 4.0]
+    assert found.by_epsilon[0]["figures"][0]["words"] == 10 and "each of 10 words" in found.basis_of_curves
+    assert found.why_missing == "The mechanism refuses ε = 8."
+    assert "cannot be read here" in deniability_of(RUN, Model(noisy), _say).why_missing
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [(b"one line\n\n", "holds 1 lines"), (b"\xff\xfe\n", "as UTF-8 text")]
+)
+def test_a_public_text_that_is_none_is_refused(text: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "public.txt").write_bytes(text)
+    with pytest.raises(DataError, match=said):
+        read_lines(tmp_path / "public.txt")
+
+
+def test_a_public_text_in_another_language_is_refused(table: Privatizer) -> None:
+    with pytest.raises(DataError, match="public_text: no word of it would be drawn"):
+        attacks_on(table, ["xqz qzx", "zzxq xxzq"], _say)
+
+
+def test_lines_are_read_without_the_empty_ones(tmp_path: Path) -> None:
+    (tmp_path / "public.txt").write_text("one\n\n  \ntwo\n", encoding="utf-8")
+    assert read_lines(tmp_path / "public.txt") == ["one", "two"] and read_lines(None) == []

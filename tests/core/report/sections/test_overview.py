@@ -1,0 +1,129 @@
+"""The figures on the first screen: none says more than is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+
+from dptext_spark.report.sections.gather import gathered
+from dptext_spark.report.sections.overview import tiles
+from tests.core.report.accounts import row, small_model
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict[str, Any]:
+    model = small_model(words=60)
+    return gathered(row(model), model=model)
+
+
+def said(facts: dict[str, Any], name: str) -> str:
+    (tile,) = [tile for tile in tiles(facts) if tile.name == name]
+    return f"{tile.figure} {tile.said}"
+
+
+def test_of_a_law(facts: dict[str, Any]) -> None:
+    (attack,) = facts["attacks"]
+    found = said(facts, "Strongest attack finds")
+    assert (
+        "at most" in found
+        and found.endswith("% of the worst 1 % of words")
+        and attack["worst"] > attack["success"]
+    )
+    assert said(facts, "Certificate").startswith("confirmed") and "cannot" not in said(facts, "Certificate")
+    assert said(facts, "A word stays as it is").endswith("for the worst")
+
+
+def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts: dict[str, Any]) -> None:
+    certificate = {**facts["certificate"], "verdict": "not refuted"}
+    attack = {
+        **facts["attacks"][0],
+        "upper": 0.5,
+        "exact": False,
+        "open": True,
+        "worst": 0.6,
+        "worst_upper": 0.75,
+    }
+    stays = {
+        **facts["deniability"]["figures"][0],
+        "exact": False,
+        "words": 50,
+        "upper": {"p50": 0.25, "max": 0.875},
+    }
+    found = {
+        **facts, "certificate": certificate, "attacks": [attack],
+        "deniability": {**facts["deniability"], "figures": [stays]},
+    }  # fmt: skip
+    assert "such a search cannot confirm" in said(found, "Certificate")
+    assert said(found, "Strongest attack finds").startswith(
+        "50 % of words, a better one maybe more; 75 % of the worst"
+    )
+    assert (
+        said(found, "A word stays as it is")
+        == "25 % of the draws at most, for the median word; 87.5 % for the worst of 50"
+    )
+
+
+def test_of_a_record_it_says_what_its_kind_of_guarantee_adds_up_to(facts: dict[str, Any]) -> None:
+    def one(kind: str, metric: str | None = None, **config: Any) -> dict[str, Any]:
+        run = facts["run"]
+        guarantee = {**run["guarantee"], "kind": kind, "metric": metric, "epsilon": 2.0}
+        return {
+            **facts,
+            "metrics": None,
+            "run": {**run, "guarantee": guarantee, "config": {**run["config"], **config}},
+        }
+
+    assert said(one("epsilon_dp"), "ε of a record") == "2 a word times the drawn words that it has"
+    assert "distinct drawn words" in said(one("approx_dp", consistency="record"), "ε of a record")
+    assert said(one("metric_dp", "euclidean"), "ε of a record") == (
+        "ε times distances ε times the sum of the distances between the drawn words of two records; no single figure"
+    )
+    assert said(one("metric_dp", "euclidean", consistency="dataset"), "ε of a record").startswith("none")
+    plus = one("metric_dp", "euclidean between sensitive words")
+    assert "between two sensitive words" in said(plus, "Guarantee of one word")
+    assert "between two words" in said(one("metric_dp", "euclidean"), "Guarantee of one word")
+    levels = {"percent": None, "levels": [{"share": 40}, {"share": None}]}
+    assert "the level's ε times its drawn words" in said(
+        one("epsilon_dp", importance=levels), "ε of a record"
+    )
+    # The last level takes what is left: no word stays in clear.
+    assert "NOT CHOSEN" not in said(one("epsilon_dp", importance=levels), "In clear")
+    some = {"percent": 30, "levels": []}
+    assert "WORDS THAT WERE NOT CHOSEN" in said(one("epsilon_dp", importance=some), "In clear")
+
+
+def test_what_is_in_clear_counts_each_thing(facts: dict[str, Any]) -> None:
+    assert said(facts, "In clear") == "6 things stop words, case, spacing, length, punctuation, other columns"
+    run = facts["run"]
+    shared = {**facts, "run": {**run, "config": {**run["config"], "consistency": "record"}}}
+    assert "7 things" in said(shared, "In clear") and "which words are equal" in said(shared, "In clear")
+
+
+def test_another_attack_that_finds_more_of_the_worst_words_is_said_to_be_another(
+    facts: dict[str, Any],
+) -> None:
+    alone = {**facts["attacks"][0], "worst": 0.8}
+    context = {"name": "context", "success": 0.95}
+    found = said({**facts, "attacks": [alone, context]}, "Strongest attack finds")
+    assert found.startswith("95 % of words at most; another attack finds 80 % of the worst")
+
+
+def test_what_all_releases_have_spent(facts: dict[str, Any]) -> None:
+    def counted(*figures: float, total: float | None = 3.0) -> dict[str, Any]:
+        column = {"column": "body", "total": total, "figures": [{"times": 2} for _ in figures]}
+        return {
+            **facts,
+            "run": {**facts["run"], "cumulative": {"columns": [column, {**column, "total": 1.0}]}},
+        }
+
+    assert [tile for tile in tiles(facts) if tile.name == "Spent on one word so far"] == []
+    assert said(counted(3.0), "Spent on one word so far").startswith("ε = 3 by all releases")
+    assert said(counted(1.0, 2.0), "Spent on one word so far").startswith(
+        "several kinds which are not to be added"
+    )
+    assert said(counted(3.0, total=None), "Spent on one word so far").startswith(
+        "no ε a guarantee was refuted"
+    )

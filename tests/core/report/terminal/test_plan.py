@@ -1,0 +1,118 @@
+"""A planned run: steps, places, guarantee and disclosure, without reading data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dptext_spark.config.model import RunConfig
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.model.compile import prepare
+from dptext_spark.report.terminal.plan import plan, plan_text
+
+
+def planned(**more: Any) -> dict[str, Any]:
+    least = {"input": {"path": "/none/in"}, "columns": ["body"], "output": {"path": "/none/out"}}
+    config = RunConfig.of({**least, **more})
+    return plan(config, *prepare(config))
+
+
+def test_a_plan_is_json_and_reads_nothing() -> None:
+    found = json.loads(json.dumps(planned()))
+    assert set(found) == {"settings", "guarantee", "certificate", "disclosure", "steps", "writes", "artifact"}
+    assert [place["where"] for place in found["writes"]] == [
+        "/none/out", "/none/out_audit/shareable", "/none/out_audit/shareable/ledger", "/none/out_audit/restricted"
+    ]  # fmt: skip
+    assert f"{len(Lexicon.default()):,} words" in json.dumps(found["disclosure"])
+
+
+def test_the_steps_follow_the_settings() -> None:
+    assert planned()["steps"] == [
+        "read /none/in (delta)",
+        "replace the words of body by custext at token level; all other columns go along",
+        "reserve in the ledger what the release spends; refused past the limit that it keeps, where it keeps one",
+        "write /none/out in one commit (mode error), counting on the way",
+        "compare the counts with the commit, and write the account",
+    ]
+    steps = planned(
+        input={"table": "s.t", "where": "lang = 'en'"},
+        row_key="id",
+        record_key="customer",
+        consistency="record",
+        output={"path": "/none/out", "other_columns": ["id"], "mode": "append"},
+    )["steps"]
+    assert steps[0] == "read s.t (catalog) where lang = 'en'"
+    assert steps[1].startswith("check that id is unique") and steps[2] == "check that customer is never NULL"
+    assert steps[3].endswith("at record level; beside them only id")
+    assert "mode append" in steps[5]
+    assert steps[6] == "check on 1,000 records that equal words have equal replacements"
+    assert "no other column goes along" in planned(output={"path": "/o", "other_columns": "drop"})["steps"][1]
+    assert "not possible without a row_key" in planned(consistency="dataset")["steps"][4]
+    chosen = planned(importance={"percent": 30})
+    assert chosen["steps"][1:3] == [
+        "count in how many texts each word occurs (a pass over the text)",
+        "replace the words of body that importance chooses by custext at token level; all other columns go along",
+    ]
+    assert "counted in the private texts themselves" in str(chosen["disclosure"])
+    limited = planned(ledger={"path": "/none/budget", "limit": 2})
+    assert limited["steps"][2].endswith(
+        "refused past ε = 2 for one word of a column, or the lower limit that it keeps"
+    )
+    assert "/none/budget" in [place["where"] for place in limited["writes"]]
+
+
+def test_a_stream_says_where_it_goes_on_and_what_comes_again() -> None:
+    stream = {"mode": "streaming", "row_key": "id", "stream": {"max_files": 5, "duplicates": "drop"}}
+    found = planned(**stream)
+    assert found["steps"][:4] == [
+        "compare key, settings, model and source with those that /none/out_checkpoint began with",
+        "read what was added to /none/in (delta) since /none/out_checkpoint was last written to",
+        "take it in micro-batches of at most 5 files, every 10 seconds until it is stopped, each as follows",
+        "check that id is never NULL and does not come again (drop)",
+    ]
+    assert "mode append" in found["steps"][6]
+    assert found["writes"][-1]["where"] == "/none/out_checkpoint" and "In a stream" in str(
+        found["disclosure"]
+    )
+    assert "until nothing is left" in planned(mode="incremental", row_key="id")["steps"][2]
+
+
+def test_a_key_file_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"key.file: .* cannot be read"):
+        planned(key={"file": str(tmp_path / "none")})
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_no_sentence_is_longer_than_the_console(columns: int) -> None:
+    found = planned()
+    text = plan_text(found, columns).split("WHAT WOULD HAPPEN")[1]
+    assert max(map(len, text.splitlines()[:-1])) <= columns
+    flat = " ".join(text.split())
+    for section in found["disclosure"]["sections"]:
+        assert all(sentence in flat for sentence in section["sentences"])
+
+
+def test_the_text_holds_settings_guarantee_and_disclosure() -> None:
+    text = plan_text(planned())
+    for expected in (
+        "SETTINGS IN EFFECT\ninput:",
+        "WHAT WOULD HAPPEN\n  1. read",
+        "GUARANTEE",
+        "    - Every further release of the same records",
+    ):
+        assert expected in text
+    assert (
+        "\n\nNo data was read, so columns, keys and target were not checked.\nNothing was written but the model:\n/"
+        in text
+    )
+
+
+def test_a_condition_on_the_text_is_not_shown() -> None:
+    """A dry run's output ends up in logs."""
+    found = planned(input={"path": "/none/in", "where": "lang = 'en' AND Body LIKE '%MARKER%'"})
+    assert found["steps"][0] == "read /none/in (delta) where (hidden: it names a text column)"
+    assert "MARKER" not in json.dumps(found) and "MARKER" not in plan_text(found)

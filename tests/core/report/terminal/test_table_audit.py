@@ -1,0 +1,91 @@
+"""What is printed of an audit of a written table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dptext_spark.audit.table.metrics import Figure
+from dptext_spark.cli.app import main
+from dptext_spark.report.terminal.table_audit import table_audit_text
+
+FOUND = {
+    "table": "/data/out", "version": "delta:3", "source": "/data/in", "audit_id": "r1", "seconds": 2.04,
+    "metrics": "/m/metrics",
+    "figures": [
+        figure.as_dict()
+        for figure in (
+            Figure("rows", 12_345), Figure("original_share", 0.12341), Figure("original_share_all", 0.46801),
+            Figure("bayes_success", 0.5, 0.45, 0.55),
+            Figure("oov_kept_share", None), Figure("accuracy_private_private", 0.71239, 0.7, 0.75), Figure("label_rows", 1_200),
+            Figure("attribute_adaptive", 0.30001, 0.2, 0.4), Figure("cosine", 0.9126, 0.9, 0.92), Figure("bleu", 31.25),
+            Figure("embedding_cosine", 0.8112, 0.8, 0.82), Figure("bert_f1", 0.9, 0.89, 0.91), Figure("masked_words", 2_000),
+            Figure("masked_success", 0.10001, 0.08, 0.12), Figure("masked_unprotected", 0.31),
+            Figure("words", 7, column="a"), Figure("words", 9, column="b"),
+        )
+    ],
+    "requirements": [{"requirement": "rows >= 1", "holds": True}, {"requirement": "rows <= 1", "holds": False}],
+    "left_out": ["attacks: no law"],
+}  # fmt: skip
+
+
+def test_figures_intervals_requirements_and_what_is_left_out() -> None:
+    lines = [" ".join(line.split()) for line in table_audit_text(FOUND, 200).splitlines()]
+    assert lines[:2] == ["/data/out (delta:3) against /data/in", "audit r1, 2.0 s"]
+    for said in (
+        "rows 12,345 ",
+        "original_share 12.4 % ",
+        "original_share_all 46.9 % ",
+        "bayes_success 50 % (45 to 55) ",
+        "oov_kept_share none ",
+        "accuracy_private_private 71.2 % (70 to 75) ",
+        "label_rows 1,200 ",
+        "attribute_adaptive 30.1 % (20 to 40) ",
+        "cosine 0.913 (0.900 to 0.920) ",
+        "bleu 31.250 ",
+        "embedding_cosine 0.811 (0.800 to 0.820) ",
+        "bert_f1 0.900 (0.890 to 0.910) ",
+        "masked_words 2,000 ",
+        "masked_success 10.1 % (8 to 12) ",
+        "masked_unprotected 31 % ",
+    ):
+        assert [line for line in lines if line.startswith(said)], said
+    assert lines[lines.index("column b") + 1] == "words 9"
+    assert "required rows >= 1: holds" in lines and "required rows <= 1: BROKEN" in lines
+    assert "left out attacks: no law" in lines
+    assert lines[-1] == "These figures depend on the private text: not for sharing."
+
+
+def test_one_column_is_not_said_twice() -> None:
+    one = FOUND | {"figures": [figure for figure in FOUND["figures"] if figure["column"] != "b"]}
+    assert "column" not in table_audit_text(one)
+
+
+def test_a_dry_run_needs_no_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = tmp_path / "run.yaml"
+    settings.write_text("mechanism: {epsilon: 3}\nconsistency: dataset\n")
+    given = [
+        "audit",
+        "/none/out",
+        "--against",
+        "/none/in",
+        "--columns",
+        "body",
+        "--row-key",
+        "id",
+        "--dry-run",
+    ]
+    assert main([*given, "--config", str(settings), "--require", "context_success <= 0.5"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "custext, ε = 3, consistency dataset" in said and "rows joined by id" in said
+    assert "required context_success <= 0.5 required dataset_broken_groups <= 0" in said
+    assert "metrics to /none/out_audit/restricted/metrics (restricted) Nothing was read." in said
+    assert main([*given, "--label", "mood", "--attribute", "city"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "label mood, learnt from and tried on about 10,000 rows; NULL is left out attribute city" in said
+    assert "accuracy_private_private" in said and "attribute_adaptive" in said
+    assert main([*given, "--json"]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert planned["mechanism"] is None and planned["columns"] == ["body"] and len(planned["left_out"]) == 1

@@ -1,0 +1,187 @@
+"""The page: offline, marked where it is restricted, complete where figures are missing, and without a private word."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
+
+from dptext_spark.report.page import page
+from dptext_spark.report.sections.gather import gathered
+from dptext_spark.report.sections.model_figures import Model
+from dptext_spark.report.sections.published import Published
+from tests.core.report.accounts import METRICS, row, small_model
+
+EXAMPLES = [{"column": "body", "before": "marker <b>before</b>", "after": "marker after"}]
+HEADINGS = [
+    "Guarantee and certificate", "What is disclosed", "Attacks", "Plausible deniability", "Utility", "Data quality",
+    "Configuration and fingerprints",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return small_model()
+
+
+@pytest.fixture(scope="module")
+def facts(model: Model) -> dict[str, Any]:
+    return gathered(row(model), model=model)
+
+
+@pytest.fixture(scope="module")
+def internal(model: Model) -> dict[str, Any]:
+    return gathered(row(model), model=model, metrics=METRICS)
+
+
+class Read(HTMLParser):
+    """The elements of a page, its text by element, and whether every element is closed."""
+
+    VOID = ("meta", "path", "use", "stop")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.said: list[tuple[str, str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open and self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if data.strip() and self.open:
+            self.said.append((self.open[-1], " ".join(data.split())))
+
+
+def test_facts_are_json_and_the_page_repeats(facts: dict[str, Any]) -> None:
+    json.dumps(facts)
+    assert page(facts) == page(facts)
+
+
+def test_it_fetches_nothing_and_runs_nothing(internal: dict[str, Any]) -> None:
+    text = page({**internal, "examples": EXAMPLES})
+    assert "://" not in text and "@import" not in text and "url(#" in text
+    read = Read(text)
+    assert read.open == []
+    assert not {"script", "link", "img", "iframe", "object", "form", "base"} & {tag for tag, _ in read.tags}
+    for tag, attributes in read.tags:
+        assert not [name for name in attributes if name.startswith("on")]
+        for name in ("href", "src"):
+            assert (attributes.get(name) or "#").startswith("#"), (tag, attributes)
+    policy = [a["content"] for tag, a in read.tags if tag == "meta" and a.get("http-equiv")]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+
+
+def test_its_anchors_exist_and_no_id_is_there_twice(facts: dict[str, Any]) -> None:
+    read = Read(page(facts))
+    ids = [a["id"] for _, a in read.tags if a.get("id")]
+    assert len(ids) == len(set(ids))
+    assert {str(a["href"])[1:] for tag, a in read.tags if tag == "a"} <= set(ids)
+
+
+def test_every_section_is_there(facts: dict[str, Any]) -> None:
+    said = Read(page(facts)).said
+    assert [text for tag, text in said if tag == "h2"] == HEADINGS
+    assert [text for tag, text in said if tag == "h1"] == ["What run r1 released"]
+
+
+def test_every_chart_says_what_it_shows_how_it_is_read_and_has_a_table(internal: dict[str, Any]) -> None:
+    text = page(internal)
+    figures = re.findall(r"<figure.*?</figure>", text, flags=re.DOTALL)
+    assert len(figures) >= 7
+    for figure in figures:
+        assert re.search(r"<figcaption><strong>[^<]+</strong>[^<]{20,}</figcaption>", figure)
+        assert re.search(r'<p class="quiet">[^<]{20,}</p>', figure) and "<svg" in figure
+        assert re.search(r"<details>.*<table.*<td>.*</details>", figure, flags=re.DOTALL)
+
+
+def test_what_may_be_shared_holds_no_restricted_figure(
+    facts: dict[str, Any], internal: dict[str, Any]
+) -> None:
+    shared, whole = (re.sub("<svg.*?</svg>", "", page(one), flags=re.DOTALL) for one in (facts, internal))
+    for figure in ("12.4", "81.3", "original_share", "44 %"):
+        assert figure in whole and figure not in shared
+    assert "RESTRICTED" not in shared and not shared.startswith("<!doctype html><!--")
+
+
+def test_restricted_figures_mark_the_file_and_every_page(internal: dict[str, Any]) -> None:
+    text = page(internal)
+    assert text.splitlines()[0].startswith("<!doctype html><!-- RESTRICTED: ")
+    assert text.count("RESTRICTED: this file holds figures that depend on the private text") == 4
+    assert "<title>RESTRICTED: " in text and "Data quality (restricted)" in text
+
+
+def test_examples_mark_the_file_in_its_first_line_and_are_escaped(facts: dict[str, Any]) -> None:
+    text = page({**facts, "examples": EXAMPLES})
+    assert "RESTRICTED: this file holds private text" in text.splitlines()[0]
+    assert "marker &lt;b&gt;before&lt;/b&gt;" in text and "<b>before" not in text
+    assert "marker" not in page(facts)
+
+
+def test_a_report_without_a_model_says_why(model: Model) -> None:
+    text = page(gathered(row(model), model=None, missing="the lexicon is gone."))
+    assert text.count("the lexicon is gone.") >= 3
+    assert [said for tag, said in Read(text).said if tag == "h2"] == HEADINGS
+
+
+def test_a_run_that_never_came_to_its_account_has_a_report(model: Model) -> None:
+    unfinished = row(
+        model,
+        status="failed",
+        disclosure=None,
+        output_version=None,
+        rows=None,
+        seconds=None,
+        tokens_per_second=None,
+    )
+    text = page(gathered(unfinished, model=None, missing="x"))
+    assert "failed before its commit" in text and "There is no statement" in text
+
+
+def test_warnings_stand_at_the_top(model: Model) -> None:
+    kept = row(model, {"policy": {"oov": "keep"}})
+    text = page(gathered(kept, model=None, missing="x"))
+    assert text.index("UNKNOWN WORDS ARE RELEASED IN CLEAR") < text.index("<nav")
+
+
+def test_published_figures_stand_in_disclosure_and_summary(model: Model) -> None:
+    one = Published("changed_words", 1234, 0.5, 100, 600.2, "2026-11-21 10:00:00")
+    text = page(gathered(row(model), model=None, missing="x", published=[one]))
+    assert "About 1,234 words that are not as before" in text and "Published with noise" in text
+    assert "RESTRICTED" not in text
+
+
+def test_a_certificate_that_the_account_holds_is_taken_as_it_is(model: Model) -> None:
+    there = {"verdict": "refuted", "claimed": {}, "loss": None, "seconds": 1.0, "sentence": "Refuted: told."}
+    text = page(gathered(row(model, certificate=json.dumps(there)), model=model))
+    assert "Refuted: told." in text
+
+
+def test_what_a_table_says_cannot_break_out(model: Model) -> None:
+    text = page(gathered(row(model, input="<script>marker</script>"), model=None, missing="x"))
+    assert "<script" not in text and "&lt;script&gt;marker" in text
+
+
+def test_it_says_what_to_install_and_nothing_of_it_is_imported_before() -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "import sys; import dptext_spark.report.page, dptext_spark.report.sections.gather, dptext_spark.cli.app; "
+        "print(sorted({'jinja2', 'matplotlib', 'opendp'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,426 @@
+"""Written tables audited against their source on real Delta: ours, foreign ones, and ones that must not be published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from dptext_spark.audit.table.metrics import ATTRIBUTE, ENCODED, LABEL, LIKENESS, MASKED
+from dptext_spark.audit.table.plan import AuditPlan
+from dptext_spark.cli.app import main
+from dptext_spark.config.model import RunConfig
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.auditing import learning, utility
+from dptext_spark.spark.auditing.audit import TableAudit, audit_table
+from dptext_spark.spark.auditing.two_tables import value_of
+from dptext_spark.spark.job.job import run
+from dptext_spark.spark.reporting import report as reporting
+from tests.core.encoder.tiny_bert import make_tiny_bert
+
+ROWS, MARKER, MOODS = 60, "zanzibarsecret", ("sadsecret", "happysecret")
+WORDS = ("dog", "house", "money", "bank", "letter", "phone", "river", "doctor", "garden", "music")
+SETTINGS = """
+input: {{path: {source}}}
+columns: [body, note]
+row_key: id
+record_key: customer
+consistency: record
+mechanism: {{name: custext, epsilon: 1.0}}
+output: {{path: {target}}}
+audit: {{consistency_scopes: 0}}
+"""
+
+
+def figures(found: TableAudit, column: str | None = None) -> dict[str, float | None]:
+    return {figure.name: figure.value for figure in found.figures if figure.column == column}
+
+
+@pytest.fixture(scope="module")
+def ours(session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A table that a run wrote at record level, its source and its settings; tests write elsewhere."""
+    folder = tmp_path_factory.mktemp("ours")
+    rows: list[tuple] = []
+    for i in range(ROWS):
+        some = [WORDS[(i // 3 + j) % len(WORDS)] for j in range(5)]
+        body = f"The {some[0]}, {some[1].title()} and {some[2]} {MARKER}-{some[0]} {i + 10}"
+        note = None if i % 7 == 0 else f"{some[3]} {some[4]}\n{some[0]}!"
+        # Words tell the mood of a record; one row in ten has none.
+        mood = None if i % 10 == 0 else MOODS[i // 3 % len(WORDS) < 5]
+        rows.append((i, f"customer{i // 3}", body, note, mood, i // 3 % 2 == 0, MOODS[0]))
+    kinds = "id long, customer string, body string, note string, mood string, member boolean, same string"
+    frame = session.createDataFrame(rows, kinds)
+    places = {name: str(folder / name) for name in ("source", "target")}
+    frame.repartition(2, "id").write.format("delta").save(places["source"])
+    settings = folder / "settings.yaml"
+    settings.write_text(SETTINGS.format(**places))
+    report = run(RunConfig.load(settings), session, key=RunKey.insecure(5))
+    return {**places, "settings": str(settings), "run": report.facts["run_id"]}
+
+
+@pytest.fixture(scope="module")
+def audited(session, ours: dict[str, str]) -> TableAudit:
+    plan = AuditPlan.of(ours["target"], ours["source"], config=Path(ours["settings"]))
+    return audit_table(plan, session)
+
+
+@pytest.fixture
+def tables(spark, tmp_path: Path) -> Callable[..., tuple[str, str]]:
+    """Write a small table and its source: rows of (id, body)."""
+
+    def write(
+        table: list[tuple], source: list[tuple], form: str = "delta", kind: str = "id long"
+    ) -> tuple[str, str]:
+        places = str(tmp_path / "table"), str(tmp_path / "source")
+        for place, rows in zip(places, (table, source), strict=True):
+            spark.createDataFrame(rows, f"{kind}, body string").write.format(form).save(place)
+        return places
+
+    return write
+
+
+def plan(table: str, source: str, **more: Any) -> AuditPlan:
+    return AuditPlan.of(table, source, columns=["body"], row_key="id", **more)
+
+
+class TestOurOwnTable:
+    def test_its_figures_are_those_that_the_run_counted(self, session, ours, audited: TableAudit) -> None:
+        rows = session.read.format("delta").load(f"{ours['target']}_audit/restricted/metrics").collect()
+        counted = {
+            row["metric"]: row["value"]
+            for row in rows
+            if row["run_id"] == ours["run"] and row["column"] is None
+        }
+        found = figures(audited)
+        for name in ("original_share", "changed_share", "oov_share", "original_share_all"):
+            assert found[name] == pytest.approx(counted[name]) and 0 < found[name] < 1
+        assert found["words"] == counted["words"]
+        assert {name: found[name] for name in ("rows", "missing_in_table", "missing_in_source", "rows_not_aligned")} == {
+            "rows": ROWS, "missing_in_table": 0, "missing_in_source": 0, "rows_not_aligned": 0,
+        }  # fmt: skip
+        assert found["aligned_share"] == 1.0 and found["oov_kept_share"] == 0.0
+        parts = [figures(audited, name)["words"] for name in ("body", "note")]
+        assert found["words"] == sum(parts) and min(parts) > 0
+
+    def test_is_consistent_within_records_and_not_across_them(self, audited: TableAudit) -> None:
+        found = figures(audited)
+        assert found["record_groups"] >= ROWS and found["record_broken_groups"] == 0
+        assert found["dataset_broken_groups"] > 0
+        assert [str(limit) for limit in audited.limits] == [
+            "record_broken_groups <= 0"
+        ] and audited.broken == []
+
+    def test_is_attacked(self, audited: TableAudit) -> None:
+        found = {figure.name: figure for figure in audited.figures if figure.column is None}
+        assert found["attacked_words"].value > ROWS
+        for name in ("bayes_success", "context_success"):
+            figure = found[name]
+            assert 0.0 <= figure.lower <= figure.value <= figure.upper <= 1.0
+        assert audited.left_out == ()
+
+    def test_writes_its_metrics_beside_those_of_the_run(self, session, ours, audited: TableAudit) -> None:
+        assert audited.audit_id == ours["run"] and audited.version == "delta:0"
+        before = session.read.format("delta").load(audited.metrics)
+        assert before.where("metric = 'write_seconds'").count() == 1
+        kept = {(row["column"], row["metric"]): row["value"] for row in before.collect()}
+        assert kept[None, "audit_original_share"] == figures(audited)["original_share"]
+        assert kept["note", "audit_words"] == figures(audited, "note")["words"]
+        assert kept[None, "audit_bayes_success_lower"] <= kept[None, "audit_bayes_success"]
+        # Again: the same rows, not twice as many.
+        number = before.count()
+        audit_table(
+            AuditPlan.of(ours["target"], ours["source"], config=Path(ours["settings"]), sample=50), session
+        )
+        assert session.read.format("delta").load(audited.metrics).count() == number
+
+    def test_other_settings_are_not_its_own(self, session, ours) -> None:
+        other = AuditPlan.of(
+            ours["target"], ours["source"], config=Path(ours["settings"]), overrides=["mechanism.epsilon=2"]
+        )
+        with pytest.raises(SettingsError, match=f"config: run {ours['run']} made the table with the model"):
+            audit_table(other, session)
+
+    def test_a_broken_replacement_is_seen(self, spark, ours, tmp_path: Path, capsys) -> None:
+        body = F.when(F.col("id") == 0, F.regexp_replace("body", r"^The \w+", "The volcano")).otherwise(
+            F.col("body")
+        )
+        broken = str(tmp_path / "broken")
+        spark.read.format("delta").load(ours["target"]).withColumn("body", body).write.format("delta").save(
+            broken
+        )
+        assert (
+            main(["audit", broken, "--against", ours["source"], "--config", ours["settings"], "--json"]) == 7
+        )
+        out, err = capsys.readouterr()
+        found = json.loads(out)
+        values = {figure["name"]: figure["value"] for figure in found["figures"] if figure["column"] is None}
+        assert values["record_broken_groups"] == 1
+        assert found["requirements"] == [{"requirement": "record_broken_groups <= 0", "holds": False}]
+        assert found["audit_id"].startswith("audit-")
+        assert err.splitlines()[-1] == (
+            f"dptext: requirement broken: record_broken_groups <= 0. Do not publish {broken}."
+        )
+
+
+class TestEncoders:
+    def test_from_the_audit_to_the_report(self, session, ours, tmp_path: Path, capsys, monkeypatch) -> None:
+        for name in ("onnx", "onnxruntime", "tokenizers", "safetensors", "jinja2", "matplotlib"):
+            pytest.importorskip(name, reason="the extras [encoder] and [audit] are not installed")
+        bert = str(make_tiny_bert(tmp_path / "bert"))
+        given = ["audit", ours["target"], "--against", ours["source"], "--config", ours["settings"], "--json"]
+        asked = ["--encoder", bert, "--masked-model", bert, "--out", str(tmp_path / "out")]
+        assert (
+            main([*given, *asked, "--require", "bert_f1 >= 1.01", "--require", "masked_success <= 0.9"]) == 7
+        )
+        out, err = capsys.readouterr()
+        audit = json.loads(out)
+        assert [one["holds"] for one in audit["requirements"]] == [False, True, True]
+        assert audit["left_out"] == []
+        found = {one["name"]: one for one in audit["figures"] if one["column"] is None}
+        assert {*ENCODED, *MASKED} <= set(found) and not {*LIKENESS} & set(found)
+        for name in ENCODED:
+            assert -1.0 <= found[name]["lower"] <= found[name]["value"] <= found[name]["upper"] < 1.0
+        assert found["masked_words"]["value"] > 100
+        rows = session.read.format("delta").load(str(tmp_path / "out" / "metrics")).collect()
+        kept = {row["metric"]: row["value"] for row in rows if row["column"] is None}
+        assert kept["audit_embedding_cosine"] == found["embedding_cosine"]["value"]
+        assert "by an encoder" in err and "asking a masked language model" in err
+        file, page = tmp_path / "audit.json", tmp_path / "page.html"
+        file.write_text(out)
+        monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
+        report = [
+            "report",
+            ours["run"],
+            "--config",
+            ours["settings"],
+            "--figures",
+            str(file),
+            "--out",
+            str(page),
+        ]
+        assert main([*report, "--internal"]) == 0
+        text = page.read_text(encoding="utf-8")
+        for said in ("Encoder likeness", "Masked-token inference", "matched by their vectors (BERTScore)"):
+            assert said in text, said
+        said = out + err + text + str(capsys.readouterr()) + "\n".join(map(str, rows))
+        for secret in (MARKER, *MOODS):
+            assert secret not in said
+
+
+class TestWhatTheTextIsStillGoodFor:
+    @pytest.fixture(autouse=True)
+    def with_the_extra(self) -> None:
+        for name in ("sklearn", "rouge_score", "sacrebleu", "jinja2", "matplotlib"):
+            pytest.importorskip(name, reason="the extra [audit] is not installed")
+
+    def test_from_the_audit_to_the_report(self, session, ours, tmp_path: Path, capsys, monkeypatch) -> None:
+        given = ["audit", ours["target"], "--against", ours["source"], "--config", ours["settings"], "--json"]
+        asked = ["--label", "mood", "--attribute", "member", "--require", "accuracy_private_private >= 0.05"]
+        assert main([*given, *asked, "--require", "accuracy_plain_plain >= 1.01"]) == 7
+        out, err = capsys.readouterr()
+        audit = json.loads(out)
+        assert [one["holds"] for one in audit["requirements"]] == [True, False, True] and audit[
+            "left_out"
+        ] == []
+        found = {one["name"]: one for one in audit["figures"] if one["column"] is None}
+        assert {*LIKENESS, *LABEL, *ATTRIBUTE} <= set(found)
+        assert found["label_missing"]["value"] == 6 and found["attribute_missing"]["value"] == 0
+        for name in ("accuracy_private_private", "attribute_adaptive", "membership_auc", "cosine", "rouge_l"):
+            assert 0.0 <= found[name]["lower"] <= found[name]["value"] <= found[name]["upper"] <= 1.0
+        assert found["rouge_1"]["value"] < 1.0 and 0.0 < found["bleu"]["value"] < 100.0
+        rows = session.read.format("delta").load(f"{ours['target']}_audit/restricted/metrics").collect()
+        kept = {row["metric"]: row["value"] for row in rows if row["column"] is None}
+        for name in ("accuracy_private_private", "attribute_adaptive", "bleu"):
+            assert kept[f"audit_{name}"] == found[name]["value"]
+        assert "learning the labels" in err and "attacking the attribute" in err
+
+        file, page = tmp_path / "audit.json", tmp_path / "page.html"
+        file.write_text(out)
+        monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
+        report = [
+            "report",
+            ours["run"],
+            "--config",
+            ours["settings"],
+            "--figures",
+            str(file),
+            "--out",
+            str(page),
+        ]
+        assert main(report) == 0
+        assert "were left out (--internal shows them): 8." in page.read_text(encoding="utf-8")
+        assert main([*report, "--internal"]) == 0
+        text = page.read_text(encoding="utf-8")
+        for said in (
+            "Kept words", "Each word alone", "Contextual adversary", "Vector likeness", "Text overlap", "Downstream accuracy",
+            "Membership attack", "Attribute attack", "learnt from and reads privatized text",
+        ):  # fmt: skip
+            assert said in text, said
+        said = out + err + text + str(capsys.readouterr()) + "\n".join(map(str, rows))
+        for secret in (MARKER, *MOODS):
+            assert secret not in said
+        file.write_text(json.dumps({**audit, "audit_id": "another"}))
+        assert main([*report, "--internal"]) == 3
+        assert f"and not of a table that run {ours['run']} wrote" in capsys.readouterr().err
+
+    @pytest.mark.cluster
+    def test_more_rows_than_the_driver_takes_are_learnt_by_spark(self, session, ours, monkeypatch) -> None:
+        monkeypatch.setattr(utility, "LOCAL", 30)
+        monkeypatch.setattr(learning, "ROUNDS", 5)
+        plan = AuditPlan.of(
+            ours["target"], ours["source"], columns=["body"], row_key="id", record_key="customer", label="mood",
+            out=f"{ours['target']}_elsewhere",
+        )  # fmt: skip
+        said: list[str] = []
+        found = audit_table(plan, session, said.append)
+        figures = {figure.name: figure for figure in found.figures if figure.column is None}
+        assert "learning the labels of about 60 rows by Spark ML" in said
+        (result,) = [one for one in found.results if one["name"] == "downstream accuracy"]
+        assert "Spark ML" in result["settings"]["classifier"] and figures["label_missing"].value == 6
+        # A record is tried by one of its three rows, or learnt from by all that have a label.
+        tried, taught = result["test_rows"], result["train_rows"]
+        assert figures["label_rows"].value == tried + taught
+        assert 0 < tried < 20 and ROWS - 6 - 3 * tried <= taught <= ROWS - 6 - 2 * tried
+        assert figures["accuracy_plain_plain"].value > figures["accuracy_majority"].value
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            (
+                {"label": "same"},
+                f"label: column 'same' has one class in {ROWS} rows; valid: a column with 2 to 100",
+            ),
+            (
+                {"label": "humour"},
+                "label: 'humour' is not in .*; columns there: id, customer, body, note, mood",
+            ),
+            ({"attribute": "town"}, "attribute: 'town' is not in "),
+        ],
+    )
+    def test_columns_that_teach_nothing(self, session, ours, change: dict, said: str) -> None:
+        wrong = AuditPlan.of(ours["target"], ours["source"], columns=["body"], row_key="id", **change)
+        with pytest.raises(DataError, match=said) as caught:
+            audit_table(wrong, session)
+        assert MOODS[0] not in str(caught.value)
+
+    def test_values_that_are_classes(self, spark) -> None:
+        frame = spark.sql(
+            "SELECT * FROM VALUES (1.5D, true, array('a')), (double('NaN'), NULL, NULL) AS t(score, flag, tags)"
+        )
+        rows = frame.select(value_of(frame, "score", "label"), value_of(frame, "flag", "attribute")).collect()
+        assert [tuple(row) for row in rows] == [("1.5", "true"), (None, None)]
+        with pytest.raises(
+            DataError, match="label: column 'tags' is of type array<string>; valid: a column of text"
+        ):
+            value_of(frame, "tags", "label")
+
+
+class TestAForeignTable:
+    SOURCE = (
+        (1, "My dog likes the river"), (2, "the bank wrote a letter"), (3, "call me, doctor 42"), (4, "house music"),
+        (5, None), (6, f"{MARKER} in the house"),
+    )  # fmt: skip
+    TABLE = (
+        (1, "My cat likes the ocean"), (2, "the bank wrote a letter"), (3, "call me, nurse 42"), (4, "house of music"),
+        (5, None), (6, f"{MARKER} in the tent"),
+    )  # fmt: skip
+
+    def test_figures_counted_by_hand_and_no_private_word(self, spark, tables, capsys) -> None:
+        table, source = tables(self.TABLE, self.SOURCE)
+        required = ["--require", "oov_kept_share <= 0.5", "--require", "original_share <= 0.9"]
+        given = ["audit", table, "--against", source, "--columns", "body", "--row-key", "id", *required]
+        assert main(given) == 7
+        out, err = capsys.readouterr()
+        rows = spark.read.format("delta").load(f"{table}_audit/restricted/metrics").collect()
+        found = {(row["column"], row["metric"].removeprefix("audit_")): row["value"] for row in rows}
+        # Row 4 has another number of words. Of the other 18 words 16 are known, one is a number and one unknown.
+        assert {name: value for (column, name), value in found.items() if column is None} == {
+            "rows": 6, "missing_in_table": 0, "missing_in_source": 0, "unchanged_rows": 1, "unchanged_rows_share": 1 / 5,
+            "rows_not_aligned": 1, "words": 18, "aligned_share": 18 / 20, "original_share": 12 / 16,
+            "original_share_all": 14 / 18, "changed_share": 4 / 18, "oov_share": 1 / 18, "oov_kept_share": 1.0,
+            "numbers_kept_share": 1.0, "record_groups": 0, "record_broken_groups": 0,
+            # the (three times, in rows 1, 2 and 6) is always the.
+            "dataset_groups": 1, "dataset_broken_groups": 0,
+        }  # fmt: skip
+        assert found["body", "original_share"] == 12 / 16
+        assert {row["run_id"].split("-")[0] for row in rows} == {"audit"}
+        assert "original_share <= 0.9: holds" in out and "oov_kept_share <= 0.5: BROKEN" in out
+        assert "without --config" in out and "not for sharing" in out and "comparing the texts" in err
+        said = out + err + "\n".join(map(str, rows))
+        for word in (MARKER, "river", "ocean", "doctor", "nurse"):
+            assert word not in said
+
+    def test_a_name_against_a_parquet_folder(self, spark, tables, tmp_path: Path) -> None:
+        table, source = tables(self.TABLE, self.SOURCE, form="parquet")
+        spark.read.parquet(table).write.format("delta").saveAsTable("sanitized_tickets")
+        found = audit_table(plan("sanitized_tickets", source, out=str(tmp_path / "restricted")), spark)
+        assert found.version == "delta:0" and found.source_version.startswith("files:")
+        assert found.metrics == str(tmp_path / "restricted" / "metrics")
+        assert figures(found)["original_share"] == 12 / 16
+
+
+class TestTablesThatDoNotBelongTogether:
+    def test_rows_that_do_not_match(self, spark, tables) -> None:
+        table, source = tables(
+            [(1, "a dog"), (2, "b"), (9123, "c")], [(1, "a cat"), (2, "b"), (7456, "d"), (8, "e")]
+        )
+        with pytest.raises(DataError) as caught:
+            audit_table(plan(table, source), spark)
+        assert str(caught.value) == (
+            "row_key: 2 rows are in both; of the table's 3 rows 1 are not in the source, and of the source's 4 rows 2 are not "
+            "in the table. With --partial the rows that are in both are audited."
+        )
+        found = figures(audit_table(plan(table, source, partial=True), spark))
+        assert (found["rows"], found["missing_in_table"], found["missing_in_source"]) == (2, 2, 1)
+        assert found["words"] == 3 and not Path(f"{source}_audit").exists()
+
+    def test_no_row_in_both(self, spark, tables) -> None:
+        table, source = tables([(1, "a")], [(2, "a")])
+        with pytest.raises(DataError, match=r"row_key: 0 rows are in both.*Name the source of this table"):
+            audit_table(plan(table, source, partial=True), spark)
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"columns": ["text"]}, "table: columns: 'text' is not in the input; text columns there: body."),
+            ({"row_key": "key"}, "row_key: 'key' is not in .*; columns there: id, body."),
+            ({"record_key": "who"}, "record_key: 'who' is not in .*; columns there: id, body."),
+        ],
+    )
+    def test_columns_that_are_not_there(self, spark, tables, change: dict, said: str) -> None:
+        table, source = tables([(1, "a")], [(1, "a")])
+        with pytest.raises(DataError, match=said):
+            audit_table(
+                AuditPlan.of(table, source, **{"columns": ["body"], "row_key": "id", **change}), spark
+            )
+
+    def test_keys_that_repeat_and_tables_that_are_not_there(self, spark, tables) -> None:
+        table, source = tables([(1, MARKER), (1, "b")], [(1, "a")])
+        with pytest.raises(DataError, match="table: row_key: column 'id' is not unique: 2 rows, 1 distinct"):
+            audit_table(plan(table, source), spark)
+        with pytest.raises(DataError, match=r"against: there is nothing in '.*nowhere' \(PATH_NOT_FOUND\)"):
+            audit_table(plan(table, f"{source}_nowhere"), spark)
+
+    def test_keys_of_two_types(self, spark, tmp_path: Path) -> None:
+        places = str(tmp_path / "table"), str(tmp_path / "source")
+        for place, kind, value in zip(places, ("long", "string"), (1, "1"), strict=True):
+            spark.createDataFrame([(value, "a")], f"id {kind}, body string").write.format("delta").save(place)
+        with pytest.raises(
+            DataError, match="row_key: column 'id' is bigint in the table and string in its source"
+        ):
+            audit_table(plan(*places), spark)
+
+    def test_invalid_utf8_is_an_error_without_the_text(self, spark, tables) -> None:
+        table, source = tables([(1, "a")], [(1, "a")])
+        broken = spark.sql(
+            f"SELECT 1L AS id, CAST(concat(CAST('{MARKER} ' AS BINARY), X'FFFE') AS STRING) AS body"
+        )
+        broken.write.format("delta").mode("overwrite").save(source)
+        with pytest.raises(DataError) as caught:
+            audit_table(plan(table, source), spark)
+        assert "1 rows with invalid UTF-8" in str(caught.value) and MARKER not in str(caught.value)

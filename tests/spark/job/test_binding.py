@@ -1,0 +1,368 @@
+"""What binds a run id: the row of `runs`, or, where that is lost, the seal in the commit. No session."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import asdict
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import types as T
+
+from dptext_spark.config.model import RunConfig
+from dptext_spark.disclosure.released import filters_on_text
+from dptext_spark.errors import RunError
+from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job.binding import (
+    DECIDED,
+    OF_THE_KEY,
+    SEAL,
+    SETTINGS,
+    bound,
+    check_finished,
+    check_still_there,
+    engine_of_commit,
+    seal,
+)
+from dptext_spark.spark.job.setup import Setup
+from dptext_spark.spark.tables.schemas import RUNS
+from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
+
+ROW: dict[str, Any] = {
+    "run_id": "r1", "status": "started", "key_commitment": "c1", "key_kind": "file", "second_release": False,
+    "config": "{}", "artifact": "f1", "input": "in", "input_version": "delta:3", "identity": "row_key", "output": "out",
+    "versions": json.dumps({"engine": ENGINE_VERSION}),
+}  # fmt: skip
+
+
+def setup_of(second_release: str = "refuse") -> Any:
+    return SimpleNamespace(
+        run_id="r1", config=SimpleNamespace(run=SimpleNamespace(second_release=second_release))
+    )
+
+
+def commit_of(row: dict[str, Any]) -> dict[str, Any]:
+    return {"userMetadata": json.dumps({"dptext_run": "r1", SEAL: seal(row)})}
+
+
+def test_a_first_run_is_bound_to_what_it_asks() -> None:
+    assert bound(setup_of(), ROW, None, None) == ROW
+
+
+def test_equal_rows_agree_whatever_their_state() -> None:
+    earlier = {**ROW, "status": "failed", "rows": 3, "second_release": True}
+    assert bound(setup_of(), ROW, earlier, None) == {**ROW, "second_release": True}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("committed", ["no", "with its row", "without its row"])
+def test_other_settings_are_refused(name: str, committed: str) -> None:
+    other = {**ROW, name: "another"}
+    earlier = None if committed == "without its row" else other
+    with pytest.raises(RunError, match=f"begun with another {name};"):
+        bound(setup_of(), ROW, earlier, None if committed == "no" else commit_of(other))
+
+
+def test_another_key_is_a_second_release() -> None:
+    earlier = {**ROW, "key_commitment": "c2"}
+    with pytest.raises(RunError, match=r"another key and did not finish.*second_release=accept"):
+        bound(setup_of(), ROW, earlier, None)
+    assert bound(setup_of("accept"), ROW, earlier, None) == {**ROW, "second_release": True}
+    with pytest.raises(RunError, match="another key_commitment, config;"):
+        bound(setup_of("accept"), ROW, {**earlier, "config": "x"}, None)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["with its row", "without its row"])
+def test_a_run_that_committed_keeps_its_key(lost: bool) -> None:
+    then = {**ROW, "key_commitment": "c2", "key_kind": "env", "second_release": True}
+    assert bound(setup_of(), ROW, None if lost else then, commit_of(then)) == then
+
+
+def test_a_commit_that_does_not_say_what_it_was_begun_with() -> None:
+    commit = {"userMetadata": json.dumps({"dptext_run": "r1"})}
+    with pytest.raises(RunError, match="its row in `runs` is lost"):
+        bound(setup_of(), ROW, None, commit)
+    assert bound(setup_of(), ROW, ROW, commit) == ROW
+
+
+def test_what_binds_a_run_is_in_the_table_and_the_seal_is_short() -> None:
+    assert {*SETTINGS, *OF_THE_KEY, "second_release"} <= set(RUNS.fieldNames())
+    assert len(json.dumps(seal({**ROW, "config": "x" * 100_000}))) < 600
+
+
+CONFIG: dict[str, Any] = {
+    **dict.fromkeys(DECIDED), "input": {"path": "/in", "table": None, "where": "a"},
+    "mechanism": {"name": "custext", "epsilon": 2.0, "k": 20}, "policy": {"stop_words": "keep"}, "audit": {"scopes": 1},
+}  # fmt: skip
+
+
+def row_of(**changes: Any) -> dict[str, Any]:
+    return {**ROW, "config": json.dumps({**CONFIG, **changes})}
+
+
+def test_a_finished_run_may_be_tried_again_while_its_source_goes_on() -> None:
+    check_finished({**row_of(), "input_version": "delta:9"}, {**row_of(), "key_commitment": "c2"})
+    # What was begun before identifiers were looked for goes on without.
+    check_finished(row_of(policy={"stop_words": "keep", "identifiers": asdict(NO_IDENTIFIERS)}), row_of())
+    check_finished(row_of(audit={"scopes": 2}, input={"path": "/in", "where": "b"}), row_of())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"mechanism": {"name": "custext", "epsilon": 1.0, "k": 20}},
+            r"mechanism\.epsilon \(2\.0 then, 1\.0 now\)",
+        ),
+        (
+            {"mechanism": {"name": "tem", "epsilon": 2.0}},
+            r"mechanism\.k.*mechanism\.name \(custext then, tem now\)",
+        ),
+        ({"policy": {"stop_words": "draw"}}, r"policy\.stop_words \(keep then, draw now\)"),
+        (
+            {"policy": {"stop_words": "keep", "identifiers": {**asdict(NO_IDENTIFIERS), "phone": "fake"}}},
+            r"policy\.identifiers\.phone \(keep then, fake now\)",
+        ),
+        ({"columns": ["title"]}, r"columns"),
+        ({"consistency": "token"}, r"consistency"),
+        ({"input": {"path": "/other"}}, r"input\.path \(/in then, /other now\)"),
+    ],
+)
+def test_a_finished_run_is_no_other_release(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(RunError, match=f"'r1' has committed with another {said}.*Nothing was written"):
+        check_finished(row_of(**changes), row_of())
+
+
+def test_a_finished_run_has_one_model_and_one_target() -> None:
+    with pytest.raises(RunError, match="another model"):
+        check_finished(row_of(), {**row_of(), "artifact": "f2"})
+    with pytest.raises(RunError, match="another output"):
+        check_finished(row_of(), {**row_of(), "output": "elsewhere"})
+
+
+# Older rows and seals do not say which engine made their draws: it was the first.
+OLDER: list[dict[str, Any]] = [
+    {**ROW, "versions": json.dumps({"dptext_spark": "0.1.0", "engine": "1"})},
+    {**ROW, "versions": json.dumps({"dptext_spark": "0.1.0"})},
+    {**ROW, "versions": None},
+]
+
+
+@pytest.mark.parametrize("older", OLDER, ids=["that says so", "that does not", "without versions"])
+class TestAnotherEngine:
+    def test_an_unfinished_run_is_refused_or_a_second_release(self, older: dict[str, Any]) -> None:
+        said = r"begun with another engine \(1 then, 2 now\).*the same key gives other draws.*did not finish.*second_release"
+        # Its settings may differ for the same reason, and that is what is said.
+        for one in (older, {**older, "config": "x", "key_commitment": "c2"}):
+            with pytest.raises(RunError, match=said):
+                bound(setup_of(), ROW, one, None)
+        assert bound(setup_of("accept"), ROW, older, None) == {**ROW, "second_release": True}
+
+    @pytest.mark.parametrize("lost", [False, True], ids=["with its row", "without its row"])
+    def test_a_run_that_committed_is_not_accounted_for(self, older: dict[str, Any], lost: bool) -> None:
+        sealed = seal(older)
+        if "engine" not in (older["versions"] or ""):
+            del sealed["engine"]  # as it was written then
+        commit = {"userMetadata": json.dumps({"dptext_run": "r1", SEAL: sealed})}
+        for accepted in ("refuse", "accept"):
+            with pytest.raises(
+                RunError, match=r"engine \(1 then, 2 now\).*was not accounted for.*version of the package"
+            ):
+                bound(setup_of(accepted), ROW, None if lost else older, commit)
+        assert engine_of_commit(commit) == "1" and engine_of_commit(commit_of(ROW)) == ENGINE_VERSION
+
+    def test_a_finished_run_is_another_release(self, older: dict[str, Any]) -> None:
+        earlier = {**row_of(), "versions": older["versions"]}
+        with pytest.raises(
+            RunError, match=r"'r1' has committed with another engine \(1 then, 2 now\): the package was"
+        ):
+            check_finished(row_of(), earlier)
+        with pytest.raises(RunError, match=r"another columns, another engine \(1 then"):
+            check_finished(row_of(columns=["title"]), {**earlier, "artifact": "f2"})
+
+
+def test_a_model_of_the_same_engine_differs_by_its_lexicon() -> None:
+    with pytest.raises(RunError, match=r"another model \(the lexicon's content\)\. Nothing"):
+        check_finished(row_of(), {**row_of(), "artifact": "f2"})
+
+
+def history_of(*restores: tuple[int, int | None], runs: int = 3, newest: int = 6) -> list[dict[str, Any]]:
+    """Commits 0, 1, ... of which the first `runs` are of runs r0, r1, ...; a restore is (its version, what it went back to)."""
+    went_back = dict(restores)
+
+    def commit(version: int) -> dict[str, Any]:
+        if version not in went_back:
+            run = json.dumps({"dptext_run": f"r{version}"}) if version < runs else None
+            return {"version": version, "operation": "WRITE", "operationParameters": {}, "userMetadata": run}
+        to = went_back[version]
+        parameters = {"version": None if to is None else str(to), "timestamp": None}
+        return {
+            "version": version,
+            "operation": "RESTORE",
+            "operationParameters": parameters,
+            "userMetadata": None,
+        }
+
+    return [commit(version) for version in range(newest, -1, -1)]
+
+
+class TestACommitThatWasMade:
+    """r1 committed version 1."""
+
+    @pytest.mark.parametrize(
+        "commits",
+        [
+            pytest.param(history_of(), id="others came later"),
+            pytest.param(history_of((3, 2)), id="restored to a version after it"),
+            pytest.param(history_of((3, 1)), id="restored to itself"),
+            pytest.param(history_of((3, 0), (4, 2)), id="restored to before it, and to after it"),
+            pytest.param(history_of((3, 0), (5, 3), (6, 2)), id="there and back again"),
+            pytest.param(history_of()[:3], id="the log does not reach back so far"),
+        ],
+    )
+    def test_is_a_part_of_the_table(self, commits: list[dict[str, Any]]) -> None:
+        check_still_there("/out", "r1", 1, commits)
+
+    @pytest.mark.parametrize(
+        ("commits", "why"),
+        [
+            pytest.param([], "there is no table there any more", id="deleted"),
+            pytest.param(history_of(runs=1), "was made anew, without it", id="made anew"),
+            pytest.param(history_of((3, 0)), "version 3 restored the table", id="restored"),
+            pytest.param(history_of((3, 0), (5, 4)), "version 3 restored the table", id="restored, and more written"),
+            pytest.param(history_of((3, 2), (5, 0)), "version 5 restored the table", id="the later restore counts"),
+            pytest.param(history_of((3, 0), (5, 3)), "version 3 restored the table", id="restored to a restored one"),
+            pytest.param(history_of((3, None)), "or to a time", id="restored to a time"),
+            pytest.param(history_of((3, 0))[:4], "version 3 restored the table", id="the log begins with it"),
+        ],
+    )  # fmt: skip
+    def test_is_no_longer(self, commits: list[dict[str, Any]], why: str) -> None:
+        with pytest.raises(RunError, match=rf"'r1' committed version 1 of '/out', and .*{why}.*a new run id"):
+            check_still_there("/out", "r1", 1, commits)
+
+
+def made(key: int = 0, kept: tuple[str, ...] = ("id", "lang", "body", "ts"), **source: Any) -> Setup:
+    """A run as far as its row of settings goes, without a session."""
+    config = RunConfig.of(
+        {"input": {"path": "/in", **source}, "columns": ["body", "meta.note"], "output": {"path": "/out"}}
+    )
+    fields = {
+        "id": T.LongType(),
+        "lang": T.StringType(),
+        "body": T.StringType(),
+        "ts": T.TimestampType(),
+        "age": T.IntegerType(),
+    }
+    fields |= {"meta": T.StructType([T.StructField("note", T.StringType())]), "author": T.StringType()}
+    schema = T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
+    session, secret = (
+        SimpleNamespace(conf={"spark.sql.session.timeZone": "UTC"}),
+        hashlib.sha256(b"key %d" % key).digest(),
+    )
+    rest = dict.fromkeys(
+        ("privatizer", "input_version", "corrupt", "identity", "place", "compiled", "certificate", "folder")
+    )
+    return Setup(
+        spark=session, config=config, run_id="r1", key=RunKey(secret), key_kind="file", kept=list(kept),
+        df=SimpleNamespace(schema=schema, columns=schema.fieldNames()), **rest,
+    )  # fmt: skip
+
+
+def config_of(setup: Setup) -> str:
+    return json.dumps(setup.shown_settings("r1"), sort_keys=True)
+
+
+def shown(**source: Any) -> Any:
+    return made(**source).shown_settings("r1")["input"]
+
+
+@pytest.mark.parametrize("where", ["lang = 'zanzibar'", "id > 3 AND lang IN ('a', 'zanzibar')", "age < 18"])
+def test_a_condition_stands_in_the_row_where_it_reads_no_text(where: str) -> None:
+    assert shown(where=where)["where"] == where
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["body LIKE '%zanzibar%'", "`BODY` = 'zanzibar'", "lang = 'x' OR meta.note = 'zanzibar'", "meta IS NULL OR lang = 'zanzibar'",
+     "author = 'zanzibar'"],
+)  # fmt: skip
+def test_a_condition_on_text_that_is_not_released_is_bound_by_the_key(where: str) -> None:
+    """The texts themselves, and columns of texts that are left out."""
+    found = shown(where=where)["where"]
+    assert re.fullmatch(r"\(hidden: it names a text column; [0-9a-f]{32}\)", found)
+    assert (
+        shown(where=f"{where} ")["where"]
+        != found
+        != made(1, where=where).shown_settings("r1")["input"]["where"]
+    )
+    assert made(where=where).shown_settings("r2")["input"]["where"] != found
+    assert filters_on_text({"input": {"where": found}, "columns": ["body"]})
+
+
+def test_a_condition_on_times_is_bound_to_the_zone_that_they_are_read_in() -> None:
+    assert shown(where="ts > '2024-01-01'")["time_zone"] == "UTC"
+    assert "time_zone" not in shown(where="id > 1") and "time_zone" not in shown()
+
+
+def test_options_are_shown_by_name_but_for_harmless_ones() -> None:
+    names = ("parquet.encryption.key.list", "fs.s3a.encryption.key", "pwd", "connectionString", "nullValue")
+    given = {
+        "header": "true",
+        "Sep": ";",
+        "multiLine": "true",
+        "encoding": "x" * 41,
+        **dict.fromkeys(names, "MARKER"),
+    }
+    found = shown(format="csv", options=given)["options"]
+    assert list(found) == list(given) and "MARKER" not in str(found)
+    assert {name: found[name] for name in ("header", "Sep", "multiLine")} == {
+        "header": "true",
+        "Sep": ";",
+        "multiLine": "true",
+    }
+    assert all(re.fullmatch(r"\(hidden; [0-9a-f]{32}\)", found[name]) for name in (*names, "encoding"))
+    assert len({found[name] for name in names}) == len(names)
+    other = shown(format="csv", options={**given, "pwd": "OTHER"})["options"]
+    assert [name for name in given if other[name] != found[name]] == ["pwd"]
+    plain = made(format="csv", options=given).config.as_dict()["input"]["options"]
+    assert plain["pwd"] == plain["connectionString"] == "(hidden)" and plain["Sep"] == ";"
+
+
+def test_rows_of_earlier_versions_are_the_same_settings() -> None:
+    """They held a condition in clear, and every option whose name was not known for a secret."""
+    given = {
+        "options": {"pwd": "x", "db.password": "y"},
+        "format": "csv",
+        "where": "author = 'a' AND ts > '2024-01-01'",
+    }
+    setup = made(**given)
+    now = {**ROW, "config": config_of(setup)}
+    then = json.loads(now["config"])
+    then["input"] |= {"options": {"pwd": "x", "db.password": "(hidden)"}, "where": given["where"]}
+    del then["input"]["time_zone"]
+    earlier = {**ROW, "config": json.dumps(then, sort_keys=True)}
+    assert bound(setup_of(), now, earlier, None, setup.spellings("r1")) == now
+    for changes in ({"where": "author = 'b'"}, {"options": {"pwd": "z", "db.password": "(hidden)"}}):
+        other = {**ROW, "config": json.dumps({**then, "input": {**then["input"], **changes}}, sort_keys=True)}
+        with pytest.raises(RunError, match="begun with another config"):
+            bound(setup_of(), now, other, None, setup.spellings("r1"))
+
+
+def test_what_is_bound_by_a_key_is_compared_under_that_key() -> None:
+    given = {"options": {"pwd": "x"}, "format": "csv", "where": "body = 'a'"}
+    then, now = ({**ROW, "config": config_of(made(key, **given))} for key in (0, 1))
+    then = {**then, "key_commitment": "c2"}
+    with pytest.raises(RunError, match="another key_commitment, config"):  # it cannot be compared
+        bound(setup_of("accept"), now, then, None)
+    # A run that committed is only accounted for, and keeps what its row says.
+    assert bound(setup_of(), now, then, commit_of(then)) == then
+    other = {
+        **ROW,
+        "config": config_of(made(1, **{**given, "where": "body = 'a' OR id = 1", "format": "tsv"})),
+    }
+    with pytest.raises(RunError, match="begun with another config"):
+        bound(setup_of(), other, then, commit_of(then))

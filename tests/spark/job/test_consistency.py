@@ -1,0 +1,192 @@
+"""The levels of consistency as Spark draws them, and the audit's parts: its sample, its groups, and what it calls broken."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dptext_spark import spark as dps
+from dptext_spark.model.artifact import save
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.errors import TaskError
+from dptext_spark.spark.job.consistency import MISFIT, PAIR, SCOPE, PairJob, audit, scope_sampler
+from dptext_spark.spark.udf.ship import Shipped
+
+KEY = RunKey.insecure(3)
+RECORDS, WORDS = 12, ("the", "time", "day", "about", "house")
+
+
+@pytest.fixture
+def df(spark) -> DataFrame:
+    """Each record has five rows, strewn over partitions and batches; each row has every word, in both columns."""
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "4")
+    rows = [
+        (i, f"c{i % RECORDS}", " ".join(WORDS[i % 5 :] + WORDS[: i % 5]), " ".join(WORDS).title())
+        for i in range(5 * RECORDS)
+    ]
+    frame = spark.createDataFrame(rows, "id long, customer string, body string, note string")
+    return frame.repartition(4, "id")
+
+
+def replacements(df: DataFrame, model: Privatizer, **keys: str) -> dict[tuple[str, str], set[str]]:
+    """The outputs of each (record, word), case put aside."""
+    out = dps.privatize(df, ["body", "note"], model, key=KEY, run_id="r", **keys)
+    joined = df.select("id", "customer", F.col("body").alias("b"), F.col("note").alias("n")).join(
+        out, ["id", "customer"]
+    )
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in joined.collect():
+        for before, after in ((row["b"], row["body"]), (row["n"], row["note"])):
+            for word, drawn in zip(before.lower().split(), after.lower().split(), strict=True):
+                found[row["customer"], word].add(drawn)
+    return found
+
+
+def by_word(found: dict[tuple[str, str], set[str]]) -> list[set[str]]:
+    return [set().union(*(drawn for (_, w), drawn in found.items() if w == word)) for word in WORDS]
+
+
+class TestLevels:
+    """None of these fails by chance: twelve records draw the same for a word once in 10^9 keys."""
+
+    def test_record_one_output_a_record_and_word(self, df: DataFrame, privatizer_at: Callable) -> None:
+        found = replacements(df, privatizer_at("record"), row_key="id", record_key="customer")
+        assert len(found) == RECORDS * len(WORDS)
+        assert {len(drawn) for drawn in found.values()} == {1}
+        assert min(map(len, by_word(found))) > 1
+
+    def test_record_without_a_record_key_is_the_row(self, df: DataFrame, privatizer_at: Callable) -> None:
+        found = replacements(df, privatizer_at("record"), row_key="id")
+        # Two columns of one row agree, the five rows of a customer do not.
+        assert max(len(drawn) for drawn in found.values()) in range(3, 6)
+
+    def test_dataset_one_output_a_word(self, df: DataFrame, privatizer_at: Callable) -> None:
+        found = replacements(df, privatizer_at("dataset"), row_key="id", record_key="customer")
+        assert [len(drawn) for drawn in by_word(found)] == [1] * len(WORDS)
+
+    def test_token_every_occurrence_anew(self, df: DataFrame, privatizer_at: Callable) -> None:
+        found = replacements(df, privatizer_at("token"), row_key="id", record_key="customer")
+        assert max(len(drawn) for drawn in found.values()) > 5
+
+    @pytest.mark.parametrize(("level", "same"), [("token", False), ("record", True), ("dataset", True)])
+    def test_a_later_run_with_the_same_key(
+        self, df: DataFrame, privatizer_at, level: str, same: bool
+    ) -> None:
+        def texts(run_id: str) -> list:
+            out = dps.privatize(df, ["body"], privatizer_at(level), row_key="id", key=KEY, run_id=run_id)
+            return sorted(tuple(row) for row in out.collect())
+
+        assert (texts("monday") == texts("tuesday")) is same
+
+
+class TestTheSample:
+    def share(self, spark, key: RunKey, share: float, scope: str = "id") -> set[int]:
+        frame = spark.range(4000).withColumn("text", F.concat(F.lit("c"), "id"))
+        return {row["id"] for row in frame.where(scope_sampler(key, share)(F.col(scope))).collect()}
+
+    @pytest.mark.parametrize("scope", ["id", "text"])
+    def test_is_a_keyed_share_of_the_scopes(self, spark, scope: str) -> None:
+        taken = self.share(spark, KEY, 0.25, scope)
+        # 1000 expected; 6 standard deviations of a binomial: 27.4.
+        assert abs(len(taken) - 1000) < 165
+        other = self.share(spark, RunKey.insecure(4), 0.25, scope)
+        assert abs(len(taken & other) - 250) < 6 * 15.3
+
+    def test_grows_with_the_share(self, spark) -> None:
+        assert self.share(spark, KEY, 0.1) < self.share(spark, KEY, 0.3)
+
+    def test_the_whole_and_nothing(self, spark) -> None:
+        assert len(self.share(spark, KEY, 1.0)) == 4000
+        assert self.share(spark, KEY, 0.0) == set()
+
+
+class TestPairs:
+    @pytest.fixture
+    def pairs(self, privatizer_at, tmp_path: Path) -> Callable[..., pd.DataFrame]:
+        save(privatizer_at("record"), tmp_path / "model")
+
+        def paired(*rows: tuple, level: str = "record", columns: int = 1) -> pd.DataFrame:
+            names = ["scope", *(f"{side}{i}" for i in range(columns) for side in "so")]
+            job = PairJob(Shipped(str(tmp_path / "model"), ""), KEY, columns, level)
+            return pd.concat(job(iter([pd.DataFrame(rows, columns=names)])))
+
+        return paired
+
+    def groups(self, found: pd.DataFrame) -> dict[bytes, set[int]]:
+        good = found[found.kind == PAIR]
+        return {group: set(rows.replacement) for group, rows in good.groupby("group")}
+
+    def test_one_replacement_a_group(self, pairs) -> None:
+        found = pairs(("a", "The time, the", "Day house, day"), ("a", "time the", "house day"))
+        assert MISFIT not in set(found.kind)
+        assert [len(made) for made in self.groups(found).values()] == [1, 1]
+
+    def test_scopes_that_were_seen(self, pairs) -> None:
+        found = pairs(("a", "the", "day"), ("b", "time", "day"), ("a", None, None))
+        assert (found.kind == SCOPE).sum() == 2 and len(set(found.group[found.kind == SCOPE])) == 2
+
+    def test_two_replacements_of_one_word(self, pairs) -> None:
+        found = pairs(("a", "the time the", "day house about"))
+        assert sorted(len(made) for made in self.groups(found).values()) == [1, 2]
+
+    def test_records_are_groups_of_their_own(self, pairs) -> None:
+        rows = (("a", "the", "day"), ("b", "the", "house"))
+        assert sorted(len(made) for made in self.groups(pairs(*rows)).values()) == [1, 1]
+        assert [len(made) for made in self.groups(pairs(*rows, level="dataset")).values()] == [2]
+
+    def test_columns_share_the_groups(self, pairs) -> None:
+        found = pairs(("a", "the", "day", "the", "house"), columns=2)
+        assert [len(made) for made in self.groups(found).values()] == [2]
+
+    @pytest.mark.parametrize(
+        ("source", "output"),
+        [("the time", "day"), ("the", "day house"), ("the, time", "day time"), ("12 the", "x the"),
+         ("the", None), (None, "the"), ("", None), (None, "")],
+    )  # fmt: skip
+    def test_texts_that_are_not_their_source_with_words_replaced(self, pairs, source, output) -> None:
+        found = pairs(("a", source, output), ("a", "the", "day"))
+        assert (found.kind == MISFIT).sum() == 1
+
+    def test_null_and_empty_fit_themselves(self, pairs) -> None:
+        found = pairs(("a", None, None), ("b", "", ""), ("c", "the", "day"))
+        assert MISFIT not in set(found.kind)
+
+    def test_groups_and_replacements_hold_no_word(self, pairs) -> None:
+        found = pairs(("a", "the time", "day house"))
+        raw = b"".join(found.group) + found.replacement.to_numpy().tobytes()
+        assert not [word for word in WORDS if word.encode() in raw]
+        assert {len(group) for group in found.group} == {16}
+
+    def test_what_fails_says_nothing_of_the_text(self, pairs) -> None:
+        with pytest.raises(TaskError, match=r"DPTEXT\[AUDIT_\w+\]") as caught:
+            pairs(("a", ["zanzibar"], "day"))
+        assert "zanzibar" not in str(caught.value)
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("level", "scopes", "row_key", "kept", "said"),
+    [
+        ("token", 100, "id", ["id"], "nothing to audit"),
+        ("record", 0, "id", ["id"], "switched off"),
+        ("record", 100, None, ["id"], "without a row_key in the target"),
+        ("record", 100, "id", ["body"], "without a row_key in the target"),
+    ],
+)
+def test_an_audit_that_did_not_run_says_so(level, scopes, row_key, kept, said: str) -> None:
+    """And is not called passed."""
+    settings = SimpleNamespace(
+        audit=SimpleNamespace(consistency_scopes=scopes), consistency=level, row_key=row_key
+    )
+    told: list[str] = []
+    found = audit(SimpleNamespace(config=settings, kept=kept), 0, 1, told.append)  # type: ignore[arg-type]
+    assert said in found.said and found.problems == [] and told == []
+    assert found.as_dict()["passed"] is None

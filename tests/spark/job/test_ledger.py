@@ -1,0 +1,750 @@
+"""The budget ledger on real Delta tables: what runs spend, what is refused, and that two processes cannot both pass."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from dptext_spark.config.model import RunConfig
+from dptext_spark.config.sections import Ledger
+from dptext_spark.errors import DataError, NotAccounted, RunError
+from dptext_spark.ledger.balance import Balance, balances
+from dptext_spark.ledger.entry import BEGUN, COUNTS, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
+from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.report.sections.published import Published
+from dptext_spark.report.terminal.ledger import spent_text
+from dptext_spark.spark.job import entries as ledgers_table
+from dptext_spark.spark.job import ledger, releases, runs, write
+from dptext_spark.spark.job.job import run
+from dptext_spark.spark.job.releases import Source
+from dptext_spark.spark.job.setup import Setup, validated
+from dptext_spark.spark.tables.schemas import LEDGER
+from dptext_spark.spark.tables.tables import Target, history
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+KEY, OTHER = (RunKey(hashlib.sha256(name).digest()) for name in (b"one", b"another"))
+
+
+def config(base: Path, **changes: Any) -> RunConfig:
+    """Record level, a ledger beside all targets, and few words, so that a run is quick."""
+    settings: dict[str, Any] = {
+        "input": {"path": str(base / "in")},
+        "columns": ["body"],
+        "row_key": "id",
+        "consistency": "record",
+        "output": {"path": str(base / "out")},
+        "ledger": {"path": str(base / "ledger")},
+        "audit": {"consistency_scopes": 0},
+    }
+    for name, value in changes.items():
+        settings[name] = {**settings[name], **value} if isinstance(settings.get(name), dict) else value
+    return RunConfig.of(settings)
+
+
+@pytest.fixture(scope="module")
+def base(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An input that tests share; each has a ledger of its own."""
+    folder = tmp_path_factory.mktemp("ledger")
+    rows = [(i, f"good news {i}", "a note") for i in range(4)]
+    frame = session.createDataFrame(rows, "id long, body string, note string")
+    frame.coalesce(1).write.format("delta").save(str(folder / "in"))
+    return folder
+
+
+@pytest.fixture
+def here(base: Path, tmp_path: Path) -> Path:
+    """A folder with the input in it."""
+    (tmp_path / "in").symlink_to(base / "in")
+    return tmp_path
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
+    """A ledger that is a list, for what has nothing to do with how it is kept; all that is reserved is spent at once."""
+    there: list[Entry] = []
+
+    decisions: list[Decision] = []
+
+    def appended(spark: Any, path: str, decide: Any) -> ledger.Reservation:
+        wanted, reservation = decide(Book(0, list(there), list(decisions)))
+        there.extend(replace(one, status=SPENT) for one in wanted if isinstance(one, Entry))
+        decisions.extend(one for one in wanted if isinstance(one, Decision))
+        return reservation
+
+    monkeypatch.setattr(ledger, "appended", appended)
+    return there
+
+
+def setup_of(spark: Any, base: Path, key: RunKey = KEY, **changes: Any) -> Setup:
+    return validated(spark, config(base, **changes), key, lambda step: None)
+
+
+def total(reservation: ledger.Reservation, column: str = "body") -> float:
+    (found,) = [one.total for one in reservation.balance.columns if one.column == column]
+    return found
+
+
+def entries(spark: Any, base: Path) -> list[Entry]:
+    return ledger.entries_of(spark, str(base / "ledger"))[1]
+
+
+def book_of(rows: list[Entry | Decision]) -> Book:
+    """What a ledger of these rows is read as."""
+    filled = [dict.fromkeys(LEDGER.fieldNames()) | vars(row) for row in rows]
+    return Book.of(len(rows) - 1, {name: [row[name] for row in filled] for name in LEDGER.fieldNames()})
+
+
+@dataclass
+class Kept:
+    """A ledger that is a list of rows, and runs that are no more than their settings and one entry each; no session."""
+
+    rows: list[Entry | Decision] = field(default_factory=list)
+    commits: list[dict[str, Any]] = field(default_factory=list)
+    reads: int = 0
+
+    def run(
+        self,
+        run_id: str,
+        *,
+        out: str = "/out",
+        epsilon: float = 1.0,
+        committed: bool = False,
+        **settings: Any,
+    ) -> Balance:
+        """Reserve for a run with draws of its own, and commit it."""
+        place = SimpleNamespace(ledger="/ledger", target=out)
+        asked = entry_of(run_id, epsilon=epsilon, output=out)
+        setup = SimpleNamespace(
+            run_id=run_id, place=place, spark=None, columns=("body",), commits=self.history, key=KEY, asked=asked,
+            config=SimpleNamespace(ledger=Ledger(**settings), consistency="record", row_key="id", record_key=None),
+        )  # fmt: skip
+        return ledger.reserve(setup, committed=committed).balance  # type: ignore[arg-type]
+
+    def history(self) -> list[dict[str, Any]]:
+        self.reads += 1
+        return self.commits
+
+    def appended(self, spark: Any, path: str, decide: Any) -> ledger.Reservation:
+        wanted, reservation = decide(book_of(self.rows))
+        self.rows += wanted
+        return reservation
+
+    @property
+    def decisions(self) -> list[tuple[str, float | None, str | None]]:
+        return [(one.status, one.limit, one.why) for one in self.rows if isinstance(one, Decision)]
+
+
+def entry_of(run_id: str, **changes: Any) -> Entry:
+    return replace(
+        Entry(
+            f"{run_id}.0", run_id, datetime(2026, 11, 22, 9), run_id, "/data/in", "id-1", "delta:1", "body", "id", "one word",
+            "record", "{}", "epsilon_dp", None, 1.0, 0.0, True, "all", f"release {run_id}", RESERVED, None, None, None, "/out", 2,
+        ),
+        **changes,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    made = Kept()
+    monkeypatch.setattr(ledger, "appended", made.appended)
+    monkeypatch.setattr(ledger, "source_of", lambda setup: Source("/data/in", "id-1", "delta:1", "/data/in"))
+    monkeypatch.setattr(ledger, "_asked", lambda setup, source, added_to: [setup.asked])
+    return made
+
+
+class TestALimit:
+    def test_is_kept_and_binds_runs_that_name_none(self, kept: Kept) -> None:
+        first = kept.run("a", limit=2.0)
+        assert (first.limit, first.kept, first.left) == (2.0, 2.0, 1.0)
+        second = kept.run("b")
+        assert (second.limit, second.kept, second.left) == (2.0, 2.0, 0.0)
+        said = (
+            r"ledger\.limit: 2 kept in the ledger, and none given; ε = 2 was spent on one word of body in /data/in, ε = 0 is "
+            r"left, and this run asks for 1 more, which makes 3\."
+        )
+        with pytest.raises(RunError, match=said):
+            kept.run("c")
+        assert kept.decisions == [(LIMIT, 2.0, None)]
+        assert [one.limit for one in kept.rows if isinstance(one, Entry)] == [2.0, 2.0]
+
+    def test_a_lower_one_binds_the_run_that_names_it(self, kept: Kept) -> None:
+        kept.run("a", limit=3.0)
+        with pytest.raises(RunError, match=r"limit: 1\.5 given; ε = 1 was spent .*, ε = 0\.5 is left"):
+            kept.run("b", limit=1.5)
+        own = kept.run("c", limit=2.0)
+        assert (own.limit, own.kept, own.left) == (2.0, 3.0, 0.0)
+        assert any("lower than the ε = 3 that the ledger keeps" in note for note in own.notes)
+        assert kept.run("d").left == 0.0 and kept.decisions == [(LIMIT, 3.0, None)]
+
+    def test_rises_with_a_reason_only(self, kept: Kept) -> None:
+        kept.run("a", limit=1.0)
+        said = r"limit: 3 given; the ledger keeps 1 for /data/in, ε = 1 was spent, and ε = 0 is left\. Valid: null.*raise_limit"
+        for more in ({}, {"override": "this run may pass"}):
+            with pytest.raises(RunError, match=said):
+                kept.run("b", limit=3.0, **more)
+        raised = kept.run("b", limit=3.0, raise_limit="minute 12")
+        assert (raised.limit, raised.kept, raised.left) == (3.0, 3.0, 1.0) and raised.override is None
+        assert any("raised to ε = 3 by run b" in note and "minute 12" in note for note in raised.notes)
+        assert (
+            kept.run("b", limit=3.0, raise_limit="minute 12").left == 1.0
+        )  # tried again: it is the same limit
+        assert kept.run("c").kept == 3.0 and kept.decisions == [(LIMIT, 1.0, None), (LIMIT, 3.0, "minute 12")]
+        with pytest.raises(RunError, match="3 kept in the ledger"):
+            kept.run("d")
+
+    def test_that_is_refused_is_not_kept(self, kept: Kept) -> None:
+        with pytest.raises(RunError, match=r"0\.5 given"):
+            kept.run("a", limit=0.5)
+        kept.run("a", limit=1.0)
+        with pytest.raises(RunError, match=r"1\.5 given"):
+            kept.run("b", limit=1.5, raise_limit="too little")
+        assert kept.decisions == [(LIMIT, 1.0, None)] and kept.run("a").kept == 1.0
+
+    def test_may_be_passed_once_with_a_reason(self, kept: Kept) -> None:
+        kept.run("a", limit=1.0)
+        passed = kept.run("b", override="minute 7")
+        assert (passed.override, passed.kept, passed.left) == ("minute 7", 1.0, 0.0)
+        assert "came to 2 with ledger.limit 1" in passed.warnings[0] and kept.decisions == [
+            (LIMIT, 1.0, None)
+        ]
+
+    def test_of_an_older_ledger_is_the_greatest_that_its_entries_name(self, kept: Kept) -> None:
+        older = [
+            entry_of(name, limit=limit, format_version=1)
+            for name, limit in (("a", 4.0), ("b", 3.0), ("c", None))
+        ]
+        kept.rows = list(older)
+        with pytest.raises(RunError, match="the ledger keeps 4 "):
+            kept.run("d", limit=5.0)
+        balance = kept.run("d")
+        assert (balance.limit, balance.kept, balance.left) == (4.0, 4.0, 0.0) and kept.decisions == []
+        assert kept.run("e", limit=5.0, raise_limit="one more").kept == 5.0
+
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_of_the_settings_that_are_offered_lets_one_of_each_pass(self, kept: Kept, order: int) -> None:
+        files = [RunConfig.load(CHECKOUT / "conf" / f"{name}.yaml") for name in ("strict", "balanced")][
+            ::order
+        ]
+        for number, one in enumerate(files):
+            kept.run(f"r{number}", epsilon=one.mechanism.epsilon, limit=one.ledger.limit)
+        strict = max(files, key=lambda one: one.mechanism.epsilon)
+        with pytest.raises(RunError, match=r"ε = 15\.5 was spent .*ε = 0 is left"):
+            kept.run("again", epsilon=strict.mechanism.epsilon, limit=strict.ledger.limit)
+
+    def test_is_of_one_input(self, kept: Kept) -> None:
+        kept.rows = [entry_of("x", input="/elsewhere", input_id=None, limit=9.0, format_version=1)]
+        assert kept.run("a").limit is None and kept.run("b", limit=2.0).kept == 2.0
+
+    def test_refuses_no_run_that_committed(self, kept: Kept) -> None:
+        kept.run("a", limit=1.0)
+        balance = kept.run("a", limit=9.0, committed=True)
+        assert (balance.limit, balance.kept) == (1.0, 1.0) and kept.decisions == [(LIMIT, 1.0, None)]
+
+
+class TestPublishedCounts:
+    RUN: ClassVar = {"run_id": "a", "output": "/out"}
+
+    @staticmethod
+    def figure(epsilon: float, most_words: int = 200) -> Published:
+        return Published("changed_words", 7, epsilon, most_words, 1.0, "now")
+
+    def publish(
+        self, kept: Kept, *epsilons: float, run: dict[str, str] | None = None, **settings: Any
+    ) -> Balance:
+        figures = [self.figure(epsilon) for epsilon in epsilons]
+        reservation = ledger.reserve_counts(
+            None, "/ledger", run or self.RUN, figures, Ledger(**settings)  # type: ignore[arg-type]
+        )  # fmt: skip
+        return reservation.balance
+
+    def test_are_entries_that_spend_each_time(self, kept: Kept) -> None:
+        kept.run("a", limit=1.5)
+        assert self.publish(kept, 0.5, 0.25).left == 0.5  # of the word's; of the counts' more is left
+        balance = self.publish(kept, 0.5)
+        assert [(one.column, one.total, one.more) for one in balance.columns] == [
+            ("body", 1.0, 0.0),
+            (COUNTS, 1.25, 0.5),
+        ]
+        found = [one for one in kept.rows if isinstance(one, Entry) and one.column == COUNTS]
+        assert [(one.epsilon, one.unit, one.run_id, one.status) for one in found] == [
+            (epsilon, "a record of at most 200 words", "a", RESERVED) for epsilon in (0.5, 0.25, 0.5)
+        ]  # fmt: skip
+        assert len({one.release for one in found}) == 3
+        assert "0.5 of it is of this publication" in balance.sentence
+
+    def test_are_refused_past_the_limit_of_their_own_sum(self, kept: Kept) -> None:
+        kept.run("a", limit=1.0)
+        self.publish(kept, 0.75)  # nothing is left for a word, and this is not of its unit
+        said = r"limit: 1 kept in .* ε = 0\.75 was spent on published counts in /data/in, ε = 0\.25 is left, .* 0\.5 more"
+        with pytest.raises(RunError, match=said):
+            self.publish(kept, 0.5)
+        assert self.publish(kept, 0.5, override="minute 3").override == "minute 3"
+        self.publish(kept, 0.5, limit=2.0, raise_limit="minute 4")
+        assert kept.decisions == [(LIMIT, 1.0, None), (LIMIT, 2.0, "minute 4")]
+        # A run that is tried again finds its own entries, and takes none of these for them.
+        assert kept.run("a").columns[0].total == 1.0
+
+    def test_of_a_run_that_the_ledger_does_not_know(self, kept: Kept) -> None:
+        kept.run("b")
+        with pytest.raises(
+            RunError, match=r"publish: the ledger in '/ledger' does not know run 'a'.*Nothing was published"
+        ):
+            self.publish(kept, 0.5)
+        with pytest.raises(RunError, match="does not know run 'b'"):
+            self.publish(kept, 0.5, run={"run_id": "b", "output": "/elsewhere"})
+
+    def test_of_a_stream_are_of_its_micro_batches(self, kept: Kept) -> None:
+        kept.run("a.0")
+        assert self.publish(kept, 0.5).columns[1].total == 0.5
+
+
+class TestALedgerThatIsGone:
+    """/out holds a release of run `then`, and the ledger does not know of it."""
+
+    COMMITS: ClassVar = [{"version": 0, "userMetadata": json.dumps({"dptext_run": "then"})}]
+
+    def test_is_refused(self, kept: Kept) -> None:
+        kept.commits = self.COMMITS
+        said = r"ledger\.path: the history of '/out' holds 1 release\(s\).*'/ledger' knows none.*ledger\.override"
+        with pytest.raises(RunError, match=said):
+            kept.run("a", limit=9.0)
+        kept.rows = [entry_of("z", output="/another")]  # one that somebody else began since
+        with pytest.raises(RunError, match=said):
+            kept.run("a")
+        assert kept.decisions == []
+
+    def test_may_begin_anew_with_a_reason_that_is_said_for_good(self, kept: Kept) -> None:
+        kept.commits = self.COMMITS
+        first = kept.run("a", limit=9.0, override="the disk was lost")
+        assert kept.decisions == [(BEGUN, None, "the disk was lost"), (LIMIT, 9.0, None)]
+        assert first.override is None  # no limit was passed
+        for balance in (first, kept.run("b")):
+            (warned,) = balance.warnings
+            assert "BEGUN ANEW by run a" in warned and "the disk was lost" in warned
+        book = book_of(kept.rows)
+        (told,) = balances(book.entries, "/ledger", book.decisions)
+        assert (
+            "begun anew by run a on 2026-11-22, with the reason: the disk was lost"
+            in told.as_dict()["decisions"][0]
+        )
+        assert "the ledger was begun anew by run a" in " ".join(spent_text([told]).split())
+
+    def test_of_a_run_that_failed_was_begun_all_the_same(self, kept: Kept) -> None:
+        kept.commits = self.COMMITS
+        kept.run("a", override="the disk was lost")
+        kept.rows = [replace(one, status=VOID) if isinstance(one, Entry) else one for one in kept.rows]
+        assert kept.run("b").left is None and [one[0] for one in kept.decisions] == [BEGUN]
+
+    def test_does_not_stop_an_account_of_what_committed(self, kept: Kept) -> None:
+        kept.commits = self.COMMITS
+        kept.run("then", committed=True)
+        assert kept.decisions == [(BEGUN, None, "the run had committed before")]
+
+    def test_is_none_where_it_counted_a_run_of_the_target(self, kept: Kept) -> None:
+        kept.commits = self.COMMITS
+        kept.rows = [entry_of("then", output="/where/it/was/before")]  # both were moved
+        kept.run("a")
+        kept.reads = 0
+        kept.run("b")
+        assert kept.reads == 0  # the ledger knows the target, so that its history is not read
+
+
+class TestWhatARunSpends:
+    def test_by_what_it_draws(self, spark: Any, here: Path, memory: list[Entry]) -> None:
+        """One setup for each way in which a second release can differ, all in one ledger: the sum after each."""
+        setup = setup_of(spark, here, run={"id": "first"})
+
+        def after(changed: Setup, **known: Any) -> float:
+            return total(ledger.reserve(changed, **known))
+
+        def with_config(changed: Setup, **settings: Any) -> Setup:
+            return replace(changed, config=config(here, **settings))
+
+        assert after(setup) == 1.0
+        assert after(setup) == 1.0  # the same run id again
+        assert after(replace(setup, run_id="second")) == 1.0  # the same draws under another name
+        elsewhere = with_config(setup, output={"path": str(here / "elsewhere")})
+        assert after(replace(elsewhere, run_id="third")) == 1.0  # ... into another target
+        part = with_config(setup, input={"where": "id < 2"})
+        assert after(replace(part, run_id="fourth")) == 1.0  # ... of a part of the input
+        newer = replace(setup, run_id="fifth", input_version="delta:1")
+        assert after(newer) == 2.0
+        assert after(replace(newer, run_id="sixth")) == 2.0
+        assert after(replace(setup, run_id="seventh", key=OTHER)) == 3.0
+        strong = setup_of(spark, here, mechanism={"name": "custext", "epsilon": 2.5, "k": 10})
+        assert after(strong) == 5.5
+        token = setup_of(spark, here, consistency="token", run={"id": "eighth"})
+        assert after(token) == 6.5
+        assert (
+            after(replace(token, place=replace(token.place, target=Target(path="/x")))) == 6.5
+        )  # the same draws
+        assert after(replace(token, run_id="ninth")) == 7.5  # a run id is in the draws
+        stream = replace(token, run_id="s.0", input_version="delta:0..1")
+        assert after(stream, added_to="s") == 8.5
+        assert after(replace(stream, run_id="s.1", input_version="delta:1..2"), added_to="s") == 8.5
+        assert after(replace(stream, run_id="s.2")) == 9.5  # it may hold records again
+        two = setup_of(spark, here, columns=["body", "note"], run={"id": "tenth"})
+        reservation = ledger.reserve(two)  # the draws of the first run, of body and note alike
+        assert total(reservation) == 9.5 and total(reservation, "note") == 5.5
+        assert [one.records for one in memory[:7]] == ["all"] * 5 + ["changed"] * 2
+        assert [one.records for one in memory if one.run_id in ("s.0", "s.1")] == ["added"] * 2
+        assert reservation.balance.unfinished == 0 and len({one.release for one in memory}) == 7
+
+    def test_two_engines_make_two_releases(
+        self, spark: Any, here: Path, memory: list[Entry], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        setup = setup_of(spark, here, run={"id": "first"})
+        with monkeypatch.context() as earlier:
+            earlier.setattr(releases, "ENGINE_VERSION", "1")
+            assert total(ledger.reserve(setup)) == 1.0
+        assert total(ledger.reserve(replace(setup, run_id="second"))) == 2.0
+        assert [json.loads(one.mechanism)["engine"] for one in memory] == ["1", ENGINE_VERSION]
+        limited = replace(setup, config=config(here, ledger={"limit": 2}), run_id="third", key=OTHER)
+        with pytest.raises(RunError, match="the same model, engine and version of the input"):
+            ledger.reserve(limited)
+
+    def test_the_same_table_by_path_name_and_link(
+        self, spark: Any, base: Path, here: Path, memory: list[Entry]
+    ) -> None:
+        place = os.path.realpath(base / "in")
+        spark.sql(f"CREATE TABLE tickets USING delta LOCATION '{place}'")
+        spark.sql("CREATE VIEW only_some AS SELECT * FROM tickets WHERE id > 1")
+        by_path = ledger.reserve(setup_of(spark, here, run={"id": "a"}))
+        setup = setup_of(spark, here, run={"id": "b"})
+        named = replace(setup, config=RunConfig.of({**config(here).as_dict(), "input": {"table": "tickets"}}))
+        by_name = ledger.reserve(named)
+        assert total(by_path) == total(by_name) == 1.0
+        assert {one.input for one in memory} == {place}
+        view = replace(
+            setup, config=RunConfig.of({**config(here).as_dict(), "input": {"table": "only_some"}})
+        )
+        seen = ledger.reserve(view)
+        assert seen.balance.input == "table:spark_catalog.default.only_some" and total(seen) == 1.0
+        assert total(ledger.reserve(replace(view, run_id="c"))) == 2.0  # a view has no version of its own
+
+    def test_files_by_their_names_and_options(self, spark: Any, here: Path, memory: list[Entry]) -> None:
+        (here / "csv").mkdir()
+        (here / "csv" / "a.csv").write_text("id,body\n1,good news\n", encoding="utf-8")
+        source = {"path": str(here / "csv"), "format": "csv"}
+        setup = setup_of(spark, here, input=source, run={"id": "a"})
+        assert total(ledger.reserve(setup)) == 1.0
+        assert total(ledger.reserve(replace(setup, run_id="b"))) == 1.0
+        other = {**source, "path": f"file:{here}/csv/*.csv", "options": {"encoding": "latin1"}}
+        assert total(ledger.reserve(replace(setup, run_id="c", config=config(here, input=other)))) == 2.0
+
+    def test_distances_of_one_space_and_what_no_epsilon_stands_for(
+        self, spark: Any, here: Path, memory: list[Entry]
+    ) -> None:
+        setup = setup_of(spark, here, run={"id": "a"})
+
+        def promised(run_id: str, **guarantee: Any) -> Setup:
+            class Promising:
+                fingerprint = run_id
+
+                def guarantee(self, *, of_rows: bool) -> Any:
+                    return replace(setup.privatizer.guarantee(of_rows=of_rows), **guarantee)
+
+            return replace(setup, run_id=run_id, privatizer=Promising())  # type: ignore[arg-type]
+
+        metric = {"kind": "metric_dp", "metric": "euclidean", "epsilon": 3.0}
+        ledger.reserve(promised("m1", **metric))
+        balance = ledger.reserve(promised("m2", **metric)).balance
+        assert [(figure.epsilon, figure.times) for figure in balance.columns[0].figures] == [(6.0, 2)]
+        balance = ledger.reserve(promised("m3", **{**metric, "metric": "list places"})).balance
+        assert len(balance.columns[0].figures) == 2 and "not to be added" in balance.sentence
+        refuted = ledger.reserve(promised("m4", status="refuted")).balance
+        assert "no ε at all" in refuted.sentence
+        insecure = replace(setup, run_id="m5", key=RunKey.insecure(1))
+        ledger.reserve(insecure)
+        assert [one.holds for one in memory] == [True] * 3 + [False] * 2
+
+
+class TestARun:
+    def test_says_what_was_spent_everywhere(
+        self, spark: Any, here: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        from dptext_spark.cli.app import main
+        from dptext_spark.report.terminal.summary import summary
+        from dptext_spark.spark.reporting.report import Account, report
+
+        reported = run(config(here, run={"id": "one"}), spark, key=KEY)
+        said = reported.facts["ledger"]["sentence"]
+        assert "one word of body: ε = 1 " in said and "1 of it is of this run" in said
+        assert said in json.dumps(reported.facts["disclosure"], ensure_ascii=False)
+        assert said in " ".join(summary(reported.facts, columns=10_000).split())
+        row = runs.find(spark, str(here / "out_audit/shareable/runs"), "one")
+        assert row is not None and json.loads(row["cumulative"])["sentence"] == said
+        (there,) = entries(spark, here)
+        assert (there.status, there.run_id, there.epsilon, there.record_key) == ("spent", "one", 1.0, "id")
+        table = spark.read.format("delta").load(str(here / "ledger"))
+        assert table.schema.fieldNames() == LEDGER.fieldNames()
+        # One row reserves, another settles, and none is ever changed.
+        assert sorted((row["entry"], row["status"]) for row in table.collect()) == [
+            (there.entry, "reserved"), (there.entry, "spent"),
+        ]  # fmt: skip
+        detail = spark.sql(f"DESCRIBE DETAIL delta.`{here}/ledger`").first()
+        assert detail["properties"]["delta.appendOnly"] == "true"
+        facts = report("one", Account.of(None, str(here / "out_audit")), spark=spark, examine=False)
+        assert facts["run"]["cumulative"]["sentence"] == said
+        assert main(["ledger", str(here / "ledger"), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["inputs"][0]["columns"][0]["total"] == 1.0
+        assert main(["ledger", str(here / "ledger")]) == 0
+        assert "body  ε = 1 for all occurrences" in capsys.readouterr().out
+        assert main(["ledger", str(here / "none")]) == 2
+
+    def test_past_the_limit_is_refused_before_a_byte(self, spark: Any, here: Path) -> None:
+        with pytest.raises(RunError, match=r"ledger.limit: 0.5 given; ε = 0 was spent .* asks for 1 more"):
+            run(config(here, ledger={"limit": 0.5}), spark, key=KEY)
+        assert sorted(each.name for each in here.iterdir()) == ["in"]
+        over = {"limit": 0.5, "override": "it's approved; \\ minute 7"}
+        facts = run(config(here, ledger=over, run={"id": "o"}), spark, key=KEY).facts
+        (there,) = entries(spark, here)
+        assert (there.limit, there.override) == (0.5, over["override"])
+        warned = facts["disclosure"]["sections"][0]
+        assert warned["heading"] == "Warnings" and over["override"] in " ".join(warned["sentences"])
+        # The same draws into another target spend nothing, so that no reason is needed.
+        again = setup_of(
+            spark, here, ledger={"limit": 0.5}, output={"path": str(here / "o2")}, run={"id": "p"}
+        )
+        assert ledger.reserve(again).balance.override is None
+
+    def test_that_fails_is_void_only_if_nothing_is_left(
+        self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = config(here, run={"id": "f"})
+        with monkeypatch.context() as patch:
+            patch.setattr(write, "watched", None)
+            with pytest.raises(RunError, match="before its commit"):
+                run(settings, spark, key=KEY)
+        assert [one.status for one in entries(spark, here)] == ["void"]
+
+        def leave_a_file(*args: Any) -> None:
+            spark.range(1).coalesce(1).write.mode("append").parquet(str(here / "out"))
+            raise RuntimeError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(write, "watched", leave_a_file)
+            with pytest.raises(RunError, match="Files that it left behind"):
+                run(settings, spark, key=KEY)
+        assert [(one.status, one.why) for one in entries(spark, here)][1] == (
+            "reserved", "failed; files of it are left behind: 1",
+        )  # fmt: skip
+        accepted = config(here, run={"id": "f", "second_release": "accept"})
+        facts = run(accepted, spark, key=OTHER).facts
+        assert facts["second_release"] and facts["ledger"]["columns"][0]["total"] == 2.0
+        assert [one.status for one in entries(spark, here)] == ["void", "reserved", "spent"]
+
+    def test_that_is_released_twice_counts_twice_even_if_nothing_is_left(
+        self, spark: Any, here: Path
+    ) -> None:
+        setup = setup_of(spark, here, run={"id": "g"})
+        ledger.settle(ledger.reserve(setup), VOID)
+        second = ledger.reserve(replace(setup, key=OTHER), second=True)
+        assert total(second) == 2.0 and second.balance.columns[0].more == 2.0
+        assert total(ledger.reserve(replace(setup, key=OTHER), second=True)) == 2.0
+
+    def test_that_committed_is_settled_when_it_is_accounted_for(
+        self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = config(here, run={"id": "c"}, ledger={"limit": 1.0})
+        with monkeypatch.context() as patch:
+            patch.setattr(ledgers_table, "_retried", self.failing_at(2))
+            with pytest.raises(NotAccounted):
+                run(settings, spark, key=KEY)
+        assert [one.status for one in entries(spark, here)] == ["reserved"]
+        recovered = run(settings, spark, key=OTHER)  # its key is gone, and nothing is drawn again
+        assert recovered.status == "recovered" and recovered.facts["ledger"]["columns"][0]["total"] == 1.0
+        assert [one.status for one in entries(spark, here)] == ["spent"]
+
+    @staticmethod
+    def failing_at(turn: int) -> Any:
+        real, turns = ledgers_table._retried, iter(range(1, 100))
+
+        def retried(path: str, once: Any) -> Any:
+            if next(turns) == turn:
+                raise OSError
+            return real(path, once)
+
+        return retried
+
+    def test_whose_ledger_is_none_is_refused_before_a_byte(self, spark: Any, here: Path) -> None:
+        (here / "file").write_text("x")
+        with pytest.raises(RunError, match="cannot be written, and no run goes on without it"):
+            run(config(here, ledger={"path": str(here / "file" / "ledger")}), spark, key=KEY)
+        spark.range(1).write.parquet(str(here / "raw"))
+        with pytest.raises(DataError, match="holds files and is no ledger"):
+            run(config(here, ledger={"path": str(here / "raw")}), spark, key=KEY)
+        spark.range(1).write.format("delta").save(str(here / "other"))
+        with pytest.raises(DataError, match="is no ledger: it lacks entry, attempt"):
+            run(config(here, ledger={"path": str(here / "other")}), spark, key=KEY)
+        newer = spark.createDataFrame([("x", 3)], "what string, format_version int")
+        newer.write.format("delta").save(str(here / "newer"))
+        with pytest.raises(DataError, match="has format 3, and this version of the package knows 2"):
+            run(config(here, ledger={"path": str(here / "newer")}), spark, key=KEY)
+        assert not (here / "out").exists() and not (here / "out_audit").exists()
+
+    def test_whose_record_cannot_be_written_spends_nothing(
+        self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(runs, "put", None)
+        with pytest.raises(RunError, match="Nothing was written"):
+            run(config(here), spark, key=KEY)
+        assert [one.status for one in entries(spark, here)] == ["void"]
+
+
+def test_threads_that_race_are_held_apart_by_delta_alone(
+    spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one process the log store lets one commit pass, so that this shows the transaction without the lock."""
+    monkeypatch.setattr(ledgers_table, "_alone", lambda path: nullcontext())
+    setup = setup_of(spark, here, run={"id": "t"}, ledger={"limit": 3.0})
+    start, ended = threading.Barrier(4), []
+
+    def ask(number: int) -> None:
+        start.wait()
+        for turn in range(2):
+            try:
+                ledger.reserve(replace(setup, run_id=f"t{number}{turn}", key=RunKey(os.urandom(32))))
+                ended.append("passed")
+            except RunError as refused:
+                ended.append("refused" if "ledger.limit" in str(refused) else str(refused))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ended) == ["passed"] * 3 + ["refused"] * 5
+    assert len(entries(spark, here)) == 3
+
+
+DRIVER = """
+import hashlib, os, sys, time
+from dataclasses import replace
+from pathlib import Path
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.errors import RunError
+from dptext_spark.spark.job import ledger
+from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.job.setup import validated
+from dptext_spark.spark.tables.tables import Target
+from dptext_spark.config.model import RunConfig
+
+name, base, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+settings = {
+    "input": {"path": str(base / "in")}, "columns": ["body"], "row_key": "id", "consistency": "record",
+    "output": {"path": str(base / name)}, "run": {"id": name},
+}
+spark = spark_session(master="local[1]", warehouse=base / ("warehouse-" + name), settings={
+    "spark.local.dir": str(base / "local"), "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 1,
+})
+setup = validated(spark, RunConfig.of(settings), RunKey(os.urandom(32)), lambda step: None)
+
+def meet(what):
+    (base / (what + "-" + name)).touch()
+    until = time.time() + 400
+    while not all((base / (what + "-" + other)).exists() for other in ("left", "right")):
+        assert time.time() < until, "the other process is gone"
+        time.sleep(0.002)
+
+for turn in range(rounds):
+    # A limit of one release: only one of the two may pass, each time in another ledger.
+    limited = RunConfig.of({**settings, "ledger": {"path": str(base / ("race%d" % turn)), "limit": 1.0}})
+    place = replace(setup.place, ledger=limited.ledger.path)
+    meet("turn%d" % turn)
+    try:
+        ledger.reserve(replace(setup, config=limited, place=place))
+        print("RESULT passed", flush=True)
+    except RunError as refused:
+        print("RESULT", "refused" if "ledger.limit" in str(refused) else str(refused), flush=True)
+if name == "right":
+    # What a driver leaves that is killed between its reservation and its commit.
+    killed = RunConfig.of({**settings, "ledger": {"path": str(base / "ledger")}})
+    key = RunKey(hashlib.sha256(b"one").digest())
+    place = replace(setup.place, ledger=killed.ledger.path, target=Target(path=str(base / "out")))
+    ledger.reserve(replace(setup, config=killed, key=key, run_id="k", place=place))
+    print("RESULT reserved", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.cluster
+def test_a_ledger_is_read_as_spark_collects_it(spark: Any, tmp_path: Path) -> None:
+    """NULLs, numbers and instants to the microsecond, in whatever zone the session says."""
+    kinds = {column.dataType.typeName() for column in LEDGER.fields}
+    assert kinds == {"string", "timestamp", "double", "boolean", "integer"}
+    instants = [datetime(2026, 11, 23, 1, 2, 3, 456789), datetime(1969, 12, 31, 23, 59, 59, 1), None]
+    rows = [
+        [
+            {
+                "string": f"ε {number}",
+                "double": number / 7,
+                "boolean": number % 2 == 0,
+                "integer": number,
+            }.get(kind, instants[number % 3])
+            if (number + place) % 3
+            else None
+            for place, kind in enumerate(column.dataType.typeName() for column in LEDGER.fields)
+        ]
+        for number in range(7)
+    ]
+    spark.createDataFrame([tuple(row) for row in rows], LEDGER).write.format("delta").save(
+        str(tmp_path / "t")
+    )
+    for zone in ("UTC", "Asia/Tokyo"):
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        table = spark.read.format("delta").load(str(tmp_path / "t"))
+        columns = ledgers_table._columns(table)
+        collected = [tuple(row) for row in table.collect()]
+        assert sorted(zip(*columns.values(), strict=True), key=str) == sorted(collected, key=str)
+
+
+def test_processes_that_race_and_one_that_is_killed(spark: Any, here: Path) -> None:
+    rounds = 3
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", DRIVER, name, str(here), str(rounds)], cwd=here, env=environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )
+        for name in ("left", "right")
+    ]  # fmt: skip
+    said: dict[str, list[str]] = {"left": [], "right": []}
+    try:
+        for name, process in zip(said, started, strict=True):
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith("RESULT "):
+                    said[name].append(line.removeprefix("RESULT ").strip())
+                if said[name][-1:] == ["reserved"]:
+                    break
+    finally:
+        for process in started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    assert len(said["left"]) == rounds and len(said["right"]) == rounds + 1, said
+    for turn in range(rounds):
+        assert sorted([said["left"][turn], said["right"][turn]]) == ["passed", "refused"]
+        assert len(ledger.entries_of(spark, str(here / f"race{turn}"))[1]) == 1
+    (left_open,) = entries(spark, here)
+    assert left_open.status == "reserved" and history(spark, Target(path=str(here / "out"))) == []
+    facts = run(config(here, run={"id": "k"}, ledger={"limit": 1.0}), spark, key=KEY).facts
+    assert facts["ledger"]["columns"][0]["total"] == 1.0 and facts["ledger"]["unfinished"] == 0
+    assert {one.status for one in entries(spark, here)} == {"spent"}

@@ -1,0 +1,99 @@
+"""The table of runs and the table of metrics: written, found again, replaced, compared."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.spark.job import runs
+from dptext_spark.spark.tables.schemas import METRICS, RUNS
+
+RECORD = {
+    "run_id": "r1",
+    "status": "started",
+    "started_at": runs.utc(1_700_000_000),
+    "config": '{"a": "it\'s `quoted`"}',
+    "key_commitment": "c1",
+    "artifact": "f1",
+    "input": "in",
+    "input_version": "delta:3",
+    "identity": "row_key",
+    "output": "out",
+    "second_release": False,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "a `folder`" / "runs")
+
+
+class TestRuns:
+    def test_where_there_is_no_table_nothing_is_found(self, spark, folder: str) -> None:
+        assert runs.find(spark, folder, "r1") is None
+        assert not runs.is_unfinished(spark, folder, "out")
+
+    def test_round_trip_and_replacement(self, spark, folder: str) -> None:
+        runs.put(spark, folder, RECORD)
+        runs.put(spark, folder, {**RECORD, "run_id": "r2", "output": "elsewhere"})
+        assert runs.find(spark, folder, "r1") == {**dict.fromkeys(RUNS.fieldNames()), **RECORD}
+        assert runs.find(spark, folder, "r3") is None
+        assert runs.is_unfinished(spark, folder, "out") and not runs.is_unfinished(spark, folder, "other")
+        runs.put(
+            spark, folder, {**RECORD, "status": "succeeded", "rows": 12, "seconds": 0.5, "output_version": 4}
+        )
+        table = spark.read.format("delta").load(folder)
+        assert table.count() == 2
+        found = runs.find(spark, folder, "r1")
+        assert found is not None and (found["status"], found["rows"], found["output_version"]) == (
+            "succeeded",
+            12,
+            4,
+        )
+        assert not runs.is_unfinished(spark, folder, "out") and runs.is_unfinished(spark, folder, "elsewhere")
+        assert [row["status"] for row in table.where("run_id = 'r2'").collect()] == ["started"]
+        assert not [view.name for view in spark.catalog.listTables() if view.name.startswith("dptext_run")]
+
+    def test_a_time_is_that_instant_in_any_zone(self, spark, folder: str) -> None:
+        runs.put(spark, folder, RECORD)
+        spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        row = spark.read.format("delta").load(folder).selectExpr("unix_seconds(started_at) AS s").first()
+        assert row["s"] == 1_700_000_000
+        assert RECORD["started_at"].astimezone(timezone.utc) == datetime(
+            2023, 11, 14, 22, 13, 20, tzinfo=timezone.utc
+        )
+
+    def test_another_table_in_its_place_is_refused(self, spark, folder: str) -> None:
+        spark.createDataFrame([("r1", "private")], "run_id string, body string").write.format("delta").save(
+            folder
+        )
+        with pytest.raises(DataError, match=r"audit\.shareable: the table in .* lacks status, started_at"):
+            runs.find(spark, folder, "r1")
+
+
+class TestMetrics:
+    def test_a_runs_metrics_replace_its_own_only(self, spark, folder: str) -> None:
+        runs.put_metrics(
+            spark, folder, "r1", [(None, "words", 7), ("body", "words", 5.0), ("body", "share", None)]
+        )
+        runs.put_metrics(spark, folder, "r2", [(None, "words", 1.0)])
+        runs.put_metrics(spark, folder, "r1", [(None, "words", 8.0)])
+        table = spark.read.format("delta").load(folder)
+        assert table.schema.fieldNames() == METRICS.fieldNames()
+        assert sorted(map(tuple, table.collect())) == [("r1", None, "words", 8.0), ("r2", None, "words", 1.0)]
+
+    def test_nothing_private_may_stand_in_the_predicate(self, spark, folder: str) -> None:
+        with pytest.raises(SettingsError, match=r"run\.id: letters, digits"):
+            runs.put_metrics(spark, folder, "x' OR 'a' = 'a", [(None, "words", 1.0)])
+
+    @pytest.mark.parametrize("name", ["", "a b", "a'b", "ä", "a" * 129, "a\n"])
+    def test_run_ids_that_are_refused(self, name: str) -> None:
+        with pytest.raises(SettingsError):
+            runs.checked(name)
+
+    def test_run_ids_that_pass(self) -> None:
+        assert runs.checked("20240131T235959-0a.B_9") == "20240131T235959-0a.B_9"
+        assert runs.checked("a" * 128) == "a" * 128

@@ -1,0 +1,109 @@
+"""Skewed partitions are dealt out, and the output is what it would have been."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dptext_spark.config.model import RunConfig
+from dptext_spark.errors import SettingsError
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job import spread
+from dptext_spark.spark.job.job import run
+
+ROWS = 400
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One file of one row group, which no scan cuts, and a small one."""
+    folder = tmp_path_factory.mktemp("spread") / "in"
+    folder.mkdir()
+    for name, first, last in (("large", 0, ROWS - 20), ("small", ROWS - 20, ROWS)):
+        texts = [f"please call the office about the order {i}" for i in range(first, last)]
+        table = pa.table({"id": pa.array(range(first, last), pa.int64()), "body": texts})
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=ROWS)
+    return folder
+
+
+def written(spark: Any, source: Path, out: Path, **more: Any) -> tuple[list[Any], int, list[str]]:
+    """The rows of the output, how many files hold them, and what the run said."""
+    settings: dict[str, Any] = {
+        "input": {"path": str(source), "format": "parquet"},
+        "columns": ["body"],
+        "output": {"path": str(out)},
+        "run": {"id": "the-run"},
+    }
+    said: list[str] = []
+    config = RunConfig.of(settings | more)
+    report = run(config, spark, key=RunKey.insecure(5), progress=said.append)
+    assert report.facts["rows"] == ROWS
+    frame = spark.read.format("delta").load(str(out))
+    return sorted(map(tuple, frame.collect())), len(frame.inputFiles()), said
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, id="known by file and row", marks=pytest.mark.cluster),
+        pytest.param({"row_key": "id"}, id="row_key"),
+    ],
+)
+def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
+    spark: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
+) -> None:
+    kept, few, _ = written(
+        spark, source, tmp_path / "kept", run={"id": "the-run", "partitions": "keep"}, **more
+    )
+    monkeypatch.setattr(spread, "LEAST_BYTES", 0)
+    monkeypatch.setattr(spread, "CORES_A_TASK", 1)
+    monkeypatch.setattr(spread, "SKEWED", 1.2)  # of two cores, one holds nearly everything
+    dealt, many, said = written(spark, source, tmp_path / "dealt", **more)
+    assert dealt == kept and few <= 2 and many == 6
+    assert "dealing the rows out over 6 partitions" in said
+
+
+def test_even_or_small_inputs_are_left_alone(spark: Any, source: Path, tmp_path: Path) -> None:
+    _, files, said = written(spark, source, tmp_path / "out")
+    assert files <= 2 and not [line for line in said if "dealing" in line]
+
+
+def test_two_cores_that_one_task_keeps_busy_are_left_alone(
+    spark: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "LEAST_BYTES", 0)
+    monkeypatch.setattr(spread, "SKEWED", 1.2)
+    _, files, said = written(spark, source, tmp_path / "out")
+    assert files <= 2 and not [line for line in said if "dealing" in line]
+
+
+def test_a_number_is_taken_as_it_is(spark: Any, source: Path, tmp_path: Path) -> None:
+    assert written(spark, source, tmp_path / "out", run={"id": "the-run", "partitions": 3})[1] == 3
+
+
+def test_rows_that_are_known_by_their_place_are_not_moved(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("please call me\n" * 10, encoding="utf-8")
+    settings = {
+        "input": {"path": str(tmp_path / "in"), "format": "text"},
+        "columns": ["value"],
+        "output": {"path": str(tmp_path / "out")},
+        "run": {"partitions": 4},
+    }
+    with pytest.raises(SettingsError, match=r"run\.partitions: 4 given.*row_key"):
+        run(RunConfig.of(settings), spark, key=RunKey.insecure(5))
+    assert not list(tmp_path.glob("out/*.parquet"))
+
+
+@pytest.mark.parametrize("given", [0, -1, True, "many", 2.5])
+def test_bad_numbers_of_partitions(given: object) -> None:
+    with pytest.raises(SettingsError, match=r"run\.partitions.*auto, keep"):
+        RunConfig.of(
+            {
+                "input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}, "run": {"partitions": given},
+            }
+        )  # fmt: skip

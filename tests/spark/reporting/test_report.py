@@ -1,0 +1,166 @@
+"""The report of a run on real tables: what it reads, what it refuses, what it remembers, and no private word in it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
+
+from dptext_spark.cli.app import main
+from dptext_spark.config.model import RunConfig
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.ledger.entry import COUNTS
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job.job import run
+from dptext_spark.spark.job.ledger import read
+from dptext_spark.spark.reporting import report as reporting
+from dptext_spark.spark.reporting.report import Account, Wanted, report, write_page
+
+MARKER = "Qzmarkerword"
+ROWS = 30
+
+
+@pytest.fixture(scope="module")
+def config(session, tmp_path_factory: pytest.TempPathFactory) -> RunConfig:
+    """Two runs of a table whose every text holds the marker, which the lexicon lacks."""
+    folder = tmp_path_factory.mktemp("reported")
+    rows = [(i, f"Hello {MARKER}, please call {i} about the money") for i in range(ROWS)]
+    session.createDataFrame(rows, "id long, body string").write.format("delta").save(str(folder / "in"))
+    settings: dict[str, Any] = {
+        "input": {"path": str(folder / "in")}, "columns": ["body"], "row_key": "id",
+        "output": {"path": str(folder / "out"), "mode": "overwrite", "fresh_noise": "accept"},
+    }  # fmt: skip
+    for name in ("first", "second"):
+        run(RunConfig.of({**settings, "run": {"id": name}}), session, key=RunKey.generate())
+    return RunConfig.of(settings)
+
+
+@pytest.fixture
+def account(config: RunConfig) -> Account:
+    return Account.of(config, None)
+
+
+def test_the_report_holds_the_account_and_no_private_word(spark, account: Account, tmp_path: Path) -> None:
+    facts = report("second", account, spark=spark)
+    file = write_page(facts, tmp_path / "report.html")
+    text = file.read_text(encoding="utf-8")
+    assert facts["run"]["run_id"] == "second" and facts["certificate"]["verdict"] == "confirmed"
+    assert facts["deniability"]["figures"] and facts["attacks"] and facts["metrics"] is None
+    assert (
+        MARKER.lower() not in text.lower() and "RESTRICTED" not in text and "What run second released" in text
+    )
+    assert "holds 2 releases of this tool" in text
+
+
+def test_latest_is_the_newest_that_succeeded(spark, account: Account) -> None:
+    assert report("latest", account, spark=spark, examine=False)["run"]["run_id"] == "second"
+
+
+def test_a_run_that_does_not_exist_is_named_with_the_newest(spark, account: Account, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"no run 'third' in .*newest are second \(succeeded\), first"):
+        report("third", account, spark=spark)
+    with pytest.raises(SettingsError, match=r"no run has succeeded .* there is none at all"):
+        report("latest", Account.of(None, str(tmp_path)), spark=spark)
+    with pytest.raises(SettingsError, match=r"run\.id: letters"):
+        report("x' or '1", account, spark=spark)
+
+
+def test_an_account_is_named_once() -> None:
+    for arguments in ((None, None), (object(), "folder")):
+        with pytest.raises(SettingsError, match="either by --config"):
+            Account.of(*arguments)  # type: ignore[arg-type]
+
+
+def test_internal_figures_are_those_of_the_run(spark, account: Account, tmp_path: Path) -> None:
+    facts = report("first", account, Wanted(internal=True), spark, examine=False)
+    assert facts["metrics"]["oov"] == ROWS and "body" in facts["metrics_by_column"]
+    file = write_page(facts, tmp_path / "r.html")
+    assert (
+        "RESTRICTED" in file.read_text(encoding="utf-8").splitlines()[0] and file.stat().st_mode & 0o077 == 0
+    )
+    assert MARKER not in file.read_text(encoding="utf-8")
+    elsewhere = Account(account.shareable, str(tmp_path))
+    with pytest.raises(DataError, match=r"audit\.restricted: .* holds no metrics of run first"):
+        report("first", elsewhere, Wanted(internal=True), spark, examine=False)
+
+
+def test_a_published_figure_is_remembered_and_spends_again(spark, account: Account) -> None:
+    pytest.importorskip("opendp", reason="the extra [audit] is not installed")
+    asked = Wanted(publish=("unknown_words=2",), most_words=20)
+    first = report("first", account, asked, spark, examine=False)
+    assert [one["metric"] for one in first["published"]] == ["unknown_words"] and first["metrics"] is None
+    again = report("first", account, asked, spark, examine=False)
+    assert again["published"][0] == first["published"][0] and len(again["published"]) == 2
+    said = json.dumps(report("first", account, spark=spark, examine=False)["statement"], ensure_ascii=False)
+    assert "Together ε = 4" in said
+    (balance,) = read(f"{account.shareable}/ledger", spark)
+    counts = next(one for one in balance.columns if one.column == COUNTS)
+    assert [(one.unit, one.epsilon, one.times) for one in counts.figures] == [
+        ("a record of at most 20 words", 4.0, 2)
+    ]
+    assert balance.unfinished == 0  # each was settled when it was shown
+    assert report("second", account, spark=spark, examine=False)["published"] == []
+
+
+def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account, tmp_path: Path) -> None:
+    facts = report("first", account, Wanted(examples=True), spark, examine=False)
+    assert len(facts["examples"]) == 3
+    for pair in facts["examples"]:
+        assert MARKER in pair["before"] and MARKER not in pair["after"] and "[OOV]" in pair["after"]
+    other = report("second", account, Wanted(examples=True), spark, examine=False)
+    assert other["examples"] != facts["examples"]  # each run's own version of the target
+    assert "holds private text" in write_page(facts, tmp_path / "r.html").read_text().splitlines()[0]
+
+
+def test_examples_need_the_runs_own_settings(spark, account: Account, config: RunConfig) -> None:
+    with pytest.raises(SettingsError, match="with_examples: needs --config"):
+        folder = str(config.output.path) + "_audit"
+        report("first", Account.of(None, folder), Wanted(examples=True), spark, examine=False)
+    changed = RunConfig.of({**config.as_dict(), "output": {"path": "/elsewhere"}})
+    with pytest.raises(SettingsError, match="output: the settings of --config are not those of run first"):
+        report("first", Account(account.shareable, account.restricted, changed), Wanted(examples=True), spark)
+
+
+def test_a_model_that_is_another_now_is_left_out(
+    spark, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = reporting._found
+    monkeypatch.setattr(reporting, "_found", lambda *given: {**found(*given), "artifact": "another"})
+    facts = report("first", account, spark=spark)
+    assert "another model" in facts["model_missing"] and facts["worst_pair"] is None
+    # The certificate is not the other model's: the run's own account keeps it.
+    assert facts["certificate"] == json.loads(found(spark, account, "first")["certificate"])
+    assert facts["deniability"]["figures"] == [] and facts["attacks"] == []
+
+
+def test_the_command_writes_the_file_and_prints_where(
+    spark,
+    config: RunConfig,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
+    folder, file = f"{config.output.path}_audit", tmp_path / "page.html"
+    assert main(["report", "latest", "--audit", folder, "--out", str(file)]) == 0
+    out, _ = capsys.readouterr()
+    assert out.strip() == str(file) and file.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert main(["report", "first", "--audit", folder, "--statement", "md"]) == 0
+    assert capsys.readouterr().out.startswith("### What is protected")
+    assert main(["report", "nope", "--audit", folder]) == 2
+    assert "no run 'nope'" in capsys.readouterr().err
+    assert main(["report", "first", "--audit", folder, "--statement", "pdf"]) == 2
+    assert main(["report", "first", "--audit", folder, "--out", "/none/there/r.html"]) == 3
+
+
+def test_it_says_what_to_install(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(SettingsError, match=r"jinja2: not installed.*pip install 'dptext-spark\[audit\]'"):
+        report("first", account)

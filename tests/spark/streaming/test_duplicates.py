@@ -1,0 +1,23 @@
+"""Which rows of a micro-batch go on, where nothing is read: the decision alone. No session."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dptext_spark.spark.streaming import duplicates
+
+
+@pytest.mark.parametrize(("handling", "dropped"), [("refuse", 0), ("accept", None)])
+def test_a_micro_batch_that_committed_says_the_same_of_duplicates_as_one_that_is_new(
+    handling: str, dropped: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicates, "_refuse_null", lambda df, name, field: (3, 3))
+    config = SimpleNamespace(row_key="id", record_key=None, stream=SimpleNamespace(duplicates=handling))
+    setup: Any = SimpleNamespace(config=config, df="rows", run_id="s.0", kept=["id"])
+    committed = [{"version": 0, "userMetadata": json.dumps({"dptext_run": "s.0"})}]
+    for commits in ([], committed):
+        assert duplicates.admitted(setup, commits).dropped == dropped

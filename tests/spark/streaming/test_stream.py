@@ -1,0 +1,391 @@
+"""Streams of real Delta tables: a source that grows, read in parts; what stays equal, what is drawn anew, what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from dptext_spark.config.model import RunConfig
+from dptext_spark.errors import DataError, RunError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job.job import run
+from dptext_spark.spark.job.ledger import read
+from dptext_spark.spark.tables.schemas import METRICS, RUNS
+from dptext_spark.spark.tables.tables import Target, history
+from tests.core.names import beginning
+
+pytestmark = pytest.mark.cluster
+
+KEY = RunKey.insecure(7)
+TEXTS = (
+    "please call my good friend about the money",
+    "good news about my friend and the call",
+    "money money money",
+)
+
+
+@pytest.fixture(scope="module")
+def lexicon(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("words") / "lexicon"
+    beginning(Lexicon.default(), 600).save(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def add(spark, tmp_path: Path) -> Callable[..., None]:
+    def added(*ids: int, files: int = 1) -> None:
+        rows = [(i, f"c{i % 4}", TEXTS[i % 3]) for i in ids]
+        frame = spark.createDataFrame(rows, "id long, customer string, body string")
+        frame.repartition(files).write.format("delta").mode("append").save(str(tmp_path / "in"))
+
+    return added
+
+
+@pytest.fixture
+def stream(spark, tmp_path: Path, lexicon: str) -> Callable[..., dict[str, Any]]:
+    """Run the stream `name`, and return its facts."""
+
+    def ran(
+        name: str = "out", key: RunKey | None = KEY, say: Callable[[str], None] | None = None, **more: Any
+    ) -> dict[str, Any]:
+        settings = {
+            "mode": "incremental",
+            "input": {"path": str(tmp_path / "in")},
+            "columns": ["body"],
+            "row_key": "id",
+            "record_key": "customer",
+            "lexicon": {"source": lexicon},
+            "output": {"path": str(tmp_path / name)},
+            "audit": {"consistency_scopes": 0},
+            **more,
+        }
+        return run(RunConfig.of(settings), spark, key=key, progress=say).facts
+
+    return ran
+
+
+def _rows(spark, folder: Path) -> dict[int, tuple[Any, ...]]:
+    found = spark.read.format("delta").load(str(folder)).collect()
+    assert len({row["id"] for row in found}) == len(found)
+    return {row["id"]: tuple(row) for row in found}
+
+
+def _files(folder: Path) -> set[Path]:
+    return {file for file in folder.rglob("*") if (folder / "in") not in file.parents}
+
+
+class TestAGrowingSource:
+    @pytest.mark.parametrize("level", ["record", "dataset"])
+    def test_only_what_was_added_is_read_and_records_keep_their_replacements(
+        self, spark, tmp_path: Path, add, stream, level: str
+    ) -> None:
+        record = {"consistency": level, "audit": {"consistency_scopes": 100}}
+        add(4, 5, 6, 7, 8)
+        first = stream(**record)
+        assert first["rows"] == 5 and first["batches"]["in_all"] == 1
+        add(2, 9)
+        add(3, 1, 0)  # late ones, and in another order
+        second = stream(**record, stream={"max_files": 1})
+        assert (second["rows"], second["batches"]["now"], second["batches"]["rows"]) == (5, 2, 10)
+        empty = stream(**record)
+        assert empty["status"] == "succeeded" and (empty["rows"], empty["batches"]["now"]) == (0, 0)
+        assert first["run_id"] == second["run_id"] == empty["run_id"]
+        if level == "record":
+            spark.sql(f"RESTORE TABLE delta.`{tmp_path}/out` TO VERSION AS OF 0")
+            with pytest.raises(
+                RunError, match=r"committed version 2 of .* version 3 restored .* a new checkpoint"
+            ):
+                stream(**record)
+            spark.sql(f"RESTORE TABLE delta.`{tmp_path}/out` TO VERSION AS OF 2")
+            assert stream(**record)["status"] == "succeeded"
+        whole = stream("whole", **record)
+        assert whole["batches"]["in_all"] == 1
+        rows = _rows(spark, tmp_path / "out")
+        assert len(rows) == 10 and rows == _rows(spark, tmp_path / "whole")
+        # Of three texts: as many as there are customers with them, and no more than three where all draws are shared.
+        assert (len({row[2] for row in rows.values()}) > 3) is (level == "record")
+        self._accounted(spark, tmp_path, first["run_id"], whole)
+
+    def _accounted(self, spark, tmp_path: Path, stream_id: str, whole: dict[str, Any]) -> None:
+        table = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs"))
+        assert table.schema.fieldNames() == RUNS.fieldNames()
+        found = {row["run_id"]: row for row in table.collect()}
+        assert {name: found[name]["rows"] for name in found} == {
+            stream_id: 10, f"{stream_id}.0": 5, f"{stream_id}.1": 2, f"{stream_id}.2": 3,
+        }  # fmt: skip
+        assert {row["status"] for row in found.values()} == {"succeeded"}
+        assert [found[f"{stream_id}.{n}"]["input_version"] for n in range(3)] == [
+            "delta:..1", "delta:1..2", "delta:2..3",
+        ]  # fmt: skip
+        assert found[stream_id]["input_version"] == "delta:3" and found[stream_id]["output_version"] == 2
+        for row in found.values():
+            assert "In a stream" in row["disclosure"] and "(mode: incremental)" in row["disclosure"]
+        metrics = spark.read.format("delta").load(str(tmp_path / "out_audit/restricted/metrics"))
+        assert metrics.schema.fieldNames() == METRICS.fieldNames()
+        sums = {(r["run_id"], r["metric"]): r["value"] for r in metrics.where("column IS NULL").collect()}
+        for name in ("words", "drawn", "changed", "changed_share", "stop_kept"):
+            assert sums[stream_id, name] == whole["restricted"][name]
+            if name != "changed_share":
+                parts = [sums[f"{stream_id}.{n}", name] for n in range(3)]
+                assert sums[stream_id, name] == sum(parts) and all(parts)
+        commits = history(spark, Target(path=str(tmp_path / "out")))
+        written = [commit for commit in commits if commit["operation"] != "RESTORE"]
+        assert [json.loads(commit["userMetadata"])["dptext_run"] for commit in written] == [
+            f"{stream_id}.{n}" for n in (2, 1, 0)
+        ]
+
+    def test_token_level_draws_anew_in_each_micro_batch(self, spark, tmp_path: Path, add, stream) -> None:
+        add(*range(8))
+        add(*range(8))
+        facts = stream(stream={"duplicates": "accept", "max_files": 1, "starting_version": 0})
+        assert facts["rows"] == 16 and facts["batches"]["now"] == 2
+        assert "A ROW KEY MAY COME AGAIN" in json.dumps(facts["disclosure"])
+        out = spark.read.format("delta").load(str(tmp_path / "out"))
+        drawn = out.groupBy("id").agg({"body": "collect_set", "*": "count"}).collect()
+        assert len(drawn) == 8 and {row["count(1)"] for row in drawn} == {2}
+        # At least one drawn word in two texts of one row, of which each is among 10: never all equal.
+        assert sum(len(row["collect_set(body)"]) == 2 for row in drawn) > 4
+
+
+class TestWhatAStreamSpends:
+    """In one ledger with a limit: micro-batches of new records are one release, and what else reads the source another."""
+
+    SECRET, OTHER = (RunKey(hashlib.sha256(name).digest()) for name in (b"one", b"another"))
+
+    @staticmethod
+    def _said(facts: dict[str, Any]) -> tuple[float, float]:
+        (spent,) = facts["ledger"]["columns"]
+        return spent["total"], spent["more"]
+
+    def test_new_records_are_one_release_and_the_same_ones_are_not(
+        self, spark, tmp_path: Path, add, stream
+    ) -> None:
+        ledger = {"ledger": {"path": str(tmp_path / "ledger"), "limit": 1.0}, "key": self.SECRET}
+        add(0, 1)
+        assert self._said(stream(**ledger)) == (1.0, 1.0)
+        add(2, 3)
+        add(4)
+        again = stream(**ledger, stream={"max_files": 1})
+        assert again["rows"] == 3 and self._said(again) == (1.0, 1.0)
+        (balance,) = read(ledger["ledger"]["path"], spark)
+        assert (balance.columns[0].total, balance.columns[0].figures[0].times) == (1.0, 1)
+        rows = spark.read.format("delta").load(ledger["ledger"]["path"]).where("status = 'spent'")
+        found = sorted(tuple(row) for row in rows.select("run_id", "records").distinct().collect())
+        assert found == [(f"{again['run_id']}.{n}", "added") for n in range(3)]
+        # A stream of its own draws its own noise for the records of the first: refused before a byte.
+        with pytest.raises(RunError, match=r"ledger\.limit: 1 given; ε = 1 was spent .* asks for 1 more"):
+            stream("second", **ledger)
+        assert not (tmp_path / "second").exists()
+        # Where keys may come again, each micro-batch may hold the records of the one before.
+        accept = {"stream": {"duplicates": "accept", "starting_version": 0, "max_files": 1}}
+        limits = {**ledger, "ledger": {**ledger["ledger"], "limit": 4.0, "raise_limit": "a third copy"}}
+        third = stream("third", **limits, **accept)
+        assert third["batches"]["now"] == 3 and self._said(third) == (4.0, 3.0)
+        assert "ε = 4 " in third["ledger"]["sentence"] and "3 of it is of this stream" in json.dumps(
+            third["disclosure"], ensure_ascii=False
+        )
+
+    def test_equal_draws_of_a_record_spend_nothing_in_another_stream(
+        self, spark, tmp_path: Path, add, stream
+    ) -> None:
+        more = {
+            "ledger": {"path": str(tmp_path / "ledger"), "limit": 1.0},
+            "consistency": "record",
+            "key": self.SECRET,
+        }
+        add(0, 1)
+        stream(**more)
+        assert self._said(stream("second", **more)) == (1.0, 0.0)
+        with pytest.raises(RunError, match=r"asks for 1 more, which makes 2"):
+            stream("third", **{**more, "key": self.OTHER})
+
+
+class TestASourceThatDoesNotOnlyGrow:
+    def test_what_comes_again_changes_or_is_new_is_refused_or_left_out(
+        self, spark, tmp_path: Path, add, stream
+    ) -> None:
+        place, out = f"delta.`{tmp_path}/in`", tmp_path / "out"
+        add(0, 1, 2)
+        stream()
+        rows = _rows(spark, out)
+        add(2, 3, 3)
+        with pytest.raises(
+            DataError, match=r"1 rows have a 'id' that the target holds, and 1 repeat.*duplicates=drop"
+        ):
+            stream()
+        assert _rows(spark, out) == rows
+        drop = {"duplicates": "drop"}
+        facts = stream(stream=drop)
+        assert facts["rows"] == 1 and facts["restricted"]["duplicates_dropped"] == 2
+        found = _rows(spark, out)
+        assert found.keys() == {0, 1, 2, 3} and all(found[i] == row for i, row in rows.items())
+
+        spark.sql(f"ALTER TABLE {place} ADD COLUMNS (note STRING)")
+        spark.sql(f"INSERT INTO {place} VALUES (7, 'c', 'good news', 'private')")
+        files = _files(tmp_path)
+        with pytest.raises(DataError, match=r"'note' differs.*other_columns: drop, or a list"):
+            stream(stream=drop)
+        assert _files(tmp_path) == files
+        listed = {"output": {"path": str(out), "other_columns": ["id", "customer"]}}
+        assert stream(**listed)["rows"] == 1
+        assert spark.read.format("delta").load(str(out)).columns == ["id", "customer", "body"]
+
+        spark.sql(f"DELETE FROM {place} WHERE id = 1")
+        spark.sql(f"INSERT INTO {place} VALUES (8, 'c', 'good news', NULL)")
+        with pytest.raises(DataError, match=r"updated or deleted \(DELTA_SOURCE.*stream\.changes=ignore"):
+            stream(**listed)
+        facts = stream(**listed, stream={"changes": "ignore"})
+        assert "NOT CARRIED OVER" in json.dumps(facts["disclosure"])
+        assert _rows(spark, out).keys() == {0, 1, 2, 3, 7, 8}
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE {} SET body = 'good money' WHERE id = 1",
+            "MERGE INTO {} t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET body = 'good money'",
+            "DELETE FROM {} WHERE customer = 'c1'",  # a whole partition
+        ],
+        ids=["update", "merge", "partition"],
+    )
+    def test_rows_that_were_changed_are_refused_or_not_carried_over(
+        self, spark, tmp_path: Path, add, stream, change: str
+    ) -> None:
+        rows = [(i, f"c{i % 2}", TEXTS[i % 3]) for i in range(4)]
+        frame = spark.createDataFrame(rows, "id long, customer string, body string")
+        frame.write.format("delta").partitionBy("customer").save(str(tmp_path / "in"))
+        stream()
+        before = _rows(spark, tmp_path / "out")
+        spark.sql(change.format(f"delta.`{tmp_path}/in`"))
+        add(9)
+        with pytest.raises(DataError, match=r"updated or deleted \(DELTA_SOURCE.*stream\.changes=ignore"):
+            stream()
+        assert _rows(spark, tmp_path / "out") == before
+        assert stream(stream={"changes": "ignore"})["rows"] == 1
+        assert _rows(spark, tmp_path / "out").keys() == {*before, 9}
+
+    def test_columns_that_change_while_it_runs(self, spark, tmp_path: Path, add, stream) -> None:
+        place = f"delta.`{tmp_path}/in`"
+        add(0, 1)
+        said: list[str] = []
+
+        def say(step: str) -> None:
+            said.append(step)
+            if step.endswith("0: writing"):
+                spark.sql(f"ALTER TABLE {place} ADD COLUMNS (note STRING)")
+                spark.sql(f"INSERT INTO {place} VALUES (5, 'c', 'good news', 'private')")
+
+        with pytest.raises(DataError, match=r"columns changed while the stream ran \(DELTA_\w+\); run again"):
+            stream(say=say, mode="streaming", stream={"trigger": "1 second"})
+        assert _rows(spark, tmp_path / "out").keys() == {0, 1}
+        listed = {"output": {"path": str(tmp_path / "out"), "other_columns": ["id", "customer"]}}
+        assert stream(**listed)["rows"] == 1
+        assert _rows(spark, tmp_path / "out").keys() == {0, 1, 5}
+        spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+        spark.sql(f"ALTER TABLE {place} RENAME COLUMN body TO words")
+        files = _files(tmp_path)
+        with pytest.raises(DataError, match=r"columns: 'body' is not in the input"):
+            stream(**listed)
+        assert _files(tmp_path) == files
+
+
+class TestWhatIsRefusedBeforeAByteIsWritten:
+    def test_a_checkpoint_of_something_else(self, spark, tmp_path: Path, add, stream, lexicon: str) -> None:
+        words = tmp_path / "words"
+        shutil.copytree(lexicon, words)
+        same = {"lexicon": {"source": str(words)}}
+        add(0, 1)
+        stream(**same)
+        add(2)
+        other = {"input": {"path": str(tmp_path / "other")}}
+        spark.read.format("delta").load(str(tmp_path / "in")).write.format("delta").save(
+            other["input"]["path"]
+        )
+        files = _files(tmp_path)
+        for said, more in {
+            "another key;": {"key": RunKey.insecure(8)},
+            r"another mechanism\.epsilon;": {"mechanism": {"name": "custext", "epsilon": 2.0}},
+            r"another lexicon\.source": {"lexicon": {"source": lexicon}},
+            r"another source, another input\.path": other,
+            "is the checkpoint of": {"run": {"id": "another"}},
+            "key: none given; mode incremental needs one that outlives the run": {"key": None, "name": "new"},
+            "is the checkpoint of something else": {"stream": {"checkpoint": str(words)}},
+            "the whole source would be released again": {"stream": {"checkpoint": str(tmp_path / "lost")}},
+        }.items():
+            with pytest.raises(SettingsError, match=said):
+                stream(**{**same, **more})
+            assert _files(tmp_path) == files, said
+        place = str(tmp_path / "out_checkpoint/dptext")
+        version = len(history(spark, Target(path=place)))
+        spark.read.format("delta").load(place).selectExpr(
+            "format_version + 1 AS format_version", "stream", "bound"
+        ).write.format("delta").mode("overwrite").save(place)
+        with pytest.raises(
+            SettingsError, match="was written by another version of this package; valid: format"
+        ):
+            stream(**same)
+        spark.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF {version - 1}")
+        before = spark.read.format("delta").load(place)
+        kept = json.loads(before.first()["bound"])
+        older = json.dumps(kept | {"model": [kept["model"][0], "1"]})
+        before.withColumn("bound", F.lit(older)).write.format("delta").mode("overwrite").save(place)
+        with pytest.raises(
+            SettingsError, match=r"another engine \(1 then, 2 now\).*new checkpoint and a new"
+        ):
+            stream(**same)
+        spark.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF {version - 1}")
+        shutil.rmtree(words)
+        beginning(Lexicon.default(), 500).save(words)
+        with pytest.raises(SettingsError, match="another model"):
+            stream(**same)
+        shutil.rmtree(words)
+        shutil.copytree(lexicon, words)
+        # Without Spark's own files the first micro-batch would be the whole source again, under a run id that is done.
+        for name in ("offsets", "commits", "metadata", "sources"):
+            shutil.rmtree(tmp_path / "out_checkpoint" / name, ignore_errors=True)
+            (tmp_path / "out_checkpoint" / name).unlink(missing_ok=True)
+        with pytest.raises(RunError, match=r"Spark.s own files are missing|No micro-batch was begun"):
+            stream(**same)
+        assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
+
+    def test_a_session_that_is_not_classic(self, stream, monkeypatch: pytest.MonkeyPatch) -> None:
+        from dptext_spark.spark.job import job
+
+        monkeypatch.setattr(job, "spark_session", object)
+        config = {"mode": "incremental", "input": {"path": "/in"}, "columns": ["body"], "row_key": "id"}
+        with pytest.raises(SettingsError, match="needs a classic Spark session"):
+            run(RunConfig.of({**config, "output": {"path": "/out"}}), None, key=KEY)
+
+
+class TestStreaming:
+    def test_it_reads_what_comes_until_it_is_asked_to_stop(self, spark, tmp_path: Path, add, stream) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            pytest.skip("signals reach the main thread only")
+        add(0, 1)
+        said: list[str] = []
+
+        def say(step: str) -> None:
+            said.append(step)
+            if step.endswith("0: writing"):
+                add(2, 3, 4)
+            if step.endswith("1: writing"):
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        before = signal.getsignal(signal.SIGTERM)
+        facts = stream(say=say, mode="streaming", stream={"trigger": "1 second"})
+        assert signal.getsignal(signal.SIGTERM) == before and not spark.streams.active
+        assert facts["status"] == "succeeded" and (facts["rows"], facts["batches"]["now"]) == (5, 2)
+        assert _rows(spark, tmp_path / "out").keys() == set(range(5))
+        assert not [step for step in said if "call" in step or "money" in step]
+        # The same checkpoint serves the other mode, and there is nothing left to read.
+        assert stream()["batches"] == {**facts["batches"], "mode": "incremental", "now": 0}

@@ -1,0 +1,370 @@
+"""Text in nested columns: found by its path, replaced as flat text with the same identities, all else left as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path as Folder
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from dptext_spark import spark as dps
+from dptext_spark.audit.table.plan import AuditPlan
+from dptext_spark.config.model import RunConfig
+from dptext_spark.config.names import parts_of, spelled
+from dptext_spark.errors import CountsDisagree, DataError, SettingsError
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.auditing.audit import audit_table
+from dptext_spark.spark.job import account
+from dptext_spark.spark.job.job import run
+from dptext_spark.spark.tables.paths import resolved, texts_in
+from dptext_spark.spark.udf.elements import Elements
+
+KEY = RunKey.insecure(3)
+SCHEMA = (
+    "id long, customer string, body string, `a.b` string, "
+    "meta struct<note:string, author:string, deep:struct<text:string, n:int>>, "
+    "tags array<string>, comments array<struct<text:string, by:string, more:struct<title:string>>>, "
+    "attributes map<string,string>, threads map<int,struct<text:string, by:string>>, "
+    "box struct<list:array<struct<text:string, `by whom`:string>>>"
+)
+NESTED = (
+    "meta.note", "meta.deep.text", "tags", "comments.text", "comments.more.title", "attributes", "threads.text", "box.list.text",
+)  # fmt: skip
+TEXT = "the time of the day"
+ROWS: list[tuple[Any, ...]] = [
+    (
+        1, "a", TEXT, "x", ("so what time", "Ann", ("how about the house", 1)), ["the time", None, "", "the time"],
+        [("the time of day", "Bob", ("the house",)), None, (None, "Cid", None), ("the house", None, (None,))],
+        {"x": "the day", "y": None, "z": "the day"}, {1: ("the man", "Dan"), 2: None, 3: (None, "Eve")},
+        ([("the men said", "Flo"), None],),
+    ),
+    (2, "a", None, None, None, None, None, None, None, None),
+    (3, "b", "", "", (None, "Gus", None), [], [], {}, {}, ([],)),
+    (4, "b", TEXT, "y", ("so what time", None, (None, 2)), [None], [None], {"": ""}, {0: ("", None)}, (None,)),
+    (5, "a", TEXT, "y", ("so what", "Hal", (TEXT, 2)), ["the day"] * 40, [("the day", "Ian", ("",))] * 3, {"k": TEXT}, {}, None),
+]  # fmt: skip
+
+
+@pytest.fixture
+def df(spark) -> DataFrame:
+    return spark.createDataFrame(ROWS, SCHEMA)
+
+
+def texts_of(row: Any, path: str) -> list[str | None] | str | None:
+    """What stands at a path, written out by hand."""
+
+    def each(values: Any, *names: str) -> list[str | None] | None:
+        if values is None:
+            return None
+        found = [values[k] for k in sorted(values)] if isinstance(values, dict) else list(values)
+        for name in names:
+            found = [None if value is None else value[name] for value in found]
+        return found
+
+    many = {
+        "tags": lambda: each(row.tags),
+        "comments.text": lambda: each(row.comments, "text"),
+        "comments.more.title": lambda: each(row.comments, "more", "title"),
+        "attributes": lambda: each(row.attributes),
+        "threads.text": lambda: each(row.threads, "text"),
+        "box.list.text": lambda: each(row.box and row.box.list, "text"),
+        "meta.note": lambda: row.meta and row.meta.note,
+        "meta.deep.text": lambda: row.meta and row.meta.deep and row.meta.deep.text,
+    }
+    return many[path]()
+
+
+def flat(privatizer, path: str, rows: list[Any], level: str) -> dict[int, Any]:
+    """What the core draws for the same texts as flat columns: each element a row, its id the row's and its number."""
+    found: dict[int, Any] = {}
+    for row in rows:
+        value = texts_of(row, path)
+        several = isinstance(value, list)
+        texts = pa.array(value if several else [value], pa.string())
+        ids = pa.array([row.id])
+        if several:
+            ids = pa.array(
+                [row.id.to_bytes(8, "little") + i.to_bytes(8, "little") for i in range(len(value))],
+                pa.binary(),
+            )
+        records = pa.array([row.customer] * len(texts), pa.string())
+        drawn, _ = privatizer.privatize(
+            texts, column=path, row_ids=ids, record_ids=records, key=KEY, run_id="r"
+        )
+        found[row.id] = drawn.to_pylist() if several else drawn.to_pylist()[0]
+    return found
+
+
+def without_texts(value: Any, name: str = "") -> Any:
+    """A row with its texts blanked where they are not NULL; order, other fields and NULLs stay."""
+    if isinstance(value, T.Row):
+        return {n: without_texts(v, n) for n, v in value.asDict().items()}
+    if isinstance(value, list):
+        return [without_texts(v, name) for v in value]
+    if isinstance(value, dict):
+        return {k: without_texts(v, name) for k, v in value.items()}
+    texts = ("note", "text", "title", "tags", "attributes")
+    return value and "*" if name in texts else value
+
+
+class TestTheText:
+    @pytest.mark.parametrize("level", ["token", "record", "dataset"])
+    @pytest.mark.parametrize("udf", ["auto", "pandas"])
+    def test_is_that_of_flat_columns(self, df: DataFrame, privatizer_at, level: str, udf: str) -> None:
+        model = privatizer_at(level)
+        out = dps.privatize(
+            df, NESTED, model, row_key="id", record_key="customer", key=KEY, run_id="r", udf=udf
+        )
+        before, after = df.orderBy("id").collect(), out.orderBy("id").collect()
+        for path in NESTED:
+            assert {row.id: texts_of(row, path) for row in after} == flat(model, path, before, level), path
+        assert [without_texts(row) for row in after] == [without_texts(row) for row in before]
+        assert [row.body for row in after] == [row.body for row in before]
+        assert out.columns == df.columns
+        kinds = {name: kind for name, kind in out.dtypes}
+        assert kinds == dict(df.dtypes)
+
+    def test_elements_have_draws_of_their_own(self, df: DataFrame, privatizer) -> None:
+        out = dps.privatize(df, ["tags"], privatizer, row_key="id", key=KEY, run_id="r")
+        (row,) = out.where("id = 5").collect()
+        assert len(set(row.tags)) > 5
+
+    def test_a_string_key_and_large_types(self, spark, df: DataFrame, privatizer) -> None:
+        model = privatizer
+        typed = df.withColumn("id", F.concat(F.lit("row "), F.col("id")))
+        usual = dps.privatize(typed, ["tags", "comments.text"], model, row_key="id", key=KEY, run_id="r")
+        first = usual.orderBy("id").collect()
+        spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+        assert usual.orderBy("id").collect() == first
+        ids = pa.array([b"row 1" + i.to_bytes(8, "little") for i in range(4)], pa.binary())
+        drawn, _ = model.privatize(pa.array(ROWS[0][5]), column="tags", row_ids=ids, key=KEY, run_id="r")
+        assert first[0].tags == drawn.to_pylist()
+
+    def test_is_evaluated_once(self, df: DataFrame, privatizer) -> None:
+        out = dps.privatize(df, NESTED, privatizer, row_key="id")
+        for frame in (
+            out,
+            out.select("comments", "threads"),
+            out.selectExpr("size(comments)", "comments.text", "meta"),
+        ):
+            assert str(frame._jdf.queryExecution().executedPlan().toString()).count("ArrowEvalPython") == 1
+
+    def test_comments_on_fields_are_not_carried_over(self, spark, privatizer) -> None:
+        noted = T.StructType().add("note", T.StringType(), True, {"comment": "of Ann"})
+        other = T.StructType().add("x", T.IntegerType(), True, {"comment": "of Bob"})
+        schema = T.StructType().add("id", "long").add("meta", noted).add("other", T.ArrayType(other))
+        df = spark.createDataFrame([(1, ("the day",), [(1,)])], schema)
+        assert "Ann" in df.schema.json() and "Bob" in df.schema.json()
+        out = dps.privatize(df, ["meta.note"], privatizer, row_key="id")
+        assert "Ann" not in out.schema.json() and "Bob" not in out.schema.json()
+        assert out.first().other == [(1,)]
+
+
+class TestElements:
+    def test_of_a_slice(self) -> None:
+        lists = pa.array([["x"], ["a", None], None, [], ["b"], ["y"]], pa.list_(pa.string())).slice(1, 4)
+        found = Elements.of(lists)
+        assert found.texts.to_pylist() == ["a", None, "b"] and found.rows.tolist() == [0, 0, 3]
+        assert found.whole(found.texts).equals(lists)
+        assert found.sums(np.array([3, 4, 5])).tolist() == [7, 0, 0, 5]
+
+    @pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.large_string(), pa.binary()])
+    def test_identities_differ_where_row_or_number_does(self, kind: pa.DataType) -> None:
+        """Also where the bytes of one key begin with those of another and its number."""
+        keys: list[Any] = [1, -1, 256, 1 << 40] if kind == pa.int64() else ["", "a", "a" + "\0" * 8, "\0" * 8]
+        keys = [key.encode() for key in keys] if kind == pa.binary() else keys
+        found = Elements.of(pa.array([["t"] * 300] * len(keys))).identities(pa.array(keys, kind))
+        assert len(set(found.to_pylist())) == 300 * len(keys) and found.null_count == 0
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("name", "parts"),
+        [("a", ("a",)), ("a.b", ("a", "b")), ("`a.b`.c d", ("a.b", "c d")), ("`a``b`", ("a`b",)), ("`a`.`b`", ("a", "b"))],
+    )  # fmt: skip
+    def test_are_split_and_spelled(self, name: str, parts: tuple[str, ...]) -> None:
+        assert parts_of(name) == parts and parts_of(spelled(parts)) == parts
+
+    @pytest.mark.parametrize("name", ["", ".", "a.", ".a", "a..b", "`a", "a`b", "``"])
+    def test_that_are_no_path(self, name: str) -> None:
+        assert parts_of(name) is None
+
+    def test_every_text_is_found_under_its_name(self, df: DataFrame) -> None:
+        found = [path.name for path in texts_in(df.schema)]
+        assert {*NESTED, "body", "`a.b`"} < set(found)
+        assert [resolved(df.schema, name, exact=True).name for name in found] == found
+        assert resolved(df.schema, "a.b").name == "`a.b`"
+
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [
+            ("meta", r"'meta' is of type struct.*text columns there: customer, body, `a\.b`, meta\.note"),
+            ("meta.nope", "'meta.nope' is not in the input"),
+            ("meta.deep.n", "is of type int"),
+            ("attributes.x", "'attributes.x' is not in the input"),
+            ("tags.x", "'tags.x' is not in the input"),
+            ("nope.text", "'nope.text' is not in the input"),
+            ("id.x", "'id.x' is of type bigint"),
+        ],
+    )
+    def test_that_lead_nowhere(self, df: DataFrame, privatizer, name: str, said: str) -> None:
+        with pytest.raises(DataError, match=said):
+            dps.privatize(df, [name], privatizer, row_key="id")
+
+    def test_a_list_of_lists(self, spark, privatizer) -> None:
+        for kind in ("array<array<string>>", "map<int,array<string>>", "array<struct<a:array<string>>>"):
+            df = spark.createDataFrame([], f"id long, x {kind}")
+            with pytest.raises(DataError, match="at most one array or map"):
+                dps.privatize(df, ["x.a" if "struct" in kind else "x"], privatizer, row_key="id")
+
+    def test_a_name_that_could_mean_two(self, spark, privatizer) -> None:
+        df = spark.createDataFrame(
+            [(1, "the day", ("the day",))], "id long, `a.b` string, a struct<b:string>"
+        )
+        with pytest.raises(
+            DataError, match=r"may be a column or a field.*`a\.b` for the column, `a`\.b for the field"
+        ):
+            dps.privatize(df, ["a.b"], privatizer, row_key="id")
+        with pytest.raises(DataError, match="named twice"):
+            dps.privatize(df, ["`a`.b", "a.`b`"], privatizer, row_key="id")
+        with pytest.raises(SettingsError, match="named twice"):
+            RunConfig.of({"input": {"path": "/i"}, "output": {"path": "/o"}, "columns": ["x.b", "`x`.B"]})
+        # A run id of its own would draw anew each time, and equal words now and then.
+        both = dps.privatize(df, ["`a.b`", "`a`.b"], privatizer, row_key="id", key=KEY, run_id="r").first()
+        assert both["a.b"] != both.a.b  # draws of their own
+
+
+@pytest.mark.cluster
+class TestTheJob:
+    def config(self, tmp_path: Folder, **changes: Any) -> RunConfig:
+        settings = {
+            "input": {"path": str(tmp_path / "in")}, "columns": ["body", *NESTED], "row_key": "id", "record_key": "customer",
+            "consistency": "record", "output": {"path": str(tmp_path / "out")}, "run": {"id": "r"},
+        }  # fmt: skip
+        return RunConfig.of(settings | changes)
+
+    def source(self, df: DataFrame, tmp_path: Folder) -> DataFrame:
+        df = df.drop("a.b")
+        mapped = df.write.format("delta").option("delta.columnMapping.mode", "name")
+        mapped.save(str(tmp_path / "in"))  # else no name may hold a space
+        return df
+
+    def test_writes_counts_and_names_what_stays(
+        self, spark, df: DataFrame, tmp_path: Folder, monkeypatch
+    ) -> None:
+        source = self.source(df, tmp_path)
+        seen: list[Any] = []
+        real = account.consistency.audit
+        monkeypatch.setattr(account.consistency, "audit", lambda *a: seen.append(real(*a)) or seen[-1])
+        facts = run(self.config(tmp_path), spark, key=KEY).facts
+        out = spark.read.format("delta").load(str(tmp_path / "out"))
+        assert out.dtypes == source.dtypes
+        assert [without_texts(r) | {"body": 0} for r in out.orderBy("id").collect()] == [
+            without_texts(r) | {"body": 0} for r in source.orderBy("id").collect()
+        ]
+        assert facts["status"] == "succeeded" and seen[0].figures["groups"] > 5 and not seen[0].problems
+        assert facts["other_columns"] == [
+            "id", "customer", "meta.author", "meta.deep.n", "comments.by", "threads.by", "box.list.by whom",
+            "attributes (its keys)", "threads (its keys)",
+        ]  # fmt: skip
+        assert "comments.by" in json.dumps(facts["disclosure"])
+        texts = [t for r in source.collect() for n in NESTED for t in _flat(texts_of(r, n))]
+        texts += [r.body for r in source.collect() if r.body]
+        assert facts["restricted"]["words"] == sum(len(t.split()) for t in texts)
+        assert facts["text_bytes"] == sum(len(t) for t in texts)
+        assert "at most" in facts["record_epsilon"]["basis"]
+
+        plan = AuditPlan.of(
+            str(tmp_path / "out"), str(tmp_path / "in"), columns=["tags", "comments.text", "meta.note"], row_key="id",
+            out=str(tmp_path / "metrics"),
+        )  # fmt: skip
+        audited = audit_table(plan, spark)
+        figures = {(figure.column, figure.name): figure.value for figure in audited.figures}
+        assert figures[None, "rows_not_aligned"] == 0 and figures[None, "missing_in_table"] == 0
+        assert figures["tags", "words"] == 84
+
+    @pytest.mark.parametrize("column", ["tags", "threads"])
+    def test_a_planted_replacement_is_found(
+        self, spark, df: DataFrame, tmp_path: Folder, monkeypatch: pytest.MonkeyPatch, column: str
+    ) -> None:
+        self.source(df, tmp_path)
+        real = account.consistency.audit
+        value = {
+            "tags": "transform(tags, (t, i) -> IF(i = 3, 'the zebra', t))",
+            "threads": "map(1, named_struct('text', 'the man', 'by', 'Dan'))",
+        }[column]
+
+        def break_one(setup, version, rows, say):
+            path = str(tmp_path / "out")
+            spark.sql(f"UPDATE delta.`{path}` SET {column} = {value} WHERE id = 5 OR id = 1")
+            return real(setup, version + 1, rows, say)
+
+        monkeypatch.setattr(account.consistency, "audit", break_one)
+        said = "two replacements" if column == "tags" else "texts are not their source"
+        with pytest.raises(CountsDisagree, match=said):
+            run(self.config(tmp_path), spark, key=KEY)
+
+    @pytest.mark.parametrize(
+        ("other", "fields", "others"),
+        [
+            ("drop", {"meta": {"note"}, "box": {"list"}}, ["attributes (its keys)"]),
+            (["customer", "comments.by", "box"], {"meta": {"note"}, "box": {"list"}},
+             ["customer", "comments.by", "box.list.by whom", "attributes (its keys)"]),
+        ],
+    )  # fmt: skip
+    def test_other_fields_can_be_dropped(
+        self,
+        spark,
+        df: DataFrame,
+        tmp_path: Folder,
+        other: Any,
+        fields: dict[str, set[str]],
+        others: list[str],
+    ) -> None:
+        self.source(df, tmp_path)
+        out = {"path": str(tmp_path / "out"), "other_columns": other}
+        columns = ["meta.note", "comments.text", "attributes", "box.list.text"]
+        report = run(
+            self.config(tmp_path, columns=columns, output=out, audit={"consistency_scopes": 0}),
+            spark,
+            key=KEY,
+        )
+        assert report.facts["other_columns"] == others
+        written = spark.read.format("delta").load(str(tmp_path / "out"))
+        assert set(written.schema["meta"].dataType.fieldNames()) == fields["meta"]
+        listed = written.schema["comments"].dataType.elementType.fieldNames()
+        assert listed == (["text"] if other == "drop" else ["text", "by"])
+        boxed = written.schema["box"].dataType["list"].dataType.elementType.fieldNames()
+        assert boxed == (["text"] if other == "drop" else ["text", "by whom"])
+        assert written.where("box IS NULL").count() == 2 and written.where("comments IS NULL").count() == 1
+        again = out | {"mode": "append"}
+        config = self.config(
+            tmp_path, columns=columns, output=again, audit={"consistency_scopes": 0}, run={"id": "s"}
+        )
+        assert run(config, spark, key=KEY).status == "succeeded"
+
+    def test_a_field_that_is_not_there(self, spark, df: DataFrame, tmp_path: Folder) -> None:
+        self.source(df, tmp_path)
+        out = {"path": str(tmp_path / "out"), "other_columns": ["meta.nope"]}
+        with pytest.raises(DataError, match=r"'meta\.nope' is not in the input.*meta\.author"):
+            run(self.config(tmp_path, output=out), spark, key=KEY)
+
+    def test_a_condition_on_nested_text_is_hidden(self, spark, df: DataFrame, tmp_path: Folder) -> None:
+        self.source(df, tmp_path)
+        where = "NOT array_contains(comments.text, 'zanzibar')"
+        config = self.config(
+            tmp_path, input={"path": str(tmp_path / "in"), "where": where}, columns=["comments.text"]
+        )
+        run(config, spark, key=KEY)
+        row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
+        assert "zanzibar" not in row["config"] and "hidden" in row["config"]
+
+
+def _flat(value: Any) -> list[str]:
+    return [t for t in (value if isinstance(value, list) else [value]) if t]

@@ -1,0 +1,274 @@
+"""Tables by path and by name: what is read of them, at which version, and which columns are refused."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from chispa import assert_df_equality
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.spark.job.checks import check_key, check_schema
+from dptext_spark.spark.job.write import create_empty
+from dptext_spark.spark.tables import tables
+from dptext_spark.spark.tables.layout import Layout
+from dptext_spark.spark.tables.tables import Target, read_input
+
+
+def source(path: str | Path = "", table: str = "", format: str = "delta", where: str = "", **options: str):
+    return SimpleNamespace(
+        path=str(path) or None, table=table or None, format=format, where=where or None, options=options
+    )
+
+
+@pytest.fixture
+def rows(spark) -> DataFrame:
+    return spark.createDataFrame([(1, "the day"), (2, None), (3, "")], "id long, body string").coalesce(1)
+
+
+class TestTarget:
+    @pytest.mark.parametrize(
+        ("name", "parts"),
+        [
+            ("t", ["t"]),
+            ("s.t", ["s", "t"]),
+            ("c.s.t", ["c", "s", "t"]),
+            ("c.`odd.schema`.`t x`", ["c", "odd.schema", "t x"]),
+        ],
+    )
+    def test_names_are_split_at_their_dots(self, name: str, parts: list[str]) -> None:
+        assert tables.split_name(name) == parts
+        assert Target(name=name).sql == ".".join(f"`{part}`" for part in parts)
+
+    @pytest.mark.parametrize("name", ["", ".", "a.b.c.d"])
+    def test_what_is_no_name(self, name: str) -> None:
+        with pytest.raises(SettingsError, match=r"valid: table, schema\.table or catalog\.schema\.table"):
+            tables.split_name(name)
+
+    def test_a_path_with_ticks_and_spaces(self, spark, rows: DataFrame, tmp_path: Path) -> None:
+        target = Target(path=str(tmp_path / "it`s a `table`"))
+        rows.write.format("delta").save(target.path)
+        assert spark.sql(f"SELECT count(*) FROM {target.sql}").first()[0] == 3
+        assert tables.delta_version(spark, target) == 0
+
+
+class TestHistory:
+    def test_what_is_no_delta_table_has_none(self, spark, rows: DataFrame, tmp_path: Path) -> None:
+        rows.write.parquet(str(tmp_path / "parquet"))
+        rows.createOrReplaceTempView("a_view")
+        rows.write.format("parquet").saveAsTable("a_parquet_table")
+        (tmp_path / "empty").mkdir()
+        places = [Target(path=str(tmp_path / name)) for name in ("parquet", "empty", "nowhere")]
+        places += [Target(name=name) for name in ("a_view", "a_parquet_table", "nowhere", "no_schema.t")]
+        assert {str(place): tables.history(spark, place) for place in places} == {str(p): [] for p in places}
+        assert {tables.delta_version(spark, place) for place in places} == {None}
+
+    def test_commits_newest_first_and_ours_among_them(self, spark, rows: DataFrame, tmp_path: Path) -> None:
+        target = Target(path=str(tmp_path / "t"))
+        for metadata in ('{"dptext_run": "r1"}', '{"else": 1}', "no JSON", "[1]"):
+            rows.write.format("delta").mode("append").option("userMetadata", metadata).save(target.path)
+            assert not tables.only_created(tables.history(spark, target))
+        rows.write.format("delta").mode("append").save(target.path)
+        commits = tables.history(spark, target)
+        assert [commit["version"] for commit in commits] == [4, 3, 2, 1, 0]
+        assert {name: commit["version"] for name, commit in tables.our_commits(commits).items()} == {"r1": 0}
+        assert len(tables.history(spark, target, limit=2)) == 2
+
+    @pytest.mark.parametrize("name", ["made", "a name"])
+    def test_an_empty_table_says_that_a_run_made_it_until_something_is_written(
+        self, spark, rows: DataFrame, name: str
+    ) -> None:
+        target = Target(name="made_empty")
+        frame = rows.withColumnRenamed(rows.columns[0], name)
+        create_empty(spark, target, frame.schema, "r1", Layout.of(frame.schema, ()))
+        assert tables.only_created(tables.history(spark, target))
+        frame.writeTo(target.sql).append()
+        assert not tables.only_created(tables.history(spark, target))
+
+
+class TestReadInput:
+    def test_a_delta_table_is_read_at_one_version(self, spark, rows: DataFrame, tmp_path: Path) -> None:
+        """What others commit while a run works is in neither of its passes."""
+        path = str(tmp_path / "t")
+        rows.write.format("delta").save(path)
+        rows.write.format("delta").saveAsTable("named")
+        by_path, by_name = (read_input(spark, s, ["body"]) for s in (source(path), source(table="named")))
+        assert by_path[1] == by_name[1] == "delta:0"
+        spark.sql(f"DELETE FROM delta.`{path}`")
+        spark.sql("DELETE FROM named")
+        for df, _ in (by_path, by_name):
+            assert_df_equality(df, rows, ignore_row_order=True)
+        assert read_input(spark, source(path), ["body"])[1] == "delta:1"
+
+    def test_files_are_named_by_what_they_hold(self, spark, rows: DataFrame, tmp_path: Path) -> None:
+        def version() -> str:
+            return read_input(spark, source(tmp_path / "p", format="parquet"), ["body"])[1]
+
+        rows.write.parquet(str(tmp_path / "p"))
+        first = version()
+        assert first.startswith("files:") and version() == first
+        (file,) = (tmp_path / "p").glob("*.parquet")
+        os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns + 1_000))
+        second = version()
+        rows.write.mode("append").parquet(str(tmp_path / "p"))
+        assert len({first, second, version()}) == 3
+
+    def test_text_formats_are_read_as_strings(self, spark, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("id,body\n007,the day\n", encoding="utf-8")
+        (tmp_path / "a.tsv").write_text("id\tbody\n007\tthe, day\n", encoding="utf-8")
+        (tmp_path / "a.json").write_text('{"id": 7, "body": "the day", "on": true}\n', encoding="utf-8")
+        (tmp_path / "bare.csv").write_text("007;the day\n", encoding="utf-8")
+
+        def read(name: str, **options: str) -> tuple[list[str], list]:
+            given = source(tmp_path / name, format=name.rsplit(".", 1)[1], **options)
+            df, _ = read_input(spark, given, ["body"])
+            assert name.endswith("json") or {field.dataType.simpleString() for field in df.schema} == {
+                "string"
+            }
+            assert tables.corrupt_records(spark, given, df) == 0
+            return df.columns, [tuple(row) for row in df.collect()]
+
+        assert read("a.csv") == (["id", "body"], [("007", "the day")])
+        assert read("a.tsv") == (["id", "body"], [("007", "the, day")])
+        assert read("a.json") == (["body", "id", "on"], [("the day", 7, True)])
+        assert read("bare.csv", header="false", sep=";") == (["_c0", "_c1"], [("007", "the day")])
+
+    def test_numbers_of_json_keep_their_type_where_they_are_no_texts(self, spark, tmp_path: Path) -> None:
+        lines = [
+            '{"id": 1, "body": 7, "x": 0.5, "meta": {"note": 1.50, "n": 3}, "list": [{"text": true, "k": 1}], "m": "a"}',
+            '{"id": 2, "body": "the day", "x": 2, "meta": {"note": {"a": [1]}, "n": null}, "list": [], "m": 3}',
+            "MARKER no JSON",
+            '{"id": 3, "body": null, "big": 12345678901}',
+        ]
+        (tmp_path / "a.json").write_text("\n".join(lines), encoding="utf-8")
+        given = source(tmp_path / "a.json", format="json", samplingRatio="0.0001")
+        df, _ = read_input(spark, given, ["body", "meta.note", "list.text"])
+        types = {field.name: field.dataType.simpleString() for field in df.schema}
+        assert types == {
+            "big": "bigint", "body": "string", "id": "bigint", "list": "array<struct<k:bigint,text:string>>", "m": "string",
+            "meta": "struct<n:bigint,note:string>", "x": "double",
+        }  # fmt: skip
+        rows = {row["id"]: row for row in df.collect()}
+        assert rows[1]["body"] == "7" and rows[1]["meta"] == (3, "1.50") and rows[1]["list"] == [(1, "true")]
+        assert rows[2]["meta"]["note"] == '{"a": [1]}' and rows[2]["m"] == "3" and rows[2]["x"] == 2.0
+        assert rows[3]["big"] == 12345678901 and rows[3]["body"] is None
+        assert "MARKER" not in str(rows) and tables.corrupt_records(spark, given, df) == 1
+        assert (
+            read_input(spark, source(tmp_path / "a.json", format="json", where="id > 1"), ["body"])[0].count()
+            == 2
+        )
+        with pytest.raises(DataError, match=r"'nope' is not in the input; text columns there: "):
+            read_input(spark, given, ["nope"])
+
+    @pytest.mark.parametrize("mode", ["append", "overwrite"])
+    def test_a_target_that_has_numbers_as_strings_is_refused(self, mode: str) -> None:
+        source_, target = (
+            T.StructType([T.StructField("body", T.StringType()), T.StructField("id", kind)])
+            for kind in (T.LongType(), T.StringType())
+        )
+        with pytest.raises(
+            DataError,
+            match=r"as strings what the input holds with a type: id \(bigint\).*Valid: another output",
+        ):
+            check_schema(target, source_, ["body"], ["body", "id"], mode)
+        check_schema(source_, source_, ["body"], ["body", "id"], mode)
+
+    def test_records_are_counted_in_text_formats_only(self, spark, rows: DataFrame, tmp_path: Path) -> None:
+        rows.write.parquet(str(tmp_path / "p"))
+        given = source(tmp_path / "p", format="parquet")
+        assert tables.corrupt_records(spark, given, read_input(spark, given, ["body"])[0]) is None
+
+    def test_a_predicate_selects_rows(self, spark, rows: DataFrame, tmp_path: Path) -> None:
+        rows.write.parquet(str(tmp_path / "p"))
+        df, _ = read_input(spark, source(tmp_path / "p", format="parquet", where="id > 1"), ["body"])
+        assert sorted(row["id"] for row in df.collect()) == [2, 3]
+
+    @pytest.mark.parametrize(
+        ("changes", "kind", "said"),
+        [
+            ({"path": "nowhere"}, DataError, r"input\.path: 'nowhere' is no Delta table"),
+            ({"path": "nowhere", "format": "parquet"}, DataError,
+             r"^input\.path: there is nothing in 'nowhere' \(PATH_NOT_FOUND\)"),
+            ({"path": "", "table": "nowhere"}, DataError, r"input\.table: there is no 'nowhere' \(TABLE_OR_VIEW_NOT_FOUND\)"),
+            ({"format": "orc"}, SettingsError, r"input\.format: 'orc' given; valid: delta, parquet"),
+            ({"where": "idd > 1"}, SettingsError, r"input\.where: 'idd' is not in the input; columns: id, body"),
+            ({"where": "id >"}, SettingsError, r"input\.where: it is no condition that can be read"),
+        ],
+    )  # fmt: skip
+    def test_what_cannot_be_read(self, spark, rows: DataFrame, tmp_path: Path, changes, kind, said) -> None:
+        rows.write.parquet(str(tmp_path / "p"))
+        with pytest.raises(kind, match=said) as caught:
+            read_input(
+                spark, source(**{"path": tmp_path / "p", "format": "parquet", **_delta(changes)}), ["body"]
+            )
+        assert caught.value.__cause__ is None
+        assert "formats" not in str(caught.value) or "format" in changes  # where nothing is, no format helps
+
+
+def _delta(changes: dict[str, str]) -> dict[str, str]:
+    """Without a format of its own, a place that does not exist is asked for as Delta."""
+    return {"format": "delta", **changes} if "path" in changes else changes
+
+
+class TestColumns:
+    def test_texts_pass_whatever_their_declared_length(self, spark) -> None:
+        spark.sql("CREATE TABLE texts (a STRING, b VARCHAR(9), c CHAR(3)) USING parquet")
+        tables.check_text_columns(spark.table("texts"), ["a", "b", "c"])
+
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [("nope", "'nope' is not in the input; text columns there: body"), ("Body", "'Body' is not in the input"),
+         ("id", "'id' is of type bigint; text columns there: body"), ("list", "'list' lies in a list of lists")],
+    )  # fmt: skip
+    def test_what_is_no_text_column(self, rows: DataFrame, name: str, said: str) -> None:
+        with pytest.raises(DataError, match=said):
+            tables.check_text_columns(rows.selectExpr("*", "array(array(body)) AS list"), [name])
+
+    def test_a_frame_without_text(self, spark) -> None:
+        with pytest.raises(DataError, match="text columns there: none"):
+            tables.check_text_columns(spark.range(1), ["body"])
+
+
+class TestKeys:
+    @pytest.mark.parametrize("unique", [True, False])
+    def test_nulls_are_counted(self, rows: DataFrame, unique: bool) -> None:
+        with pytest.raises(DataError, match=r"row_key: column 'body' is NULL in 1 of 3 rows"):
+            check_key(rows, "body", "row_key", unique)
+
+    def test_repeats_are_counted_where_they_matter(self, rows: DataFrame) -> None:
+        twice = rows.union(rows).withColumnRenamed("id", "the `id`")
+        check_key(twice, "the `id`", "record_key", unique=False)
+        with pytest.raises(DataError, match="is not unique: 6 rows, 3 distinct values"):
+            check_key(twice, "the `id`", "row_key", unique=True)
+
+    def test_a_unique_key_and_no_rows_pass(self, rows: DataFrame) -> None:
+        check_key(rows, "id", "row_key", unique=True)
+        check_key(rows.where("id < 0"), "id", "row_key", unique=True)
+
+
+class TestLeftoverFiles:
+    def test_newer_data_files_are_listed(self, spark, rows: DataFrame, tmp_path: Path) -> None:
+        folder = tmp_path / "t"
+        rows.write.format("delta").save(str(folder))
+        (file,) = folder.glob("*.parquet")
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+        target = Target(path=str(folder))
+        assert tables.leftover_files(spark, target, 1_000_000_100) == []
+        # A partition, and one of the prefixes that spread files in object stores.
+        for name in ("kind=1", "x7"):
+            (folder / name).mkdir()
+            (folder / name / "left.parquet").write_bytes(b"PAR1")
+        found = tables.leftover_files(spark, target, 1_000_000_100)
+        assert [place.rsplit("/", 2)[1:] for place in found] == [
+            ["kind=1", "left.parquet"],
+            ["x7", "left.parquet"],
+        ]
+
+    def test_where_there_is_no_folder_there_are_none(self, spark, tmp_path: Path) -> None:
+        assert tables.leftover_files(spark, Target(path=str(tmp_path / "nowhere")), 0) == []
+        assert tables.leftover_files(spark, Target(name="nowhere"), 0) == []

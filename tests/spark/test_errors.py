@@ -1,0 +1,181 @@
+"""Errors of Spark reach people as a condition and an SQLSTATE; the text that Spark puts into them goes no further."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from dptext_spark.config.model import RunConfig
+from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.errors import TaskError, condition_of, reduced, silenced
+from dptext_spark.spark.job.job import run
+
+MARKER = "zanzibarmarker"
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def malformed(spark):
+    """A frame whose evaluation fails in the JVM with a private word in Spark's message."""
+    return spark.createDataFrame([(MARKER,)], "body string").select(F.col("body").cast("int"))
+
+
+@pytest.fixture
+def fragments(monkeypatch: pytest.MonkeyPatch) -> list[logging.LogRecord]:
+    """What PySpark's query-context loggers say, in a process where nobody has asked for them before."""
+    records: list[logging.LogRecord] = []
+    for name in LOGGERS:
+        monkeypatch.delitem(logging.Logger.manager.loggerDict, name, raising=False)
+        with silenced():
+            pass
+        handler = logging.Handler()
+        handler.emit = records.append  # type: ignore[method-assign]
+        logging.getLogger(name).addHandler(handler)
+    return records
+
+
+def raised_by(spark) -> Exception:
+    with silenced(), pytest.raises(Exception) as caught:
+        malformed(spark).collect()
+    return caught.value
+
+
+class TestReduced:
+    def test_a_spark_exception_keeps_condition_and_state_only(self, spark) -> None:
+        error = raised_by(spark)
+        assert MARKER in str(error)
+        said = reduced(error, ["body"])
+        assert type(said) is RunError
+        assert str(said) == "Spark failed with CAST_INVALID_INPUT (SQLSTATE 22018)."
+
+    def test_a_worker_that_raises_on_its_own_says_nothing_of_the_text(self, spark) -> None:
+        fails = F.udf(lambda text: {}[text], "string")
+        with silenced(), pytest.raises(Exception, match=MARKER) as caught:
+            spark.createDataFrame([(MARKER,)], "body string").select(fails("body")).collect()
+        assert MARKER not in str(reduced(caught.value, ["body"]))
+
+    @pytest.mark.parametrize(
+        ("code", "kind", "said"),
+        [
+            (
+                "INVALID_UTF8",
+                DataError,
+                "columns body, note: 3 rows with invalid UTF-8 in partition 4, batch 5",
+            ),
+            ("NULL_KEY", DataError, "row_key or record_key: 3 rows with a NULL key in partition 4, batch 5"),
+            ("ArrowInvalid", RunError, "a worker failed with ArrowInvalid in partition 4, batch 5"),
+        ],
+    )
+    def test_a_workers_code_is_found_in_the_message(
+        self, code: str, kind: type[DPTextError], said: str
+    ) -> None:
+        message = f"Traceback {MARKER}\n{TaskError(code, 4, 5, 3)}\n SQLSTATE: 38000 {MARKER}"
+        error = reduced(ValueError(message), ["body", "note"])
+        assert type(error) is kind
+        assert str(error).startswith(said) and MARKER not in str(error)
+
+    def test_workers_without_the_package_are_told_apart(self) -> None:
+        lost = Exception("Traceback ... ModuleNotFoundError: No module named 'dptext_spark'")
+        assert "PYSPARK_PYTHON" in str(reduced(lost, ["body"])) and "doctor" in str(reduced(lost, ["body"]))
+
+    def test_an_error_of_ours_stays_itself(self) -> None:
+        error = SettingsError("mechanism.k: 0 given")
+        assert reduced(error, ["body"]) is error
+
+    @pytest.mark.parametrize("condition", [f"{MARKER} is bad", "", None, 7])
+    def test_what_is_no_condition_is_not_repeated(self, condition: object) -> None:
+        class Odd(Exception):
+            def getCondition(self) -> object:
+                return condition
+
+        assert str(reduced(Odd(MARKER), [])) == "Spark failed with Odd."
+
+
+def test_a_run_that_spark_fails_is_not_chained_to_the_text(spark, tmp_path: Path, fragments: list) -> None:
+    spark.createDataFrame([(1, MARKER)], "id long, body string").write.parquet(str(tmp_path / "in"))
+    frame = spark.read.parquet(str(tmp_path / "in"))
+    frame.withColumn("score", F.col("body").cast("int")).createOrReplaceTempView("scored")
+    settings = {
+        "input": {"table": "scored"},
+        "columns": ["body"],
+        "row_key": "id",
+        "output": {"path": str(tmp_path / "out")},
+    }
+    with pytest.raises(RunError, match=r"CAST_INVALID_INPUT \(SQLSTATE 22018\)") as caught:
+        run(RunConfig.of(settings), spark, key=RunKey.insecure(1))
+    assert MARKER not in str(caught.value)
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert fragments == []
+
+
+class TestSilenced:
+    def test_pysparks_logger_is_quiet_inside_and_speaks_after(self, spark, fragments: list) -> None:
+        """A plain logger of that name would make PySpark's own call fail: TypeError, chained to the text."""
+        raised_by(spark)
+        assert fragments == []
+        with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
+            malformed(spark).collect()
+        assert [record.name for record in fragments] == ["DataFrameQueryContextLogger"]
+
+    def test_a_logger_that_was_off_before_stays_off(self) -> None:
+        logger = logging.getLogger("SQLQueryContextLogger")
+        logger.disabled = True
+        try:
+            with silenced():
+                pass
+            assert logger.disabled
+        finally:
+            logger.disabled = False
+
+    def test_an_error_inside_lets_the_loggers_speak_again(self) -> None:
+        with pytest.raises(ValueError, match="inside"), silenced():
+            raise ValueError("inside")
+        assert not logging.getLogger("SQLQueryContextLogger").disabled
+
+
+def test_delta_does_not_inform_of_a_tables_values_meanwhile(spark) -> None:
+    """At INFO it logs the files of a small table with the least and the greatest text in them."""
+    log4j = spark.sparkContext._jvm.org.apache.logging.log4j
+
+    def levels() -> list[str]:
+        names = ("org.apache.spark.sql.delta.Snapshot", "org.apache.spark.sql.delta", "org.apache.spark.sql")
+        return [str(log4j.LogManager.getLogger(name).getLevel()) for name in names]
+
+    before = levels()
+    spark.sparkContext.setLogLevel("INFO")
+    try:
+        assert levels() == ["INFO"] * 3
+        with pytest.raises(ValueError, match="inside"), silenced(spark):
+            assert levels() == ["WARN", "WARN", "INFO"]
+            with silenced(spark):
+                assert levels() == ["WARN", "WARN", "INFO"]
+            assert levels() == ["WARN", "WARN", "INFO"]
+            other = silenced(spark)  # another run of this process, which ends later
+            other.__enter__()
+            raise ValueError("inside")
+        assert levels() == ["WARN", "WARN", "INFO"]
+        other.__exit__(None, None, None)
+        assert levels() == ["INFO"] * 3
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")  # and the loggers below the root follow it
+    assert levels() == before
+    with silenced(spark):
+        assert levels() == before  # which says less than a warning already
+
+
+def test_what_ended_a_stream_is_named_by_its_own_condition() -> None:
+    """Some causes stand in the message of the query's error only, of which nothing but the name is taken."""
+
+    class Ended(Exception):
+        def getCondition(self) -> str:
+            return "STREAM_FAILED"
+
+    told = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
+    assert condition_of(Ended(f"{told}[DELTA_SCHEMA_CHANGED_WITH_VERSION] a private")) == (
+        "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+    )
+    assert condition_of(Ended(f"{told}a private [word]")) == "STREAM_FAILED"

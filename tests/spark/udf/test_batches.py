@@ -1,0 +1,75 @@
+"""How large a batch is, and that a pass over the text leaves the session's settings as they were."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from dptext_spark.spark.tables.paths import paths_of
+from dptext_spark.spark.udf.batches import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    BYTES,
+    ROWS,
+    batch_rows,
+    batched,
+    text_sizes,
+)
+
+
+def of(df, given: object = "auto") -> SimpleNamespace:
+    run = SimpleNamespace(batch_rows=given)
+    paths = [] if df is None else paths_of(df.schema, ["body", "a note"])
+    sizes = None if df is None else text_sizes(df, paths)
+    return SimpleNamespace(config=SimpleNamespace(run=run), sizes=sizes)
+
+
+def rows_of(df, given: object = "auto") -> int:
+    return batch_rows(of(df, given))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("'the day'", BATCH_ROWS),
+        ("CAST(NULL AS STRING)", BATCH_ROWS),
+        # 10 kB a row: as many rows as make BATCH_BYTES.
+        ("repeat('0123456789', 1000)", BATCH_BYTES // 10_000),
+        # 3 MB in one of 1000 rows: an eighth of the longest, for the average says little.
+        ("IF(id = 7, repeat('0123456789', 300000), 'a')", int(BATCH_BYTES / (3_000_000 / 8))),
+        # Bytes, not characters: 4 of them each.
+        ("repeat('\U0001f642', 2500)", BATCH_BYTES // 10_000),
+    ],
+    ids=["short", "null", "long", "one_of_3_MB", "four_bytes_each"],
+)
+def test_batches_shrink_with_long_texts(spark, body: str, expected: int) -> None:
+    df = spark.range(1000).selectExpr("id", f"{body} AS body", "CAST(NULL AS STRING) AS `a note`")
+    assert rows_of(df) == expected
+
+
+def test_all_text_columns_count(spark) -> None:
+    long = "repeat('0123456789', 1000)"
+    df = spark.range(1000).selectExpr(f"{long} AS body", f"{long} AS `a note`")
+    assert rows_of(df) == BATCH_BYTES // 20_000
+
+
+def test_one_row_is_the_least_and_no_row_the_most(spark) -> None:
+    huge = spark.range(1).selectExpr("repeat('0123456789', 4000000) AS body", "'' AS `a note`")
+    assert rows_of(huge) == 1
+    assert rows_of(huge.where("false")) == BATCH_ROWS
+
+
+def test_a_number_that_is_given_is_taken() -> None:
+    assert rows_of(None, given=17) == 17
+
+
+def test_settings_come_back_after_an_error(spark) -> None:
+    before = (spark.conf.get(ROWS), spark.conf.get(BYTES, None))
+    spark.conf.unset(BYTES)
+    unset = spark.conf.get(BYTES, None)
+    setup = SimpleNamespace(**vars(of(None, given=3)), spark=spark)
+    with pytest.raises(ValueError, match="inside"), batched(setup):  # type: ignore[arg-type]
+        assert (spark.conf.get(ROWS), spark.conf.get(BYTES)) == ("3", str(2 * BATCH_BYTES))
+        raise ValueError("inside")
+    assert (spark.conf.get(ROWS), spark.conf.get(BYTES, None)) == (before[0], unset)

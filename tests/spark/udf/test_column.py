@@ -1,0 +1,290 @@
+"""The column function: what travels in its closure, how a batch and a task are counted, and what leaves a failed one."""
+
+from __future__ import annotations
+
+import hashlib
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, functions
+from pyspark.sql import functions as F
+
+from dptext_spark import spark as dps
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.selection import Selection
+from dptext_spark.model.artifact import save
+from dptext_spark.model.importance import choosing
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.errors import TaskError
+from dptext_spark.spark.udf.column import (
+    ORDINAL_BITS,
+    RESULT,
+    Job,
+    applied,
+    batches,
+    build,
+    key_column,
+    replaced,
+    result_type,
+    sanitize,
+)
+from dptext_spark.spark.udf.ship import Shipped
+from dptext_spark.text.engine import COUNTERS
+from tests.cluster.traces import spellings
+
+SECRET = hashlib.sha256(b"the key of these tests").digest()
+KEY = RunKey(SECRET)
+MARKER = "zanzibarmarker"
+
+
+@pytest.fixture
+def folder(privatizer, tmp_path: Path) -> Path:
+    save(privatizer, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def job(folder: Path | str = "", columns: tuple[str, ...] = ("body",), **more: bool) -> Job:
+    ids = {"has_row_id": True, "has_record_id": False} | more
+    return Job(columns, Shipped(str(folder), ""), KEY, "r", **ids)
+
+
+def python_functions(df: DataFrame) -> Iterator[bytes]:
+    """The pickled commands of the Python functions in a plan, as Spark sends them to its workers."""
+
+    def walk(expression) -> Iterator:
+        yield expression
+        children = expression.children()
+        for i in range(children.length()):
+            yield from walk(children.apply(i))
+
+    def nodes(plan) -> Iterator:
+        yield plan
+        children = plan.children()
+        for i in range(children.length()):
+            yield from nodes(children.apply(i))
+
+    for plan in nodes(df._jdf.queryExecution().analyzed()):
+        found = plan.expressions()
+        for i in range(found.length()):
+            for expression in walk(found.apply(i)):
+                if expression.getClass().getSimpleName() == "PythonUDF":
+                    command = expression.func().command()
+                    yield bytes(command.apply(j) & 0xFF for j in range(command.length()))
+
+
+class TestTheClosure:
+    @pytest.mark.parametrize("udf", ["auto", "pandas"])
+    def test_is_small_and_the_only_place_of_the_key(self, spark, privatizer, udf: str, capsys) -> None:
+        df = spark.createDataFrame([(1, "the day")], "id long, body string")
+        out = dps.privatize(df, ["body"], privatizer, row_key="id", key=KEY, udf=udf)
+        (command,) = python_functions(out)
+        assert SECRET in command  # else the needles below prove nothing
+        assert len(command) < 100_000
+        plan = out._jdf.queryExecution()
+        out.explain(True)
+        shown = [
+            capsys.readouterr().out,
+            plan.toString(),
+            plan.analyzed().toJSON(),
+            plan.optimizedPlan().toJSON(),
+        ]
+        shown += [plan.executedPlan().toJSON(), repr(out), repr(job())]
+        for needle in spellings(SECRET).values():
+            assert not [text for text in shown if needle in text.encode("latin-1", "replace")]
+
+
+class TestABatch:
+    def test_totals_stand_in_the_first_row(self, privatizer) -> None:
+        texts = pa.array(["the time zanzibar", None, "the 12", ""])
+        result = sanitize((texts, pa.array([1, 2, 3, 4])), job(), privatizer, pa.array([1, 2, 3, 4]))
+        assert result.type.field("text_0").type == pa.string()
+        assert [field.name for field in result.type] == result_type(("body",)).fieldNames()
+        totals = {name: result.field(f"{name}_0").to_pylist() for name in COUNTERS}
+        assert totals["words"] == [5, 0, 0, 0] and totals["oov"] == [1, 0, 0, 0]
+        assert totals["drawn"] == [3, 0, 0, 0] and totals["numbers"] == [1, 0, 0, 0]
+        assert result.field("units").to_pylist() == [2, 0, 1, 0]
+        assert result.field("text_0").is_null().to_pylist() == [False, True, False, False]
+
+    @pytest.mark.parametrize(("level", "units"), [("token", [5, 3]), ("record", [3, 2])])
+    def test_units_are_drawn_words_or_those_distinct_in_a_column(self, privatizer_at, level, units) -> None:
+        bodies, notes, ids = (
+            pa.array(["the time the", "the the"]),
+            pa.array(["the the", "the"]),
+            pa.array([1, 2]),
+        )
+        result = sanitize((bodies, notes, ids), job(columns=("body", "note")), privatizer_at(level), ids)
+        assert result.field("units").to_pylist() == units
+
+    @pytest.mark.parametrize("values", [pa.array([1, None, None]), pa.array(["a", None, None])])
+    def test_null_keys_are_counted(self, privatizer, values: pa.Array) -> None:
+        texts, whole = pa.array(["a", "b", "c"]), pa.array([1, 2, 3])
+        with pytest.raises(TaskError, match=r"NULL_KEY\].*rows=2"):
+            sanitize((texts, values), job(), privatizer, values)
+        with pytest.raises(TaskError, match=r"NULL_KEY\].*rows=2"):
+            sanitize((texts, whole, values), job(has_record_id=True), privatizer, whole)
+
+    def test_invalid_utf8_is_counted(self, privatizer) -> None:
+        texts, ids = pa.array([b"the", b"\xff the", b"the \xc3"], pa.binary()), pa.array([1, 2, 3])
+        with pytest.raises(TaskError, match=r"INVALID_UTF8\].*rows=2"):
+            sanitize((texts, ids), job(), privatizer, ids)
+
+
+class TestATask:
+    def test_ordinals_run_on_over_batches(self, folder: Path, privatizer) -> None:
+        whole = pa.array([f"the time of the day {i}" for i in range(20)])
+        lazy = job(folder, has_row_id=False)
+        split = [whole.slice(0, 3), whole.slice(3, 0), whole.slice(3, 17)]
+        given = [text for part in batches(lazy, iter(split)) for text in part.field("text_0").to_pylist()]
+        ids = pa.array(np.arange(20))  # outside of a task the partition is 0
+        expected, _ = privatizer.privatize(whole, column="body", row_ids=ids, key=KEY, run_id="r")
+        assert given == expected.to_pylist()
+
+    def test_ordinals_differ_by_partition(self, spark, folder: Path, privatizer) -> None:
+        texts = spark.range(8, numPartitions=2).selectExpr("'the time of the day' AS body")
+        made = job(folder, has_row_id=False)
+        out = replaced(applied(texts, made, "auto", None, None), made, ["body"])
+        ids = pa.array([(p << ORDINAL_BITS) + i for p in (0, 1) for i in range(4)])
+        same = pa.array(["the time of the day"] * 8)
+        expected, _ = privatizer.privatize(same, column="body", row_ids=ids, key=KEY, run_id="r")
+        assert [row["body"] for row in out.collect()] == expected.to_pylist()
+
+    def test_a_filter_stays_above_a_function_of_ordinals(self, spark, folder: Path) -> None:
+        rows = spark.range(40, numPartitions=2).selectExpr("id", "'the time of the day' AS body")
+        made = job(folder, has_row_id=False)
+        out = replaced(applied(rows, made, "auto", None, None), made, ["id", "body"])
+        whole = {row["id"]: row["body"] for row in out.collect()}
+        some = {row["id"]: row["body"] for row in out.where("id % 3 = 1").collect()}
+        assert some == {i: text for i, text in whole.items() if i % 3 == 1}
+
+    @pytest.mark.parametrize(
+        ("bad", "code"),
+        [
+            ((pa.array([MARKER]), pa.array([1.5])), "DPText_DataError"),
+            ((pa.array([7]), pa.array([1])), "DPText_DataError"),
+            ((pa.array([MARKER]),), "IndexError"),
+            ((pa.array([MARKER]), pa.array([None], pa.int64())), "NULL_KEY"),
+        ],
+    )  # fmt: skip
+    def test_that_fails_says_where_and_nothing_of_the_text(self, folder: Path, bad: tuple, code: str) -> None:
+        good = (pa.array(["the", MARKER]), pa.array([1, 2]))
+        with pytest.raises(TaskError) as caught:
+            list(batches(job(folder), iter([good, bad])))
+        assert str(caught.value).startswith(f"DPTEXT[{code}] partition=0 batch=1 rows=")
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__
+        assert MARKER not in "".join(traceback.format_exception(caught.value))
+
+    def test_without_its_model_fails_as_one(self, tmp_path: Path) -> None:
+        with pytest.raises(TaskError, match=r"DPTEXT\[DPText_DataError\] partition=0 batch=0"):
+            list(batches(job(tmp_path), iter([])))
+
+
+class TestLongTexts:
+    @pytest.mark.parametrize("udf", ["auto", "pandas"])
+    def test_three_megabytes_among_short_ones(self, spark, privatizer, udf: str) -> None:
+        long = "the time of the day " * 150_000
+        bodies = [long if i == 7 else f"the day {i}" for i in range(20)]
+        df = spark.range(20, numPartitions=2).selectExpr(
+            "id", "IF(id = 7, repeat('the time of the day ', 150000), concat('the day ', id)) AS body"
+        )
+        out = dps.privatize(df, ["body"], privatizer, row_key="id", key=KEY, run_id="r", udf=udf)
+        ids = pa.array(range(20))
+        expected, _ = privatizer.privatize(pa.array(bodies), column="body", row_ids=ids, key=KEY, run_id="r")
+        digests = {
+            row["id"]: row["digest"] for row in out.selectExpr("id", "sha2(body, 256) AS digest").collect()
+        }
+        given = spark.createDataFrame(list(enumerate(expected.to_pylist())), "id long, body string")
+        assert digests == {
+            row["id"]: row["digest"] for row in given.selectExpr("id", "sha2(body, 256) AS digest").collect()
+        }
+
+
+class TestBuild:
+    def test_an_unknown_kind(self) -> None:
+        with pytest.raises(SettingsError, match=r"run\.udf: 'jvm' is not known"):
+            build(job(), "jvm")  # type: ignore[arg-type]
+
+    def test_a_spark_without_arrow_functions(self, monkeypatch: pytest.MonkeyPatch, spark) -> None:
+        monkeypatch.delattr(functions, "arrow_udf", raising=False)
+        with pytest.raises(
+            SettingsError, match=r"'arrow' needs Spark 4\.1 or later; valid here: auto, pandas"
+        ):
+            build(job(), "arrow")
+        assert build(job(), "auto").func.__name__ == "over_pandas"
+
+    @pytest.mark.parametrize("kind", ["auto", "pandas"])
+    def test_only_a_key_column_makes_it_deterministic(self, spark, kind) -> None:
+        assert build(job(), kind).deterministic
+        assert not build(job(has_row_id=False), kind).deterministic
+
+
+class TestKeyColumns:
+    def ids(self, df: DataFrame) -> list:
+        return [row[0] for row in df.select(key_column(df, "key", "row_key")).collect()]
+
+    @pytest.mark.parametrize("kind", ["tinyint", "smallint", "int", "bigint"])
+    def test_integers_of_any_width_are_one_identity(self, spark, kind: str) -> None:
+        df = spark.range(3).select((F.col("id") - 1).cast(kind).alias("key"))
+        assert (
+            df.select(key_column(df, "key", "row_key")).schema.fields[0].dataType.simpleString() == "bigint"
+        )
+        assert self.ids(df) == [-1, 0, 1]
+
+    @pytest.mark.parametrize(
+        ("sql", "expected"),
+        [("DATE'2024-02-29'", "2024-02-29"), ("1.50BD", "1.50"), ("'a'", "a"), ("X'00FF'", b"\x00\xff"),
+         ("TIMESTAMP_NTZ'2024-10-27 02:30:00.000001'", "2024-10-27 02:30:00.000001")],
+    )  # fmt: skip
+    def test_other_types_as_text_or_bytes(self, spark, sql: str, expected: object) -> None:
+        assert self.ids(spark.sql(f"SELECT {sql} AS key")) == [expected]
+
+    def test_two_instants_stay_two_when_the_clocks_go_back(self, spark) -> None:
+        """Also in a session of another time zone, where their text differs."""
+        seconds = [1729989000, 1729992600]  # 02:30 in Berlin, twice in that night
+        df = spark.createDataFrame([(s,) for s in seconds], "s long").selectExpr(
+            "timestamp_seconds(s) AS key"
+        )
+        for zone in ("Europe/Berlin", "Asia/Tokyo"):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            assert self.ids(df) == [s * 1_000_000 for s in seconds]
+
+    @pytest.mark.parametrize("sql", ["1.5D", "true", "array(1)", "named_struct('a', 1)", "map(1, 2)"])
+    def test_types_that_do_not_identify(self, spark, sql: str) -> None:
+        df = spark.sql(f"SELECT {sql} AS key")
+        with pytest.raises(SettingsError, match=r"record_key: column 'key' is of type .*; valid: an integer"):
+            key_column(df, "key", "record_key")
+
+
+def test_the_struct_stands_beside_the_columns(spark, folder: Path) -> None:
+    df = spark.createDataFrame([(1, "the day")], "id long, body string")
+    out = applied(df, job(folder), "auto", F.col("id"), None)
+    assert out.columns == ["id", "body", RESULT]
+    assert out.schema[RESULT].dataType == result_type(("body",))
+
+
+def test_importance_chooses_in_whole_rows_and_refuses_records_of_several(
+    privatizer_at, tmp_path: Path
+) -> None:
+    model = choosing(privatizer_at("record"), Selection(provider="random", percent=20))
+    save(model, tmp_path / "model")
+    ids, customers = pa.array([1, 2]), pa.array(["a", "a"])
+    arrays = (pa.array(["good day", "time"]), pa.array([["good", None, "good people"], None]))
+    two = job(tmp_path / "model", ("body", "tags"))
+    result = sanitize((*arrays, ids), two, model, ids)
+    body, tags = (result.field(name).to_pylist() for name in ("text_0", "text_1"))
+    # One word of five is chosen, and its other occurrences with it, to one draw.
+    (first, _), (_, nothing, again) = body[0].split(), tags[0]
+    assert nothing is None and len({first, tags[0][0], again.split()[0]}) == 1
+    assert result.field("units").to_pylist() == [1, 1]
+    for has_record, more in ((False, ()), (True, (ids,))):  # a record_key that is the row
+        same = sanitize((*arrays, ids, *more), replace(two, has_record_id=has_record), model, ids)
+        assert same.equals(result)
+    wrong = replace(two, has_record_id=True)
+    with pytest.raises(DataError, match="records of several rows, with importance"):
+        sanitize((*arrays, ids, customers), wrong, model, ids)
+    with pytest.raises(TaskError, match="DataError"):
+        list(batches(wrong, iter([(*arrays, ids, customers)])))

@@ -1,0 +1,122 @@
+"""A model's way to the workers: named by its content, shipped as often as one likes, opened with the draws it had."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.model.artifact import MANIFEST, read_manifest, save
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.udf.column import Job, applied, replaced
+from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
+
+TEXTS = pa.array(["the time of the day is now", "what he said about the house"])
+
+
+def drawn(model) -> list[str]:
+    texts, _ = model.privatize(TEXTS, column="body", row_ids=pa.array([1, 2]), key=RunKey.insecure(1))
+    return texts.to_pylist()
+
+
+def drawn_by_a_worker(spark, shipped: Shipped) -> list[str]:
+    def work(frames: Iterator) -> Iterator:
+        import pandas as pd
+
+        for _ in frames:
+            yield pd.DataFrame({"text": drawn(open_shipped(shipped))})
+
+    return [row["text"] for row in spark.range(1).coalesce(1).mapInPandas(work, "text string").collect()]
+
+
+def shipped_names(spark, prefix: str) -> set[str]:
+    """The files of that prefix that a worker has."""
+
+    def there(_: int) -> list[str]:
+        from pyspark import SparkFiles
+
+        return os.listdir(SparkFiles.getRootDirectory())
+
+    rows = spark.range(1).select(F.explode(F.udf(there, "array<string>")("id")).alias("name")).collect()
+    return {row["name"] for row in rows if row["name"].startswith(prefix)}
+
+
+@pytest.fixture
+def folder(privatizer, tmp_path: Path) -> Path:
+    save(privatizer, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_file_names_hold_the_content_hash(spark, privatizer, folder: Path) -> None:
+    shipped = ship(spark, folder)
+    assert shipped.prefix == f"{read_manifest(folder)['seal'][:24]}-"
+    expected = {f"{shipped.prefix}{name}" for name in os.listdir(folder)}
+    assert shipped_names(spark, shipped.prefix) == expected and len(expected) > 3
+    assert drawn_by_a_worker(spark, shipped) == drawn(privatizer)
+
+
+def test_the_same_folder_ships_again(spark, privatizer, folder: Path) -> None:
+    assert ship(spark, folder) == ship(spark, folder)
+    assert drawn_by_a_worker(spark, ship(spark, folder)) == drawn(privatizer)
+
+
+def test_the_same_model_ships_from_another_folder(spark, privatizer, folder: Path, tmp_path: Path) -> None:
+    save(privatizer, tmp_path / "copy")
+    assert ship(spark, tmp_path / "copy") == ship(spark, folder)
+
+
+def test_equal_arrays_made_from_other_settings_ship_beside(
+    spark, privatizer, folder: Path, tmp_path: Path
+) -> None:
+    """As a notebook does that first takes `privatize` and then `run`: one fingerprint, two manifests."""
+    save(privatizer, tmp_path / "job", spec={"mechanism": "custext"})
+    first, second = ship(spark, folder), ship(spark, tmp_path / "job")
+    assert first.prefix != second.prefix
+    assert drawn_by_a_worker(spark, second) == drawn(privatizer)
+
+
+def test_another_level_is_another_model(spark, privatizer_at, folder: Path, tmp_path: Path) -> None:
+    save(privatizer_at("record"), tmp_path / "record")
+    assert ship(spark, tmp_path / "record").prefix != ship(spark, folder).prefix
+
+
+def test_a_path_is_opened_where_it_lies(spark, privatizer, folder: Path, monkeypatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    before = shipped_names(spark, "")
+    shipped = ship(spark, "model", "path")
+    assert shipped == Shipped(str(folder.resolve()), "", seal=read_manifest(folder)["seal"])
+    assert shipped_names(spark, "") == before
+    assert drawn_by_a_worker(spark, shipped) == drawn(privatizer)
+
+
+def test_an_unknown_mode_is_refused(spark, folder: Path) -> None:
+    with pytest.raises(SettingsError, match=r"run\.ship: 'paths' is not known; valid: artifact, path"):
+        ship(spark, folder, "paths")
+
+
+@pytest.mark.parametrize("how", ["artifact", "path"])
+def test_a_folder_without_a_model_is_refused(spark, tmp_path: Path, how: str) -> None:
+    with pytest.raises(DataError, match=f"holds no readable {MANIFEST}"):
+        ship(spark, tmp_path, how)
+
+
+def test_a_broadcast_draws_the_same_and_is_made_once(spark, privatizer, folder: Path) -> None:
+    """It travels beside the function, not in it: a closure past 1 MB would be written to disk, with the key."""
+    shipped = ship(spark, folder, "broadcast")
+    assert drawn_by_a_worker(spark, shipped) == drawn(privatizer)
+    assert ship(spark, folder, "broadcast") == shipped
+    df = spark.createDataFrame([(1, TEXTS[0].as_py()), (2, TEXTS[1].as_py())], "id long, body string")
+    job = Job(("body",), shipped, RunKey.insecure(1), "", True, False)
+    for udf in ("auto", "pandas"):
+        out = replaced(applied(df, job, udf, F.col("id"), None), job, ["id", "body"])
+        assert [row["body"] for row in out.orderBy("id").collect()] == drawn(privatizer)
+
+
+def test_spark_connect_has_no_broadcasts(folder: Path) -> None:
+    with pytest.raises(SettingsError, match=r"run\.ship: broadcast given.*valid there: artifact, path"):
+        ship(object(), folder, "broadcast")  # type: ignore[arg-type]
