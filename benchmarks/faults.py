@@ -133,10 +133,10 @@ class Place:
 
     def run(self, settings: dict[str, Any]) -> str:
         """Run in this process; return its status."""
-        from dptext_spark.config.model import RunConfig
+        from dptext_spark.config.load import parse_config
         from dptext_spark.spark.job.job import run
 
-        return run(RunConfig.of(settings), self.session).status
+        return run(parse_config(settings), self.session).status
 
     def rows(self, output: str) -> list[tuple[int, str]]:
         """Return the rows of a target, in order of their keys."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from dptext_spark.cli.exit_codes import ended
 from dptext_spark.config.keys import taken
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.spark.job import job
 from dptext_spark.spark.job.setup import validated
 from dptext_spark.spark.session.session import spark_session
@@ -27,7 +27,7 @@ DELAY = 0.15  # seconds from the point to the signal
 
 def main(given: dict[str, Any], at: Callable[[str], None]) -> int:
     """Run the job of some settings in a session of some settings, told of each point."""
-    config = RunConfig.of(given["run"])
+    config = parse_config(given["run"])
     plain = {"spark.sql.shuffle.partitions": 1, "spark.ui.enabled": "false"}
     session = spark_session(master="local[1]", settings={**plain, **given["session"]})
     say(f"jvm {session.sparkContext._gateway.proc.pid}")

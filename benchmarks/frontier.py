@@ -14,7 +14,7 @@ from benchmarks.sources import lexicons
 from dptext_spark.audit.comparison.asked import Asked
 from dptext_spark.audit.comparison.compare import Comparison, compare
 from dptext_spark.audit.comparison.risks import CONTEXT
-from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.load import parse_model_config
 from dptext_spark.text.records import Records
 
 CURVES = "custext,diffractor,diffractor:form=tem,santext,tem,calibrated"
@@ -38,7 +38,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         lexicon.save(saved)
         settings = {"source": str(saved)}
         mechanism = {"k": min(20, len(lexicon) // 2)}
-        config = ModelConfig.of(
+        config = parse_model_config(
             {"lexicon": settings, "mechanism": mechanism, "policy": {"tokenizer": "whitespace"}}
         )
         asked = Asked.of(config, CURVES, EPSILONS)

@@ -29,7 +29,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
 def _reservation(place: Place, entries: int, say: Callable[[str], None]) -> Figure:
     """Time a reservation in a ledger of many entries, beside what Spark takes to give that table to the driver."""
     from dptext_spark.config.keys import taken
-    from dptext_spark.config.model import RunConfig
+    from dptext_spark.config.load import parse_config
     from dptext_spark.spark.job import ledger
     from dptext_spark.spark.job.setup import validated
 
@@ -45,7 +45,7 @@ def _reservation(place: Place, entries: int, say: Callable[[str], None]) -> Figu
         say(f"ledger: a reservation among {entries:,} entries, {number} of 3")
         shutil.rmtree(place.base / "elsewhere", ignore_errors=True)
         shutil.rmtree(place.base / "elsewhere_audit", ignore_errors=True)
-        config = RunConfig.of(place.settings("elsewhere", f"among-{number}", ledger={"path": path}))
+        config = parse_config(place.settings("elsewhere", f"among-{number}", ledger={"path": path}))
         setup = validated(place.session, config, taken(config.key), lambda step: None)
         began = time.perf_counter()
         ledger.reserve(setup)

@@ -17,7 +17,7 @@ from benchmarks.sentiment import KEY, Task
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from benchmarks.tables import local
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import load_config
 from dptext_spark.demo.side_by_side import SETTINGS
 from dptext_spark.encoder.folder import require_encoders
 from dptext_spark.errors import DPTextError, SettingsError
@@ -130,7 +130,7 @@ def _audited(
         "ledger.path": "null",
         "ledger.limit": "null",  # the benchmarks' key is no secret, for which no ε stands
     }  # fmt: skip
-    config = RunConfig.load(
+    config = load_config(
         folder_of("conf") / f"{settings}.yaml", [f"{name}={value}" for name, value in values.items()]
     )
     done = run(config, session, key=KEY).as_dict()

@@ -121,11 +121,11 @@ def _measure_jobs(
 
 def _run(session: SparkSession, folder: Path) -> tuple[float, dict[str, Any], dict[str, float]]:
     """Run the job; return its seconds, its report and the seconds of each step. What it wrote is removed."""
-    from dptext_spark.config.model import RunConfig
+    from dptext_spark.config.load import parse_config
     from dptext_spark.spark.job.job import run
 
     output = folder / "sanitized"
-    config = RunConfig.of(
+    config = parse_config(
         {
             "input": {"path": str(folder / "input")},
             "columns": ["body"],

@@ -109,7 +109,7 @@ def standalone(folder: Path) -> Iterator[SparkSession]:
 
 def sanitized(session: SparkSession, source: Path, output: Path, **more: Any) -> Done:
     """Sanitize a folder of Parquet files; what was written is removed."""
-    from dptext_spark.config.model import RunConfig
+    from dptext_spark.config.load import parse_config
     from dptext_spark.spark.job.job import run
 
     settings: dict[str, Any] = {
@@ -117,7 +117,7 @@ def sanitized(session: SparkSession, source: Path, output: Path, **more: Any) ->
         "columns": ["body"],
         "output": {"path": str(output)},
     }
-    config = RunConfig.of(settings | more)
+    config = parse_config(settings | more)
     began = time.perf_counter()
     with watched_workers() as peak:
         facts = run(config, session, key=RunKey.insecure(0)).as_dict()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from dptext_spark.cli.exit_codes import ended
-from dptext_spark.config.model import load_model
+from dptext_spark.config.load import load_model_config
 from dptext_spark.model.compile import compile_to
 
 
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
 
     def prepare() -> None:
-        sys.stdout.write(compile_to(load_model(given.settings, given.overrides), given.folder) + "\n")
+        sys.stdout.write(compile_to(load_model_config(given.settings, given.overrides), given.folder) + "\n")
 
     return ended(prepare)
 

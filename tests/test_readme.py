@@ -16,7 +16,7 @@ from benchmarks.calibration import markdown
 from benchmarks.settings import markdown as side_by_side
 from dptext_spark.audit.table.metrics import MEANING
 from dptext_spark.cli.app import main
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.text.identifiers.types import Identifiers
 from dptext_spark.text.policy import Policy
 
@@ -31,13 +31,13 @@ def test_its_settings_are_valid() -> None:
     blocks = _blocks("yaml")
     assert blocks
     for block in blocks:
-        assert RunConfig.of(yaml.safe_load(block)).columns == ("title", "body")
+        assert parse_config(yaml.safe_load(block)).columns == ("title", "body")
 
 
 def test_its_keys_are_valid() -> None:
     (block,) = [block for block in _blocks("text") if block.startswith("key:")]
     least = {"input": {"path": "/a"}, "columns": ["body"], "output": {"path": "/b"}}
-    keys = [RunConfig.of({**least, **yaml.safe_load(line)}).key for line in block.splitlines()]
+    keys = [parse_config({**least, **yaml.safe_load(line)}).key for line in block.splitlines()]
     assert [key.kind for key in keys] == ["file", "env", "secret", "file"]
     assert [key.deliver for key in keys] == ["closure", "closure", "closure", "executors"]
 

@@ -24,12 +24,12 @@ def certify(
 
     It is kept in the compiled model, from which runs take it into their account; that of a sample only where there is none.
     """
-    from dptext_spark.config.model import load_model
+    from dptext_spark.config.load import load_model_config
     from dptext_spark.model.artifact import certificate_of, expected_fingerprint, keep_certificate
     from dptext_spark.model.certificate import certify as examine
     from dptext_spark.model.compile import prepare
 
-    settings = load_model(config, overrides or ())
+    settings = load_model_config(config, overrides or ())
     with progress() as say:
         privatizer, folder = prepare(settings, say)
         found = examine(privatizer, lambda done, whole: say("certifying", done / whole), sample)

@@ -69,7 +69,7 @@ def compare(
     from dptext_spark.audit.comparison.asked import Asked
     from dptext_spark.audit.comparison.compare import compare as run_comparison
     from dptext_spark.audit.comparison.measured_points import write_private
-    from dptext_spark.config.model import load_model
+    from dptext_spark.config.load import load_model_config
     from dptext_spark.errors import require_extra
     from dptext_spark.report.comparison import comparison_page, comparison_text
     from dptext_spark.text.records import read_records
@@ -77,7 +77,7 @@ def compare(
     if out is not None:
         require_extra("audit", "jinja2", "matplotlib")
     chosen = [] if lexicon is None else [f"lexicon.source={lexicon}"]
-    settings = load_model(config, [*(overrides or ()), *chosen])
+    settings = load_model_config(config, [*(overrides or ()), *chosen])
     asked = Asked.of(
         settings,
         mechanisms,

@@ -18,12 +18,12 @@ def preview(
     as_json: Json = False,
 ) -> None:
     """Draw one sentence without Spark, with a fresh key: what becomes of each word, and why."""
-    from dptext_spark.config.model import load_model
+    from dptext_spark.config.load import load_model_config
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.preview import preview as draw
     from dptext_spark.model.preview import shown
 
-    settings = load_model(config, overrides or ())
+    settings = load_model_config(config, overrides or ())
     with progress() as say:
         privatizer, _ = prepare(settings, say)
     result = draw(privatizer, text, top=top)

@@ -49,7 +49,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write one offline HTML file about a run: guarantee, disclosure, attacks, deniability, utility, counters."""
-    from dptext_spark.config.model import RunConfig
+    from dptext_spark.config.load import load_config
     from dptext_spark.errors import require_choice
     from dptext_spark.report.sections.model_attacks import read_lines
     from dptext_spark.report.statements import STATEMENTS, rendered
@@ -61,7 +61,7 @@ def report(
     from dptext_spark.spark.reporting.report import Account, Wanted, write_page
     from dptext_spark.spark.reporting.report import report as gather
 
-    account = Account.of(None if config is None else RunConfig.load(config, overrides or ()), audit)
+    account = Account.of(None if config is None else load_config(config, overrides or ()), audit)
     asked = Wanted(
         internal,
         with_examples,

@@ -28,9 +28,9 @@ def run(
     price: Annotated[float, typer.Option(min=0.0, help="Of a core-hour, for what 5 TB would cost.")] = PRICE,
 ) -> None:
     """Run the job: read a table, sanitize its text columns, write a Delta table and the account."""
-    from dptext_spark.config.model import RunConfig
+    from dptext_spark.config.load import load_config
 
-    settings = RunConfig.load(config, overrides or ())
+    settings = load_config(config, overrides or ())
     if dry_run:
         return _plan(settings, as_json)
     from dptext_spark.spark import run as run_job

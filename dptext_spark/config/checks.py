@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from dptext_spark.config.locations import holds_credentials, inside, same_path, same_table
+from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.config.names import parts_of, spelled
 from dptext_spark.config.sections import Stream
-
-if TYPE_CHECKING:
-    from dptext_spark.config.model import ModelConfig, RunConfig
 
 
 def about_lexicons(config: ModelConfig) -> Iterable[str]:

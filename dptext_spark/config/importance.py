@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from dptext_spark.config.locations import holds_credentials
+from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.config.names import parts_of
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import agree, check_record_key
-
-if TYPE_CHECKING:
-    from dptext_spark.config.model import ModelConfig, RunConfig
 
 
 def about_importance(config: ModelConfig) -> Iterable[str]:

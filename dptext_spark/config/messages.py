@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -58,7 +59,12 @@ def as_settings_error(error: ValidationError, model: type[BaseModel]) -> Setting
     # A list with a wrong entry is also reported as too short, for the entry does not count.
     problems = [found for found in problems if found["type"] != "too_short" or not found["input"]]
     named, left = problems[:MOST_SHOWN], len(problems) - MOST_SHOWN
-    lines = list(dict.fromkeys(line for found in named for line in _message(found, model).split("\n")))
+    return refusal([line for found in named for line in _message(found, model).split("\n")], left)
+
+
+def refusal(lines: Sequence[str], left: int = 0) -> SettingsError:
+    """Return one error of these sentences, each once; `left` is how many problems are not shown."""
+    lines = list(dict.fromkeys(lines))
     if len(lines) == 1 and left <= 0:
         return SettingsError(lines[0])
     more = [f"and {left:,} more."] if left > 0 else []

@@ -1,24 +1,20 @@
-"""The settings of a run, validated in one place before a byte is read.
+"""The settings as typed sections: each field of the right type, each value in its range.
 
-The sections `mechanism` and `policy` are the dataclasses themselves: their fields, choices and ranges are not
-repeated here. :class:`ModelConfig` is what a privatizer is made of; :class:`RunConfig` adds what is read and
-written.
+What the sections must agree on is checked where they are read (:mod:`dptext_spark.config.load`). The sections `mechanism` and
+`policy` are the dataclasses themselves: their fields, choices and ranges are not repeated here. :class:`ModelConfig` is what a
+privatizer is made of; :class:`RunConfig` adds what is read and written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, InstanceOf, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
-from dptext_spark.config import checks
-from dptext_spark.config.file import is_harmless, override, read_settings
-from dptext_spark.config.importance import about_importance, about_rows
-from dptext_spark.config.limits import MOST_COLUMNS, require_bounded
-from dptext_spark.config.messages import as_settings_error, problem
+from dptext_spark.config.file import is_harmless
+from dptext_spark.config.limits import MOST_COLUMNS
 from dptext_spark.config.sections import (
     Audit,
     Input,
@@ -54,38 +50,6 @@ class ModelConfig(Section):
     importance: Annotated[InstanceOf[Selection] | None, BeforeValidator(selection_of)] = None
     run: Annotated[Run, BeforeValidator(section_of)] = Run()
     key: Annotated[Key, BeforeValidator(section_of)] = Key()
-
-    @model_validator(mode="after")
-    def _fits_together(self: Self) -> Self:
-        found = [*self._problems()]
-        if found:
-            raise problem("\n".join(found))
-        return self
-
-    def _problems(self) -> Iterable[str]:
-        return [*checks.about_lexicons(self), *about_importance(self)]
-
-    @classmethod
-    def of(cls: type[Self], settings: Mapping[str, Any]) -> Self:
-        """Validate a dictionary of settings.
-
-        Raises:
-            SettingsError: names every setting that is not right, what was given and what is valid.
-        """
-        require_bounded(settings)
-        try:
-            return cls.model_validate(dict(settings))
-        except ValidationError as error:
-            raise as_settings_error(error, cls) from None
-
-    @classmethod
-    def load(cls: type[Self], path: str | Path | None = None, overrides: Iterable[str] = ()) -> Self:
-        """Read a YAML file (None: no file), apply `a.b=value` overrides, and validate.
-
-        Raises:
-            SettingsError: see :meth:`of` and :mod:`dptext_spark.config.file`.
-        """
-        return cls.of(override({} if path is None else read_settings(path), overrides))
 
     def policy_object(self) -> Policy:
         """Return the policy."""
@@ -132,16 +96,6 @@ class RunConfig(ModelConfig):
         if isinstance(output, Mapping) and given.get("mode") in STREAMS and "mode" not in output:
             return {**given, "output": {**output, "mode": "append"}}
         return given
-
-    def _problems(self) -> Iterable[str]:
-        return [
-            *super()._problems(),
-            *checks.about_columns(self),
-            *about_rows(self),
-            *checks.about_places(self),
-            *checks.about_stream(self),
-            *checks.about_ledger(self),
-        ]
 
     @property
     def is_stream(self) -> bool:
@@ -191,14 +145,3 @@ class RunConfig(ModelConfig):
         )
         places = ("output", "key", "run", "audit", "ledger", "mode", "stream")
         return {name: values[name] for name in (*order, *places)}
-
-
-def load_model(path: str | Path | None = None, overrides: Iterable[str] = ()) -> ModelConfig:
-    """Read what a privatizer is made of, from a file of a whole run or of these sections only.
-
-    Raises:
-        SettingsError: as :meth:`ModelConfig.load`.
-    """
-    settings = override({} if path is None else read_settings(path), overrides)
-    whole = any(name in settings for name in ("input", "columns", "output"))
-    return RunConfig.of(settings) if whole else ModelConfig.of(settings)

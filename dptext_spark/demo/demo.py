@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.demo.side_by_side import Released, side_by_side
 from dptext_spark.demo.tickets import tickets
@@ -58,7 +59,7 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
         spark = spark_session("dptext demo")
         source = str(place / MADE[1])
         spark.read.parquet(str(place / MADE[0])).write.format("delta").save(source)
-        config = RunConfig.of(
+        config = parse_config(
             {
                 "input": {"path": source},
                 "columns": list(TEXTS),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from dptext_spark.config.model import load_model
+from dptext_spark.config.load import load_model_config
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.entry_points import folder_of
@@ -42,7 +42,7 @@ def side_by_side(
 def _released(
     settings: str, text: str, key: RunKey, progress: Callable[[str, float | None], None] | None
 ) -> Released:
-    config = load_model(folder_of("conf") / f"{settings}.yaml", ["lexicon.source=default"])
+    config = load_model_config(folder_of("conf") / f"{settings}.yaml", ["lexicon.source=default"])
     privatizer, _ = prepare(config, progress)
     out, _ = privatizer.privatize(pa.array([text]), column="text", row_ids=pa.array([0]), key=key)
     mechanism = config.spec()["mechanism"]

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 import dptext_spark
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DPTextError
 from dptext_spark.spark.job import account
 from dptext_spark.spark.job.job import run
@@ -62,7 +62,7 @@ def go(name: str, **more: Any) -> None:
         "output": {"path": str(base / "out" / name)}, "key": {"file": str(base / "key")}, **more,
     }  # fmt: skip
     try:
-        said(f"ENDED {name} {run(RunConfig.of(settings), spark, progress=said).status}")
+        said(f"ENDED {name} {run(parse_config(settings), spark, progress=said).status}")
     except DPTextError as error:
         said(f"ENDED {name} {type(error).__name__} {error}")
 

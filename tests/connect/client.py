@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from dptext_spark import spark as dps
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
 from dptext_spark.model.artifact import open_artifact
@@ -33,7 +34,7 @@ def config_of(folder: Path, out: str, **changes: Any) -> RunConfig:
         "input": {"path": str(folder / "in")}, "columns": COLUMNS, "row_key": "id", "record_key": "customer",
         "consistency": "record", "output": {"path": str(folder / out)}, "run": {"id": "one"},
     }  # fmt: skip
-    return RunConfig.of(settings | changes)
+    return parse_config(settings | changes)
 
 
 def failing(folder: Path) -> Iterator[tuple[str, RunConfig]]:

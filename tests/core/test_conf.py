@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.config.file import read_settings
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.importance.selection import Selection
 from dptext_spark.mechanisms import CusText
 
@@ -39,33 +39,33 @@ def test_there_is_one_for_each_use() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_each_file_is_valid_and_begins_with_what_it_is_for(file: Path) -> None:
-    RunConfig.load(file)
+    load_config(file)
     assert file.read_text(encoding="utf-8").startswith("# ")
 
 
 def test_the_examples_are_what_they_say() -> None:
-    assert RunConfig.load(CONF / "record.yaml").consistency == "record"
-    dataset = RunConfig.load(CONF / "dataset.yaml")
+    assert load_config(CONF / "record.yaml").consistency == "record"
+    dataset = load_config(CONF / "dataset.yaml")
     assert dataset.consistency == "dataset" and dataset.key.file is not None
-    ledger = RunConfig.load(CONF / "ledger.yaml").ledger
+    ledger = load_config(CONF / "ledger.yaml").ledger
     assert ledger.path is not None and ledger.limit == 4.0 and ledger.override is None
-    papers = RunConfig.load(CONF / "papers.yaml")
+    papers = load_config(CONF / "papers.yaml")
     assert papers.policy.tokenizer == "whitespace" and papers.policy.stop_words == "draw"
     assert papers.mechanism == CusText(mapping="conservative", metric="euclidean", remainder="own")
-    importance = RunConfig.load(CONF / "importance.yaml")
+    importance = load_config(CONF / "importance.yaml")
     assert importance.mechanism == replace(papers.mechanism, epsilon=3.0)  # type: ignore[type-var]
     assert importance.importance == Selection(
         "attention", "top", 30, "aggressive", rank_punctuation=True, model="/data/encoder"
     )
     incremental, streaming = (
-        RunConfig.load(CONF / "incremental.yaml"),
-        RunConfig.load(CONF / "streaming.yaml"),
+        load_config(CONF / "incremental.yaml"),
+        load_config(CONF / "streaming.yaml"),
     )
     assert (
         incremental.mode == "incremental" and incremental.checkpoint == "/data/tickets_sanitized_checkpoint"
     )
     assert streaming.mode == "streaming" and streaming.output.mode == incremental.output.mode == "append"
-    assert RunConfig.load(CONF / "csv.yaml").input.options == {
+    assert load_config(CONF / "csv.yaml").input.options == {
         "header": "true",
         "sep": ";",
         "multiLine": "true",
@@ -76,7 +76,7 @@ def test_settings_that_share_a_ledger_agree_on_its_limit() -> None:
     """The ledger keeps one limit for an input: a second file that named another would be refused, or bound itself by less."""
     named: dict[tuple[str, str], set[float]] = {}
     for file in FILES:
-        config = RunConfig.load(file)
+        config = load_config(file)
         if config.ledger.path is not None and config.ledger.limit is not None:
             place = (config.ledger.path, str(config.input.path or config.input.table))
             named.setdefault(place, set()).add(config.ledger.limit)
@@ -97,7 +97,7 @@ def test_the_reference_names_every_setting_with_its_default() -> None:
         "columns": ["body"],
         "output": {"path": "/data/tickets_sanitized"},
     }
-    assert flat(read_settings(CONF / "reference.yaml")) == flat(RunConfig.of(least).as_dict())
+    assert flat(read_settings(CONF / "reference.yaml")) == flat(parse_config(least).as_dict())
 
 
 def test_sparks_defaults_name_delta_and_no_secret() -> None:

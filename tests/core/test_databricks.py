@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from dptext_spark.cli.app import job
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import load_config
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BUNDLE = CHECKOUT / "conf" / "databricks"
@@ -137,7 +137,7 @@ def test_the_wheel_is_this_package_and_its_entry_point_exists(
 
 
 def test_its_settings_are_valid_and_name_a_secret() -> None:
-    config = RunConfig.load(BUNDLE / "settings.yaml")
+    config = load_config(BUNDLE / "settings.yaml")
     assert config.key.kind == "secret" and config.output.table and config.shareable
     assert (
         f"put-secret {config.key.secret.scope} {config.key.secret.name} "

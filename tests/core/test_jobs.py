@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.load import parse_model_config
 from dptext_spark.model.compile import prepare
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
@@ -30,7 +30,7 @@ def test_prepare_writes_an_artifact_that_a_run_can_name(
     assert job("prepare").main([str(settings), str(folder), "--set", "consistency=record"]) == 0
     named = {"mechanism": {"epsilon": 3}, "consistency": "record", "run": {"artifact": str(folder)}}
     named["run"]["artifact_fingerprint"] = capsys.readouterr().out.strip()  # type: ignore[index]
-    assert prepare(ModelConfig.of(named))[1] == folder
+    assert prepare(parse_model_config(named))[1] == folder
 
 
 def test_prepare_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.job import carried_out
 from dptext_spark.spark.job.setup import validated
@@ -80,7 +80,7 @@ def main(plan: dict[str, Any]) -> None:
         if point == plan["fails"]:
             raise OSError
 
-    config = RunConfig.of(settings(base, plan["name"], plan["kind"]))
+    config = parse_config(settings(base, plan["name"], plan["kind"]))
     key = RunKey.from_file(base / "key")
     if plan["kind"] == "stream":
         stream(spark, config, key, print, carried_out, at)

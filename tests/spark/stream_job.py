@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import job
 from dptext_spark.spark.session.session import spark_session
@@ -73,7 +73,7 @@ def main(base: Path, moment: str) -> None:
             end()
 
         threading.Thread(target=watch, daemon=True).start()
-    config = RunConfig.of(settings(base, "out"))
+    config = parse_config(settings(base, "out"))
     job.run(config, spark, key=RunKey.from_file(base / "key"), progress=print)
 
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.ledger.entry import RESERVED, SPENT, VOID
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.spark.job.effects import Effect
@@ -193,7 +193,7 @@ class Made:
         if kind == "named":
             know_tables(self.spark, folder)
         try:
-            return run(RunConfig.of(settings(self.base, name, kind)), self.spark).facts
+            return run(parse_config(settings(self.base, name, kind)), self.spark).facts
         finally:
             if kind == "named":
                 # What the session made goes with the database, and so does the folder.
@@ -241,7 +241,7 @@ def made(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         pending = {h.name: pool.submit(_ended, base, h) for h in HISTORIES if h.name in asked}
         all_of_it = Made(
-            base, session, pending, {}, RunConfig.of(settings(base, "x", "run")).mechanism.epsilon
+            base, session, pending, {}, parse_config(settings(base, "x", "run")).mechanism.epsilon
         )
         for kind in {"stream" if h.kind == "stream" else "run" for h in HISTORIES if h.name in asked}:
             (base / f"calm-{kind}").mkdir()

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job import job
 from dptext_spark.spark.job.binding import SETTINGS
 
-CONFIG = RunConfig.of({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}})
+CONFIG = parse_config({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}})
 BAD_ROW = ValueError("DPTEXT[INVALID_UTF8] partition=1 batch=2 rows=3")
 AUDIT = ValueError("DPTEXT[AUDIT_KeyError] partition=0 batch=0 rows=0")
 MARKER = KeyError("marker")

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError, condition_of, reduced, silenced
@@ -106,7 +106,7 @@ def test_a_run_that_spark_fails_is_not_chained_to_the_text(spark, tmp_path: Path
         "output": {"path": str(tmp_path / "out")},
     }
     with pytest.raises(RunError, match=r"CAST_INVALID_INPUT \(SQLSTATE 22018\)") as caught:
-        run(RunConfig.of(settings), spark, key=RunKey.insecure(1))
+        run(parse_config(settings), spark, key=RunKey.insecure(1))
     assert MARKER not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
     assert fragments == []

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.spark.job.job import run
 
@@ -60,7 +60,7 @@ def left_by_a_run(spark: SparkSession, folder: Path) -> dict[str, Any]:
     }  # fmt: skip
     (folder / "key").write_bytes(hashlib.sha256(b"frozen").digest())
     (folder / "key").chmod(0o600)
-    facts = run(RunConfig.of(settings), spark).facts
+    facts = run(parse_config(settings), spark).facts
     row, *_ = spark.read.format("delta").load(str(folder / "shareable" / "runs")).collect()
     metrics = spark.read.format("delta").load(str(folder / "restricted" / "metrics")).collect()
     entries = spark.read.format("delta").load(str(folder / "ledger")).collect()

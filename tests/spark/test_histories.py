@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 )
 from pyspark.sql import types as T
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DPTextError
 from dptext_spark.ledger.entry import RESERVED, Entry, of_input
 from dptext_spark.ledger.sums import spent_on
@@ -267,7 +267,7 @@ class Histories(RuleBasedStateMachine):
     def _carried_out(
         self, run_id: str, asked: Asked, key: int, point: str | None, fails: bool, accept: bool
     ) -> str:
-        config = RunConfig.of({
+        config = parse_config({
             "input": {"path": INPUT}, "columns": ["body"], "row_key": "id", "consistency": asked.level,
             "output": {"path": OUT, "mode": asked.mode}, "key": {"file": "/nowhere"},
             "audit": {"consistency_scopes": 0, "shareable": AUDIT, "restricted": PRIVATE},

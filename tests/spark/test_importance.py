@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.frequency import Frequencies
@@ -56,7 +57,7 @@ def test_levels_of_words_that_spark_counts(spark, privatizer, tmp_path: Path) ->
         "importance": {"levels": [{"share": 40, "epsilon": 0.5}, {"share": 20, "epsilon": 2}]},
         "output": {"path": str(tmp_path / "out")},
     }
-    config = RunConfig.of(settings)
+    config = parse_config(settings)
     facts = run(config, spark, key=KEY).facts
     assert facts["status"] == "succeeded"
     assert "every group of equal words has one replacement" in facts["consistency_audit"]["said"]
@@ -121,7 +122,7 @@ def read(df: Any) -> dict[int, tuple[Any, Any]]:
 
 
 def test_a_frame_chooses_in_whole_rows(spark, settings: dict[str, Any]) -> None:
-    model = prepare(RunConfig.of(settings))[0]
+    model = prepare(parse_config(settings))[0]
     expected = dict(enumerate(chosen_here(model)[0]))
     options: dict[str, Any] = {"row_key": "id", "key": KEY}
     source = spark.read.format("delta").load(settings["input"]["path"])
@@ -131,20 +132,20 @@ def test_a_frame_chooses_in_whole_rows(spark, settings: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=r"record_key: 'customer' given with importance"):
         dps.privatize(source, ["body", "tags"], model, record_key="customer", **options)
     with pytest.raises(SettingsError, match=r"record_key: 'customer' given with importance"):
-        RunConfig.of({**settings, "record_key": "customer"})
+        parse_config({**settings, "record_key": "customer"})
     assert (
-        RunConfig.of({**settings, "record_key": "customer", "consistency": "token"}).record_key == "customer"
+        parse_config({**settings, "record_key": "customer", "consistency": "token"}).record_key == "customer"
     )
     # The same words chosen among other texts are other draws, for the ledger too.
     setups = [
-        validated(spark, RunConfig.of({**settings, "columns": columns}), KEY, print)
+        validated(spark, parse_config({**settings, "columns": columns}), KEY, print)
         for columns in (["body"], ["body", "tags"])
     ]
     assert len({release_of(one, source_of(one), "body", "r") for one in setups}) == 2
 
 
 def test_a_stream_chooses_in_whole_rows(spark, settings: dict[str, Any]) -> None:
-    config = RunConfig.of({**settings, "mode": "incremental", "audit": {"consistency_scopes": 0}})
+    config = parse_config({**settings, "mode": "incremental", "audit": {"consistency_scopes": 0}})
     assert not run(config, spark, key=KEY).facts["problems"]
     expected = dict(enumerate(chosen_here(prepare(config)[0])[0]))
     assert read(spark.read.format("delta").load(settings["output"]["path"])) == expected
@@ -184,7 +185,7 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
         "importance": {"provider": "column", "percent": 30, "weights": "w"},
     }
     done = run(
-        RunConfig.of(
+        parse_config(
             {**settings, "input": {"path": str(tmp_path / "in")}, "output": {"path": str(tmp_path / "out")}}
         ),
         spark,
@@ -194,7 +195,7 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
     assert done.facts["other_columns"] == ["id"]
     with pytest.raises(DataError, match=r"importance: [12] texts or weights in partition"):
         wrong = {"input": {"path": str(tmp_path / "broken")}, "output": {"path": str(tmp_path / "none")}}
-        run(RunConfig.of({**settings, **wrong}), spark, key=KEY)
+        run(parse_config({**settings, **wrong}), spark, key=KEY)
     with pytest.raises(DataError, match=r"importance.weights: column 'id' is of type bigint"):
         dps.privatize(frame, ["body"], own, weights=["id"], **options)
     with pytest.raises(SettingsError, match=r"weights: .* one for each text column"):

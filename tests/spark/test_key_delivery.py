@@ -18,6 +18,7 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from pyspark.logger import PySparkLogger
 
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Key
 from dptext_spark.errors import RunError, SettingsError
@@ -76,7 +77,7 @@ def job(spark: Any, tmp_path: Path, file: Path, lexicon: str) -> Callable[..., d
             "consistency": "record", "lexicon": {"source": lexicon}, "output": {"path": str(tmp_path / name)},
             "key": {"file": str(file), "deliver": deliver}, "run": {"id": "one"}, **more,
         }  # fmt: skip
-        return run(RunConfig.of(settings), spark, progress=say).facts
+        return run(parse_config(settings), spark, progress=say).facts
 
     return ran
 
@@ -198,7 +199,7 @@ class TestTheJob:
         with pytest.raises(
             SettingsError, match=r"key\.deliver: executors given with a key of the calling program"
         ):
-            run(RunConfig.of(settings), spark, key=RunKey(SECRET))
+            run(parse_config(settings), spark, key=RunKey(SECRET))
 
     def test_a_stream_draws_the_same_and_goes_on_either_way(
         self, spark: Any, tmp_path: Path, job: Callable[..., dict[str, Any]]
@@ -245,7 +246,7 @@ class TestTheDoctor:
     ) -> None:
         def config(**key: Any) -> RunConfig:
             base = {"input": {"path": "/a"}, "columns": ["body"], "output": {"path": str(tmp_path / "out")}}
-            return RunConfig.of({**base, "key": {**key, "deliver": "executors"}})
+            return parse_config({**base, "key": {**key, "deliver": "executors"}})
 
         assert doctor._key(spark, config(file=str(file))).endswith("the same key is read in 2 task slots")
         name = f"RUN_KEY_{secrets.token_hex(4)}"

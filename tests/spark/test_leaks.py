@@ -29,6 +29,7 @@ WAYS = {  # in which a worker comes by the key
 JOBS = """
 import json, os, sys, pathlib
 from dptext_spark.spark.session.session import spark_session
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.spark.job.job import run
 from dptext_spark.errors import DPTextError
@@ -42,7 +43,7 @@ def go(name, form="text", **more):
     settings = {"input": {"path": str(base / "in" / name), "format": form}, "columns": ["value"],
                 "output": {"path": str(base / "out" / name)}, "key": {"file": str(base / "key")}}
     try:
-        print(name, run(RunConfig.of({**settings, **more}), spark, progress=print).status)
+        print(name, run(parse_config({**settings, **more}), spark, progress=print).status)
     except DPTextError as error:
         print(name, type(error).__name__, error)
 go("good", run={"batch_rows": 1})

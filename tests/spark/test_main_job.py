@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -52,7 +53,7 @@ def _config(source: str, tmp_path: Path, **changes: object) -> RunConfig:
         "output": {"path": str(tmp_path / "out")},
         "audit": {"consistency_scopes": 0},
     }
-    return RunConfig.of(settings | changes)
+    return parse_config(settings | changes)
 
 
 def _rows(spark, folder: str | Path) -> dict[int, tuple[str | None, ...]]:
@@ -70,7 +71,7 @@ def test_identifiers_are_replaced_whole_counted_by_type_and_part_of_a_run(spark,
         "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "output": {"path": str(tmp_path / "out")},
         "consistency": "dataset", "policy": {"identifiers": {"phone": "fake"}}, "run": {"id": "r1"},
     }  # fmt: skip
-    report = run(RunConfig.of(settings), spark, key=KEY)
+    report = run(parse_config(settings), spark, key=KEY)
     assert report.status == "succeeded"  # the audit of consistency pairs texts that hold identifiers
     texts = [str(row[1]) for row in _rows(spark, tmp_path / "out").values()]
     found = [re.fullmatch(r"\S+ \S+ (\+\d\d \d{3} \d{7}) or \S+ to \[EMAIL\], \S+", text) for text in texts]
@@ -83,7 +84,7 @@ def test_identifiers_are_replaced_whole_counted_by_type_and_part_of_a_run(spark,
     )
     assert restricted["numbers"] == 0
     with pytest.raises(RunError, match=r"another policy\.identifiers\.phone \(fake then, mask now\)"):
-        run(RunConfig.of({**settings, "policy": {}}), spark, key=KEY)
+        run(parse_config({**settings, "policy": {}}), spark, key=KEY)
 
 
 class TestARunThatSucceeds:
@@ -441,7 +442,7 @@ class TestInputs:
     def test_invalid_utf8_fails_the_run_and_leaves_no_version(self, spark, tmp_path: Path) -> None:
         (tmp_path / "notes").mkdir()
         (tmp_path / "notes" / "a.txt").write_bytes(b"good morning\nbad \xff\xfe bytes zanzibarmarker\n")
-        config = RunConfig.of(
+        config = parse_config(
             {
                 "input": {"path": str(tmp_path / "notes"), "format": "text"},
                 "columns": ["value"],

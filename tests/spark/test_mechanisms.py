@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark import spark as dps
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.privatizer import Privatizer
@@ -65,7 +65,7 @@ def test_a_run_states_its_guarantee(spark, tmp_path, name: str) -> None:
         )
     )
     vectors.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    config = RunConfig.of(
+    config = parse_config(
         {
             "input": {"path": str(tmp_path / "in")},
             "columns": ["body"],

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.sections import Key, Secret
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.spark.job import job
@@ -101,7 +101,7 @@ def test_a_run_with_a_key_of_the_environment_can_be_repeated(
             "consistency": "record", "key": {"env": "RUN_KEY"}, "output": {"path": str(tmp_path / name)},
             "audit": {"consistency_scopes": 0},
         }  # fmt: skip
-        facts = run(RunConfig.of(settings), spark).facts
+        facts = run(parse_config(settings), spark).facts
         assert facts["key_kind"] == "env" and "RUN_KEY" not in os.environ
         rows = spark.read.format("delta").load(str(tmp_path / name)).orderBy("id").collect()
         texts.append([row["body"] for row in rows])
@@ -123,4 +123,4 @@ def test_a_variable_is_gone_before_spark_starts(monkeypatch: pytest.MonkeyPatch)
         "key": {"env": "RUN_KEY"},
     }
     with pytest.raises(RunError, match=r"started with \[\]"):
-        run(RunConfig.of(settings))
+        run(parse_config(settings))

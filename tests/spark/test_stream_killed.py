@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.job import run
@@ -76,13 +76,13 @@ def test_a_killed_driver_changes_nothing(spark, base: Path) -> None:
     _killed(base, "writing")  # after it repaired the account of the first
     assert len(history(spark, out)) == 1 and _statuses(spark, base)["killed.0"] == "recovered"
     assert _statuses(spark, base)["killed.1"] == "started"
-    report = run(RunConfig.of(settings(base, "out")), spark)
+    report = run(parse_config(settings(base, "out")), spark)
     assert report.status == "succeeded" and report.facts["rows"] == ROWS
     assert report.facts["batches"]["in_all"] == 2 and report.facts["batches"]["rows"] == 2 * ROWS
     assert len(history(spark, out)) == 2
     assert _statuses(spark, base) == {"killed": "succeeded", "killed.0": "recovered", "killed.1": "succeeded"}
     # The same stream, undisturbed: the same micro-batches, and at token level the same draws.
-    calm = run(RunConfig.of(settings(base, "calm")), spark)
+    calm = run(parse_config(settings(base, "calm")), spark)
     assert calm.facts["batches"]["in_all"] == 2
     rows = _rows(spark, base / "out")
     assert len(rows) == 2 * ROWS and rows == _rows(spark, base / "calm")

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from dptext_spark.audit.table.limit import Limit
 from dptext_spark.audit.table.metrics import ATTACKS, ATTRIBUTE, ENCODED, LABEL, LIKENESS, MASKED, MEANING
+from dptext_spark.config.load import load_model_config, parse_model_config
 from dptext_spark.config.locations import TABLE, holds_credentials, inside, same_path, same_table
-from dptext_spark.config.model import ModelConfig, RunConfig, load_model
+from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.encoder.folder import require_encoders
 from dptext_spark.errors import SettingsError
 
@@ -162,7 +163,11 @@ class AuditPlan:
             raise SettingsError(
                 f"overrides: {list(overrides)} given; valid: none, for settings that are no file."
             )
-        model = config if config is None or isinstance(config, ModelConfig) else load_model(config, overrides)
+        model = (
+            config
+            if config is None or isinstance(config, ModelConfig)
+            else load_model_config(config, overrides)
+        )
         run = model if isinstance(model, RunConfig) else None
         columns = tuple(columns) or (run.columns if run else ())
         row_key = row_key or (run.row_key if run else None)
@@ -177,7 +182,7 @@ class AuditPlan:
             if key in columns:
                 raise SettingsError(f"{name}: {key!r} is a text column; valid: another column.")
         _require_classes(label, attribute, columns, keys)
-        plain = model or ModelConfig.of({"policy": {"stop_words": "draw"}})
+        plain = model or parse_model_config({"policy": {"stop_words": "draw"}})
         chosen = plain.importance is not None
         plain = plain.model_copy(update={"importance": None})
         level = plain.consistency if model else "token"

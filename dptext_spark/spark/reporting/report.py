@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.config.load import parse_model_config
+from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Ledger
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_extra
 from dptext_spark.ledger.entry import SPENT
@@ -232,7 +233,7 @@ def _model(row: Mapping[str, Any], account: Account, say: Progress) -> tuple[Mod
     sections["importance"] = made_from.get("importance")
     artifact = account.config.run.artifact if account.config is not None else None
     try:
-        config = ModelConfig.of({**sections, **({"run": {"artifact": artifact}} if artifact else {})})
+        config = parse_model_config({**sections, **({"run": {"artifact": artifact}} if artifact else {})})
         if config.importance is not None and (config.importance.own_data or config.importance.levels):
             return None, _NOT_AGAIN
         privatizer, _ = prepare(config, say)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dptext_spark.config.keys import read_key, refuse_given, taken
-from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.sections import Key, Secret
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness.draws import RunKey
@@ -106,8 +106,8 @@ def test_what_workers_cannot_read_is_refused_with_executors(key: dict[str, objec
     with pytest.raises(
         SettingsError, match=r"key\.deliver: executors given with .*valid there: key\.file or key\.env"
     ):
-        ModelConfig.of({"key": {**key, "deliver": "executors"}})
-    assert ModelConfig.of({"key": key}).key.deliver == "closure"
+        parse_model_config({"key": {**key, "deliver": "executors"}})
+    assert parse_model_config({"key": key}).key.deliver == "closure"
 
 
 def test_a_key_of_the_calling_program_is_refused_with_executors() -> None:
@@ -122,4 +122,4 @@ def test_a_key_of_the_calling_program_is_refused_with_executors() -> None:
 
 def test_another_way_to_deliver_is_named() -> None:
     with pytest.raises(SettingsError, match=r"key\.deliver: .*valid: closure, executors"):
-        ModelConfig.of({"key": {"file": "/secure/run.key", "deliver": "broadcast"}})
+        parse_model_config({"key": {"file": "/secure/run.key", "deliver": "broadcast"}})

@@ -14,7 +14,7 @@ import pytest
 
 from dptext_spark.config.file import override
 from dptext_spark.config.limits import MOST_COLUMNS
-from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.config.load import load_model_config, parse_config, parse_model_config
 from dptext_spark.encoder.folder import read_json
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -75,7 +75,7 @@ def test_a_file_that_no_run_needs(tmp_path: Path, text: str, said: str) -> None:
         within_a_second(),
         pytest.raises(SettingsError, match=f"settings.yaml', .*({said}).*; valid: at most") as caught,
     ):
-        ModelConfig.load(file)
+        load_model_config(file)
     assert len(str(caught.value)) < 500
 
 
@@ -102,21 +102,21 @@ def test_a_file_that_no_run_needs(tmp_path: Path, text: str, said: str) -> None:
 )
 def test_a_dictionary_that_no_run_needs(more: dict[str, Any], said: str) -> None:
     with within_a_second(), pytest.raises(SettingsError, match=said) as caught:
-        RunConfig.of(RUN | more)
+        parse_config(RUN | more)
     assert len(str(caught.value)) < 20_000
 
 
 def test_as_many_columns_as_are_allowed() -> None:
     names = [f"c{i}" for i in range(MOST_COLUMNS)]
     with within_a_second():
-        assert len(RunConfig.of(RUN | {"columns": names}).columns) == MOST_COLUMNS
+        assert len(parse_config(RUN | {"columns": names}).columns) == MOST_COLUMNS
     with within_a_second(), pytest.raises(SettingsError, match="named twice"):
-        RunConfig.of(RUN | {"columns": [*names[1:], names[1]]})
+        parse_config(RUN | {"columns": [*names[1:], names[1]]})
 
 
 def test_long_lists_of_words_are_no_trouble() -> None:
     words = [f"word{i}" for i in range(100_000)]
-    assert ModelConfig.of({"policy": {"stop_word_list": words}}).policy.stop_word_list == tuple(words)
+    assert parse_model_config({"policy": {"stop_word_list": words}}).policy.stop_word_list == tuple(words)
 
 
 def test_what_stands_in_two_places_may_be_written_once(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_what_stands_in_two_places_may_be_written_once(tmp_path: Path) -> None:
     file.write_text(
         "policy: &p {oov: keep}\nlexicon: &l {source: default}\nimportance: null\nrun: {id: &i x}\n"
     )
-    assert ModelConfig.load(file).policy.oov == "keep"
+    assert load_model_config(file).policy.oov == "keep"
 
 
 def test_overrides_are_bounded_too() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.model import ModelConfig, RunConfig, load_model
+from dptext_spark.config.load import load_config, load_model_config, parse_config, parse_model_config
+from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.readers.formats import FORMATS
 from dptext_spark.mechanisms import MECHANISMS, CusText, SanText
@@ -23,17 +24,17 @@ LEAST: dict[str, Any] = {"input": {"path": "/data/in"}, "columns": ["body"], "ou
 
 def refused(**sections: Any) -> str:
     with pytest.raises(SettingsError) as caught:
-        RunConfig.of({**LEAST, **sections})
+        parse_config({**LEAST, **sections})
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
     return str(caught.value)
 
 
 def accepted(**sections: Any) -> RunConfig:
-    return RunConfig.of({**LEAST, **sections})
+    return parse_config({**LEAST, **sections})
 
 
 def test_the_least_settings_have_the_documented_defaults() -> None:
-    config = RunConfig.of(LEAST)
+    config = parse_config(LEAST)
     assert config.input.format == "delta" and config.input.options == {} and config.input.where is None
     assert config.columns == ("body",) and config.row_key is None and config.record_key is None
     assert config.consistency == "token" and config.lexicon.source == "default"
@@ -58,7 +59,7 @@ def test_a_ledger_may_lie_beside_the_account_or_anywhere_else() -> None:
 
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        RunConfig.of(LEAST).consistency = "record"  # type: ignore[misc]
+        parse_config(LEAST).consistency = "record"  # type: ignore[misc]
 
 
 def test_a_list_among_the_mechanisms_settings_stays_a_list() -> None:
@@ -78,16 +79,16 @@ def test_as_dict_is_json_and_makes_the_same_settings_again() -> None:
         input={"path": "/data/in", "format": "csv", "options": {"header": True, "sep": ";", "maxColumns": 5}},
     )
     plain = json.loads(json.dumps(config.as_dict()))
-    assert RunConfig.of(plain) == config
+    assert parse_config(plain) == config
     assert plain["input"]["options"] == {"header": "true", "sep": ";", "maxColumns": "5"}
     assert set(plain) == set(RunConfig.model_fields)
 
 
 def test_spec_is_what_a_model_is_made_from() -> None:
-    assert set(RunConfig.of(LEAST).spec()) == {
+    assert set(parse_config(LEAST).spec()) == {
         "lexicon", "mechanism", "policy", "consistency", "importance"
     }  # fmt: skip
-    assert RunConfig.of(LEAST).spec()["mechanism"]["name"] == "custext"
+    assert parse_config(LEAST).spec()["mechanism"]["name"] == "custext"
 
 
 def test_an_option_that_may_be_a_secret_is_hidden() -> None:
@@ -98,7 +99,7 @@ def test_an_option_that_may_be_a_secret_is_hidden() -> None:
 
 def test_sections_may_be_left_empty() -> None:
     empty = dict.fromkeys(("lexicon", "mechanism", "policy", "run", "key", "audit"))
-    assert RunConfig.of({**LEAST, **empty}) == RunConfig.of(LEAST)
+    assert parse_config({**LEAST, **empty}) == parse_config(LEAST)
 
 
 @pytest.mark.parametrize("missing", ["input", "columns", "output"])
@@ -107,7 +108,7 @@ def test_what_has_no_default_must_be_given(missing: str) -> None:
     with pytest.raises(
         SettingsError, match=rf"^{missing}: missing; it has no default. For example `{missing}:"
     ):
-        RunConfig.of(settings)
+        parse_config(settings)
 
 
 @pytest.mark.parametrize(
@@ -276,9 +277,9 @@ def test_every_parameter_of_every_mechanism_is_a_setting() -> None:
 
 def test_the_lexicon_formats_are_those_that_can_be_read() -> None:
     for name in ("auto", *FORMATS):
-        assert ModelConfig.of({"lexicon": {"source": "/v.txt", "format": name}}).lexicon.format == name
+        assert parse_model_config({"lexicon": {"source": "/v.txt", "format": name}}).lexicon.format == name
     with pytest.raises(SettingsError, match=", ".join(("auto", *FORMATS))):
-        ModelConfig.of({"lexicon": {"format": "other"}})
+        parse_model_config({"lexicon": {"format": "other"}})
 
 
 class TestSeveralLexicons:
@@ -287,7 +288,7 @@ class TestSeveralLexicons:
         config = accepted(lexicon={"source": "/a.txt", "more": more}, mechanism={"name": "diffractor"})
         assert [one.source for one in config.lexicon.more] == ["default", "/b.vec", "/c.txt"]
         assert config.lexicon.more[2].limit == 50 and config.lexicon.more[0].format == "auto"
-        again = RunConfig.of(json.loads(json.dumps(config.as_dict())))
+        again = parse_config(json.loads(json.dumps(config.as_dict())))
         assert again.lexicon == config.lexicon
         assert config.spec()["lexicon"]["more"][1]["source"] == "/b.vec"
 
@@ -414,7 +415,7 @@ class TestSensitiveWordsFromAFile:
         config = self.of(file)
         assert config.mechanism == SanText(sensitive=("pain", "debt", "#tag"))
         assert config.spec()["mechanism"]["sensitive"] == ["pain", "debt", "#tag"]
-        assert RunConfig.of(json.loads(json.dumps(config.as_dict()))).mechanism == config.mechanism
+        assert parse_config(json.loads(json.dumps(config.as_dict()))).mechanism == config.mechanism
         assert str(file) not in json.dumps(config.as_dict())
         file.write_text("pain\ndebts\n#tag\n", encoding="utf-8")
         assert self.of(file).spec() != config.spec()
@@ -422,7 +423,7 @@ class TestSensitiveWordsFromAFile:
     def test_an_override_names_it(self, tmp_path: Path) -> None:
         file = tmp_path / "sensitive.txt"
         file.write_text("pain\ndebt\n", encoding="utf-8")
-        config = load_model(None, ["mechanism.name=santext", f"mechanism.sensitive.file={file}"])
+        config = load_model_config(None, ["mechanism.name=santext", f"mechanism.sensitive.file={file}"])
         assert config.mechanism == SanText(sensitive=("pain", "debt"))
 
     @pytest.mark.parametrize("content", [b"secretword\n", b"\n \n", b"", b"secretword\n\xff\n"])
@@ -469,7 +470,7 @@ def test_a_stop_word_list_can_be_a_file(tmp_path: Path) -> None:
 def test_load_reads_a_file_and_applies_overrides(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\nmechanism: {epsilon: 1}\n")
-    config = RunConfig.load(file, ["mechanism.epsilon=2", "policy.numbers=mask", "columns=[body, subject]"])
+    config = load_config(file, ["mechanism.epsilon=2", "policy.numbers=mask", "columns=[body, subject]"])
     assert config.mechanism == CusText(epsilon=2) and config.policy.numbers == "mask"
     assert config.columns == ("body", "subject")
 
@@ -477,10 +478,10 @@ def test_load_reads_a_file_and_applies_overrides(tmp_path: Path) -> None:
 def test_a_model_is_read_from_its_own_sections_or_from_a_run(tmp_path: Path) -> None:
     file = tmp_path / "model.yaml"
     file.write_text("mechanism: {epsilon: 3}\n")
-    assert load_model(file).mechanism == CusText(epsilon=3)
-    assert load_model().mechanism == CusText()
+    assert load_model_config(file).mechanism == CusText(epsilon=3)
+    assert load_model_config().mechanism == CusText()
     file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\n")
-    assert isinstance(load_model(file), RunConfig)
+    assert isinstance(load_model_config(file), RunConfig)
 
 
 class TestStreams:

@@ -9,7 +9,7 @@ import pytest
 
 from dptext_spark.audit.attacks.bayes_vulnerability import guessed
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import load_config
 from dptext_spark.demo.side_by_side import SETTINGS, side_by_side
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
@@ -62,7 +62,7 @@ def test_the_papers_know_no_identifiers(released: dict[str, str]) -> None:
 @pytest.mark.parametrize(("settings", "most"), [("balanced", 0.3), ("strict", 0.15)])
 def test_the_best_guess_finds_no_more_than_the_file_says(settings: str, most: float) -> None:
     """The bound of `bayes token`, of the law that is sampled, over the words that the file's policy draws."""
-    config = RunConfig.load(CONF / f"{settings}.yaml")
+    config = load_config(CONF / f"{settings}.yaml")
     lexicon = Lexicon.default()
     table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
     prior = of_drawn(zipf(len(lexicon)), drawn_words(Engine(table, config.policy)))
@@ -71,14 +71,14 @@ def test_the_best_guess_finds_no_more_than_the_file_says(settings: str, most: fl
 
 
 def test_each_file_releases_nothing_beside_the_texts_that_its_comment_does_not_name() -> None:
-    strict = RunConfig.load(CONF / "strict.yaml")
+    strict = load_config(CONF / "strict.yaml")
     assert strict.output.other_columns == ("ticket_id",) or list(strict.output.other_columns) == ["ticket_id"]
-    assert strict.ledger.path == RunConfig.load(CONF / "balanced.yaml").ledger.path is not None
+    assert strict.ledger.path == load_config(CONF / "balanced.yaml").ledger.path is not None
     assert strict.policy == Policy(
         stop_words="draw", oov="mask", numbers="mask", case="lower", gaps="normalise",
         identifiers=strict.policy.identifiers,
     )  # fmt: skip
-    balanced = RunConfig.load(CONF / "balanced.yaml")
+    balanced = load_config(CONF / "balanced.yaml")
     assert balanced.consistency == "record"
     # One release of each, as their comments say.
     assert (

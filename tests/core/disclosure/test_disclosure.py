@@ -7,7 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
@@ -348,7 +348,7 @@ class TestImportance:
     """Where only some words are drawn, the statement says which, that the others are in clear, and what the choice tells."""
 
     def config(self, **selection: Any) -> dict[str, Any]:
-        plain = RunConfig.of(
+        plain = parse_config(
             {
                 "input": {"path": "/in"},
                 "columns": ["body"],

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS
@@ -115,7 +115,7 @@ def _with(name: str, value: Any) -> dict[str, Any]:
 
 
 def _statement(settings: Mapping[str, Any]) -> str:
-    return disclosure(planned_facts(RunConfig.of(settings), MODEL)).markdown()
+    return disclosure(planned_facts(parse_config(settings), MODEL)).markdown()
 
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -127,7 +127,7 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def test_no_setting_is_left_out() -> None:
-    known = {name for name in _leaves(RunConfig.of(PLAIN).as_dict()) if not name.startswith("mechanism.")}
+    known = {name for name in _leaves(parse_config(PLAIN).as_dict()) if not name.startswith("mechanism.")}
     assert known == RELEASES.keys() | SAME.keys() and not RELEASES.keys() & SAME.keys()
     parameters = {field.name for kind in MECHANISMS.values() for field in fields(kind)}  # type: ignore[arg-type]
     assert parameters == PARAMETERS.keys() | {"calibration"}
@@ -150,7 +150,7 @@ def test_a_setting_that_changes_what_is_released_changes_the_statement(name: str
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_parameter_of_a_mechanism_stands_in_the_statement(name: str) -> None:
     plain = MECHANISMS[name](**NEEDED.get(name, {}))
-    facts = planned_facts(RunConfig.of(PLAIN), MODEL)
+    facts = planned_facts(parse_config(PLAIN), MODEL)
 
     def said(values: dict[str, Any]) -> str:
         config = {**facts["config"], "mechanism": {"name": name, **values}}

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.guarantee import SENSITIVE, Guarantee
@@ -79,7 +80,7 @@ def case(lexicon: Lexicon, mechanism: Mechanism, level: str, selection: dict[str
             for one in selection.get("levels", ())
         ]
         settings["importance"] = {**selection, **({"levels": levels} if levels else {})}
-    config = RunConfig.of(settings)
+    config = parse_config(settings)
     model = Privatizer(lexicon, mechanism.compile(lexicon), consistency=config.consistency)
     if config.importance is not None:
         further = [one.drawn_by(mechanism).compile(lexicon) for one in config.importance.levels[1:]]

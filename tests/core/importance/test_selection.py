@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import Level, Selection, agree
 from dptext_spark.mechanisms import CusText
@@ -53,7 +53,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("given", "said"), WRONG)
 def test_what_is_wrong_is_named(given: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        ModelConfig.of({"importance": given})
+        parse_model_config({"importance": given})
     assert said in str(caught.value)
 
 
@@ -89,26 +89,26 @@ def test_what_is_wrong_is_named(given: dict[str, Any], said: str) -> None:
 )
 def test_what_does_not_agree_is_named(more: dict[str, Any], given: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        RunConfig.of({**RUN, **more, "importance": {"percent": 10, **given}})
+        parse_config({**RUN, **more, "importance": {"percent": 10, **given}})
     assert said in str(caught.value)
 
 
 def test_without_importance_all_words_are_drawn() -> None:
     for empty in ({}, {"importance": None}):
-        config = ModelConfig.of(empty)
+        config = parse_model_config(empty)
         assert config.importance is None and config.spec()["importance"] is None
         assert config.mechanisms() == (config.mechanism,)
 
 
 def test_each_level_has_its_mechanism() -> None:
     levels = [{"share": 20, "epsilon": 0.5}, {"share": 30}, {"mechanism": {"name": "custext", "k": 5}}]
-    config = ModelConfig.of({"mechanism": {"k": 7, "epsilon": 2}, "importance": {"levels": levels}})
+    config = parse_model_config({"mechanism": {"k": 7, "epsilon": 2}, "importance": {"levels": levels}})
     assert config.mechanisms() == (CusText(0.5, 7), CusText(2, 7), CusText(k=5))
     assert config.importance is not None
     assert config.importance.cumulative == (20_000_000, 50_000_000, 100_000_000)
     written = json.loads(json.dumps(config.importance.as_dict()))
     assert Selection.of(written) == config.importance
-    assert ModelConfig.of({"importance": written}).importance == config.importance
+    assert parse_model_config({"importance": written}).importance == config.importance
 
 
 def test_a_share_is_exact() -> None:
@@ -126,5 +126,5 @@ def test_the_strategy_follows_from_the_consistency() -> None:
 
 
 def test_one_column_of_weights_needs_no_list() -> None:
-    config = RunConfig.of({**RUN, "importance": {"provider": "column", "weights": "w", "percent": 5}})
+    config = parse_config({**RUN, "importance": {"provider": "column", "weights": "w", "percent": 5}})
     assert config.importance is not None and config.importance.weights == ("w",)

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.config.model import ModelConfig, load_model
+from dptext_spark.config.load import load_model_config, parse_model_config
+from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -47,7 +48,7 @@ def vectors(tmp_path: Path) -> Path:
 
 
 def settings(source: Path, **more: object) -> ModelConfig:
-    return ModelConfig.of({"lexicon": {"source": str(source)}, "mechanism": {"k": 5}, **more})
+    return parse_model_config({"lexicon": {"source": str(source)}, "mechanism": {"k": 5}, **more})
 
 
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -152,7 +153,7 @@ def test_limit_and_vocabulary_cut(vectors: Path, tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("\n".join(WORDS[:30]), encoding="utf-8")
     source = {"source": str(vectors), "limit": 20, "vocabulary": str(words)}
-    assert len(load_lexicon(ModelConfig.of({"lexicon": source}))) == 20
+    assert len(load_lexicon(parse_model_config({"lexicon": source}))) == 20
 
 
 def test_a_source_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -192,7 +193,7 @@ def test_a_damaged_copy_in_the_cache_is_made_again(vectors: Path) -> None:
 def test_a_named_artifact_is_opened(vectors: Path, tmp_path: Path) -> None:
     made = compile_to(settings(vectors, consistency="record"), tmp_path / "model")
     named = {"mechanism": {"k": 5}, "consistency": "record", "run": {"artifact": str(tmp_path / "model")}}
-    privatizer, folder = prepare(ModelConfig.of(named))
+    privatizer, folder = prepare(parse_model_config(named))
     assert (artifact.expected_fingerprint(folder), folder) == (made, tmp_path / "model")
     assert prepare(settings(vectors, **named))[0].fingerprint == privatizer.fingerprint
 
@@ -202,7 +203,7 @@ class TestTheModelThatIsExpected:
 
     def config(self, folder: Path, fingerprint: str) -> ModelConfig:
         named = {"artifact": str(folder), "artifact_fingerprint": fingerprint}
-        return ModelConfig.of({"mechanism": {"k": 5}, "run": named})
+        return parse_model_config({"mechanism": {"k": 5}, "run": named})
 
     @pytest.fixture
     def made(self, vectors: Path, tmp_path: Path) -> tuple[Path, str]:
@@ -252,7 +253,7 @@ class TestTheModelThatIsExpected:
 
     def test_it_needs_an_artifact(self) -> None:
         with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint: given, but no run\.artifact"):
-            ModelConfig.of({"run": {"artifact_fingerprint": "0" * 64}})
+            parse_model_config({"run": {"artifact_fingerprint": "0" * 64}})
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,7 @@ def test_an_artifact_of_other_settings_is_refused(
     compile_to(settings(vectors), tmp_path / "model")
     named: dict[str, object] = {"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}
     with pytest.raises(SettingsError, match=said):
-        prepare(ModelConfig.of({**named, **other}))
+        prepare(parse_model_config({**named, **other}))
 
 
 def test_a_list_of_words_that_differs_is_told_without_a_word(vectors: Path, tmp_path: Path) -> None:
@@ -281,7 +282,7 @@ def test_a_list_of_words_that_differs_is_told_without_a_word(vectors: Path, tmp_
     file = tmp_path / "sensitive.txt"
     for words, fits in ((WORDS[:4], True), (WORDS[1:5], False)):
         file.write_text("\n".join(words), encoding="utf-8")
-        config = ModelConfig.of(
+        config = parse_model_config(
             {
                 "mechanism": {"name": "santext", "sensitive": {"file": str(file)}},
                 "run": {"artifact": str(tmp_path / "model")},
@@ -320,7 +321,7 @@ def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path)
             SettingsError,
             match=r"run.artifact: .* was made for engine '0', and this is '.*; prepare it again",
         ):
-            prepare(ModelConfig.of({"mechanism": {"k": k}, "run": {"artifact": str(tmp_path / "model")}}))
+            prepare(parse_model_config({"mechanism": {"k": k}, "run": {"artifact": str(tmp_path / "model")}}))
 
 
 def test_the_cache_makes_models_of_another_engine_anew(vectors: Path) -> None:
@@ -334,7 +335,7 @@ def test_the_cache_makes_models_of_another_engine_anew(vectors: Path) -> None:
 
 def test_an_artifact_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no readable manifest"):
-        prepare(ModelConfig.of({"run": {"artifact": str(tmp_path / "none")}}))
+        prepare(parse_model_config({"run": {"artifact": str(tmp_path / "none")}}))
 
 
 def test_an_artifact_is_not_written_over_something_else(vectors: Path, tmp_path: Path) -> None:
@@ -390,7 +391,7 @@ def test_a_folder_that_cannot_be_written_is_named(vectors: Path, tmp_path: Path)
 
 
 def test_the_packaged_lexicon_is_the_default() -> None:
-    assert load_lexicon(load_model()).fingerprint == Lexicon.default().fingerprint
+    assert load_lexicon(load_model_config()).fingerprint == Lexicon.default().fingerprint
     assert len(Vocabulary.of(WORDS)) == len(WORDS)
 
 
@@ -408,7 +409,7 @@ class TestSeveralLexicons:
     @staticmethod
     def both(first: Path, second: Path, **more: object) -> ModelConfig:
         mechanism = {"name": "diffractor", "lists": 2, **more}
-        return ModelConfig.of(
+        return parse_model_config(
             {"lexicon": {"source": str(first), "more": [str(second)]}, "mechanism": mechanism}
         )
 
@@ -445,7 +446,7 @@ class TestSeveralLexicons:
         other.write_text(other.read_text().replace("1", "2"), encoding="utf-8")
         folders.add(prepare(self.both(vectors, other))[1])
         alone = {"lexicon": {"source": str(vectors)}, "mechanism": {"name": "diffractor", "lists": 2}}
-        folders.add(prepare(ModelConfig.of(alone))[1])
+        folders.add(prepare(parse_model_config(alone))[1])
         assert len(folders) == 5 and len(seen) == 5
 
     def test_they_are_not_read_again_to_be_recognised(
@@ -475,11 +476,11 @@ class TestSeveralLexicons:
             "mechanism": {"name": "diffractor", "lists": 2},
             "run": {"artifact": str(tmp_path / "model")},
         }
-        assert prepare(ModelConfig.of(named))[1] == tmp_path / "model"
+        assert prepare(parse_model_config(named))[1] == tmp_path / "model"
         with pytest.raises(
             SettingsError, match=r"lexicon.more: \[\] given, but the artifact .* was made with"
         ):
-            prepare(ModelConfig.of({**named, "lexicon": {"source": str(vectors)}}))
+            prepare(parse_model_config({**named, "lexicon": {"source": str(vectors)}}))
 
 
 class TestTheCertificate:
@@ -510,7 +511,7 @@ class TestTheCertificate:
         with monkeypatch.context() as before:
             before.setattr(compile, "is_cheap", lambda privatizer: False)
             compile_to(settings(vectors), tmp_path / "model")
-        prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}))
+        prepare(parse_model_config({"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}))
         assert artifact.certificate_of(tmp_path / "model") is None
 
     def test_where_it_cannot_be_kept_the_run_goes_on(
@@ -572,7 +573,7 @@ class TestImportance:
         for folder, importance in (("all", chosen), ("some", None), ("some", {**chosen, "percent": 40})):
             run = {"artifact": str(tmp_path / folder)}
             with pytest.raises(SettingsError, match="importance"):
-                prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": run, "importance": importance}))
+                prepare(parse_model_config({"mechanism": {"k": 5}, "run": run, "importance": importance}))
         run = {"artifact": str(tmp_path / "some")}
-        made, _ = prepare(ModelConfig.of({"mechanism": {"k": 5}, "run": run, "importance": chosen}))
+        made, _ = prepare(parse_model_config({"mechanism": {"k": 5}, "run": run, "importance": chosen}))
         assert made.selector is not None and made.chooses

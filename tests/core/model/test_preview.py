@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dptext_spark.cli.app import main
-from dptext_spark.config.model import load_model
+from dptext_spark.config.load import load_model_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.frequency import Frequencies
 from dptext_spark.importance.selection import Level, Selection
@@ -185,7 +185,7 @@ def test_as_dict_is_json_and_the_table_shows_masks_as_they_are() -> None:
 
 
 def test_a_preview_of_a_cached_model_imports_neither_spark_nor_pandas() -> None:
-    prepare(load_model())
+    prepare(load_model_config())
     code = (
         "import sys; from dptext_spark.cli.app import main; main(['preview', 'Hello world 42']); "
         "print([name for name in ('pandas', 'pyspark', 'py4j') if name in sys.modules])"

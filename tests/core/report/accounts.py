@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
@@ -37,7 +37,7 @@ def small_model(epsilon: float = 2.0, words: int = 300) -> Model:
 
 def row(model: Model, settings: Mapping[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """A row of `runs`, as Spark gives it back."""
-    config = RunConfig.of(
+    config = parse_config(
         {
             "input": {"path": "/data/tickets"}, "columns": ["body", "subject"], "row_key": "ticket",
             "mechanism": {"name": "custext", "epsilon": 2.0, "k": 10}, "output": {"path": "/data/sanitized"},

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from dptext_spark.audit.table.metrics import ATTRIBUTE, ENCODED, LABEL, LIKENESS, MASKED
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.cli.app import main
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing import learning, utility
@@ -59,7 +59,7 @@ def ours(session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     frame.repartition(2, "id").write.format("delta").save(places["source"])
     settings = folder / "settings.yaml"
     settings.write_text(SETTINGS.format(**places))
-    report = run(RunConfig.load(settings), session, key=RunKey.insecure(5))
+    report = run(load_config(settings), session, key=RunKey.insecure(5))
     return {**places, "settings": str(settings), "run": report.facts["run_id"]}
 
 

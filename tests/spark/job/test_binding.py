@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.errors import RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
@@ -247,7 +247,7 @@ class TestACommitThatWasMade:
 
 def made(key: int = 0, kept: tuple[str, ...] = ("id", "lang", "body", "ts"), **source: Any) -> Setup:
     """A run as far as its row of settings goes, without a session."""
-    config = RunConfig.of(
+    config = parse_config(
         {"input": {"path": "/in", **source}, "columns": ["body", "meta.note"], "output": {"path": "/out"}}
     )
     fields = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
 from dptext_spark.randomness.draws import RunKey
@@ -68,7 +69,7 @@ def settings(spark: Any, tmp_path: Path) -> Callable[..., RunConfig]:
     frame.write.format("delta").save(str(tmp_path / "in"))
 
     def made(**more: Any) -> RunConfig:
-        return RunConfig.of({
+        return parse_config({
             "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "consistency": "record",
             "output": {"path": str(tmp_path / "out")}, "audit": {"consistency_scopes": 10}, "run": {"id": "the-run"}, **more,
         })  # fmt: skip

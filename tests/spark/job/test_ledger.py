@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Ledger
 from dptext_spark.errors import DataError, NotAccounted, RunError
@@ -52,7 +53,7 @@ def config(base: Path, **changes: Any) -> RunConfig:
     }
     for name, value in changes.items():
         settings[name] = {**settings[name], **value} if isinstance(settings.get(name), dict) else value
-    return RunConfig.of(settings)
+    return parse_config(settings)
 
 
 @pytest.fixture(scope="module")
@@ -237,9 +238,7 @@ class TestALimit:
 
     @pytest.mark.parametrize("order", [1, -1])
     def test_of_the_settings_that_are_offered_lets_one_of_each_pass(self, kept: Kept, order: int) -> None:
-        files = [RunConfig.load(CHECKOUT / "conf" / f"{name}.yaml") for name in ("strict", "balanced")][
-            ::order
-        ]
+        files = [load_config(CHECKOUT / "conf" / f"{name}.yaml") for name in ("strict", "balanced")][::order]
         for number, one in enumerate(files):
             kept.run(f"r{number}", epsilon=one.mechanism.epsilon, limit=one.ledger.limit)
         strict = max(files, key=lambda one: one.mechanism.epsilon)
@@ -426,12 +425,12 @@ class TestWhatARunSpends:
         spark.sql("CREATE VIEW only_some AS SELECT * FROM tickets WHERE id > 1")
         by_path = ledger.reserve(setup_of(spark, here, run={"id": "a"}))
         setup = setup_of(spark, here, run={"id": "b"})
-        named = replace(setup, config=RunConfig.of({**config(here).as_dict(), "input": {"table": "tickets"}}))
+        named = replace(setup, config=parse_config({**config(here).as_dict(), "input": {"table": "tickets"}}))
         by_name = ledger.reserve(named)
         assert total(by_path) == total(by_name) == 1.0
         assert {one.input for one in memory} == {place}
         view = replace(
-            setup, config=RunConfig.of({**config(here).as_dict(), "input": {"table": "only_some"}})
+            setup, config=parse_config({**config(here).as_dict(), "input": {"table": "only_some"}})
         )
         seen = ledger.reserve(view)
         assert seen.balance.input == "table:spark_catalog.default.only_some" and total(seen) == 1.0
@@ -644,6 +643,7 @@ from dptext_spark.spark.job import ledger
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.job.setup import validated
 from dptext_spark.spark.tables.tables import Target
+from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
 
 name, base, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
@@ -654,7 +654,7 @@ settings = {
 spark = spark_session(master="local[1]", warehouse=base / ("warehouse-" + name), settings={
     "spark.local.dir": str(base / "local"), "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 1,
 })
-setup = validated(spark, RunConfig.of(settings), RunKey(os.urandom(32)), lambda step: None)
+setup = validated(spark, parse_config(settings), RunKey(os.urandom(32)), lambda step: None)
 
 def meet(what):
     (base / (what + "-" + name)).touch()
@@ -665,7 +665,7 @@ def meet(what):
 
 for turn in range(rounds):
     # A limit of one release: only one of the two may pass, each time in another ledger.
-    limited = RunConfig.of({**settings, "ledger": {"path": str(base / ("race%d" % turn)), "limit": 1.0}})
+    limited = parse_config({**settings, "ledger": {"path": str(base / ("race%d" % turn)), "limit": 1.0}})
     place = replace(setup.place, ledger=limited.ledger.path)
     meet("turn%d" % turn)
     try:
@@ -675,7 +675,7 @@ for turn in range(rounds):
         print("RESULT", "refused" if "ledger.limit" in str(refused) else str(refused), flush=True)
 if name == "right":
     # What a driver leaves that is killed between its reservation and its commit.
-    killed = RunConfig.of({**settings, "ledger": {"path": str(base / "ledger")}})
+    killed = parse_config({**settings, "ledger": {"path": str(base / "ledger")}})
     key = RunKey(hashlib.sha256(b"one").digest())
     place = replace(setup.place, ledger=killed.ledger.path, target=Target(path=str(base / "out")))
     ledger.reserve(replace(setup, config=killed, key=key, run_id="k", place=place))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import spread
@@ -39,7 +39,7 @@ def written(spark: Any, source: Path, out: Path, **more: Any) -> tuple[list[Any]
         "run": {"id": "the-run"},
     }
     said: list[str] = []
-    config = RunConfig.of(settings | more)
+    config = parse_config(settings | more)
     report = run(config, spark, key=RunKey.insecure(5), progress=said.append)
     assert report.facts["rows"] == ROWS
     frame = spark.read.format("delta").load(str(out))
@@ -95,14 +95,14 @@ def test_rows_that_are_known_by_their_place_are_not_moved(spark: Any, tmp_path: 
         "run": {"partitions": 4},
     }
     with pytest.raises(SettingsError, match=r"run\.partitions: 4 given.*row_key"):
-        run(RunConfig.of(settings), spark, key=RunKey.insecure(5))
+        run(parse_config(settings), spark, key=RunKey.insecure(5))
     assert not list(tmp_path.glob("out/*.parquet"))
 
 
 @pytest.mark.parametrize("given", [0, -1, True, "many", 2.5])
 def test_bad_numbers_of_partitions(given: object) -> None:
     with pytest.raises(SettingsError, match=r"run\.partitions.*auto, keep"):
-        RunConfig.of(
+        parse_config(
             {
                 "input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}, "run": {"partitions": given},
             }

@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
 from dptext_spark.cli.app import main
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.ledger.entry import COUNTS
@@ -38,8 +39,8 @@ def config(session, tmp_path_factory: pytest.TempPathFactory) -> RunConfig:
         "output": {"path": str(folder / "out"), "mode": "overwrite", "fresh_noise": "accept"},
     }  # fmt: skip
     for name in ("first", "second"):
-        run(RunConfig.of({**settings, "run": {"id": name}}), session, key=RunKey.generate())
-    return RunConfig.of(settings)
+        run(parse_config({**settings, "run": {"id": name}}), session, key=RunKey.generate())
+    return parse_config(settings)
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ def test_examples_need_the_runs_own_settings(spark, account: Account, config: Ru
     with pytest.raises(SettingsError, match="with_examples: needs --config"):
         folder = str(config.output.path) + "_audit"
         report("first", Account.of(None, folder), Wanted(examples=True), spark, examine=False)
-    changed = RunConfig.of({**config.as_dict(), "output": {"path": "/elsewhere"}})
+    changed = parse_config({**config.as_dict(), "output": {"path": "/elsewhere"}})
     with pytest.raises(SettingsError, match="output: the settings of --config are not those of run first"):
         report("first", Account(account.shareable, account.restricted, changed), Wanted(examples=True), spark)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
@@ -70,7 +70,7 @@ def stream(spark, tmp_path: Path, lexicon: str) -> Callable[..., dict[str, Any]]
             "audit": {"consistency_scopes": 0},
             **more,
         }
-        return run(RunConfig.of(settings), spark, key=key, progress=say).facts
+        return run(parse_config(settings), spark, key=key, progress=say).facts
 
     return ran
 
@@ -364,7 +364,7 @@ class TestWhatIsRefusedBeforeAByteIsWritten:
         monkeypatch.setattr(job, "spark_session", object)
         config = {"mode": "incremental", "input": {"path": "/in"}, "columns": ["body"], "row_key": "id"}
         with pytest.raises(SettingsError, match="needs a classic Spark session"):
-            run(RunConfig.of({**config, "output": {"path": "/out"}}), None, key=KEY)
+            run(parse_config({**config, "output": {"path": "/out"}}), None, key=KEY)
 
 
 class TestStreaming:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
+from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.randomness.draws import RunKey
@@ -38,7 +39,7 @@ def config(**changes: Any) -> RunConfig:
         "consistency": "record",
         "audit": {"consistency_scopes": 0},
     }
-    return RunConfig.of(settings | changes)
+    return parse_config(settings | changes)
 
 
 def texts(spark, place: str, column: str = "body") -> dict[int, str]:
@@ -199,7 +200,7 @@ def test_the_bundles_notebook_shows_the_last_run(spark, tmp_path: Path) -> None:
         "audit": {"shareable": str(tmp_path / "a"), "restricted": str(tmp_path / "b")},
     }  # fmt: skip
     (tmp_path / "settings.yaml").write_text(json.dumps(settings), encoding="utf-8")
-    facts = run(RunConfig.load(tmp_path / "settings.yaml"), spark, key=KEY).facts
+    facts = run(load_config(tmp_path / "settings.yaml"), spark, key=KEY).facts
     widgets = SimpleNamespace(get={"settings": str(tmp_path / "settings.yaml")}.__getitem__)
     names: dict[str, Any] = {"dbutils": SimpleNamespace(widgets=widgets)}
     notebook = json.loads((CHECKOUT / "conf/databricks/notebooks/look.ipynb").read_text(encoding="utf-8"))

@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from dptext_spark import spark as dps
 from dptext_spark.audit.table.plan import AuditPlan
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.names import parts_of, spelled
 from dptext_spark.errors import CountsDisagree, DataError, SettingsError
@@ -234,7 +235,7 @@ class TestNames:
         with pytest.raises(DataError, match="named twice"):
             dps.privatize(df, ["`a`.b", "a.`b`"], privatizer, row_key="id")
         with pytest.raises(SettingsError, match="named twice"):
-            RunConfig.of({"input": {"path": "/i"}, "output": {"path": "/o"}, "columns": ["x.b", "`x`.B"]})
+            parse_config({"input": {"path": "/i"}, "output": {"path": "/o"}, "columns": ["x.b", "`x`.B"]})
         # A run id of its own would draw anew each time, and equal words now and then.
         both = dps.privatize(df, ["`a.b`", "`a`.b"], privatizer, row_key="id", key=KEY, run_id="r").first()
         assert both["a.b"] != both.a.b  # draws of their own
@@ -247,7 +248,7 @@ class TestTheJob:
             "input": {"path": str(tmp_path / "in")}, "columns": ["body", *NESTED], "row_key": "id", "record_key": "customer",
             "consistency": "record", "output": {"path": str(tmp_path / "out")}, "run": {"id": "r"},
         }  # fmt: skip
-        return RunConfig.of(settings | changes)
+        return parse_config(settings | changes)
 
     def source(self, df: DataFrame, tmp_path: Folder) -> DataFrame:
         df = df.drop("a.b")

@@ -22,6 +22,7 @@ from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.cli.app import compare as command_line
 from dptext_spark.cli.app import main
+from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.selection import Selection
@@ -59,7 +60,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def config(places: Path) -> ModelConfig:
-    return ModelConfig.of({"lexicon": {"source": str(places / "lexicon")}, "mechanism": {"k": 8}})
+    return parse_model_config({"lexicon": {"source": str(places / "lexicon")}, "mechanism": {"k": 8}})
 
 
 def command(places: Path, *more: object) -> list[str]:

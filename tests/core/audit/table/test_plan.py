@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from dptext_spark.audit.table.plan import AuditPlan
-from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.config.load import load_config, parse_model_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.report.terminal.table_audit import audit_plan_text
 from tests.core.encoder.tiny_bert import make_tiny_bert, tiny_weights
@@ -47,7 +47,7 @@ def test_the_settings_of_the_run_say_the_rest(settings: Path) -> None:
 
 
 def test_the_settings_of_a_run_need_no_file(settings: Path) -> None:
-    config = RunConfig.load(settings)
+    config = load_config(settings)
     places = ("/data/out", "/data/in")
     assert AuditPlan.of(*places, config=config) == AuditPlan.of(*places, config=settings)
     with pytest.raises(SettingsError, match=r"overrides: .* for settings that are no file"):
@@ -126,11 +126,11 @@ def test_what_is_refused(change: dict[str, Any], said: str) -> None:
 
 
 def test_words_that_importance_chose_are_not_attacked() -> None:
-    chosen = ModelConfig.of({"consistency": "record", "importance": {"percent": 30}})
+    chosen = parse_model_config({"consistency": "record", "importance": {"percent": 30}})
     found = plan(config=chosen)
     assert not found.attacked and found.model.importance is None and found.limits == ()
     assert "with importance only some words of a text were drawn" in found.left_out[0]
-    assert plan(config=ModelConfig.of({"consistency": "record"})).attacked
+    assert plan(config=parse_model_config({"consistency": "record"})).attacked
 
 
 class TestEncoders:

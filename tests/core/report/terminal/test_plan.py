@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.compile import prepare
@@ -17,7 +17,7 @@ from dptext_spark.report.terminal.plan import plan, plan_text
 
 def planned(**more: Any) -> dict[str, Any]:
     least = {"input": {"path": "/none/in"}, "columns": ["body"], "output": {"path": "/none/out"}}
-    config = RunConfig.of({**least, **more})
+    config = parse_config({**least, **more})
     return plan(config, *prepare(config))
 
 

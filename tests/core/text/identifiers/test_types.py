@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.load import load_model_config, parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, TYPES, Identifiers, placeholder
 from dptext_spark.text.policy import Policy
@@ -44,7 +44,7 @@ def test_none_turns_all_off() -> None:
 def test_what_is_not_valid_is_named_with_what_is(value: Any, said: str) -> None:
     for make in (
         lambda: Policy(identifiers=value),
-        lambda: ModelConfig.of({"policy": {"identifiers": value}}),
+        lambda: parse_model_config({"policy": {"identifiers": value}}),
     ):
         with pytest.raises(SettingsError) as caught:
             make()
@@ -58,13 +58,13 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_settings_are_a_mapping_of_all_types() -> None:
-    config = ModelConfig.load(overrides=["policy.identifiers.phone=fake"])
+    config = load_model_config(overrides=["policy.identifiers.phone=fake"])
     assert config.as_dict()["policy"]["identifiers"] == {
         **dict.fromkeys(TYPES, "mask"),
         "phone": "fake",
         "date": "keep",
     }
-    off = ModelConfig.load(overrides=["policy.identifiers=none"])
+    off = load_model_config(overrides=["policy.identifiers=none"])
     assert set(off.as_dict()["policy"]["identifiers"].values()) == {"keep"}
 
 
