@@ -134,7 +134,7 @@ class Place:
     def run(self, settings: dict[str, Any]) -> str:
         """Run in this process; return its status."""
         from dptext_spark.config.load import parse_config
-        from dptext_spark.spark.job.job import run
+        from dptext_spark.spark.runner import run
 
         return run(parse_config(settings), self.session).status
 

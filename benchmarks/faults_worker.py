@@ -18,7 +18,7 @@ from dptext_spark.cli.exit_codes import ended
 from dptext_spark.config.keys import taken
 from dptext_spark.config.load import parse_config
 from dptext_spark.spark.job import job
-from dptext_spark.spark.job.setup import validated
+from dptext_spark.spark.job.prepare import validated
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.streaming.stream import stream
 
@@ -35,7 +35,7 @@ def main(given: dict[str, Any], at: Callable[[str], None]) -> int:
     def command() -> int:
         key = taken(config.key)
         if config.is_stream:
-            status = job.Report(stream(session, config, key, _quiet, job.carried_out, at)).status
+            status = job.Report(stream(session, config, key, _quiet, at)).status
         else:
             status = job.carried_out(
                 lambda: validated(session, config, key, _quiet), config, _quiet, at

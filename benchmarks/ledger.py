@@ -31,7 +31,7 @@ def _reservation(place: Place, entries: int, say: Callable[[str], None]) -> Figu
     from dptext_spark.config.keys import taken
     from dptext_spark.config.load import parse_config
     from dptext_spark.spark.job import ledger
-    from dptext_spark.spark.job.setup import validated
+    from dptext_spark.spark.job.prepare import validated
 
     place.run(place.settings("long-ledger", "first"))
     path = str(place.base / "long-ledger_audit/shareable/ledger")

@@ -120,7 +120,7 @@ def _audited(
     """Run a file of settings on the sentences, audit what it wrote, and return the figures by their names."""
     from dptext_spark.audit.table.plan import AuditPlan
     from dptext_spark.spark.auditing.audit import audit_table
-    from dptext_spark.spark.job.job import run
+    from dptext_spark.spark.runner import run
 
     source, target = folder / "sentences", folder / settings
     values = {

@@ -122,7 +122,7 @@ def _measure_jobs(
 def _run(session: SparkSession, folder: Path) -> tuple[float, dict[str, Any], dict[str, float]]:
     """Run the job; return its seconds, its report and the seconds of each step. What it wrote is removed."""
     from dptext_spark.config.load import parse_config
-    from dptext_spark.spark.job.job import run
+    from dptext_spark.spark.runner import run
 
     output = folder / "sanitized"
     config = parse_config(

@@ -110,7 +110,7 @@ def standalone(folder: Path) -> Iterator[SparkSession]:
 def sanitized(session: SparkSession, source: Path, output: Path, **more: Any) -> Done:
     """Sanitize a folder of Parquet files; what was written is removed."""
     from dptext_spark.config.load import parse_config
-    from dptext_spark.spark.job.job import run
+    from dptext_spark.spark.runner import run
 
     settings: dict[str, Any] = {
         "input": {"path": str(source), "format": "parquet"},

@@ -79,5 +79,5 @@ def _agreeing(config: C) -> C:
             *checks.about_ledger(config),
         ]
     if problems:
-        raise refusal(problems)
+        raise refusal(problems) from None
     return config

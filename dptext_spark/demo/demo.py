@@ -19,9 +19,9 @@ from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.report.terminal.console import progress, width, write, write_json
 from dptext_spark.report.terminal.summary import summary
-from dptext_spark.spark.job.job import run
 from dptext_spark.spark.reporting.report import Account, Wanted, write_page
 from dptext_spark.spark.reporting.report import report as gather
+from dptext_spark.spark.runner import run
 from dptext_spark.spark.session.session import spark_session
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from dptext_spark.spark.diagnostics.doctor import examine
     from dptext_spark.spark.frame import privatize
     from dptext_spark.spark.job.frequencies import document_frequencies
-    from dptext_spark.spark.job.job import Report, run
+    from dptext_spark.spark.job.job import Report
+    from dptext_spark.spark.runner import run
     from dptext_spark.spark.session.session import spark_session
 
 _HOMES = {
@@ -22,7 +23,7 @@ _HOMES = {
     "document_frequencies": "job.frequencies",
     "examine": "diagnostics.doctor",
     "privatize": "frame",
-    "run": "job.job",
+    "run": "runner",
     "spark_session": "session.session",
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.logger import PySparkLogger
@@ -13,10 +12,8 @@ from pyspark.sql import DataFrame
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import check_record_key
-from dptext_spark.model.artifact import save, seal_of
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.runtime.paths import user_cache
 from dptext_spark.spark.errors import CLIENT_LOGGER, silenced
 from dptext_spark.spark.job.checks import check_weights
 from dptext_spark.spark.secrets import require_no_setting
@@ -25,7 +22,7 @@ from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import paths_of
 from dptext_spark.spark.tables.tables import check_text_columns
 from dptext_spark.spark.udf.column import RESULT, Job, applied, replaced
-from dptext_spark.spark.udf.ship import Shipped, ship
+from dptext_spark.spark.udf.ship import shipped_model
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,10 +115,3 @@ def _keep_plans_out_of_logs(spark: SparkSession) -> None:
 def _holds_no_function(record: logging.LogRecord) -> bool:
     said = record.getMessage()
     return RESULT not in said and "compressed_operation" not in said
-
-
-def shipped_model(spark: SparkSession, privatizer: Privatizer) -> Shipped:
-    """Keep a model in the user's cache, and ship it."""
-    folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
-    save(privatizer, folder)
-    return ship(spark, folder)

@@ -17,7 +17,7 @@ import dptext_spark
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DPTextError
 from dptext_spark.spark.job import account
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 from dptext_spark.spark.session.session import spark_session
 
 base = Path(sys.argv[1])

@@ -16,7 +16,7 @@ from typing import Any
 from dptext_spark.config.load import parse_config
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.job import carried_out
-from dptext_spark.spark.job.setup import validated
+from dptext_spark.spark.job.prepare import validated
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.streaming.stream import stream
 
@@ -83,7 +83,7 @@ def main(plan: dict[str, Any]) -> None:
     config = parse_config(settings(base, plan["name"], plan["kind"]))
     key = RunKey.from_file(base / "key")
     if plan["kind"] == "stream":
-        stream(spark, config, key, print, carried_out, at)
+        stream(spark, config, key, print, at)
     else:
         if plan["kind"] == "named":
             know_tables(spark, base / plan["name"])

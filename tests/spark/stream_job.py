@@ -16,6 +16,7 @@ from typing import Any
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark import runner
 from dptext_spark.spark.job import job
 from dptext_spark.spark.session.session import spark_session
 
@@ -74,7 +75,7 @@ def main(base: Path, moment: str) -> None:
 
         threading.Thread(target=watch, daemon=True).start()
     config = parse_config(settings(base, "out"))
-    job.run(config, spark, key=RunKey.from_file(base / "key"), progress=print)
+    runner.run(config, spark, key=RunKey.from_file(base / "key"), progress=print)
 
 
 if __name__ == "__main__":

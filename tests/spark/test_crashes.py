@@ -28,8 +28,8 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.ledger.entry import RESERVED, SPENT, VOID
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.spark.job.effects import Effect
-from dptext_spark.spark.job.job import run
 from dptext_spark.spark.job.ledger import read
+from dptext_spark.spark.runner import run
 from tests.cluster.faults import TIMED, write_key
 from tests.core.names import beginning
 from tests.spark.crash_job import DATABASE, ENDED, RUN, know_tables, settings

@@ -12,6 +12,7 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.spark import runner
 from dptext_spark.spark.job import job
 from dptext_spark.spark.job.binding import SETTINGS
 
@@ -42,7 +43,7 @@ class Stage:
         )  # fmt: skip
         steps = {"validated": setup, "write": ({"rows": 1}, 1.0), "recounted": None, "leftover_files": ["f"]}
         for name, result in steps.items():
-            patch.setattr(job, name, self.step(name, result))
+            patch.setattr(runner if name == "validated" else job, name, self.step(name, result))
         patch.setattr(job, "account", self.step("account", {"status": "succeeded"}))
         granted = SimpleNamespace(cumulative="{}", again=False)
         patch.setattr(job.ledger, "reserved", lambda setup, at, **known: nullcontext(granted))
@@ -74,7 +75,7 @@ class Stage:
 
     def ended(self) -> DPTextError:
         with pytest.raises(DPTextError) as found:
-            job.run(CONFIG, spark=object())  # type: ignore[arg-type]
+            runner.run(CONFIG, spark=object())  # type: ignore[arg-type]
         said = str(found.value)
         assert "marker" not in said and found.value.__cause__ is None and found.value.__suppress_context__
         not_committed = "before its commit" in said or "Nothing was written to" in said
@@ -154,7 +155,7 @@ def test_a_run_that_committed_is_accounted_for_without_its_key(stage: Stage, sec
     stage.earlier = {**BOUND, "status": "started", "second_release": second}
     assert "begun with another key" in str(stage.ended())
     stage.commits, stage.fails = [True], {"write": AssertionError("nothing is written again")}
-    assert job.run(CONFIG, spark=object()).status == "succeeded"  # type: ignore[arg-type]
+    assert runner.run(CONFIG, spark=object()).status == "succeeded"  # type: ignore[arg-type]
     assert (stage.rows[-1]["key_commitment"], stage.rows[-1]["second_release"]) == ("a", second)
     stage.commits, stage.earlier["config"] = [True], "other"
     assert "begun with another config" in str(stage.ended())

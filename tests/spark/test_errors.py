@@ -13,7 +13,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError, condition_of, reduced, silenced
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 
 MARKER = "zanzibarmarker"
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.demo.tickets import tickets
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,7 +37,7 @@ from dptext_spark.spark.job.binding import SEAL, seal
 from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.effects import Effect, announced
 from dptext_spark.spark.job.job import carried_out
-from dptext_spark.spark.job.setup import Setup
+from dptext_spark.spark.job.plan import Setup
 from dptext_spark.spark.tables.identity import Identity
 from dptext_spark.text.engine import COUNTERS
 from tests.spark.delta_in_memory import Died, Frame, Functions, Memory

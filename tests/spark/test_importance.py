@@ -19,9 +19,9 @@ from dptext_spark.importance.selection import Selection
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.importance import choosing
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.job.prepare import validated
 from dptext_spark.spark.job.releases import release_of, source_of
-from dptext_spark.spark.job.setup import validated
+from dptext_spark.spark.runner import run
 from dptext_spark.spark.udf.elements import Elements
 from dptext_spark.text.selection import Texts
 

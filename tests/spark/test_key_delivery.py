@@ -29,7 +29,7 @@ from dptext_spark.spark import frame
 from dptext_spark.spark.diagnostics import doctor
 from dptext_spark.spark.errors import CLIENT_LOGGER
 from dptext_spark.spark.frame import privatize
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 from dptext_spark.spark.secrets import key_of
 from tests.core.names import beginning
 from tests.spark.udf.test_column import python_functions

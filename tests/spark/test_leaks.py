@@ -31,7 +31,7 @@ import json, os, sys, pathlib
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 from dptext_spark.errors import DPTextError
 
 base, events = pathlib.Path(sys.argv[1]), sys.argv[2]

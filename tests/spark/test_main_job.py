@@ -18,7 +18,7 @@ from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccou
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import account, checks, counting, runs, write
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
 from dptext_spark.spark.tables.tables import Target, history
 from tests.core.names import beginning
@@ -374,7 +374,7 @@ class TestWhatIsRefused:
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as earlier:
-            earlier.setattr("dptext_spark.spark.job.setup.ENGINE_VERSION", "1")
+            earlier.setattr("dptext_spark.spark.job.plan.ENGINE_VERSION", "1")
             run(_config(source, tmp_path, run={"id": "old"}), spark, key=KEY)
         listed = runs.newest(spark, str(tmp_path / "out_audit/shareable/runs"), 5)
         assert [(row["run_id"], row["status"]) for row in listed] == [("old", "succeeded")]

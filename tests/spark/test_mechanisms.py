@@ -11,7 +11,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 from dptext_spark.text.policy import Policy
 from tests.core.names import beginning
 

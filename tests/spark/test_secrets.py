@@ -16,8 +16,8 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.sections import Key, Secret
 from dptext_spark.errors import RunError, SettingsError
-from dptext_spark.spark.job import job
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark import runner
+from dptext_spark.spark.runner import run
 from dptext_spark.spark.secrets import key_of
 
 RAW = hashlib.sha256(b"the key of these tests").digest()
@@ -115,7 +115,7 @@ def test_a_variable_is_gone_before_spark_starts(monkeypatch: pytest.MonkeyPatch)
     def starts() -> None:
         raise RunError(f"started with {sorted({'RUN_KEY'} & set(os.environ))}")
 
-    monkeypatch.setattr(job, "spark_session", starts)
+    monkeypatch.setattr(runner, "spark_session", starts)
     settings = {
         "input": {"path": "/a"},
         "columns": ["body"],

@@ -15,7 +15,7 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.tables import Target, history
 from tests.cluster.traces import traces
 from tests.core.names import beginning

@@ -13,7 +13,7 @@ from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.errors import CountsDisagree, RunError
 from dptext_spark.spark.job import consistency, counting, runs
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.setup import Setup, versions
+from dptext_spark.spark.job.plan import Setup, versions
 from dptext_spark.spark.session.session import cores_of
 from dptext_spark.spark.tables.tables import our_commits, releases
 from dptext_spark.spark.udf.batches import batched

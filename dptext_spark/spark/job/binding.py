@@ -16,7 +16,7 @@ from dptext_spark.spark.tables.tables import our_commits, undone_by
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job.setup import Setup
+    from dptext_spark.spark.job.plan import Setup
 
 # A run that finishes an unfinished one must agree with it in these.
 SETTINGS = ("config", "artifact", "input", "input_version", "identity", "output")

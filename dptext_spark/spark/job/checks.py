@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -18,28 +17,12 @@ from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.binding import engine_of_commit, other_engine
+from dptext_spark.spark.job.plan import Place
 from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt
 from dptext_spark.spark.tables.tables import Target, history, is_no_table, only_created, opened, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a run writes.
-
-    Attributes:
-        target: the sanitized table.
-        runs: folder of the shareable `runs` table.
-        metrics: folder of the restricted `metrics` table.
-        ledger: folder of the budget ledger, which several targets may share.
-    """
-
-    target: Target
-    runs: str
-    metrics: str
-    ledger: str
 
 
 def place_of(config: RunConfig) -> Place:

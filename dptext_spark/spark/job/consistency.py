@@ -28,7 +28,7 @@ from dptext_spark.text.align_output import align
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dptext_spark.spark.job.setup import Setup
+    from dptext_spark.spark.job.plan import Setup
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 PAIRS = "kind tinyint, group binary, replacement bigint"

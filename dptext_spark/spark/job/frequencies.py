@@ -17,14 +17,13 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.spark.errors import TaskError, silenced
-from dptext_spark.spark.frame import shipped_model
 from dptext_spark.spark.tables.paths import Path, paths_of
 from dptext_spark.spark.tables.tables import check_text_columns
 from dptext_spark.spark.udf.batches import batched
-from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
+from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship, shipped_model
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job.setup import Setup
+    from dptext_spark.spark.job.plan import Setup
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 COUNTED = "word int, documents bigint"

@@ -1,4 +1,4 @@
-"""The whole job: read, privatize, write, account. A run commits once or not at all."""
+"""One run: read, privatize, write, account. It commits once or not at all."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.config.keys import refuse_given, taken
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import CountsDisagree, DPTextError, NotAccounted, RunError
 from dptext_spark.ledger.entry import SPENT
-from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import reduced, silenced
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.account import account
 from dptext_spark.spark.job.binding import bound, check_finished, check_still_there
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
+from dptext_spark.spark.job.plan import Setup
 from dptext_spark.spark.job.recount import recounted
-from dptext_spark.spark.job.setup import Setup, validated
 from dptext_spark.spark.job.write import write
-from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.streaming.stream import require_lasting, stream
 from dptext_spark.spark.tables.tables import leftover_files, our_commits
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 FINISHED = ("succeeded", "recovered")
 
@@ -48,44 +44,6 @@ class Report:
     def as_dict(self, internal: bool = False) -> dict[str, Any]:
         """Return the facts, without the restricted ones unless `internal`."""
         return {name: value for name, value in self.facts.items() if internal or name != "restricted"}
-
-
-def run(
-    config: RunConfig,
-    spark: SparkSession | None = None,
-    *,
-    key: RunKey | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Report:
-    """Run the job.
-
-    Args:
-        config: the settings.
-        spark: a session; None takes the active one, or starts a local one.
-        key: the run key; None takes the source that the settings name, or 32 bytes of the operating system. Refused with
-            `key.deliver: executors`, where each worker reads that source.
-        progress: is told each step, in words that hold nothing of the data.
-
-    Returns:
-        The report of a run that committed.
-
-    Raises:
-        SettingsError, DataError: nothing was committed.
-        RunError: the run failed before its commit; the target's versions are as they were. (Where the target's history
-            cannot be read after a failure, the message says that this is not known.)
-        CountsDisagree: the run committed, now or before, but its counts or the consistency audit do not agree.
-        NotAccounted: the run committed, but its account could not be made.
-    """
-    say = progress or (lambda step: None)
-    refuse_given(config.key, key)
-    key = key or taken(config.key)  # before Spark starts, which would inherit a variable
-    if key is None and config.is_stream:
-        require_lasting(config.key.kind, config.mode)
-    session = spark or spark_session()
-    if config.is_stream:
-        return Report(stream(session, config, key, say, carried_out))
-    with silenced(session):
-        return carried_out(lambda: validated(session, config, key, say), config, say)
 
 
 def carried_out(

@@ -39,8 +39,8 @@ from dptext_spark.spark.errors import reduced, silenced
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.entries import add, appended, entries_of
+from dptext_spark.spark.job.plan import Setup
 from dptext_spark.spark.job.releases import Source, metric_of, release_of, shown_mechanism, source_of
-from dptext_spark.spark.job.setup import Setup
 from dptext_spark.spark.session.session import context_of, spark_session
 from dptext_spark.spark.tables.tables import leftover_files, our_commits
 

@@ -11,7 +11,7 @@ from dptext_spark.spark.udf.column import applied
 from dptext_spark.spark.udf.ship import ship
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job.setup import Setup
+    from dptext_spark.spark.job.plan import Setup
 
 
 def recounted(setup: Setup, key_then: str, say: Callable[[str], None]) -> dict[str, Any] | None:

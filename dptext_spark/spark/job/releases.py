@@ -18,7 +18,7 @@ from dptext_spark.importance.composition import NOT_OF_THE_DISTANCE
 from dptext_spark.ledger.entry import TABLE
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job.checks import delta_detail
-from dptext_spark.spark.job.setup import Setup
+from dptext_spark.spark.job.plan import Setup
 from dptext_spark.spark.tables.tables import Target
 
 

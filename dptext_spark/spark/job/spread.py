@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.spark.job.plan import SAMPLE_ROWS
 from dptext_spark.spark.session.session import cores_of
-from dptext_spark.spark.udf.batches import SAMPLE_ROWS
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job.setup import Setup
+    from dptext_spark.spark.job.plan import Setup
 
 ROW = "__dptext_row"
 SHARES = 3  # partitions that a core gets: the last of them evens out what the others differ by

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from dptext_spark.spark.job import counting
 from dptext_spark.spark.job.binding import SEAL, seal
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.setup import Setup
+from dptext_spark.spark.job.plan import Setup
 from dptext_spark.spark.job.spread import spread
 from dptext_spark.spark.session.progress import watched
 from dptext_spark.spark.tables.layout import Layout

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -26,7 +25,7 @@ from dptext_spark.spark.tables.tables import Target, delta_version, our_commits
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dptext_spark.spark.job.setup import Setup
+    from dptext_spark.spark.job.plan import Setup
 
 FORMAT = 1
 OWN = "dptext"  # the folder in the checkpoint
@@ -40,28 +39,6 @@ SCHEMA = T.StructType(
 # Settings that decide what is drawn from what, and where it goes. The others may change while a stream lives.
 SETTINGS = ("input", *DECIDED)
 LONGEST = 100  # characters of a stream's run id: a micro-batch's has a number behind it
-
-
-@dataclass(frozen=True)
-class Increment:
-    """The place of a micro-batch in its stream.
-
-    Attributes:
-        stream: the run id of the stream.
-        number: of the micro-batch, from 0.
-        recent: how many of the target's newest commits to read; None: all. Reading a long history costs more than a batch.
-        dropped: rows left out because their key came again; None where none are.
-    """
-
-    stream: str
-    number: int
-    recent: int | None = None
-    dropped: int | None = None
-
-    @property
-    def run_id(self) -> str:
-        """The run id of the micro-batch."""
-        return f"{self.stream}.{self.number}"
 
 
 def settings_of(setup: Setup, run_id: str) -> dict[str, Any]:

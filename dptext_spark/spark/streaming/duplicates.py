@@ -14,7 +14,7 @@ from dptext_spark.spark.tables.tables import opened, our_commits
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dptext_spark.spark.job.setup import Setup
+    from dptext_spark.spark.job.plan import Setup
 
 F: Any = functions
 KEY, PLACE = "__dptext_key", "__dptext_place"

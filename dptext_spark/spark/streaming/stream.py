@@ -25,9 +25,11 @@ from dptext_spark.spark.errors import condition_of, reduced, silenced
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.binding import check_still_there
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.setup import Setup, validated
+from dptext_spark.spark.job.job import carried_out
+from dptext_spark.spark.job.plan import Increment, Setup
+from dptext_spark.spark.job.prepare import validated
 from dptext_spark.spark.session.session import context_of
-from dptext_spark.spark.streaming.checkpoint import Increment, begin, part_of_source, settings_of
+from dptext_spark.spark.streaming.checkpoint import begin, part_of_source, settings_of
 from dptext_spark.spark.streaming.duplicates import admitted
 from dptext_spark.spark.streaming.totals import put_totals, totals
 from dptext_spark.spark.tables.condition import selected
@@ -35,10 +37,6 @@ from dptext_spark.spark.tables.tables import opened_if_there
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from dptext_spark.spark.job.job import Report
-
-    CarriedOut = Callable[[Callable[[], Setup], RunConfig, Callable[[str], None], Observer], Report]
 
 RECENT = 100  # commits of the target that are read to find the one a micro-batch has just made
 POLL = 0.5  # seconds between looks at whether to stop
@@ -59,7 +57,6 @@ def stream(
     config: RunConfig,
     key: RunKey | None,
     say: Callable[[str], None],
-    carried_out: CarriedOut,
     at: Observer = unobserved,
 ) -> dict[str, Any]:
     """Read what was added since the last run, or until the stream is stopped, and return the facts.
@@ -69,7 +66,6 @@ def stream(
         config: the settings; `mode` is incremental or streaming.
         key: the run key, or None for the settings' own.
         say: is told each step.
-        carried_out: carries out one run: what prepares it, the settings, and who is told of steps and of points.
         at: is told each point that is passed; a test ends the process there.
 
     Raises:
@@ -85,7 +81,7 @@ def stream(
             raise error from None
         except Exception as error:
             raise _reduced(error, config, "Nothing was written to the target.") from None
-        batches = _Batches(setup, say, carried_out, at)
+        batches = _Batches(setup, say, at)
         failure: DPTextError | None = None
         try:
             with announced(Effect.CHECKPOINT, at):  # each micro-batch ends it, and begins it again
@@ -195,13 +191,11 @@ def _source(setup: Setup) -> DataFrame:
 class _Batches:
     """What Spark calls for each micro-batch, in a thread of its own."""
 
-    def __init__(
-        self, setup: Setup, say: Callable[[str], None], carried_out: CarriedOut, at: Observer
-    ) -> None:
+    def __init__(self, setup: Setup, say: Callable[[str], None], at: Observer) -> None:
         self.facts: list[dict[str, Any]] = []
         self.failure: DPTextError | None = None
         self.closed = False
-        self._setup, self._say, self._carried_out, self._at = setup, say, carried_out, at
+        self._setup, self._say, self._at = setup, say, at
         self._busy = threading.Lock()
         self._bound = settings_of(setup, setup.run_id)
 
@@ -253,7 +247,7 @@ class _Batches:
         def said(step: str) -> None:
             self._say(f"micro-batch {number}: {step}")
 
-        report = self._carried_out(prepared, config, said, self._at)
+        report = carried_out(prepared, config, said, self._at)
         self.facts.append(report.facts)
 
 

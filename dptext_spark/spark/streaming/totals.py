@@ -12,7 +12,7 @@ from dptext_spark.spark.job import counting, runs
 from dptext_spark.spark.job.account import stated
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.ledger import standing
-from dptext_spark.spark.job.setup import Setup, versions
+from dptext_spark.spark.job.plan import Setup, versions
 from dptext_spark.spark.tables.tables import opened_if_there, releases
 from dptext_spark.text.engine import COUNTERS
 

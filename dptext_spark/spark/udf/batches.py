@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from dptext_spark.spark.tables.paths import Path
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job.setup import Setup
+    from dptext_spark.spark.job.plan import Setup
 
 BATCH_BYTES = 32 << 20
 BATCH_ROWS = 50_000
-SAMPLE_ROWS = 1_000
 ROWS, BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
-
-
-class TextSizes(NamedTuple):
-    """Bytes of text in a row, over the first rows of an input.
-
-    Attributes:
-        rows: how many were looked at; fewer than `SAMPLE_ROWS` are all that there are.
-        average: over the rows; 0 where there is none.
-        largest: of them.
-    """
-
-    rows: int
-    average: float
-    largest: float
-
-
-def text_sizes(df: DataFrame, paths: Sequence[Path]) -> TextSizes:
-    """Look at the texts in the first rows of an input."""
-    sizes = [F.coalesce(path.size, F.lit(0)) for path in paths]
-    total = sizes[0]
-    for size in sizes[1:]:
-        total = total + size
-    row = df.select(total.alias("size")).limit(SAMPLE_ROWS).agg(F.count("size"), F.avg("size"), F.max("size"))
-    rows, average, largest = row.first() or (0, 0.0, 0.0)
-    return TextSizes(int(rows), float(average or 0.0), float(largest or 0.0))
 
 
 def batch_rows(setup: Setup) -> int:

@@ -7,19 +7,29 @@ is public knowledge, whichever way; the key never goes with it.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.model.artifact import save, seal_of
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.runtime.paths import user_cache
+from dptext_spark.spark.session.session import context_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
 import atexit
 import os
 import shutil
 import tempfile
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.errors import require_choice
 from dptext_spark.model.artifact import MANIFEST, open_artifact, read_manifest
-from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.spark.session.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,3 +118,10 @@ def open_shipped(shipped: Shipped) -> Privatizer:
 
     folder = Path(SparkFiles.get(f"{shipped.prefix}{MANIFEST}")).parent
     return open_artifact(folder, prefix=shipped.prefix, verify=True, seal=shipped.seal or None)
+
+
+def shipped_model(spark: SparkSession, privatizer: Privatizer) -> Shipped:
+    """Keep a model in the user's cache, and ship it."""
+    folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
+    save(privatizer, folder)
+    return ship(spark, folder)

@@ -19,8 +19,8 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing import learning, utility
 from dptext_spark.spark.auditing.audit import TableAudit, audit_table
 from dptext_spark.spark.auditing.two_tables import value_of
-from dptext_spark.spark.job.job import run
 from dptext_spark.spark.reporting import report as reporting
+from dptext_spark.spark.runner import run
 from tests.core.encoder.tiny_bert import make_tiny_bert
 
 ROWS, MARKER, MOODS = 60, "zanzibarsecret", ("sadsecret", "happysecret")

@@ -28,7 +28,7 @@ from dptext_spark.spark.job.binding import (
     engine_of_commit,
     seal,
 )
-from dptext_spark.spark.job.setup import Setup
+from dptext_spark.spark.job.plan import Setup
 from dptext_spark.spark.tables.schemas import RUNS
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 

@@ -16,7 +16,7 @@ from dptext_spark.errors import DPTextError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.effects import Effect
 from dptext_spark.spark.job.job import carried_out
-from dptext_spark.spark.job.setup import validated
+from dptext_spark.spark.job.prepare import validated
 from dptext_spark.spark.streaming.stream import stream
 
 KEY = RunKey(hashlib.sha256(b"effects").digest())
@@ -144,7 +144,7 @@ def test_of_a_stream(spark: Any, settings: Any, tmp_path: Path) -> None:
 
     def streamed() -> Watched:
         watched = Watched(tmp_path)
-        stream(spark, config, KEY, print, carried_out, watched)
+        stream(spark, config, KEY, print, watched)
         assert watched.unannounced() == []
         return watched
 

@@ -30,9 +30,10 @@ from dptext_spark.report.sections.published import Published
 from dptext_spark.report.terminal.ledger import spent_text
 from dptext_spark.spark.job import entries as ledgers_table
 from dptext_spark.spark.job import ledger, releases, runs, write
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.job.plan import Setup
+from dptext_spark.spark.job.prepare import validated
 from dptext_spark.spark.job.releases import Source
-from dptext_spark.spark.job.setup import Setup, validated
+from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import LEDGER
 from dptext_spark.spark.tables.tables import Target, history
 
@@ -641,7 +642,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.errors import RunError
 from dptext_spark.spark.job import ledger
 from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.job.setup import validated
+from dptext_spark.spark.job.prepare import validated
 from dptext_spark.spark.tables.tables import Target
 from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig

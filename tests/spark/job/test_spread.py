@@ -13,7 +13,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import spread
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 
 ROWS = 400
 

@@ -19,8 +19,8 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.job import run
 from dptext_spark.spark.job.ledger import read
+from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
 from dptext_spark.spark.tables.tables import Target, history
 from tests.core.names import beginning
@@ -359,9 +359,9 @@ class TestWhatIsRefusedBeforeAByteIsWritten:
         assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
 
     def test_a_session_that_is_not_classic(self, stream, monkeypatch: pytest.MonkeyPatch) -> None:
-        from dptext_spark.spark.job import job
+        from dptext_spark.spark import runner
 
-        monkeypatch.setattr(job, "spark_session", object)
+        monkeypatch.setattr(runner, "spark_session", object)
         config = {"mode": "incremental", "input": {"path": "/in"}, "columns": ["body"], "row_key": "id"}
         with pytest.raises(SettingsError, match="needs a classic Spark session"):
             run(parse_config({**config, "output": {"path": "/out"}}), None, key=KEY)

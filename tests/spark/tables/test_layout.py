@@ -16,7 +16,7 @@ from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 
 pytestmark = pytest.mark.cluster
 

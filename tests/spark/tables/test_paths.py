@@ -22,7 +22,7 @@ from dptext_spark.errors import CountsDisagree, DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing.audit import audit_table
 from dptext_spark.spark.job import account
-from dptext_spark.spark.job.job import run
+from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import resolved, texts_in
 from dptext_spark.spark.udf.elements import Elements
 

@@ -6,16 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from dptext_spark.spark.job.plan import text_sizes
 from dptext_spark.spark.tables.paths import paths_of
-from dptext_spark.spark.udf.batches import (
-    BATCH_BYTES,
-    BATCH_ROWS,
-    BYTES,
-    ROWS,
-    batch_rows,
-    batched,
-    text_sizes,
-)
+from dptext_spark.spark.udf.batches import BATCH_BYTES, BATCH_ROWS, BYTES, ROWS, batch_rows, batched
 
 
 def of(df, given: object = "auto") -> SimpleNamespace:

@@ -1,62 +1,109 @@
-"""A validated run before its first byte is written: everything that can be refused is refused here."""
+"""The plan of a run: what was checked and prepared, as one value, before the first byte is written."""
 
 from __future__ import annotations
 
 import json
 import platform
 import re
-import secrets
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from dptext_spark._version import __version__
 from dptext_spark.config.condition import parsed
 from dptext_spark.config.model import HIDDEN, RunConfig
-from dptext_spark.config.names import parts_of, spelled
+from dptext_spark.config.names import spelled
 from dptext_spark.disclosure.released import HIDDEN_CONDITION
-from dptext_spark.errors import DataError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.model.artifact import certificate_of
-from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.runtime.jit import compilations
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.checks import (
-    Place,
-    check_key,
-    check_output,
-    check_weights,
-    partitions_of,
-    place_of,
-)
-from dptext_spark.spark.job.frequencies import weighed
-from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.tables.condition import depends_on_zone
-from dptext_spark.spark.tables.identity import Identity, identify_rows
-from dptext_spark.spark.tables.layout import check_partitions
+from dptext_spark.spark.tables.identity import Identity
 from dptext_spark.spark.tables.paths import Parts, Path, beside, paths_of
-from dptext_spark.spark.tables.tables import check_text_columns, corrupt_records, history, read_input
-from dptext_spark.spark.udf.batches import TextSizes, text_sizes
+from dptext_spark.spark.tables.tables import Target, history
 from dptext_spark.spark.udf.column import Job
 from dptext_spark.spark.udf.ship import Shipped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dptext_spark.spark.streaming.checkpoint import Increment
-
 # Options that earlier versions took for secrets, and hid without binding them.
 _SECRET = re.compile(
     r"(?i)pass(word|wd|phrase)?$|secret|token|credential|signature|(private|access|account).?key|sas(\.|$)"
 )
+
+SAMPLE_ROWS = 1_000
+
+
+@dataclass(frozen=True)
+class Increment:
+    """The place of a micro-batch in its stream.
+
+    Attributes:
+        stream: the run id of the stream.
+        number: of the micro-batch, from 0.
+        recent: how many of the target's newest commits to read; None: all. Reading a long history costs more than a batch.
+        dropped: rows left out because their key came again; None where none are.
+    """
+
+    stream: str
+    number: int
+    recent: int | None = None
+    dropped: int | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run id of the micro-batch."""
+        return f"{self.stream}.{self.number}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run writes.
+
+    Attributes:
+        target: the sanitized table.
+        runs: folder of the shareable `runs` table.
+        metrics: folder of the restricted `metrics` table.
+        ledger: folder of the budget ledger, which several targets may share.
+    """
+
+    target: Target
+    runs: str
+    metrics: str
+    ledger: str
+
+
+class TextSizes(NamedTuple):
+    """Bytes of text in a row, over the first rows of an input.
+
+    Attributes:
+        rows: how many were looked at; fewer than `SAMPLE_ROWS` are all that there are.
+        average: over the rows; 0 where there is none.
+        largest: of them.
+    """
+
+    rows: int
+    average: float
+    largest: float
+
+
+def text_sizes(df: DataFrame, paths: Sequence[Path]) -> TextSizes:
+    """Look at the texts in the first rows of an input."""
+    sizes = [F.coalesce(path.size, F.lit(0)) for path in paths]
+    total = sizes[0]
+    for size in sizes[1:]:
+        total = total + size
+    row = df.select(total.alias("size")).limit(SAMPLE_ROWS).agg(F.count("size"), F.avg("size"), F.max("size"))
+    rows, average, largest = row.first() or (0, 0.0, 0.0)
+    return TextSizes(int(rows), float(average or 0.0), float(largest or 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,84 +245,6 @@ class Setup:
             "versions": json.dumps(versions()),
             "second_release": False,
         }
-
-
-def validated(
-    spark: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None]
-) -> Setup:
-    """Check the settings against the input and the target, and prepare the model.
-
-    Raises:
-        SettingsError, DataError, RunError: nothing was written.
-    """
-    say("reading the input's schema")
-    columns = list(config.columns)
-    df, input_version = read_input(spark, config.input, columns)
-    check_text_columns(df, columns)
-    if config.importance is not None:
-        check_weights(df, config.importance.weights)
-    identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
-    place = place_of(config)
-    kept, dropped = _kept_columns(df, config)
-    check_partitions(
-        config.output.partition_by, df.schema, kept, paths_of(df.schema, columns),
-        partitions_of(spark, place.target),
-    )  # fmt: skip
-    key = key_of(spark, config.key, key)
-    check_output(spark, config, place, df, kept, persistent=key.kind != "os", dropped=dropped)
-    say("preparing the model")
-    privatizer, folder = prepare(config, lambda step, share: say(step))
-    if privatizer.chooses:
-        privatizer.warm_up()
-    if config.row_key and not config.is_stream:
-        say("checking that row_key is unique (one pass over the key)")
-        check_key(df, config.row_key, "row_key", unique=True)
-    if config.record_key and not config.is_stream:
-        check_key(df, config.record_key, "record_key", unique=False)
-    setup = Setup(
-        spark=spark,
-        config=config,
-        run_id=config.run.id or f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}",
-        key=key,
-        key_kind="insecure" if key.is_insecure else key.kind,
-        privatizer=privatizer,
-        folder=str(folder),
-        df=df,
-        input_version=input_version,
-        corrupt=corrupt_records(spark, config.input, df),
-        identity=identity,
-        place=place,
-        kept=kept,
-        compiled=compilations(),
-        certificate=certificate_of(folder),
-        dropped=dropped,
-    )
-    return weighed(setup, say)
-
-
-def _kept_columns(df: DataFrame, config: RunConfig) -> tuple[list[str], frozenset[Parts]]:
-    """Return the columns of the target, in the order of the input, and the fields beside nested texts that are left out."""
-    other = config.output.other_columns
-    if other == "keep":
-        # What weighs private words tells of them: such a column goes along only where it is named.
-        weights = () if config.importance is None else config.importance.weights
-        left = {name.lower() for name in weights}
-        return [name for name in df.columns if name.lower() not in left], frozenset()
-    paths = paths_of(df.schema, config.columns)
-    fields, _ = beside(df.schema, paths)
-    listed = () if other == "drop" else other
-    inside = {spelled(field) for field in fields}
-    valid = [*df.columns, *sorted(inside)]
-    for name in listed:
-        if name not in df.columns and spelled(parts_of(name) or ()) not in inside:
-            raise DataError(
-                f"output.other_columns: {name!r} is not in the input; columns there: {', '.join(valid)}."
-            )
-    whole = {name for name in listed if name in df.columns}
-    named = {path.root for path in paths} | whole
-    kept = {parts_of(name) for name in listed}
-    dropped = frozenset(field for field in fields if field not in kept and field[0] not in whole)
-    return [name for name in df.columns if name in named], dropped
 
 
 def versions() -> dict[str, str]:

@@ -1,0 +1,107 @@
+"""Check a run and prepare its model: everything that can be refused is refused here, before the first byte is written."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from dptext_spark.config.model import RunConfig
+from dptext_spark.config.names import parts_of, spelled
+from dptext_spark.errors import DataError
+from dptext_spark.model.artifact import certificate_of
+from dptext_spark.model.compile import prepare
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.jit import compilations
+from dptext_spark.spark.job.checks import check_key, check_output, check_weights, partitions_of, place_of
+from dptext_spark.spark.job.frequencies import weighed
+from dptext_spark.spark.job.plan import Setup
+from dptext_spark.spark.secrets import key_of
+from dptext_spark.spark.tables.identity import identify_rows
+from dptext_spark.spark.tables.layout import check_partitions
+from dptext_spark.spark.tables.paths import Parts, beside, paths_of
+from dptext_spark.spark.tables.tables import check_text_columns, corrupt_records, read_input
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def validated(
+    spark: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None]
+) -> Setup:
+    """Check the settings against the input and the target, and prepare the model.
+
+    Raises:
+        SettingsError, DataError, RunError: nothing was written.
+    """
+    say("reading the input's schema")
+    columns = list(config.columns)
+    df, input_version = read_input(spark, config.input, columns)
+    check_text_columns(df, columns)
+    if config.importance is not None:
+        check_weights(df, config.importance.weights)
+    identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
+    place = place_of(config)
+    kept, dropped = _kept_columns(df, config)
+    check_partitions(
+        config.output.partition_by, df.schema, kept, paths_of(df.schema, columns),
+        partitions_of(spark, place.target),
+    )  # fmt: skip
+    key = key_of(spark, config.key, key)
+    check_output(spark, config, place, df, kept, persistent=key.kind != "os", dropped=dropped)
+    say("preparing the model")
+    privatizer, folder = prepare(config, lambda step, share: say(step))
+    if privatizer.chooses:
+        privatizer.warm_up()
+    if config.row_key and not config.is_stream:
+        say("checking that row_key is unique (one pass over the key)")
+        check_key(df, config.row_key, "row_key", unique=True)
+    if config.record_key and not config.is_stream:
+        check_key(df, config.record_key, "record_key", unique=False)
+    setup = Setup(
+        spark=spark,
+        config=config,
+        run_id=config.run.id or f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}",
+        key=key,
+        key_kind="insecure" if key.is_insecure else key.kind,
+        privatizer=privatizer,
+        folder=str(folder),
+        df=df,
+        input_version=input_version,
+        corrupt=corrupt_records(spark, config.input, df),
+        identity=identity,
+        place=place,
+        kept=kept,
+        compiled=compilations(),
+        certificate=certificate_of(folder),
+        dropped=dropped,
+    )
+    return weighed(setup, say)
+
+
+def _kept_columns(df: DataFrame, config: RunConfig) -> tuple[list[str], frozenset[Parts]]:
+    """Return the columns of the target, in the order of the input, and the fields beside nested texts that are left out."""
+    other = config.output.other_columns
+    if other == "keep":
+        # What weighs private words tells of them: such a column goes along only where it is named.
+        weights = () if config.importance is None else config.importance.weights
+        left = {name.lower() for name in weights}
+        return [name for name in df.columns if name.lower() not in left], frozenset()
+    paths = paths_of(df.schema, config.columns)
+    fields, _ = beside(df.schema, paths)
+    listed = () if other == "drop" else other
+    inside = {spelled(field) for field in fields}
+    valid = [*df.columns, *sorted(inside)]
+    for name in listed:
+        if name not in df.columns and spelled(parts_of(name) or ()) not in inside:
+            raise DataError(
+                f"output.other_columns: {name!r} is not in the input; columns there: {', '.join(valid)}."
+            )
+    whole = {name for name in listed if name in df.columns}
+    named = {path.root for path in paths} | whole
+    kept = {parts_of(name) for name in listed}
+    dropped = frozenset(field for field in fields if field not in kept and field[0] not in whole)
+    return [name for name in df.columns if name in named], dropped

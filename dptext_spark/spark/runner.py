@@ -1,0 +1,56 @@
+"""`run`: the whole job, as one run, or as a stream of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dptext_spark.config.keys import refuse_given, taken
+from dptext_spark.config.model import RunConfig
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.errors import silenced
+from dptext_spark.spark.job.job import Report, carried_out
+from dptext_spark.spark.job.prepare import validated
+from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.streaming.stream import require_lasting, stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run(
+    config: RunConfig,
+    spark: SparkSession | None = None,
+    *,
+    key: RunKey | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Run the job.
+
+    Args:
+        config: the settings.
+        spark: a session; None takes the active one, or starts a local one.
+        key: the run key; None takes the source that the settings name, or 32 bytes of the operating system. Refused with
+            `key.deliver: executors`, where each worker reads that source.
+        progress: is told each step, in words that hold nothing of the data.
+
+    Returns:
+        The report of a run that committed.
+
+    Raises:
+        SettingsError, DataError: nothing was committed.
+        RunError: the run failed before its commit; the target's versions are as they were. (Where the target's history
+            cannot be read after a failure, the message says that this is not known.)
+        CountsDisagree: the run committed, now or before, but its counts or the consistency audit do not agree.
+        NotAccounted: the run committed, but its account could not be made.
+    """
+    say = progress or (lambda step: None)
+    refuse_given(config.key, key)
+    key = key or taken(config.key)  # before Spark starts, which would inherit a variable
+    if key is None and config.is_stream:
+        require_lasting(config.key.kind, config.mode)
+    session = spark or spark_session()
+    if config.is_stream:
+        return Report(stream(session, config, key, say))
+    with silenced(session):
+        return carried_out(lambda: validated(session, config, key, say), config, say)
