@@ -57,8 +57,10 @@ test: $(VENV)/.installed  ## run the tests, two files at a time: all but those o
 test-cluster: $(VENV)/.installed  ## run the tests that start clusters, servers and drivers, and kill them: up to two hours on two cores
 	@$(VENV)/bin/python -m pytest -m cluster
 
-lint: $(VENV)/.installed  ## check style and types
+lint: $(VENV)/.installed  ## check style, imports and types
 	@$(VENV)/bin/python -m ruff check .
+	@$(VENV)/bin/python -m ruff format --check .
+	@$(VENV)/bin/lint-imports --no-logo
 	@$(VENV)/bin/python -m mypy dptext_spark $(wildcard jobs)
 
 bench: $(VENV)/.installed  ## measure every figure that the README names, into benchmarks/
