@@ -14,8 +14,8 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.attacks.candidates import candidates
 from dptext_spark.audit.attacks.context import posterior_guesses
+from dptext_spark.audit.attacks.posterior import candidates
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.simulated import simulate

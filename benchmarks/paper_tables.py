@@ -122,7 +122,7 @@ def _similarity(
     try:
         from dptext_spark.audit.utility.encoder_similarity import Originals
         from dptext_spark.encoder.encoder import Encoder
-        from dptext_spark.encoder.vectors import vectors
+        from dptext_spark.encoder.outputs import vectors
 
         encoder = Encoder.open(os.environ.get(MODEL, PACKAGE))
         compare = Originals(partial(vectors, encoder), task.test[:COMPARED].to_pylist())

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams
-from dptext_spark.audit.attacks.candidates import Candidates
+from dptext_spark.audit.attacks.posterior import Candidates
 from dptext_spark.audit.attacks.tokens import Tokens
 
 Ids = npt.NDArray[np.int32]

@@ -18,10 +18,10 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from benchmarks.tables import local
 from dptext_spark.config.load import load_config
-from dptext_spark.demo.side_by_side import SETTINGS
+from dptext_spark.demo.demo import SETTINGS
 from dptext_spark.encoder.folder import require_encoders
 from dptext_spark.errors import DPTextError, SettingsError
-from dptext_spark.runtime.entry_points import folder_of
+from dptext_spark.runtime.paths import folder_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ def jobs(
 ) -> None:
     """Show the jobs for spark-submit: spark-submit $(dptext jobs privatize) SETTINGS.yaml."""
     from dptext_spark.report.terminal.console import hanging
-    from dptext_spark.runtime.entry_points import first_line, folder_of, job_file, jobs_by_name
+    from dptext_spark.runtime.paths import first_line, folder_of, job_file, jobs_by_name
 
     if as_json:
         return write_json(

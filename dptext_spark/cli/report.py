@@ -51,8 +51,8 @@ def report(
     """Write one offline HTML file about a run: guarantee, disclosure, attacks, deniability, utility, counters."""
     from dptext_spark.config.load import load_config
     from dptext_spark.errors import require_choice
+    from dptext_spark.report.results import STATEMENTS, rendered
     from dptext_spark.report.sections.model_attacks import read_lines
-    from dptext_spark.report.statements import STATEMENTS, rendered
     from dptext_spark.spark.session.session import require_pyspark
 
     if statement is not None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from dptext_spark.config import checks, importance
+from dptext_spark.config import checks
 from dptext_spark.config.file import override, read_settings
 from dptext_spark.config.limits import require_bounded
 from dptext_spark.config.messages import as_settings_error, refusal
@@ -69,11 +69,11 @@ def _validated(kind: type[C], settings: Mapping[str, Any]) -> C:
 
 def _agreeing(config: C) -> C:
     """Return the settings, if their sections agree with each other."""
-    problems = [*checks.about_lexicons(config), *importance.about_importance(config)]
+    problems = [*checks.about_lexicons(config), *checks.about_importance(config)]
     if isinstance(config, RunConfig):
         problems += [
             *checks.about_columns(config),
-            *importance.about_rows(config),
+            *checks.about_rows(config),
             *checks.about_places(config),
             *checks.about_stream(config),
             *checks.about_ledger(config),

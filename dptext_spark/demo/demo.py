@@ -1,4 +1,7 @@
-"""The demo: a sample table of support tickets, written as Delta, sanitized by the whole job, and shown."""
+"""The demo: a sample table of support tickets, written as Delta, sanitized by the whole job, and shown.
+
+One text as the files of settings in conf/ that most users choose among would release it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from pyspark.sql import functions as F
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.demo.side_by_side import Released, side_by_side
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.randomness.draws import RunKey
@@ -26,6 +28,13 @@ from dptext_spark.spark.session.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from dptext_spark.config.load import load_model_config
+from dptext_spark.model.compile import prepare
+from dptext_spark.runtime.paths import folder_of
 
 SEED = 20_000
 SHOWN = 3
@@ -163,3 +172,48 @@ def _lines(examples: list[dict[str, str]]) -> Iterator[str]:
                 subsequent_indent=" " * 17,
             )
     yield ""
+
+
+SETTINGS = ("strict", "balanced", "papers")  # files of conf/, what protects most first
+
+
+class Released(NamedTuple):
+    """A text as one file of settings releases it: the file's name, what it says of the mechanism, and one draw."""
+
+    settings: str
+    mechanism: str
+    text: str
+
+
+def side_by_side(
+    text: str, key: RunKey, progress: Callable[[str, float | None], None] | None = None
+) -> list[Released]:
+    """Release a text by each of `SETTINGS`, all with the packaged lexicon.
+
+    Args:
+        text: public, such as one of a sample: it is returned in three forms.
+        key: that the draws follow from.
+        progress: is told each step.
+
+    Raises:
+        DataError: conf/ is not installed with the package.
+    """
+    return [_released(settings, text, key, progress) for settings in SETTINGS]
+
+
+def _released(
+    settings: str, text: str, key: RunKey, progress: Callable[[str, float | None], None] | None
+) -> Released:
+    config = load_model_config(folder_of("conf") / f"{settings}.yaml", ["lexicon.source=default"])
+    privatizer, _ = prepare(config, progress)
+    out, _ = privatizer.privatize(pa.array([text]), column="text", row_ids=pa.array([0]), key=key)
+    mechanism = config.spec()["mechanism"]
+    words = "stop words drawn" if config.policy.stop_words == "draw" else "stop words in clear"
+    level = (
+        f"one replacement a word of a {config.consistency}"
+        if config.consistency != "token"
+        else "each word anew"
+    )
+    return Released(
+        settings, f"{mechanism['name']}, ε = {mechanism['epsilon']:g}, {level}, {words}", out[0].as_py()
+    )

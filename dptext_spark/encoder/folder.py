@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dptext_spark.encoder.architecture import SUPPORTED, Architecture
-from dptext_spark.encoder.weights import FILE, guesses_words
+from dptext_spark.encoder.weights import FILE, SUPPORTED, Architecture, guesses_words
 from dptext_spark.errors import DataError, SettingsError, require_extra
 
 CONFIG = "config.json"

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.encoder.architecture import Architecture
 from dptext_spark.encoder.folder import CONFIG, find, read_json
 from dptext_spark.encoder.tokenizer import read_tokenizer
-from dptext_spark.encoder.weights import read_weights, shapes_of
+from dptext_spark.encoder.weights import Architecture, read_weights, shapes_of
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.runtime.array_checks import Arrays
 
@@ -93,7 +92,7 @@ class EncoderModel:
 
     @classmethod
     def restore(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> EncoderModel:
-        """Build again from :meth:`arrays`; best from memory-mapped ones, see :mod:`dptext_spark.encoder.running`.
+        """Build again from :meth:`arrays`; best from memory-mapped ones, see :mod:`dptext_spark.encoder.onnx`.
 
         Raises:
             DataError: they are not those of an encoder.

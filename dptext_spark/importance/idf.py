@@ -2,25 +2,34 @@
 
 The weight of a word is ln((1 + N) / (1 + df)), of N documents of which df hold it; a word that the lexicon does not hold has the
 greatest there is, and punctuation none. Computed once in float64, stored and compared in float32.
+
+In how many documents words occur: counted in texts, in a file of them, or taken from counts made elsewhere.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from dptext_spark.errors import SettingsError
-from dptext_spark.importance.frequency import Frequencies, numbers_of
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.jit import compiled
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.lookup import look_up_form
 from dptext_spark.text.spans import Spans
-from dptext_spark.text.word_table import WordTable
+from dptext_spark.text.tokenizer import letters_of
+from dptext_spark.text.tokens import list_words
+from dptext_spark.text.word_table import SHORT, WordTable, find_short, key_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,3 +131,154 @@ class Idf:
         if "values" not in arrays:
             return cls(table, None, 0, corpus)
         return cls(table, arrays["values"], int(arrays["documents"][0]), corpus)
+
+
+UNKNOWN, NO_WORD = -2, -1
+TOP = np.uint64(0x8080808080808080)  # of characters that are not ASCII
+LINES = 10_000  # of a corpus that are looked at together
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """In how many documents words occur; figures of several corpora add up.
+
+    Attributes:
+        documents: how many there are.
+        counts: int64[W], of each word of a word table: the lexicon's, then stop words that it lacks.
+    """
+
+    documents: int
+    counts: I64
+
+    def __add__(self, other: Frequencies) -> Frequencies:
+        """Count two corpora as one."""
+        return Frequencies(self.documents + other.documents, self.counts + other.counts)
+
+    @property
+    def digest(self) -> str:
+        """What tells these counts from all others."""
+        return hashlib.sha256(np.append(self.counts, self.documents).astype("<i8").tobytes()).hexdigest()
+
+    @classmethod
+    def of(cls, engine: Engine, texts: pa.Array | Iterable[str]) -> Frequencies:
+        """Count documents, cut as the engine cuts its texts.
+
+        Args:
+            engine: whose words and policy count.
+            texts: documents; NULLs are none.
+        """
+        array = (
+            texts
+            if isinstance(texts, pa.Array | pa.ChunkedArray)
+            else pa.array(list(texts), pa.large_string())
+        )
+        words = list_words(engine, array).words
+        counts = np.zeros(len(engine.table.flags), np.int64)
+        _count(numbers_of(engine.table, words), words.bounds, counts, np.zeros(len(counts), np.int64))
+        return cls(len(array) - array.null_count, counts)
+
+    @classmethod
+    def from_counts(cls, engine: Engine, counts: Mapping[str, int], documents: int) -> Frequencies:
+        """Take counts that were made elsewhere.
+
+        Args:
+            engine: whose words count; others are left out.
+            counts: in how many documents each word occurs, in lower case.
+            documents: how many there are.
+
+        Raises:
+            SettingsError: a count is below 0 or greater than the number of documents.
+        """
+        held = np.array(list(counts.values()), np.int64)
+        if documents < 0 or (held < 0).any() or (held > documents).any():
+            raise SettingsError(
+                f"importance.corpus: counts that are negative or greater than the {documents:,} documents; valid: from 0 to that."
+            )
+        names = [name.encode() for name in counts]
+        ends = np.cumsum([0, *(len(name) for name in names)], dtype=np.int64)
+        data = np.frombuffer(b"".join(names) + bytes(32), np.uint8)
+        each = np.arange(len(names) + 1, dtype=np.int64)
+        numbers = numbers_of(engine.table, Spans(data, ends, ends[:-1], ends[1:], each))
+        found = np.zeros(len(engine.table.flags), np.int64)
+        np.add.at(found, numbers[numbers >= 0], held[numbers >= 0])
+        return cls(documents, np.minimum(found, documents))
+
+    @classmethod
+    def read(cls, engine: Engine, file: str | Path) -> Frequencies:
+        """Count a text file: UTF-8, a document a line; empty lines are none.
+
+        Raises:
+            DataError: it cannot be read, is no UTF-8, or holds no document.
+        """
+        total = cls(0, np.zeros(len(engine.table.flags), np.int64))
+        lines: list[str] = []
+        try:
+            with Path(file).open(encoding="utf-8-sig", newline="\n") as stream:
+                for line in stream:
+                    if line.strip():
+                        lines.append(line)
+                    if len(lines) == LINES:
+                        total, lines = total + cls.of(engine, lines), []
+        except OSError as error:
+            raise DataError(f"importance.corpus: {str(file)!r} cannot be read ({error.strerror}).") from None
+        except UnicodeDecodeError:
+            raise DataError(f"importance.corpus: {str(file)!r} is no UTF-8 text.") from None
+        total = total + cls.of(engine, lines)
+        if not total.documents:
+            raise DataError(f"importance.corpus: {str(file)!r} holds no document; valid: one a line.")
+        return total
+
+
+def numbers_of(table: WordTable, words: Spans) -> I32:
+    """Look words up: int32[n], their numbers in a word table, `UNKNOWN`, or `NO_WORD` for punctuation alone."""
+    chars = tables()
+    size = int(table.size[0])
+    look_up = (table.cells, table.shift, table.slots, table.flags, table.word_bytes, table.offsets, size)
+    found = np.empty(len(words.starts), np.int32)
+    longest = int((words.ends - words.starts).max(initial=0))
+    form = np.zeros(4 * longest + 16, np.uint8)
+    _numbers(
+        words.data, words.starts, words.ends, look_up, (chars.stage, chars.classes, chars.lower), form, found
+    )
+    return found
+
+
+@compiled
+def _numbers(data: Any, starts: Any, ends: Any, table: Any, chars: Any, form: Any, found: Any) -> None:
+    stage, classes, lower = chars
+    for i in range(starts.shape[0]):
+        size = ends[i] - starts[i]
+        plain = 0 < size <= SHORT and starts[i] + SHORT <= data.shape[0]
+        if plain:
+            k0, k1 = key_of(data[starts[i] : starts[i] + SHORT], size)
+            plain = (k0 | k1) & TOP == 0 and data[ends[i] - 1] != 0
+        if plain:  # of ASCII alone, 16 bytes at most: lower case as the engine's fast path makes it
+            info = find_short(
+                table[0],
+                table[1],
+                k0 | (letters_of(k0) >> np.uint64(2)),
+                k1 | (letters_of(k1) >> np.uint64(2)),
+            )
+        else:
+            info = look_up_form(form, lower_into(data, starts[i], ends[i], form, stage, lower), table)
+        found[i] = info & 0xFFFFFFFF if info >= 0 else UNKNOWN
+        position = starts[i]
+        while info < 0 and position < ends[i]:
+            code, length = decode(data, position, ends[i])
+            kind = classes[cell(code, stage)] if code >= 0 else SPACE
+            if kind != PASS and kind != APOSTROPHE and kind != HYPHEN:
+                break
+            position += length
+        if info < 0 and position == ends[i]:
+            found[i] = NO_WORD
+
+
+@compiled
+def _count(numbers: Any, bounds: Any, counts: Any, seen: Any) -> None:
+    for row in range(bounds.shape[0] - 1):
+        for i in range(bounds[row], bounds[row + 1]):
+            if numbers[i] >= 0 and seen[numbers[i]] != row + 1:
+                seen[numbers[i]] = row + 1
+                counts[numbers[i]] += 1

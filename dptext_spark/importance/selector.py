@@ -12,18 +12,16 @@ import numpy.typing as npt
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.composition import Units, in_units, together
-from dptext_spark.importance.frequency import Frequencies
-from dptext_spark.importance.idf import Idf
+from dptext_spark.importance.idf import Frequencies, Idf
 from dptext_spark.importance.providers import Chance, Given, Importance, checked
-from dptext_spark.importance.ranking import levels_of, shared_by_word, units_of
-from dptext_spark.importance.rows import Rows
+from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word, units_of
 from dptext_spark.importance.selection import PLACES, WHOLE, Selection
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.listing import list_words
 from dptext_spark.text.selection import Chosen, Texts
+from dptext_spark.text.tokens import list_words
 from dptext_spark.text.word_table import WordTable
 
 WHICH = {
@@ -184,7 +182,7 @@ def provider_of(
             return Idf(table, None, 0, selection.corpus)
         return Idf.of(table, frequencies, selection.corpus)
     if selection.provider == "attention":
-        from dptext_spark.importance.attention import Attention
+        from dptext_spark.importance.providers import Attention
 
         return Attention.open(str(selection.model))
     return Chance() if selection.provider == "random" else Given()
@@ -203,7 +201,7 @@ def restored(
     """
     held = Arrays("importance", arrays)
     if selection.provider == "attention":
-        from dptext_spark.importance.attention import Attention
+        from dptext_spark.importance.providers import Attention
 
         return Selector(selection, Attention.restore(arrays, str(selection.model)), further)
     if selection.provider == "idf":

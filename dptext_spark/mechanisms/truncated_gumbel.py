@@ -29,12 +29,11 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Ids, Mechanism
 from dptext_spark.mechanisms.extent import largest_distance
-from dptext_spark.mechanisms.numerics.elementary import logarithm
-from dptext_spark.mechanisms.numerics.lambert import gumbel_interval
+from dptext_spark.mechanisms.numerics.elementary import gumbel_interval, logarithm
 from dptext_spark.mechanisms.parameters import choice, number
-from dptext_spark.mechanisms.places import nearest_other, neighbours_by_place
 from dptext_spark.mechanisms.rank_loss import worst_pair
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler, poisson_weights
+from dptext_spark.mechanisms.vickrey import nearest_other, neighbours_by_place
 
 Unsafe = Literal["refuse", "published"]
 

@@ -30,8 +30,7 @@ from dptext_spark.importance.selector import restored
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.model.fingerprint import fingerprint_of
-from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.privatizer import Privatizer, fingerprint_of
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.text.identifiers.types import NONE
 from dptext_spark.text.policy import Policy

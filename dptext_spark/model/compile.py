@@ -17,9 +17,8 @@ from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.sections import Embedding
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.composition import require_one_distance
-from dptext_spark.importance.frequency import Frequencies
-from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.shared_words import with_shared_words
+from dptext_spark.importance.idf import Frequencies
+from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.model import artifact
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import choosing, made_from

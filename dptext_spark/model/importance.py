@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext_spark.errors import DataError
-from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Selection
 from dptext_spark.importance.selector import Selector, provider_of
 from dptext_spark.mechanisms.base import Sampler
@@ -50,7 +50,7 @@ def made_from(selection: Selection, frequencies: Frequencies | None) -> list[Any
     if selection.corpus is not None:
         made = _digest("importance.corpus", selection.corpus)
     elif selection.provider == "attention":
-        from dptext_spark.importance.attention import Attention
+        from dptext_spark.importance.providers import Attention
 
         made = Attention.open(str(selection.model)).fingerprint
     return [selection.as_dict(), made, None if frequencies is None else frequencies.digest]

@@ -1,4 +1,7 @@
-"""One sentence, word by word: what is drawn, kept or masked and why, what a word can become, and one draw."""
+"""One sentence, word by word: what is drawn, kept or masked and why, what a word can become, and one draw.
+
+Which words of one sentence importance chooses, for its preview: the sentence, and each of its words once more alone.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.model.previewed_choice import chosen_alone, levels_of_words
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.rounding import rounded_up
@@ -27,6 +29,9 @@ from dptext_spark.text.tokens import listed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+from collections.abc import Mapping, Sequence
+
+from dptext_spark.text.selection import Chosen, Texts
 
 MOST_CHARACTERS = 10_000
 MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form
@@ -271,3 +276,47 @@ def _shown_candidates(word: Word) -> str:
         seen = f", {more:,} more seen" if more else ""
         return f"in {word.draws:,} draws: {listed}{seen}"
     return f"{listed}, {more:,} more" if more else listed
+
+
+def levels_of_words(privatizer: Privatizer, text: pa.Array, listed: Mapping[int, int]) -> dict[int, int]:
+    """Return the level of each word that the policy draws, by where it begins; empty where importance chooses nothing.
+
+    Args:
+        privatizer: that chooses.
+        text: one text.
+        listed: the code of each listed token, by where it begins.
+
+    Raises:
+        SettingsError: importance is a column, which a sentence has not, or was not counted yet.
+    """
+    if privatizer.selector is None:
+        return {}
+    if privatizer.selector.selection.provider == "column":
+        raise SettingsError(
+            "importance.provider: 'column' given, but a preview has no column of weights; valid here: idf with a corpus, "
+            "attention, random."
+        )
+    found = privatizer.choose([Texts(text)])
+    assert found is not None
+    (chosen,) = found
+    levels = dict(zip(chosen.starts.tolist(), chosen.levels.tolist(), strict=True))
+    return {start: levels[start] for start, code in listed.items() if code >= 0}
+
+
+def chosen_alone(
+    starts: Sequence[int], levels: Mapping[int, int], sizes: Sequence[int], none: int
+) -> Chosen | None:
+    """Return what was chosen, for a batch of the text and of each of its words where it stands, alone; None for all words.
+
+    Args:
+        starts: where each word begins.
+        levels: of the words that the policy draws, by where they begin.
+        sizes: bytes of the text, then of each word's row.
+        none: how many levels there are.
+    """
+    if not levels:
+        return None
+    offsets = np.cumsum(sizes[:-1])
+    at = np.array([levels.get(start, none) for start in starts] * 2, np.uint8)
+    places = np.concatenate([np.array(starts, np.int64), offsets + np.array(starts, np.int64)])
+    return Chosen(places, at, none, np.zeros(len(sizes), np.int64))

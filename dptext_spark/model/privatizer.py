@@ -1,9 +1,14 @@
-"""The heart as one object: a lexicon's words, a sampler, a policy and a level of consistency; Arrow strings in and out."""
+"""The heart as one object: a lexicon's words, a sampler, a policy and a level of consistency; Arrow strings in and out.
+
+What a model is known by: everything that its draws depend on, as one digest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -21,16 +26,15 @@ from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Ids, Sampler
-from dptext_spark.model.fingerprint import fingerprint_of
 from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
 from dptext_spark.text.identifiers.provider import Provider, check_providers
 from dptext_spark.text.identifiers.types import TYPES
-from dptext_spark.text.listing import list_words
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.render import DATASET, TOKEN, word_blocks
 from dptext_spark.text.selection import Chosen, Texts
+from dptext_spark.text.tokens import list_words
 from dptext_spark.text.word_table import WordTable
 
 ENGINE_VERSION = "2"  # goes up where the same key, model and text come out as other words
@@ -328,3 +332,23 @@ def _check_records(column: str, row_ids: pa.Array, record_ids: pa.Array, chosen:
             f"{column}: record_ids that are not those of the rows, with importance at record level, which chooses words among "
             "the texts of one row; valid: none, the row_ids, or of texts that were chosen in together the ids of their rows."
         )
+
+
+def fingerprint_of(
+    arrays: Mapping[str, npt.NDArray[Any]],
+    policy: Policy,
+    consistency: str,
+    selector: Mapping[str, Any] | None = None,
+    providers: tuple[str, ...] = (),
+) -> str:
+    """Return the sha256 over the policy, the level, the arrays with their names, types and shapes, and who chooses and finds."""
+    known = asdict(policy)
+    if not policy.identifiers:  # where none are looked for, draws are those of a policy that knows of none
+        del known["identifiers"]
+    bound = [known, consistency, *([] if selector is None else [selector]), *providers]
+    digest = hashlib.sha256(json.dumps(bound, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()

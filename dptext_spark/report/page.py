@@ -8,9 +8,9 @@ from typing import Any
 
 from dptext_spark.report.sections.attacks import attacks
 from dptext_spark.report.sections.deniability import deniability
+from dptext_spark.report.sections.measured import utility
 from dptext_spark.report.sections.overview import lead, tiles
 from dptext_spark.report.sections.run import configuration, disclosure, examples, guarantee, quality
-from dptext_spark.report.sections.utility import utility
 
 _WHY = {
     "examples": "this file holds private text (--with-examples). Not for sharing.",

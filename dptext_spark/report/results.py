@@ -1,4 +1,7 @@
-"""Results of audits that were written to files as JSON, to be shown in a report."""
+"""Results of audits that were written to files as JSON, to be shown in a report.
+
+The disclosure statement of a run alone, as a person or a program wants it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dptext_spark.disclosure.statement import Statement
 from dptext_spark.errors import DataError
 
 # What every result says of itself; an attack has `success`, too.
@@ -66,3 +70,14 @@ def require_run(results: Iterable[Mapping[str, Any]], run_id: str) -> None:
 def is_attack(result: Mapping[str, Any]) -> bool:
     """Whether a result says what an adversary finds, and not what the text is good for."""
     return "success" in result or "knows" in result
+
+
+STATEMENTS = ("md", "html", "json")
+
+
+def rendered(statement: Mapping[str, Any], form: str) -> str:
+    """Return a statement, as :meth:`Statement.as_dict` wrote it, as `md`, `html` or `json`."""
+    if form == "json":
+        return json.dumps(dict(statement), indent=2, ensure_ascii=False)
+    found = Statement.of(statement)
+    return found.html() if form == "html" else found.markdown().rstrip()

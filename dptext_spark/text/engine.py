@@ -17,10 +17,9 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness.draws import byte_view
 from dptext_spark.text.chunks import Strips, strips
-from dptext_spark.text.identifiers.fakes import Keyed
+from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.provider import Provider
-from dptext_spark.text.identifiers.replacement import replacements
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.lookup import INVALID, OPENING, look_up
 from dptext_spark.text.policy import CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy

@@ -24,8 +24,8 @@ from benchmarks.sizes import TOY, Sizes
 from benchmarks.sources import composition, packaged, row_ids, sst2, texts
 from benchmarks.table import show
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.attacks.candidates import candidates
 from dptext_spark.audit.attacks.context import posterior_guesses
+from dptext_spark.audit.attacks.posterior import candidates
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.lexicon.lexicon import Lexicon

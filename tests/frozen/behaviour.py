@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from dptext_spark.demo.tickets import tickets
-from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Level, Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS

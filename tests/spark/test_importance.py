@@ -14,7 +14,7 @@ from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Selection
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.importance import choosing
@@ -22,7 +22,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.prepare import validated
 from dptext_spark.spark.job.releases import release_of, source_of
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.udf.column import Elements
 from dptext_spark.text.selection import Texts
 
 KEY = RunKey.insecure(7)

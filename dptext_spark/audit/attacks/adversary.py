@@ -17,18 +17,19 @@ from functools import partial
 import numpy as np
 
 from dptext_spark.audit.attacks.bayes import Reals, bayes_attack
-from dptext_spark.audit.attacks.candidates import Candidates, candidates
 from dptext_spark.audit.attacks.noisy_vectors import bayes_between, has_density, learnt
 from dptext_spark.audit.attacks.posterior import (
     TRIES,
+    Candidates,
     backward_candidates,
     bayes_by_tries,
+    candidates,
     drawn_from,
     from_columns,
     has_columns,
 )
 from dptext_spark.audit.attacks.tokens import Flags
-from dptext_spark.audit.comparison.points import Measure
+from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.outcomes import interval
 from dptext_spark.audit.threads import sampled
 from dptext_spark.mechanisms.base import Ids, Sampler

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams, states
-from dptext_spark.audit.attacks.candidates import candidates
+from dptext_spark.audit.attacks.posterior import candidates
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
 from dptext_spark.audit.resampling import rate_interval

@@ -17,9 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from dptext_spark.audit.attacks.candidates import MOST, Candidates
-from dptext_spark.audit.attacks.posterior import AT_ONCE, SUBKEY, Singles, drawn_from, from_columns
-from dptext_spark.audit.comparison.points import Measure
+from dptext_spark.audit.attacks.posterior import (
+    AT_ONCE,
+    MOST,
+    SUBKEY,
+    Candidates,
+    Singles,
+    drawn_from,
+    from_columns,
+)
+from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.outcomes import interval
 from dptext_spark.audit.threads import in_threads, products, sampled
 from dptext_spark.mechanisms.base import Ids

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.audit.attacks.candidates import MOST, candidates
+from dptext_spark.audit.attacks.posterior import MOST, candidates
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
 from dptext_spark.audit.deniability.outcomes import DRAWS

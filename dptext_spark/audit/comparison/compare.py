@@ -14,15 +14,14 @@ from typing import Any
 
 from dptext_spark.audit.comparison.asked import Asked
 from dptext_spark.audit.comparison.compared_texts import ComparedTexts, check_labels
-from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, frontier
+from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, Measure, Point, frontier
 from dptext_spark.audit.comparison.measured_points import KeptPoints
-from dptext_spark.audit.comparison.points import Measure, Point
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
 from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError, require_extra
-from dptext_spark.lexicon.shared_words import with_shared_words
+from dptext_spark.lexicon.lexicon import with_shared_words
 from dptext_spark.model.compile import Progress, load_lexicons
 from dptext_spark.text.records import Records
 

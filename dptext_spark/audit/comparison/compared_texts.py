@@ -16,8 +16,8 @@ from dptext_spark._version import __version__
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.tokens import Ids
 from dptext_spark.audit.comparison.asked import Asked
+from dptext_spark.audit.comparison.frontier import Measure, Point
 from dptext_spark.audit.comparison.measured_points import digest
-from dptext_spark.audit.comparison.points import Measure, Point
 from dptext_spark.audit.comparison.risks import Text, risks, words_of
 from dptext_spark.audit.utility.encoder_similarity import Originals
 from dptext_spark.audit.utility.learning import classes_of
@@ -35,7 +35,7 @@ from dptext_spark.audit.utility.retained import (
 )
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.encoder.encoder import Encoder
-from dptext_spark.encoder.vectors import vectors
+from dptext_spark.encoder.outputs import vectors
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Mechanism, Sampler

@@ -5,10 +5,13 @@ the risk that was measured there. Between two points that are neighbours in risk
 the measured risks nothing is said, nor where the bounds of the outermost ones leave open whether a level lies within them. Two
 mechanisms whose intervals overlap at a level are not told apart. The interval at a level covers both errors: its lower end is
 read off the points (largest risk that is possible, least utility), its upper end off (least risk, largest utility).
+
+A mechanism at one ε: its risks and what the text is still good for, each with bounds.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -16,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.audit.comparison.points import Measure, Point
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.parameters import is_number
 
@@ -221,3 +223,58 @@ def _along(x: Sequence[float], y: Sequence[float], level: float) -> float:
     """Return a line through points at a level within them, in the order of x."""
     order = sorted(range(len(x)), key=lambda i: (x[i], y[i]))
     return float(np.interp(level, [x[i] for i in order], [y[i] for i in order]))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure with its bounds.
+
+    Attributes:
+        value: as measured.
+        lower: a bound, or the lower end of an interval.
+        upper: as that.
+        exact: whether it was read off laws, and the bounds are the value.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mechanism at one ε.
+
+    Attributes:
+        mechanism: its name, as the curve's.
+        epsilon: its ε.
+        risks: success of each attack, by name.
+        utilities: what the text is still good for, by name; more is better.
+        more: what else was measured, JSON-able.
+    """
+
+    mechanism: str
+    epsilon: float
+    risks: dict[str, Measure]
+    utilities: dict[str, Measure]
+    more: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Point:
+        """Build from :meth:`as_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError: a part is missing or of another type.
+        """
+        risks, utilities = (
+            {name: Measure(**one) for name, one in values[part].items()} for part in ("risks", "utilities")
+        )
+        numbers = [one.value for one in (*risks.values(), *utilities.values())] + [values["epsilon"]]
+        if not all(is_number(one) and math.isfinite(one) for one in numbers):
+            raise ValueError("a figure is no finite number")
+        return cls(str(values["mechanism"]), values["epsilon"], risks, utilities, dict(values["more"]))

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.audit.comparison.points import Point
+from dptext_spark.audit.comparison.frontier import Point
 from dptext_spark.errors import DataError
 
 FILE = "points.jsonl"

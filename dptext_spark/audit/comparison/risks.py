@@ -21,7 +21,7 @@ from dptext_spark.audit.attacks.noisy_vectors import candidates_of_vectors, has_
 from dptext_spark.audit.attacks.posterior import TRIES, drawn_from
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
-from dptext_spark.audit.comparison.points import Measure
+from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.simulated import Level, simulate
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.mechanisms.base import Sampler

@@ -16,8 +16,13 @@ import numpy as np
 
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
 from dptext_spark.audit.deniability.spread import PERCENTILES, Spread, percentile, statistic
-from dptext_spark.audit.deniability.unchanged import Unchanged
-from dptext_spark.audit.deniability.word_figures import Bounded, DistinctOutputs, SmallestSet, WordFigure
+from dptext_spark.audit.deniability.word_figures import (
+    Bounded,
+    DistinctOutputs,
+    SmallestSet,
+    Unchanged,
+    WordFigure,
+)
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.mechanisms.parameters import is_number

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from dptext_spark.audit.attacks.prior import Reals, of_drawn, zipf
-from dptext_spark.audit.deniability.calibrate import HIGH, LOW, calibrate, worst_and_typical
-from dptext_spark.audit.deniability.calibration import Calibration, Point
+from dptext_spark.audit.deniability.calibrate import (
+    HIGH,
+    LOW,
+    Calibration,
+    Point,
+    calibrate,
+    worst_and_typical,
+)
 from dptext_spark.audit.deniability.requirement import Requirement
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
-from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.shared_words import with_shared_words
+from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.ordering import LineSampler
 from dptext_spark.model.compile import Progress, load_lexicons

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dptext_spark.audit.threads import sampled
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
-from dptext_spark.mechanisms.privacy_loss.intervals import clopper_pearson
+from dptext_spark.mechanisms.privacy_loss.loss import clopper_pearson
 from dptext_spark.mechanisms.samplers import TableSampler, WholeSampler
 from dptext_spark.mechanisms.samplers.exponential_tail import add_tails
 from dptext_spark.randomness.draws import Draws

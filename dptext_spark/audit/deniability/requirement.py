@@ -11,8 +11,13 @@ from typing import Any
 
 from dptext_spark.audit.attacks.bayes_vulnerability import Guessed, Guesses
 from dptext_spark.audit.deniability.deniability import Measured
-from dptext_spark.audit.deniability.unchanged import Unchanged
-from dptext_spark.audit.deniability.word_figures import ETA, DistinctOutputs, SmallestSet, WordFigure
+from dptext_spark.audit.deniability.word_figures import (
+    ETA,
+    DistinctOutputs,
+    SmallestSet,
+    Unchanged,
+    WordFigure,
+)
 from dptext_spark.errors import SettingsError
 
 MOST_DRAWS = 1_000_000

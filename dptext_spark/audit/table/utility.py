@@ -2,12 +2,16 @@
 
 Texts of a row's columns are one text. Likeness needs a sample of rows. Classifiers learn from the labelled rows of four records
 in five, and are tried on one row of each other record, so that the rows of an interval are independent.
+
+What encoders say of a written table: how alike its texts are to those of its source, and which words they give away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -16,12 +20,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dptext_spark.audit.attacks.attribute import attribute_attack
+from dptext_spark.audit.attacks.masked_inference import masked_inference
 from dptext_spark.audit.attacks.membership import membership_attack, numbered
 from dptext_spark.audit.table.metrics import Figure, Findings
 from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
+from dptext_spark.audit.utility.encoder_similarity import encoder_likeness
 from dptext_spark.audit.utility.learning import Classifier, TextClassifier
 from dptext_spark.audit.utility.scoring import Estimate
 from dptext_spark.audit.utility.text_metrics import text_overlap, vector_likeness
+from dptext_spark.encoder.encoder import Encoder
+from dptext_spark.encoder.outputs import guesses, vectors
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.tokens import Reading, read
@@ -223,3 +231,56 @@ def _affordable(plain: npt.NDArray[np.int64], private: npt.NDArray[np.int64]) ->
 
 def _figure(name: str, found: Estimate) -> Figure:
     return Figure(name, found.value, found.lower, found.upper)
+
+
+Progress = Callable[[int, int], None]
+
+
+def likeness_to(source: str, texts: Both[Sequence[str]]) -> Findings:
+    """Compare texts by an encoder, on all cores.
+
+    Args:
+        source: a folder or a package of the encoder.
+        texts: [n], each twice.
+
+    Raises:
+        SettingsError, DataError: the encoder cannot be opened; no text has a sub-word.
+    """
+    encoder = Encoder.open(source, threads=os.cpu_count() or 1)
+    found = encoder_likeness(partial(vectors, encoder), texts.plain, texts.private)
+    every = {"embedding_cosine": found.mean} | {
+        f"bert_{name.lower()}": estimate for name, estimate in found.matched.items()
+    }
+    return Findings(
+        [Figure(name, one.value, one.lower, one.upper) for name, one in every.items()], [found.as_dict()]
+    )
+
+
+def named_by(
+    source: str, engine: Engine, texts: Both[Sequence[str]], progress: Progress | None = None
+) -> Findings:
+    """Let a masked language model name words of texts, on all cores.
+
+    Args:
+        source: a folder or a package of the model.
+        engine: that cuts texts, and knows which words are drawn.
+        texts: [n], each twice.
+        progress: is told how many words were asked for, of how many.
+
+    Raises:
+        SettingsError, DataError: the model cannot be opened; no drawn word stands in both texts.
+    """
+    model = Encoder.open(source, head=True, threads=os.cpu_count() or 1, field="masked_model")
+    tokenizer = model.tokenizer
+    found = masked_inference(
+        engine, partial(guesses, model), tokenizer.form, frozenset(tokenizer.words()), texts.plain, texts.private,
+        progress=progress,
+    )  # fmt: skip
+    return Findings(
+        [
+            Figure("masked_success", found.success, found.lower, found.upper),
+            Figure("masked_unprotected", found.unprotected),
+            Figure("masked_words", found.words),
+        ],
+        [found.as_dict()],
+    )

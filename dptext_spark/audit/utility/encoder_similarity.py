@@ -25,7 +25,7 @@ Reals = npt.NDArray[np.float64]
 
 
 class Vectors(Protocol):
-    """Vectors of length 1, such as :class:`dptext_spark.encoder.vectors.TextVectors`."""
+    """Vectors of length 1, such as :class:`dptext_spark.encoder.outputs.TextVectors`."""
 
     @property
     def texts(self) -> npt.NDArray[np.float32]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.audit.attacks.tokens import Ids, Tokens
-from dptext_spark.audit.comparison.points import Measure
+from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate, accuracy

@@ -26,11 +26,9 @@ import pyarrow as pa
 from dptext_spark.errors import DataError, SettingsError, require_choice, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS
 from dptext_spark.lexicon.readers.arrays import read_npz, read_parquet
-from dptext_spark.lexicon.readers.builder import Intake
+from dptext_spark.lexicon.readers.builder import Intake, ReadCounts
 from dptext_spark.lexicon.readers.decimals import NUMBER
-from dptext_spark.lexicon.readers.entries import Entries
-from dptext_spark.lexicon.readers.read_counts import ReadCounts
-from dptext_spark.lexicon.readers.stream import ByteSource
+from dptext_spark.lexicon.readers.stream import ByteSource, Entries
 from dptext_spark.lexicon.readers.text import read_text
 from dptext_spark.lexicon.readers.word2vec import HEADER, read_word2vec_binary
 from dptext_spark.lexicon.vocabulary import Vocabulary

@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from dptext_spark.mechanisms.privacy_loss.exponential import by_distance
-from dptext_spark.mechanisms.privacy_loss.groups import within_groups
 from dptext_spark.mechanisms.privacy_loss.half_spaces import by_half_spaces
 from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress
-from dptext_spark.mechanisms.privacy_loss.ranks import by_rank
 from dptext_spark.mechanisms.privacy_loss.sampled import by_draws
-from dptext_spark.mechanisms.privacy_loss.steps import by_steps
+from dptext_spark.mechanisms.privacy_loss.steps import by_rank, by_steps, within_groups
 from dptext_spark.mechanisms.privacy_loss.truncated_laplace import by_exits
 from dptext_spark.mechanisms.samplers.exponential import WholeSampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler

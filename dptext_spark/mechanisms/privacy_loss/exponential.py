@@ -19,7 +19,7 @@ from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.numerics.distances import squared_distances
 from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, spread
 from dptext_spark.mechanisms.samplers.exponential import WholeSampler, cut_off
-from dptext_spark.mechanisms.samplers.exponential_sums import log_normalisers
+from dptext_spark.mechanisms.samplers.exponential_rows import log_normalisers
 from dptext_spark.mechanisms.tight_epsilon import internal_epsilon
 from dptext_spark.rounding import digits_up
 from dptext_spark.runtime.jit import Int, compiled

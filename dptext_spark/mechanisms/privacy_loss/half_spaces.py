@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.extent import distant_pairs
-from dptext_spark.mechanisms.privacy_loss.intervals import clopper_pearson
-from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress
+from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress, clopper_pearson
 from dptext_spark.mechanisms.privacy_loss.sampled import CONFIDENCE, drawn
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 

@@ -1,4 +1,7 @@
-"""What a search for the worst-case loss has found."""
+"""What a search for the worst-case loss has found.
+
+Bounds on a probability from how often an event was seen.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv
 
 # Told how many words are done, of how many.
 Progress = Callable[[int, int], None]
@@ -67,3 +71,25 @@ class Loss:
         """Return the fields as a JSON-able dictionary; None stands for what is infinite."""
         known = asdict(self).items()
         return {name: None if isinstance(x, float) and math.isinf(x) else x for name, x in known}
+
+
+Reals = npt.NDArray[np.float64]
+
+
+def clopper_pearson(counts: npt.ArrayLike, draws: int, spare: float) -> tuple[Reals, Reals]:
+    """Bound the probabilities of events (Clopper and Pearson 1934).
+
+    Args:
+        counts: [m], how often each was seen, from 0 to `draws`.
+        draws: how many independent draws there were.
+        spare: the probability that a bound is wrong, each of the two.
+
+    Returns:
+        (lower, upper), float64[m] each.
+    """
+    seen, where = np.unique(np.asarray(counts, np.float64), return_inverse=True)
+    # The ends are put in afterwards: the inverse has no value there.
+    low: Any = betaincinv(np.maximum(seen, 1.0), draws - seen + 1.0, spare)
+    high: Any = 1.0 - betaincinv(np.maximum(draws - seen, 1.0), seen + 1.0, spare)
+    low[seen == 0], high[seen == draws] = 0.0, 1.0
+    return low[where.reshape(-1)], high[where.reshape(-1)]

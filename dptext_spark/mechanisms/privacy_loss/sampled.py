@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.mechanisms.base import Ids
-from dptext_spark.mechanisms.privacy_loss.intervals import clopper_pearson
-from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress
+from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress, clopper_pearson
 from dptext_spark.randomness.draws import Draws
 
 CONFIDENCE = 1 - 1e-6  # that all bounds together hold

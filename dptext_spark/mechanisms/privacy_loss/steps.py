@@ -3,6 +3,15 @@
 Along one list the distance |i - j| is a sum of steps, so no pair loses more for each unit of distance than some two
 neighbours do. Under the average of several lists P(u|w)/P(u|w') is at most the largest of the lists' ratios, and the claim is
 about max over the lists of the distance: the same bound holds.
+
+The worst-case loss between words that share an output set, read off the integers that are sampled.
+
+The loss of truncated Gumbel noise: a word comes out of another only if that many of the nearest words take part.
+
+From w itself w is drawn whenever k = 1, from w' only if k reaches the rank of w seen from w', so the pair loses at least
+ln P(k = 1) - ln P(k >= rank): for k as the paper has it. As sampled, k ends where less than 2^-63 is left, and beyond that end
+w cannot come out of w' at all; the guarantee excepts that probability, and it is not counted here. A lower bound: it refutes, and
+cannot confirm.
 """
 
 from __future__ import annotations
@@ -11,14 +20,15 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from dptext_spark.mechanisms.base import TOTAL
+from dptext_spark.mechanisms.base import TOTAL, Law
 from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, spread
-from dptext_spark.mechanisms.samplers.ordering import LineSampler
-from dptext_spark.mechanisms.samplers.windows import DIGITS
+from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
+from dptext_spark.mechanisms.samplers.ordering import DIGITS, LineSampler
 from dptext_spark.runtime.jit import Int, compiled
 
 # How far the numbers that give an output are from their share of the window, see kernels/windows.py.
@@ -135,3 +145,93 @@ def _attained(sampler: LineSampler, at: int) -> tuple[float, tuple[int, int]]:
         if loss > found:
             found, worst = loss, pair
     return found, worst
+
+
+# Relative, of a loss: the roundings of a difference, a weight, their quotient and its logarithm.
+ERROR = 1e-14
+
+
+class HasLaw(Protocol):
+    """A sampler with a closed form."""
+
+    def law(self, word_id: int) -> Law | None:
+        """Return the exact law of a word."""
+
+
+class _Group:
+    """The words that share an output set: for each output the largest and the smallest weight, and whose they are."""
+
+    def __init__(self, word: int, weight: npt.NDArray[np.uint64]) -> None:
+        self.count = 1
+        self.high, self.low = weight.copy(), weight.copy()
+        self.highest, self.lowest = (np.full(len(weight), word, np.int32) for _ in range(2))
+
+    def add(self, word: int, weight: npt.NDArray[np.uint64]) -> None:
+        """Take in the law of one more word."""
+        self.count += 1
+        above, below = weight > self.high, weight < self.low
+        self.high[above], self.highest[above] = weight[above], word
+        self.low[below], self.lowest[below] = weight[below], word
+
+
+def within_groups(sampler: HasLaw, words: int, progress: Progress | None = None) -> Loss:
+    """Return the largest loss between words that share an output set (the same set of possible outputs), exactly.
+
+    Over a group the worst loss of an output is ln of its largest weight over its smallest, so all pairs are covered by one
+    pass over the group's table.
+
+    Args:
+        sampler: a finite law for each word.
+        words: V.
+        progress: is told how many words are read.
+    """
+    groups: dict[bytes, _Group] = {}
+    for word in range(words):
+        law = sampler.law(word)
+        assert law is not None
+        key = law.ids.tobytes()
+        if key in groups:
+            groups[key].add(word, law.weight)
+        else:
+            groups[key] = _Group(word, law.weight)
+        if progress and word % 1000 == 0:
+            progress(word, words)
+    value, worst, pairs = 0.0, None, 0
+    for group in groups.values():
+        if group.count == 1:
+            continue
+        pairs += group.count * (group.count - 1) // 2
+        # The difference of integers is exact, so that a small loss keeps its digits and equal weights lose nothing.
+        losses = np.log1p((group.high - group.low).astype(np.float64) / group.low.astype(np.float64))
+        u = int(losses.argmax())
+        if worst is None or losses[u] > value:
+            value, worst = float(losses[u]), (int(group.highest[u]), int(group.lowest[u]))
+    if progress:
+        progress(words, words)
+    method = (
+        "every pair of words that share an output set, and every output, from the integers that are sampled"
+    )
+    return Loss(value * (1.0 + ERROR), value * (1.0 - ERROR), pairs, pairs, worst, method)
+
+
+SLACK = 1e-9  # relative: what the logarithms of the bound can be off by
+
+
+def by_rank(sampler: SelectionSampler, words: int) -> Loss:
+    """Return what the worst pair of a word and its nearest other word is known to lose, for each unit of distance.
+
+    Args:
+        sampler: of truncated Gumbel noise; its compilation ranked every word from its nearest other one.
+        words: V.
+    """
+    pair = sampler.summary["pair"]
+    places = words - int(sampler.summary["equal_vectors"])
+    method = (
+        "each word against its nearest other word: it comes out of itself whenever one word takes part, of the other only if so "
+        f"many do as its rank there; for the worst pair rank {pair['rank']:,}, and a loss of {pair['loss']:.6g} at a distance of "
+        f"{pair['distance']:.4g}"
+    )
+    attained = max(0.0, float(pair["refuted_up_to"])) * (1.0 - SLACK)
+    return Loss(
+        math.inf, attained, places, words * (words - 1) // 2, (pair["words"][0], pair["words"][1]), method
+    )

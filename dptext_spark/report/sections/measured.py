@@ -1,11 +1,14 @@
-"""Results of audits of any shape: what each says of itself, its groups of figures as charts, its single ones as a table."""
+"""Results of audits of any shape: what each says of itself, its groups of figures as charts, its single ones as a table.
+
+The section of a report on what the text is still good for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dptext_spark.report.blocks import Block, Chart, Listed, Table, pairs
+from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, pairs
 from dptext_spark.report.charts import Bar, bars
 from dptext_spark.report.sections.named_results import arranged
 from dptext_spark.rounding import exact
@@ -127,3 +130,12 @@ def sure(one: Figure) -> str:
         return "Estimated; no bounds were computed."
     drawn = f" from {one['draws']:,} draws of a word" if one.get("draws") else ""
     return f"Estimated{drawn}; the black line holds the true value with a confidence of {exact(one['confidence'])}."
+
+
+def utility(facts: Mapping[str, Any]) -> Section:
+    """Write what the text is still good for, as far as it was measured."""
+    found = facts["utility"]
+    if not found:
+        return Section("utility", "Utility", (Text(facts["utility_missing"], quiet=True),))
+    blocks = [block for place, one in enumerate(found) for block in measured(one, f"use{place}")]
+    return Section("utility", "Utility", tuple(blocks), restricted=any(one["restricted"] for one in found))

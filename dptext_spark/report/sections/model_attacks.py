@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from dptext_spark.audit.attacks.adversary import CONFIDENCE, Adversary, adversary, is_small
 from dptext_spark.audit.attacks.bayes import ZIPF, BayesAttack, Reals, bayes_attack
+from dptext_spark.audit.attacks.bayes_vulnerability import worst_words
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
 from dptext_spark.audit.attacks.posterior import has_columns
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.side_channels import linked_records
 from dptext_spark.audit.attacks.tokens import Flags
-from dptext_spark.audit.attacks.worst_words import worst_words
 from dptext_spark.audit.comparison.risks import Text, seen_vectors
 from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.errors import DataError

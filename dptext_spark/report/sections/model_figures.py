@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from dptext_spark.audit.deniability.deniability import STANDARD, Measured, deniability
-from dptext_spark.audit.deniability.unchanged import Unchanged
-from dptext_spark.audit.deniability.word_figures import SmallestSet, WordFigure
+from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, WordFigure
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Ids, Sampler
 from dptext_spark.mechanisms.samplers.table import TableSampler

@@ -1,4 +1,7 @@
-"""The sections of a report that come from the account of the run: guarantee, disclosure, counters, settings, examples."""
+"""The sections of a report that come from the account of the run: guarantee, disclosure, counters, settings, examples.
+
+How many identifiers of each type a run replaced: figures that depend on the private text.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from typing import Any
 
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, pairs
 from dptext_spark.report.charts import Bar, bars
-from dptext_spark.report.sections import identifier_counts
 from dptext_spark.rounding import digits_up, exact, percent_down, percent_up, rounded_down
 
 Facts = Mapping[str, Any]
@@ -134,7 +136,7 @@ def _published(facts: Facts) -> Iterator[Block]:
 def _counted(facts: Facts) -> Iterator[Block]:
     whole, columns = facts["metrics"], facts["metrics_by_column"]
     words = whole.get("words")
-    yield from identifier_counts.table(whole)
+    yield from table(whole)
     if not words:
         yield Text(
             "The metrics of this run hold no counts: it was recovered without its key, or its text is empty.",
@@ -222,3 +224,37 @@ def examples(facts: Facts) -> Section | None:
     ]
     said = Text("PRIVATE TEXT: these are records of the input beside what became of them.")
     return Section("examples", "Examples", (said, pairs(rows)), restricted=True)
+
+
+PREFIX = "identifiers_"
+SAID = "Identifiers that were replaced whole"
+
+
+def by_type(counts: Mapping[str, float | None]) -> list[tuple[str, int]]:
+    """Return (type, number) of the types that occurred, the most frequent first.
+
+    Args:
+        counts: the metrics of a run or of a column, by name.
+    """
+    held = [
+        (name.removeprefix(PREFIX), int(value))
+        for name, value in counts.items()
+        if name.startswith(PREFIX) and value
+    ]
+    return sorted(held, key=lambda entry: (-entry[1], entry[0]))
+
+
+def in_words(counts: Mapping[str, float | None]) -> str | None:
+    """Return the number of identifiers, and of each type; None where the metrics do not hold it."""
+    if counts.get("identifiers") is None:
+        return None
+    types = ", ".join(f"{name} {number:,}" for name, number in by_type(counts))
+    return f"{counts['identifiers']:,.0f}{f' ({types})' if types else ''}"
+
+
+def table(counts: Mapping[str, float | None]) -> Iterator[Block]:
+    """Write the numbers by type, where there are any."""
+    held = by_type(counts)
+    if held:
+        yield Listed(SAID, ("By rules, without a guarantee; they are not among the words.",))
+        yield Table(("type", "number"), tuple((name, f"{number:,}") for name, number in held))

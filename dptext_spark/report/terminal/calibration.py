@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dptext_spark.audit.deniability.calibration import Calibration, Guessing, Point
+from dptext_spark.audit.deniability.calibrate import Calibration, Guessing, Point
 from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
 from dptext_spark.report.terminal.console import hanging
 from dptext_spark.rounding import digits_toward, exact

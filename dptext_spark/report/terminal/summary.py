@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dptext_spark.report.sections import identifier_counts
+from dptext_spark.report.sections import run
 from dptext_spark.report.terminal.console import WIDTH, hanging
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
 
@@ -117,7 +117,7 @@ def _words(counts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     ):
         if counts.get(figure) is not None:
             yield f"  {name}", percent(counts[figure])
-    replaced = identifier_counts.in_words(counts)
+    replaced = run.in_words(counts)
     if replaced:
         yield "identifiers", f"{replaced}; by rules, no guarantee"
 

@@ -37,8 +37,7 @@ from dptext_spark.spark.errors import reduced, silenced
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import check_key
 from dptext_spark.spark.job.consistency import scope_sampler
-from dptext_spark.spark.session.progress import watched
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session.session import spark_session, watched
 from dptext_spark.spark.udf.ship import ship
 
 if TYPE_CHECKING:

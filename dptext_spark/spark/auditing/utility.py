@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
-from dptext_spark.audit.table.encoder_use import likeness_to, named_by
 from dptext_spark.audit.table.metrics import Figure, Findings
 from dptext_spark.audit.table.plan import LABEL_ROWS, AuditPlan
 from dptext_spark.audit.table.utility import (
@@ -26,7 +25,9 @@ from dptext_spark.audit.table.utility import (
     downstream,
     labels,
     likeness,
+    likeness_to,
     membership,
+    named_by,
     require_labels,
 )
 from dptext_spark.audit.utility.accuracy import Both

@@ -21,7 +21,7 @@ from dptext_spark.randomness.draws import KeyReference, RunKey, hash_keys, ident
 from dptext_spark.spark.errors import TaskError, worker_key
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import opened
-from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.udf.column import Elements
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
 from dptext_spark.text.align_output import align
 

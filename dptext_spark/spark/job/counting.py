@@ -1,19 +1,29 @@
-"""What is counted while a run writes, and the figures that follow from the counts."""
+"""What is counted while a run writes, and the figures that follow from the counts.
+
+The counts of a run whose driver died after its commit: counted again, where its key is at hand.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, Observation
 from pyspark.sql import functions as F
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.rounding import exact
+from dptext_spark.spark.job import counting
 from dptext_spark.spark.tables.paths import Path
-from dptext_spark.spark.udf.column import RESULT
+from dptext_spark.spark.udf.batches import batched
+from dptext_spark.spark.udf.column import RESULT, applied
+from dptext_spark.spark.udf.ship import ship
 from dptext_spark.text.engine import COUNTERS
+
+if TYPE_CHECKING:
+    from dptext_spark.spark.job.plan import Setup
+
 
 WAIT_SECONDS = 120.0
 PERCENTILES = {"units_p50": 0.5, "units_p95": 0.95}
@@ -129,3 +139,27 @@ def record_epsilon(
     if guarantee.delta and counts.get("units_max") is not None:
         basis += f"; δ of a record at most {exact(guarantee.compose(counts['units_max']).delta)}"
     return {**figures, "basis": basis}
+
+
+def recounted(setup: Setup, key_then: str, say: Callable[[str], None]) -> dict[str, Any] | None:
+    """Count what the committed run counted while it wrote: one pass over the same input, which writes nothing.
+
+    The same key draws the same words, so the sums are those that were lost, whatever the batches.
+
+    Args:
+        setup: the run, bound to the same input version, settings and model as before.
+        key_then: the commitment to the key of the commit.
+        say: is told what goes on.
+
+    Returns:
+        The counts, or None where the key is another one than the commit's.
+    """
+    if key_then != setup.key.commitment(setup.run_id):
+        return None
+    say("counting again, since the counts were lost after the commit (one pass over the input)")
+    job = setup.job(ship(setup.spark, setup.folder, setup.config.run.ship))
+    frame = applied(setup.df, job, setup.config.run.udf, setup.identity.row, setup.identity.record)
+    with batched(setup):
+        row = frame.agg(*counting.observed(setup.paths)).first()
+    assert row is not None  # an aggregate without groups has one row
+    return row.asDict()

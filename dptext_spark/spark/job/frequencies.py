@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
-from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.idf import Frequencies
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer

@@ -14,9 +14,9 @@ from dptext_spark.spark.errors import reduced, silenced
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.account import account
 from dptext_spark.spark.job.binding import bound, check_finished, check_still_there
+from dptext_spark.spark.job.counting import recounted
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.plan import Setup
-from dptext_spark.spark.job.recount import recounted
 from dptext_spark.spark.job.write import write
 from dptext_spark.spark.tables.tables import leftover_files, our_commits
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 
 from dptext_spark._version import __version__
 from dptext_spark.config.condition import parsed
+from dptext_spark.config.locations import spelled
 from dptext_spark.config.model import HIDDEN, RunConfig
-from dptext_spark.config.names import spelled
 from dptext_spark.disclosure.released import HIDDEN_CONDITION
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer

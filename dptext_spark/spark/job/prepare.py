@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.names import parts_of, spelled
 from dptext_spark.errors import DataError
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare

@@ -1,4 +1,7 @@
-"""`dptext report`: reads the account of a run, examines its model, and writes one offline file."""
+"""`dptext report`: reads the account of a run, examines its model, and writes one offline file.
+
+Private text for a report that is marked as holding it: some records before and after.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Ledger
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_extra
 from dptext_spark.ledger.entry import SPENT
-from dptext_spark.lexicon.shared_words import with_shared_words
+from dptext_spark.lexicon.lexicon import with_shared_words
 from dptext_spark.model.compile import load_lexicons, prepare
 from dptext_spark.report.page import page
 from dptext_spark.report.results import read_results, require_run
@@ -26,11 +29,19 @@ from dptext_spark.report.sections.published import MOST_WORDS, PUBLISHABLE, Publ
 from dptext_spark.spark.errors import reduced, silenced
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.checks import place_of
-from dptext_spark.spark.reporting.examples import pairs
 from dptext_spark.spark.session.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dptext_spark.spark.tables.paths import paths_of, quoted
+from dptext_spark.spark.tables.tables import Target, opened, read_input
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 Progress = Callable[[str, float | None], None]
 LATEST = "latest"
@@ -251,3 +262,54 @@ def _model(row: Mapping[str, Any], account: Account, say: Progress) -> tuple[Mod
     except DPTextError:
         lexicons = ()
     return Model(privatizer, config.mechanism.over_epsilons(*lexicons) if lexicons else None), ""
+
+
+EXAMPLES = 3
+LONGEST = 600  # characters of an example
+
+
+def pairs(spark: SparkSession, config: RunConfig | None, row: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield `column`, `before` and `after` of the first records by row key, as the run read and wrote them.
+
+    Args:
+        spark: the session.
+        config: the settings of the run.
+        row: of `runs`.
+
+    Raises:
+        SettingsError: no settings, none with a row key, or those of another run.
+        DataError: the input has changed since.
+    """
+    if config is None or not config.row_key:
+        raise SettingsError(
+            "with_examples: needs --config with the row_key of the run: source and target are joined by it."
+        )
+    made_from = json.loads(row["config"])
+    differ = [n for n in ("columns", "row_key", "output") if config.as_dict()[n] != made_from[n]]
+    if differ:
+        raise SettingsError(
+            f"{differ[0]}: the settings of --config are not those of run {row['run_id']}; name the run's own."
+        )
+    source, version = read_input(spark, config.input, list(config.columns))
+    if version != row["input_version"]:
+        raise DataError(
+            f"with_examples: the input is {version} now, and the run read {row['input_version']}; no pair can be shown."
+        )
+    target = Target(path=config.output.path or "", name=config.output.table or "")
+    written = opened(spark, target, row["output_version"])
+    sides = {"before": source, "after": written}
+    texts = {
+        side: [p.joined.alias(f"{side}_{i}") for i, p in enumerate(paths_of(frame.schema, config.columns))]
+        for side, frame in sides.items()
+    }
+    key = quoted(config.row_key).alias("key")
+    first = source.select(key, *texts["before"]).orderBy("key").limit(EXAMPLES)
+    for pair in first.join(written.select(key, *texts["after"]), "key").orderBy("key").collect():
+        for place, name in enumerate(config.columns):
+            yield {"column": name, **{side: _short(pair[f"{side}_{place}"]) for side in sides}}
+
+
+def _short(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"

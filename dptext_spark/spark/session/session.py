@@ -1,4 +1,9 @@
-"""The Spark session of a run: the active one as it is, else a local one with Delta Lake."""
+"""The Spark session of a run: the active one as it is, else a local one with Delta Lake.
+
+Hold back what Spark prints while it starts: ninety lines about its JARs, of use only where it fails.
+
+Progress while Spark works: how many tasks are done, told from a thread of its own; nothing that depends on the text.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +21,16 @@ from typing import TYPE_CHECKING, Any
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.spark.session.java import find_java
-from dptext_spark.spark.session.quiet import held_stderr
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 Setting = str | int | float | bool
 
@@ -277,3 +288,114 @@ def _did_not_start(error: Exception, printed: str) -> str:
     else:
         cause = f"{type(error).__name__}; the last lines that it printed follow."
     return "\n".join([f"Spark did not start: {cause}", *lines[-12:]])
+
+
+_KEPT_BYTES = 1 << 16
+
+
+class _Relay:
+    """A pipe in the place of standard error, read by a thread: kept at first, passed on after `open`."""
+
+    def __init__(self) -> None:
+        self._target = os.dup(2)
+        self._source, sink = os.pipe()
+        os.dup2(sink, 2, inheritable=True)
+        os.close(sink)
+        self._lock = threading.Lock()
+        self._kept = bytearray()
+        self._passing = False
+        threading.Thread(target=self._pump, name="stderr-relay", daemon=True).start()
+
+    def _pump(self) -> None:
+        # Ends when the last holder of the other end is gone: the JVM keeps it as its own standard error.
+        while chunk := os.read(self._source, _KEPT_BYTES):
+            with self._lock:
+                if self._passing:
+                    os.write(self._target, chunk)
+                else:
+                    self._kept = (self._kept + chunk)[-_KEPT_BYTES:]
+        os.close(self._source)
+        os.close(self._target)
+
+    def open(self) -> None:
+        os.dup2(self._target, 2, inheritable=True)
+        with self._lock:
+            self._passing = True
+
+    def kept(self) -> str:
+        with self._lock:
+            return self._kept.decode("utf-8", "replace")
+
+
+@contextmanager
+def held_stderr() -> Iterator[Callable[[], str]]:
+    """Keep what this process and the children that it starts write to standard error, while the block runs.
+
+    Afterwards the process has its own standard error back, and what those children still write is passed on.
+
+    Yields:
+        a function that returns the last 64 kB kept so far, as text.
+    """
+    relay = _Relay()
+    try:
+        yield relay.kept
+    finally:
+        relay.open()
+
+
+INTERVAL = 2.0
+
+
+@contextmanager
+def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
+    """Tell `say` the tasks done of the stages that run, every two seconds, or as a server of Spark Connect tells them."""
+    context = context_of(spark)
+    if context is None:
+        with _told_by_the_server(spark, say):
+            yield
+        return
+    done = threading.Event()
+    line = _Line(say)
+
+    def watch() -> None:
+        tracker = context.statusTracker()
+        while not done.wait(INTERVAL):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            known = [stage for stage in stages if stage is not None]
+            line.show(sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextmanager
+def _told_by_the_server(spark: Any, say: Callable[[str], None]) -> Iterator[None]:
+    line = _Line(say)
+
+    def told(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+        known = list(stages or ())
+        line.show(sum(stage.num_completed_tasks for stage in known), sum(stage.num_tasks for stage in known))
+
+    spark.registerProgressHandler(told)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(told)
+
+
+class _Line:
+    """Says how many tasks are done, and nothing twice."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._last = say, ""
+
+    def show(self, done: int, total: int) -> None:
+        line = f"writing: {done} of {total} tasks done"
+        if total and line != self._last:
+            self._say(line)
+            self._last = line

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import Column, functions
 from pyspark.sql import types as T
 
-from dptext_spark.config.names import parts_of, spelled
+from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.errors import DataError
 
 F: Any = functions  # its stubs leave out what Spark adds at run time

@@ -5,6 +5,8 @@ the octets of an address. What makes the type recognisable stays, too: of a URL 
 scheme a known top-level label; leading zeros and the plus of a telephone number, the country of an account. Equal identifiers of
 a scope have equal fakes, however they are grouped. A fake is no draw of a mechanism: it may belong to somebody, and its shape is
 the original's.
+
+What is written in the place of each identifier: a placeholder of its type, or a fake.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import numpy.typing as npt
 from dptext_spark.randomness.draws import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled, mul_high
 from dptext_spark.text.identifiers.check_digits import account_rest, luhn
+from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
 from dptext_spark.text.identifiers.registered import labels, schemes
-from dptext_spark.text.identifiers.types import TYPES
+from dptext_spark.text.identifiers.types import FAKE, TYPES, placeholder
 
 CHUNK = (
     8  # characters from 64 bits: 26^8 of 2^64, so that no letter is likelier than another by more than 2^-26
@@ -255,3 +258,50 @@ def fakes(
     blocks[:, 1] ^= chunk.astype(np.uint64) << np.uint64(32)
     _fake(text, bounds, types, keyed.draw(blocks), first, schemes(), labels())
     return text[: bounds[-1]], bounds
+
+
+class Replacements(NamedTuple):
+    """The replacements of a batch.
+
+    Attributes:
+        text: uint8[...].
+        bounds: int64[n + 1], that of identifier i is text[bounds[i]:bounds[i + 1]].
+        faked: bool[n], which are fakes.
+    """
+
+    text: npt.NDArray[np.uint8]
+    bounds: I64
+    faked: npt.NDArray[np.bool_]
+
+
+def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
+    """Make the replacements.
+
+    Args:
+        finder: whose types and actions count.
+        found: the identifiers.
+        keyed: what fakes are drawn from.
+    """
+    wanted = set(finder.identifiers.wanted(FAKE))
+    faked = np.array([name in wanted for name in finder.names])[found.types] & ~found.written
+    marks = [placeholder(name).encode() for name in finder.names]
+    table = np.zeros((len(marks), max(map(len, marks))), np.uint8)
+    for row, mark in zip(table, marks, strict=True):
+        row[: len(mark)] = np.frombuffer(mark, np.uint8)
+    sizes = np.array([len(mark) for mark in marks], np.int64)[found.types]
+    at = np.flatnonzero(faked)
+    made = np.zeros(0, np.uint8)
+    if len(at):
+        spans = found.spans
+        rows = spans.owners[at]
+        places = (rows, spans.rows[rows], spans.starts[at], spans.ends[at])
+        made, ends = fakes(spans.data, places, found.types[at], keyed)
+        sizes[at] = np.diff(ends)
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    text = np.empty(int(bounds[-1]), np.uint8)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    plain = ~faked[owner]
+    place = np.arange(len(text)) - bounds[owner]
+    text[plain] = table[found.types[owner[plain]], place[plain]]
+    text[~plain] = made
+    return Replacements(text, bounds, faked)

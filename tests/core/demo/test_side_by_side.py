@@ -10,7 +10,7 @@ import pytest
 from dptext_spark.audit.attacks.bayes_vulnerability import guessed
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.config.load import load_config
-from dptext_spark.demo.side_by_side import SETTINGS, side_by_side
+from dptext_spark.demo.demo import SETTINGS, side_by_side
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.engine import Engine

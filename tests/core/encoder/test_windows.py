@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.encoder.windows import AT_ONCE, batches, padded_lengths, windows
+from dptext_spark.encoder.tokenizer import AT_ONCE, batches, padded_lengths, windows
 
 
 @pytest.mark.parametrize("positions", [4, 5, 8, 24, 512])

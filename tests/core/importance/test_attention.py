@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.attention import Attention
+from dptext_spark.importance.providers import Attention
 from dptext_spark.importance.selection import Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
@@ -18,7 +18,7 @@ from dptext_spark.model.artifact import open_artifact, save
 from dptext_spark.model.importance import choosing, made_from
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.text.listing import list_words
+from dptext_spark.text.tokens import list_words
 
 TEXTS = pa.array(["The movie was good, and the film dull!", None, "", "unbelievable café 12", "film " * 700])
 

@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.frequency import NO_WORD, UNKNOWN, Frequencies, numbers_of
-from dptext_spark.importance.idf import Idf
+from dptext_spark.importance.idf import NO_WORD, UNKNOWN, Frequencies, Idf, numbers_of
 from dptext_spark.importance.providers import checked
 from dptext_spark.importance.selection import Selection
 from dptext_spark.model.importance import choosing, made_from
-from dptext_spark.text.listing import list_words
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.tokens import list_words
 from tests.core.text.plain_engine import form
 from tests.core.text.samples import POLICIES, TEXTS, WORDS, plain, privatizer
 
@@ -87,7 +86,7 @@ def test_a_file_holds_a_document_a_line(tmp_path: Path) -> None:
     file = tmp_path / "corpus.txt"
     file.write_text("cat dog, cat!\n\nCAT a frob\n   \na a 12\nox\u2028ox\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dptext_spark.importance.frequency.LINES", 2)
+        patch.setattr("dptext_spark.importance.idf.LINES", 2)
         found = Frequencies.read(MODEL.engine, file)
     assert found.documents == 4 and found.counts[WORDS.index("ox")] == 1
     assert found.digest == Frequencies.read(MODEL.engine, file).digest

@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.providers import Chance, Given, Importance
-from dptext_spark.importance.ranking import levels_of
-from dptext_spark.importance.rows import Rows
+from dptext_spark.importance.ranking import Rows, levels_of
 from dptext_spark.importance.selection import DIRECTIONS, Level, Selection, check_record_key
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -366,7 +365,7 @@ def test_places_by_chance_depend_on_the_words_of_the_record_alone() -> None:
 
 
 def test_attention_is_shared_out_by_the_words_of_a_text() -> None:
-    from dptext_spark.importance.attention import Attention
+    from dptext_spark.importance.providers import Attention
 
     class Even:
         def importance(self, words: Spans) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import MANIFEST_FILE, VECTORS_FILE, Lexicon, _load
-from dptext_spark.lexicon.readers.read_counts import ReadCounts
+from dptext_spark.lexicon.readers.builder import ReadCounts
 from dptext_spark.lexicon.vocabulary import BYTES_FILE, OFFSETS_FILE, Vocabulary
 
 WORDS = ["one", "two", "three"]

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.errors import DataError
-from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.shared_words import same_words, with_shared_words
+from dptext_spark.lexicon.lexicon import Lexicon, same_words, with_shared_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 
 

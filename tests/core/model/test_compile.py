@@ -13,14 +13,12 @@ import pytest
 from dptext_spark.config.load import load_model_config, parse_model_config
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.frequency import Frequencies
-from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.shared_words import with_shared_words
+from dptext_spark.importance.idf import Frequencies
+from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model import artifact, certificate, compile
 from dptext_spark.model.compile import compile_to, load_lexicon, load_lexicons, prepare
-from dptext_spark.model.fingerprint import fingerprint_of
-from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.model.privatizer import ENGINE_VERSION, fingerprint_of
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import code_cache
 from dptext_spark.text.policy import Policy

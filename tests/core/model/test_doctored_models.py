@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError, DPTextError
-from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Level, Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary

@@ -17,7 +17,7 @@ from rich.console import Console
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_model_config
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.frequency import Frequencies
+from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Level, Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary

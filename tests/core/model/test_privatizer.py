@@ -21,8 +21,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
-from dptext_spark.model.fingerprint import fingerprint_of
-from dptext_spark.model.privatizer import CONSISTENCY, Privatizer
+from dptext_spark.model.privatizer import CONSISTENCY, Privatizer, fingerprint_of
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.audit.comparison.compare import Comparison
-from dptext_spark.audit.comparison.frontier import frontier
-from dptext_spark.audit.comparison.points import Measure, Point
+from dptext_spark.audit.comparison.frontier import Measure, Point, frontier
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.utility.retained import COSINE, KEPT
 from dptext_spark.report.comparison import comparison_page, comparison_text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dptext_spark.cli.app import main
-from dptext_spark.runtime import entry_points
+from dptext_spark.runtime import paths
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -38,9 +38,9 @@ def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_wheels_own_come_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(entry_points, "__file__", str(tmp_path / "dptext_spark" / "entry_points.py"))
+    monkeypatch.setattr(paths, "__file__", str(tmp_path / "dptext_spark" / "paths.py"))
     assert main(["jobs"]) == 3
     assert "install its wheel" in capsys.readouterr().err
     (tmp_path / "dptext_spark" / "jobs").mkdir(parents=True)
     (tmp_path / "jobs").mkdir()
-    assert entry_points.folder_of("jobs") == tmp_path / "dptext_spark" / "jobs"
+    assert paths.folder_of("jobs") == tmp_path / "dptext_spark" / "jobs"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text import chunks
-from dptext_spark.text.listing import PUNCTUATION, list_words
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.tokens import PUNCTUATION, list_words
 from tests.core.text.plain_engine import form
 from tests.core.text.samples import POLICIES, TEXTS, WORDS, plain, privatizer
 

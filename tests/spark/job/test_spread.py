@@ -12,7 +12,7 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job import spread
+from dptext_spark.spark.job import write
 from dptext_spark.spark.runner import run
 
 ROWS = 400
@@ -59,9 +59,9 @@ def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
     kept, few, _ = written(
         spark, source, tmp_path / "kept", run={"id": "the-run", "partitions": "keep"}, **more
     )
-    monkeypatch.setattr(spread, "LEAST_BYTES", 0)
-    monkeypatch.setattr(spread, "CORES_A_TASK", 1)
-    monkeypatch.setattr(spread, "SKEWED", 1.2)  # of two cores, one holds nearly everything
+    monkeypatch.setattr(write, "LEAST_BYTES", 0)
+    monkeypatch.setattr(write, "CORES_A_TASK", 1)
+    monkeypatch.setattr(write, "SKEWED", 1.2)  # of two cores, one holds nearly everything
     dealt, many, said = written(spark, source, tmp_path / "dealt", **more)
     assert dealt == kept and few <= 2 and many == 6
     assert "dealing the rows out over 6 partitions" in said
@@ -75,8 +75,8 @@ def test_even_or_small_inputs_are_left_alone(spark: Any, source: Path, tmp_path:
 def test_two_cores_that_one_task_keeps_busy_are_left_alone(
     spark: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spread, "LEAST_BYTES", 0)
-    monkeypatch.setattr(spread, "SKEWED", 1.2)
+    monkeypatch.setattr(write, "LEAST_BYTES", 0)
+    monkeypatch.setattr(write, "SKEWED", 1.2)
     _, files, said = written(spark, source, tmp_path / "out")
     assert files <= 2 and not [line for line in said if "dealing" in line]
 

@@ -16,15 +16,15 @@ from pyspark.sql import types as T
 from dptext_spark import spark as dps
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.config.load import parse_config
+from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.names import parts_of, spelled
 from dptext_spark.errors import CountsDisagree, DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing.audit import audit_table
 from dptext_spark.spark.job import account
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import resolved, texts_in
-from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.udf.column import Elements
 
 KEY = RunKey.insecure(3)
 SCHEMA = (

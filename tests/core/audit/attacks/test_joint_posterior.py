@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.attacks.candidates import candidates
-from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
-from dptext_spark.audit.attacks.joint_posterior import pooled_guesses
+from dptext_spark.audit.attacks.context import context_attack, pooled_guesses, posterior_guesses
+from dptext_spark.audit.attacks.posterior import candidates
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.simulated import simulate

@@ -10,10 +10,10 @@ import pytest
 
 from dptext_spark.audit.attacks.adversary import adversary
 from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.attacks.candidates import candidates
 from dptext_spark.audit.attacks.posterior import (
     backward_candidates,
     bayes_by_tries,
+    candidates,
     columns,
     from_columns,
     has_columns,

@@ -10,11 +10,12 @@ from dptext_spark.audit.comparison.frontier import (
     NOT_REACHED,
     UNDECIDED,
     Curve,
+    Measure,
+    Point,
     best_at,
     check_levels,
     frontier,
 )
-from dptext_spark.audit.comparison.points import Measure, Point
 from dptext_spark.errors import SettingsError
 
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dptext_spark.audit.deniability.calibrate import calibrate, short, worst_and_typical
-from dptext_spark.audit.deniability.calibration import Calibration
+from dptext_spark.audit.deniability.calibrate import Calibration, calibrate, short, worst_and_typical
 from dptext_spark.audit.deniability.requirement import Requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee

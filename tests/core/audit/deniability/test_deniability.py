@@ -17,8 +17,7 @@ from dptext_spark.audit.deniability.deniability import (
     measure,
     over_epsilons,
 )
-from dptext_spark.audit.deniability.unchanged import Unchanged
-from dptext_spark.audit.deniability.word_figures import DistinctOutputs, SmallestSet
+from dptext_spark.audit.deniability.word_figures import DistinctOutputs, SmallestSet, Unchanged
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary

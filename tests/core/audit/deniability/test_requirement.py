@@ -7,8 +7,7 @@ import pytest
 
 from dptext_spark.audit.deniability.deniability import Measured
 from dptext_spark.audit.deniability.requirement import Requirement, figures_of
-from dptext_spark.audit.deniability.unchanged import Unchanged
-from dptext_spark.audit.deniability.word_figures import Bounded, DistinctOutputs, SmallestSet
+from dptext_spark.audit.deniability.word_figures import Bounded, DistinctOutputs, SmallestSet, Unchanged
 from dptext_spark.errors import SettingsError
 
 

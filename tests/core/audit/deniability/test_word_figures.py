@@ -10,12 +10,17 @@ import pytest
 
 from dptext_spark.audit.deniability.deniability import measure
 from dptext_spark.audit.deniability.outcomes import Outcomes, outcomes
-from dptext_spark.audit.deniability.unchanged import Unchanged
-from dptext_spark.audit.deniability.word_figures import DistinctOutputs, SmallestSet, WordFigure, whole_power
+from dptext_spark.audit.deniability.word_figures import (
+    DistinctOutputs,
+    SmallestSet,
+    Unchanged,
+    WordFigure,
+    whole_power,
+)
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText, Diffractor, Mechanism, SanText, Tem
-from dptext_spark.mechanisms.samplers.windows import WINDOW, Window
+from dptext_spark.mechanisms.samplers.ordering import WINDOW, Window
 
 LAWS = [
     {0: 0.5, 3: 0.25, 4: 0.25},

@@ -10,7 +10,7 @@ import pytest
 
 from dptext_spark.audit.utility import encoder_similarity as module
 from dptext_spark.audit.utility.encoder_similarity import encoder_likeness, matched
-from dptext_spark.encoder.vectors import TextVectors
+from dptext_spark.encoder.outputs import TextVectors
 from dptext_spark.errors import DataError
 
 AXES = {word: np.eye(4, dtype=np.float32)[i] for i, word in enumerate("abcd")}
@@ -74,7 +74,7 @@ def test_by_a_bert(tmp_path: Path) -> None:
     from functools import partial
 
     from dptext_spark.encoder.encoder import Encoder
-    from dptext_spark.encoder.vectors import vectors
+    from dptext_spark.encoder.outputs import vectors
     from tests.core.encoder.tiny_bert import make_tiny_bert
 
     reader = partial(vectors, Encoder.open(make_tiny_bert(tmp_path)))

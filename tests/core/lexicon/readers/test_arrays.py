@@ -12,7 +12,7 @@ import pytest
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.readers import arrays as array_formats
-from dptext_spark.lexicon.readers.read_counts import ReadCounts
+from dptext_spark.lexicon.readers.builder import ReadCounts
 
 WORDS = ["the", "of", "naïve", "日本"]
 TABLE = np.arange(12, dtype=np.float32).reshape(4, 3) / 8

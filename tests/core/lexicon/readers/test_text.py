@@ -12,7 +12,7 @@ import pytest
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.readers import text as text_formats
-from dptext_spark.lexicon.readers.read_counts import ReadCounts
+from dptext_spark.lexicon.readers.builder import ReadCounts
 
 GLOVE = b"the 0.1 -2 3e-1\nof 4 5 6\nand .5 +6 7.\n"
 TABLE = np.array([[0.1, -2, 0.3], [4, 5, 6], [0.5, 6, 7]], np.float32)

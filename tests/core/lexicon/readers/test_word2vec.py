@@ -9,7 +9,7 @@ import pytest
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.readers import word2vec
-from dptext_spark.lexicon.readers.read_counts import ReadCounts
+from dptext_spark.lexicon.readers.builder import ReadCounts
 
 KEYS = ["the", "of", "</s>", "naïve"]
 TABLE = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)

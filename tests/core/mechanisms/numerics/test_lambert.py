@@ -7,7 +7,7 @@ import math
 import pytest
 from scipy import special
 
-from dptext_spark.mechanisms.numerics.lambert import lambert, lambert_real_part
+from dptext_spark.mechanisms.numerics.elementary import lambert, lambert_real_part
 
 
 def test_lambert() -> None:

@@ -12,7 +12,7 @@ from dptext_spark.mechanisms.privacy_loss import by_distance
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
 from dptext_spark.mechanisms.privacy_loss.loss import spread
 from dptext_spark.mechanisms.samplers.exponential import WholeSampler
-from dptext_spark.mechanisms.samplers.exponential_sums import log_normalisers
+from dptext_spark.mechanisms.samplers.exponential_rows import log_normalisers
 from dptext_spark.model.certificate import verdict
 from dptext_spark.rounding import digits_up
 

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dptext_spark.mechanisms.samplers.cell_index import CellIndex
+from dptext_spark.mechanisms.samplers.approximate import CellIndex
 from dptext_spark.mechanisms.samplers.nearest import Targets
 from tests.core.mechanisms.plain_noise import plain_two
 

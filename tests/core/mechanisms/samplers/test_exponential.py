@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.mechanisms.samplers import WholeSampler, exponential
-from dptext_spark.mechanisms.samplers.decay import EVERY, acceptance, decay, summed
 from dptext_spark.mechanisms.samplers.exponential import rounded_up
 from dptext_spark.mechanisms.samplers.exponential_rows import nearest
+from dptext_spark.mechanisms.samplers.exponential_tail import EVERY, acceptance, decay, summed
 from dptext_spark.mechanisms.samplers.table import read_row
 from dptext_spark.randomness.draws import Draws
 from tests.core.mechanisms import plain_whole as plain

@@ -20,8 +20,7 @@ from dptext_spark.mechanisms import Calibrated, Mahalanobis, Projection, Vickrey
 from dptext_spark.mechanisms.mvc import radial_noise
 from dptext_spark.mechanisms.samplers.graph_index import GraphIndex
 from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, NeighborTable
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from dptext_spark.mechanisms.samplers.noises import NOISES, fill, lanes_of
+from dptext_spark.mechanisms.samplers.noise import NOISES, NoiseSampler, fill, lanes_of
 from dptext_spark.randomness.draws import Draws
 from tests.core.mechanisms.plain_noise import draws_of, plain_choice, plain_two
 

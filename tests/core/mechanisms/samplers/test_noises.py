@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext_spark.mechanisms.samplers.noises import NOISES, fill, lanes_of
+from dptext_spark.mechanisms.samplers.noise import NOISES, fill, lanes_of
 
 ROWS = 200_000
 FALSE_ALARM = 1e-6

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.samplers.ordering import LineSampler, _scaled_up
-from dptext_spark.mechanisms.samplers.windows import Window, _power, floor
+from dptext_spark.mechanisms.samplers.ordering import LineSampler, Window, _power, _scaled_up, floor
 
 TOTAL = 2**63
 NONE = Guarantee("metric_dp", 0.0, status="refuted")
@@ -210,7 +209,7 @@ class TestBound:
         assert worst(sampler("geometric", 80, 0.6), 0.6) <= 0
 
     def test_without_the_floor_rounding_passes_the_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("dptext_spark.mechanisms.samplers.windows.floor", lambda *_: 1)
+        monkeypatch.setattr("dptext_spark.mechanisms.samplers.ordering.floor", lambda *_: 1)
         assert worst(sampler("geometric", 80, 0.6), 0.6) > 0
 
     def test_words_missing_from_a_list_break_it(self) -> None:

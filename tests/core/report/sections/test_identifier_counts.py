@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dptext_spark.report.sections.identifier_counts import by_type, in_words, table
+from dptext_spark.report.sections.run import by_type, in_words, table
 from dptext_spark.report.terminal.summary import summary
 from tests.core.report.terminal.test_summary import FACTS
 

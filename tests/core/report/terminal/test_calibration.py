@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.audit.deniability.calibration import Calibration, Point
+from dptext_spark.audit.deniability.calibrate import Calibration, Point
 from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
 from dptext_spark.audit.deniability.requirement import Finding, Requirement
 from dptext_spark.lexicon.lexicon import Lexicon
