@@ -7,7 +7,8 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
+from dptext_spark.arrays import F64
+
 RESAMPLES = 1_000
 AT_ONCE = 1 << 22
 _SEED = int.from_bytes(
@@ -35,7 +36,7 @@ def rate_interval(
     if not len(top):
         return 0.0, 0.0
     random = np.random.default_rng(_SEED)
-    rates: list[Reals] = []
+    rates: list[F64] = []
     step = max(1, AT_ONCE // len(top))
     for start in range(0, resamples, step):
         chosen = random.integers(0, len(top), (min(step, resamples - start), len(top)))

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.arrays import F32, Ids
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.randomness.draws import Draws
 
 DRAWN = 4_096  # draws of a part; whole tiles of the search for the word next to a noisy vector
@@ -43,9 +44,7 @@ def tiles(words: int) -> Iterator[slice]:
         yield slice(start, min(start + TILE, words))
 
 
-def products(
-    some: npt.NDArray[np.float32], vectors: npt.NDArray[np.float32]
-) -> Iterator[tuple[slice, npt.NDArray[np.float32]]]:
+def products(some: F32, vectors: F32) -> Iterator[tuple[slice, F32]]:
     """Yield (part of the words, float32[n, part]), the inner products of float32[n, d] with float32[V, d]."""
     for part in tiles(len(vectors)):
         yield part, some @ vectors[part].T

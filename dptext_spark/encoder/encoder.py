@@ -11,8 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64, I64, Bools
 from dptext_spark.encoder.folder import MODULES
 from dptext_spark.encoder.model import EncoderModel
 from dptext_spark.encoder.onnx import Kind, Running
@@ -76,7 +76,7 @@ class Encoder:
             self._running[kind] = Running(kind, self.model, self._threads)
         return self._running[kind]
 
-    def importance(self, words: Spans) -> npt.NDArray[np.float32]:
+    def importance(self, words: Spans) -> F32:
         """Return the importance of words: the attention that each receives (MECHANISMS §11).
 
         Attention is averaged over heads, layers, and the queries other than [CLS], [SEP] and padding; sub-words are summed to
@@ -92,7 +92,7 @@ class Encoder:
         pieces = self.tokenizer.pieces(words.data, words.rows)
         return of_words(self.attention(pieces), pieces, words)
 
-    def attention(self, pieces: Pieces) -> npt.NDArray[np.float64]:
+    def attention(self, pieces: Pieces) -> F64:
         """Return the share of attention that each sub-word receives, float64[m]; those of a window sum to 1."""
         cut = windows(pieces.bounds, self.model.sizes.positions)
         received = np.zeros(int(cut.sizes.sum()), np.float32)
@@ -110,9 +110,7 @@ class Encoder:
             received[places[content]] = found[content]
         return of_pieces(received, cut)
 
-    def filled(
-        self, pieces: npt.NDArray[np.int64], cut: Windows, batch: npt.NDArray[np.int64], length: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def filled(self, pieces: I64, cut: Windows, batch: I64, length: int) -> tuple[I64, Bools]:
         """Return windows as rows: (int64[b, length], ids between [CLS] and [SEP], then padding; bool, which are sub-words).
 
         Args:
@@ -131,10 +129,7 @@ class Encoder:
         return ids, content
 
 
-Reals = npt.NDArray[np.float64]
-
-
-def of_pieces(received: npt.NDArray[np.float32], cut: Windows) -> Reals:
+def of_pieces(received: F32, cut: Windows) -> F64:
     """Return what each sub-word receives, as a share of what all sub-words of its window do: float64[m].
 
     All windows of a text that has several hold equally many sub-words, so that shares of one compare with shares of another.
@@ -153,7 +148,7 @@ def of_pieces(received: npt.NDArray[np.float32], cut: Windows) -> Reals:
     return np.asarray(shares[from_window + within], np.float64)
 
 
-def of_words(shares: Reals, pieces: Pieces, words: Spans) -> npt.NDArray[np.float32]:
+def of_words(shares: F64, pieces: Pieces, words: Spans) -> F32:
     """Sum sub-words to words, and divide by the sum over the words of the text.
 
     A sub-word belongs to the first word that it shares a byte with; what stands between words belongs to none. A word without a

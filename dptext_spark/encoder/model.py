@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F32, U8
 from dptext_spark.encoder.folder import CONFIG, find, read_json
 from dptext_spark.encoder.tokenizer import read_tokenizer
 from dptext_spark.encoder.weights import Architecture, read_weights, shapes_of
@@ -34,9 +35,9 @@ class EncoderModel:
         weights: float32[...], one weight after the other.
     """
 
-    facts: npt.NDArray[np.uint8]
-    tokenizer: npt.NDArray[np.uint8]
-    weights: npt.NDArray[np.float32]
+    facts: U8
+    tokenizer: U8
+    weights: F32
 
     @classmethod
     def read(cls, source: str | Path, *, head: bool = False, field: str = "encoder") -> EncoderModel:
@@ -154,5 +155,5 @@ class EncoderModel:
             raise DataError(f"{field}: {str(folder)!r} cannot be read ({type(error).__name__}).") from None
 
 
-def _bytes(text: str) -> npt.NDArray[np.uint8]:
+def _bytes(text: str) -> U8:
     return np.frombuffer(text.encode(), np.uint8)

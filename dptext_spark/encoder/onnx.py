@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F32
 from dptext_spark.encoder.model import EncoderModel
 from dptext_spark.encoder.weights import ACTIVATIONS, Architecture
 from dptext_spark.errors import DataError
@@ -275,7 +276,7 @@ class Running:
         return found
 
 
-def mapped_from(weights: npt.NDArray[np.float32]) -> tuple[Path, int] | None:
+def mapped_from(weights: F32) -> tuple[Path, int] | None:
     """Return the file that an array is mapped from and where in it the array begins, in bytes; None where it is in memory."""
     root: Any = weights  # a view of a mapped array says nothing of the file, or what holds for the whole
     while isinstance(root.base, np.ndarray):
@@ -295,6 +296,6 @@ def _places(model: EncoderModel, mapped: tuple[Path, int] | None) -> dict[str, P
     return places
 
 
-def _weight(model: EncoderModel, place: Placed) -> npt.NDArray[np.float32]:
+def _weight(model: EncoderModel, place: Placed) -> F32:
     start = place.offset // 4
     return model.weights[start : start + math.prod(place.shape)].reshape(place.shape)

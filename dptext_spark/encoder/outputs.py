@@ -9,14 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, I64
 from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.tokenizer import MASK, SIGNS, Pieces, batches, padded_lengths, windows
 from dptext_spark.errors import DataError
 from dptext_spark.text.spans import Spans
-
-Places = npt.NDArray[np.int64]
 
 
 class _Masked(NamedTuple):
@@ -30,14 +28,14 @@ class _Masked(NamedTuple):
         size: int64[n], sub-words of the window, the mask among them.
     """
 
-    text: Places
-    word: Places
-    cut: Places
-    start: Places
-    size: Places
+    text: I64
+    word: I64
+    cut: I64
+    start: I64
+    size: I64
 
 
-def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[Places, list[str]]]:
+def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[I64, list[str]]]:
     """Guess words from the rest of their text, of which the encoder sees as much as it takes, the mask in the middle.
 
     It costs a run over the text for each word.
@@ -90,9 +88,6 @@ def _masked(pieces: Pieces, words: Spans, most: int) -> _Masked:
     return _Masked(begin, word, cut, start, np.minimum(length, most))
 
 
-Reals = npt.NDArray[np.float32]
-
-
 class TextVectors(NamedTuple):
     """Vectors of some texts, each of length 1.
 
@@ -103,9 +98,9 @@ class TextVectors(NamedTuple):
         bounds: int64[r + 1], those of text i are pieces[bounds[i]:bounds[i + 1]].
     """
 
-    texts: Reals
-    pieces: Reals
-    bounds: npt.NDArray[np.int64]
+    texts: F32
+    pieces: F32
+    bounds: I64
 
 
 def vectors(encoder: Encoder, texts: Sequence[str]) -> TextVectors:
@@ -136,7 +131,7 @@ def vectors(encoder: Encoder, texts: Sequence[str]) -> TextVectors:
     return TextVectors(_unit(whole), _unit(parts), cut.bounds)
 
 
-def _unit(rows: Reals) -> Reals:
+def _unit(rows: F32) -> F32:
     """Divide each row by its length; what has none stays 0."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0), np.float32)

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import I64, U8
 from dptext_spark.errors import DataError
 
 SPECIAL = ("[CLS]", "[SEP]", "[PAD]")
 MASK = "[MASK]"
-Places = npt.NDArray[np.int64]
 
 
 class Pieces(NamedTuple):
@@ -33,10 +32,10 @@ class Pieces(NamedTuple):
         bounds: int64[r + 1], those of text i are ids[bounds[i]:bounds[i + 1]].
     """
 
-    ids: Places
-    starts: Places
-    ends: Places
-    bounds: Places
+    ids: I64
+    starts: I64
+    ends: I64
+    bounds: I64
 
 
 class Tokenizer:
@@ -87,7 +86,7 @@ class Tokenizer:
         normalizer = self._library.normalizer
         return str(word if normalizer is None else normalizer.normalize_str(word)).strip()
 
-    def pieces(self, data: npt.NDArray[np.uint8], rows: Places) -> Pieces:
+    def pieces(self, data: U8, rows: I64) -> Pieces:
         """Cut texts.
 
         Args:
@@ -95,7 +94,7 @@ class Tokenizer:
             rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
         """
         ids: list[int] = []
-        places: list[Places] = []
+        places: list[I64] = []
         counts = np.zeros(len(rows), np.int64)
         for row, (start, end) in enumerate(zip(rows[:-1].tolist(), rows[1:].tolist(), strict=True)):
             text, at = _characters(data[start:end].tobytes())
@@ -108,7 +107,7 @@ class Tokenizer:
         return Pieces(np.array(ids, np.int64), every[:, 0].copy(), every[:, 1].copy(), np.cumsum(counts))
 
 
-def _characters(raw: bytes) -> tuple[str, Places | None]:
+def _characters(raw: bytes) -> tuple[str, I64 | None]:
     """Return (text, int64[characters + 1], the byte at which each begins); None where each is one byte."""
     text = raw.decode("utf-8", "surrogateescape")
     if text.isascii():
@@ -164,14 +163,14 @@ class Windows(NamedTuple):
         last: int64[w], one past the last such sub-word.
     """
 
-    texts: Places
-    starts: Places
-    sizes: Places
-    first: Places
-    last: Places
+    texts: I64
+    starts: I64
+    sizes: I64
+    first: I64
+    last: I64
 
 
-def windows(bounds: Places, positions: int) -> Windows:
+def windows(bounds: I64, positions: int) -> Windows:
     """Cut texts into windows.
 
     Args:
@@ -194,7 +193,7 @@ def windows(bounds: Places, positions: int) -> Windows:
     return Windows(texts, starts, sizes, first, last)
 
 
-def padded_lengths(sizes: Places, positions: int) -> Places:
+def padded_lengths(sizes: I64, positions: int) -> I64:
     """Return how many tokens windows are padded to, int64[w]: at most one part in sixteen more than they have.
 
     It depends on the window alone, so that its figures are the same in every batch, bit for bit.
@@ -205,7 +204,7 @@ def padded_lengths(sizes: Places, positions: int) -> Places:
     return np.asarray(np.minimum(-(-tokens // step) * step, positions), np.int64)
 
 
-def batches(lengths: Places) -> Iterator[Places]:
+def batches(lengths: I64) -> Iterator[I64]:
     """Yield windows of one length, some at a time: places in `lengths`, int64[b]."""
     order = np.argsort(lengths, kind="stable")
     ordered = lengths[order]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError
 
 SUPPORTED = ("BertModel", "BertForMaskedLM")
@@ -108,14 +109,13 @@ class Architecture:
             raise DataError(f"{where}: layer_norm_eps {self.epsilon!r} given; valid: a number from 0 to 1.")
 
 
-Reals = npt.NDArray[np.float32]
 FILE = "model.safetensors"
 MASKED = "cls.predictions."
 # Older files call the parts of a layer norm so.
 _OLD = {"weight": "gamma", "bias": "beta"}
 
 
-def read_weights(file: Path, sizes: Architecture, *, head: bool) -> dict[str, Reals]:
+def read_weights(file: Path, sizes: Architecture, *, head: bool) -> dict[str, F32]:
     """Read the weights.
 
     Args:
@@ -177,11 +177,11 @@ def guesses_words(file: Path) -> bool:
 
 def _arranged(
     names: Collection[str], tensor: Callable[[str], npt.NDArray[np.generic]], sizes: Architecture, file: str, head: bool
-) -> dict[str, Reals]:  # fmt: skip
+) -> dict[str, F32]:  # fmt: skip
     stem = "bert." if any(name.startswith("bert.") for name in names) else ""
     width, inner = sizes.width, sizes.inner
 
-    def get(name: str, *shape: int) -> Reals:
+    def get(name: str, *shape: int) -> F32:
         first, _, part = name.rpartition(".")
         found = next((one for one in (name, f"{first}.{_OLD.get(part, part)}") if one in names), None)
         if found is None:
@@ -197,15 +197,15 @@ def _arranged(
             raise DataError(f"encoder: {name!r} of {file!r} holds numbers that are not finite.")
         return values
 
-    def norm(name: str) -> tuple[Reals, Reals]:
+    def norm(name: str) -> tuple[F32, F32]:
         return get(f"{name}.weight", width), get(f"{name}.bias", width)
 
-    def dense(name: str, inputs: int, outputs: int) -> tuple[Reals, Reals]:
+    def dense(name: str, inputs: int, outputs: int) -> tuple[F32, F32]:
         return np.ascontiguousarray(get(f"{name}.weight", outputs, inputs).T), get(f"{name}.bias", outputs)
 
-    out: dict[str, Reals] = {}
+    out: dict[str, F32] = {}
 
-    def put(name: str, pair: tuple[Reals, Reals]) -> None:
+    def put(name: str, pair: tuple[F32, F32]) -> None:
         out[f"{name}.weight"], out[f"{name}.bias"] = pair
 
     words = f"{stem}embeddings.word_embeddings.weight"

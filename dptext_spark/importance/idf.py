@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import F32, I32, I64
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.runtime.array_checks import Arrays
@@ -46,7 +47,7 @@ class Idf:
 
     name: ClassVar[str] = "idf"
     table: WordTable
-    values: npt.NDArray[np.float32] | None
+    values: F32 | None
     documents: int = 0
     corpus: str | None = None
 
@@ -90,7 +91,7 @@ class Idf:
             "not. The model holds these counts, for its owner alone: who reads it learns of the texts."
         )
 
-    def weights(self, words: Spans) -> npt.NDArray[np.float32]:
+    def weights(self, words: Spans) -> F32:
         """Return float32[n].
 
         Raises:
@@ -102,7 +103,7 @@ class Idf:
                 "a text file, a document a line."
             )
         # The last two places are those of UNKNOWN and of NO_WORD.
-        found: npt.NDArray[np.float32] = np.append(self.values, np.float32(0))[numbers_of(self.table, words)]
+        found: F32 = np.append(self.values, np.float32(0))[numbers_of(self.table, words)]
         return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -136,8 +137,6 @@ class Idf:
 UNKNOWN, NO_WORD = -2, -1
 TOP = np.uint64(0x8080808080808080)  # of characters that are not ASCII
 LINES = 10_000  # of a corpus that are looked at together
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

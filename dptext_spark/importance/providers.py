@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError
 from dptext_spark.text.spans import Spans
 
-F32 = npt.NDArray[np.float32]
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
@@ -229,13 +229,13 @@ class Attention:
             "times the text's share of the record's words; the encoder is taken to be public."
         )
 
-    def weights(self, words: Spans) -> npt.NDArray[np.float32]:
+    def weights(self, words: Spans) -> F32:
         """Return the share of its record's attention that each word receives, float32[n].
 
         The encoder reads text by text, so that it gives shares of a text. A text has as much of its record's attention as it has
         of its words: else the one word of a short text would come before all words of a long one.
         """
-        found: npt.NDArray[np.float32] = self._encoder.importance(words)
+        found: F32 = self._encoder.importance(words)
         if words.records is None:
             return found
         texts, records = np.diff(words.bounds), np.diff(words.record_bounds)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import F32, I32, I64, U8
 from dptext_spark.errors import DataError
 from dptext_spark.importance.providers import WrongWeights
 from dptext_spark.importance.selection import DIRECTIONS, WHOLE
@@ -24,10 +24,6 @@ from dptext_spark.text.selection import Chosen, Texts
 from dptext_spark.text.spans import Spans
 
 TOP, MEDIUM, BOTTOM = range(len(DIRECTIONS))
-F32 = npt.NDArray[np.float32]
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-U8 = npt.NDArray[np.uint8]
 
 
 def levels_of(weights: F32, bounds: I64, cumulative: tuple[int, ...], direction: str) -> U8:
@@ -204,7 +200,7 @@ class Rows:
             texts.take(taken), None if weights is None else weights.take(taken), bounds, places, owners
         )
 
-    def split(self, words: Spans, levels: npt.NDArray[np.uint8], none: int, units: I64) -> tuple[Chosen, ...]:
+    def split(self, words: Spans, levels: U8, none: int, units: I64) -> tuple[Chosen, ...]:
         """Return what was chosen, for each column by itself.
 
         Args:

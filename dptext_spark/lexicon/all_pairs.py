@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from dptext_spark.arrays import F32, I32
 from dptext_spark.runtime.jit import Int, compiled, inlined
 
 TILE = 512
@@ -22,9 +22,7 @@ CHUNK = 64  # numbers that are looked at together
 PART = 128  # columns that are looked at together, row after row
 
 
-def all_neighbors(
-    vectors: npt.NDArray[np.float32], count: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+def all_neighbors(vectors: F32, count: int) -> tuple[I32, F32]:
     """Return the nearest vectors of each, itself among them, by float32.
 
     A square is |x|² + |y|² - 2<x,y>, computed in float32 from rounded lengths: it errs by at most (d+3)·2^-24·(|x|+|y|)²

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import I32, U8, Bools
 from dptext_spark.errors import require_choice
 from dptext_spark.runtime.jit import Int, compiled
 
@@ -44,10 +45,10 @@ class Characters:
     """
 
     stage: npt.NDArray[np.uint16]
-    classes: npt.NDArray[np.uint8]
-    lower: npt.NDArray[np.int32]
-    upper: npt.NDArray[np.int32]
-    zeros: npt.NDArray[np.int32]
+    classes: U8
+    lower: I32
+    upper: I32
+    zeros: I32
     unicode_version: str
 
 
@@ -274,7 +275,7 @@ def _producible(data: Any, offsets: Any, whitespace: bool, stage: Any, classes: 
     return result
 
 
-def producible(words: pa.Array, tokenizer: Tokenizer = "words") -> npt.NDArray[np.bool_]:
+def producible(words: pa.Array, tokenizer: Tokenizer = "words") -> Bools:
     """Return, for each entry of a lexicon, whether the tokenizer can ever look it up.
 
     Args:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.readers.builder import ReadCounts
@@ -48,7 +49,7 @@ class Lexicon:
     """
 
     vocabulary: Vocabulary
-    vectors: npt.NDArray[np.float32]
+    vectors: F32
     metric: Metric = "cosine"
     name: str = "lexicon"
     counts: ReadCounts | None = None

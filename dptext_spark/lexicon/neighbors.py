@@ -17,16 +17,13 @@ from typing import Any, Literal
 
 import faiss
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, Ids, Vectors
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.runtime.jit import compiled
 
 Metric = Literal["cosine", "euclidean"]
 METRICS = ("cosine", "euclidean")
-Ids = npt.NDArray[np.int32]
-Reals = npt.NDArray[np.float64]
-Vectors = npt.NDArray[np.float32]
 
 SPARE = 8  # candidates beyond those asked for
 WIDEN = 4  # factor by which an undecided query widens its search
@@ -36,7 +33,7 @@ LARGEST_SQUARE = 1e30  # with longer vectors float32 squares overflow: everythin
 UNDERFLOW = 1e-37  # what a float32 term can lose by underflow, whatever its relative error
 
 
-def nearest(vectors: Vectors, queries: Ids, k: int, metric: Metric) -> tuple[Ids, Reals]:
+def nearest(vectors: Vectors, queries: Ids, k: int, metric: Metric) -> tuple[Ids, F64]:
     """Find the k nearest words of some words.
 
     Args:
@@ -66,7 +63,7 @@ def nearest(vectors: Vectors, queries: Ids, k: int, metric: Metric) -> tuple[Ids
     return ids, distances
 
 
-def nearest_in(vectors: Vectors, queries: Ids, pool: Ids, k: int, metric: Metric) -> tuple[Ids, Reals]:
+def nearest_in(vectors: Vectors, queries: Ids, pool: Ids, k: int, metric: Metric) -> tuple[Ids, F64]:
     """Find the k nearest words of some words within a pool of words that they belong to.
 
     Args:
@@ -92,7 +89,7 @@ def nearest_in(vectors: Vectors, queries: Ids, pool: Ids, k: int, metric: Metric
     return pool[ids], distances
 
 
-def _nearest_block(vectors: Vectors, squares: Reals, queries: Ids, k: int, cosine: bool) -> tuple[Ids, Reals]:
+def _nearest_block(vectors: Vectors, squares: F64, queries: Ids, k: int, cosine: bool) -> tuple[Ids, F64]:
     """Answer some queries: search, decide, and search wider for those that the float32 error leaves open."""
     words = len(vectors)
     ids, distances = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.float64)
@@ -114,7 +111,7 @@ def _nearest_block(vectors: Vectors, squares: Reals, queries: Ids, k: int, cosin
     return ids, distances
 
 
-def _candidates(vectors: Vectors, squares: Reals, rows: Ids, count: int, cosine: bool) -> tuple[Ids, Reals]:
+def _candidates(vectors: Vectors, squares: F64, rows: Ids, count: int, cosine: bool) -> tuple[Ids, F64]:
     """Return (ids int32[q, count], reach float64[q]): near words by float32, and the farthest one's score.
 
     No word outside has a better score. Where the candidates hold every word that can matter, reach is NaN.
@@ -145,7 +142,7 @@ def rounding(dimensions: int) -> float:
     return 1.02 * (dimensions + 4) * 2.0**-24
 
 
-def _outside(squares: Reals, rows: Ids, last: Reals, reach: Reals, dimensions: int, cosine: bool) -> Reals:
+def _outside(squares: F64, rows: Ids, last: F64, reach: F64, dimensions: int, cosine: bool) -> F64:
     """Return float64[q]: a distance that every word outside the candidates exceeds or equals.
 
     A word u with |u| > |x| + last is farther than last by the triangle inequality; the others set the error.
@@ -161,7 +158,7 @@ def _outside(squares: Reals, rows: Ids, last: Reals, reach: Reals, dimensions: i
     return np.where(np.isnan(reach), np.inf, bound)
 
 
-def _first(rows: Ids, near: Ids, measured: Reals, k: int, squares: Reals, cosine: bool) -> tuple[Ids, Reals]:
+def _first(rows: Ids, near: Ids, measured: F64, k: int, squares: F64, cosine: bool) -> tuple[Ids, F64]:
     """Return each query itself and the k-1 nearest of its other candidates: ids and distances, [q, k]."""
     others = np.where(near == rows[:, None], np.inf, measured)
     order = np.lexsort((near, others), axis=1)[:, : k - 1]

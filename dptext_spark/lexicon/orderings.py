@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from dptext_spark.arrays import Ids, Vectors
 from dptext_spark.lexicon.all_pairs import all_neighbors
-from dptext_spark.lexicon.neighbors import LARGEST_SQUARE, UNDERFLOW, Ids, Vectors, rounding, squared_lengths
+from dptext_spark.lexicon.neighbors import LARGEST_SQUARE, UNDERFLOW, rounding, squared_lengths
 from dptext_spark.runtime.jit import Int, compiled, inlined, squared_gap
 
 NEIGHBORS = 64  # of each word, found beforehand

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import F64
 from dptext_spark.errors import DataError, require_choice
 from dptext_spark.lexicon.lexicon import METRICS, Lexicon, Metric
 
@@ -45,7 +45,7 @@ def simlex_spearman(lexicon: Lexicon, pairs_path: str | Path, metric: Metric | N
     return float(np.corrcoef(_ranks(similarity), _ranks(judged[known]))[0, 1])
 
 
-def _read_pairs(path: Path) -> tuple[pa.Array, pa.Array, npt.NDArray[np.float64]]:
+def _read_pairs(path: Path) -> tuple[pa.Array, pa.Array, F64]:
     """Return the two words and the judged similarity of each pair."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -64,7 +64,7 @@ def _read_pairs(path: Path) -> tuple[pa.Array, pa.Array, npt.NDArray[np.float64]
         raise DataError(f"{path}: a line lacks a word or a number.") from reason
 
 
-def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _ranks(values: F64) -> F64:
     """Return ranks from 1, ties sharing the mean of theirs."""
     _, group, size = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(size)

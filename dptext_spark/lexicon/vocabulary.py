@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dptext_spark.arrays import I32, I64, U8
 from dptext_spark.errors import DataError
 from dptext_spark.runtime.npy import Traversable, read_array
 
@@ -28,7 +28,7 @@ class Vocabulary:
         data: uint8[...], the words in UTF-8 one after the other; at most 2 GiB.
     """
 
-    def __init__(self, offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> None:
+    def __init__(self, offsets: I64, data: U8) -> None:
         """Wrap two arrays (not copied; they may be memory-mapped).
 
         Raises:
@@ -109,7 +109,7 @@ class Vocabulary:
             raise IndexError(f"word id {index} given; valid: 0 to {len(self) - 1}")
         return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes().decode("utf-8")
 
-    def words(self, ids: npt.NDArray[np.int32]) -> pa.StringArray:
+    def words(self, ids: I32) -> pa.StringArray:
         """Return string[n] for int32[n] ids.
 
         Raises:
@@ -120,7 +120,7 @@ class Vocabulary:
         except pa.ArrowIndexError as reason:
             raise IndexError(f"word ids must lie within 0 and {len(self) - 1}") from reason
 
-    def ids(self, words: pa.Array) -> npt.NDArray[np.int32]:
+    def ids(self, words: pa.Array) -> I32:
         """Return int32[n]: the id of each word, -1 where it is unknown or NULL.
 
         Args:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -17,7 +17,6 @@ from dptext_spark.mechanisms.parameters import documented, parameters_of
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 
-Ids = npt.NDArray[np.int32]
 TOTAL = 1 << 63
 M = TypeVar("M", bound="Mechanism")
 
@@ -32,8 +31,8 @@ class Law(NamedTuple):
     """
 
     ids: Ids
-    weight: npt.NDArray[np.uint64]
-    probability: npt.NDArray[np.float64]
+    weight: U64
+    probability: F64
 
 
 @runtime_checkable

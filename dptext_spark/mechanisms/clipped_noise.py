@@ -11,8 +11,8 @@ import math
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -127,7 +127,7 @@ def guarantee_between_all(epsilon: float, delta: float | None = None, more: str 
     return Guarantee("approx_dp", float(epsilon), delta=delta, status="claimed", sentence=sentence)
 
 
-def clipped(vectors: npt.NDArray[np.float32], clip: float) -> npt.NDArray[np.float32]:
+def clipped(vectors: F32, clip: float) -> F32:
     """Return float32[V, d]: each row x·min(1, C/|x|); no row is longer than C, as a real number."""
     out = np.empty_like(vectors)
     _clip(vectors, float(clip), out)

@@ -19,11 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, get_args
 
+from dptext_spark.arrays import Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon, same_words
 from dptext_spark.lexicon.orderings import several_walks
-from dptext_spark.mechanisms.base import Ids, Mechanism
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.parameters import choice, integer, number
 from dptext_spark.mechanisms.privacy_loss.steps import by_steps
 from dptext_spark.mechanisms.samplers.ordering import LineSampler, Window, floor_share, radius

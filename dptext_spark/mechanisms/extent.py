@@ -6,14 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import I64, Ids, Vectors
 from dptext_spark.lexicon.neighbors import UNDERFLOW
-from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.numerics.distances import squared_distance
 from dptext_spark.runtime.jit import Int, compiled
 
-Vectors = npt.NDArray[np.float32]
 SLACK = 1e-9  # room for the rounding of lengths that only decide what need not be measured
 STARTS = 256  # words from which distant pairs are looked for
 TILE = 1 << 24  # float32 scores held at once (64 MiB)
@@ -50,7 +48,7 @@ def distant_pairs(vectors: Vectors, count: int) -> list[tuple[int, int]]:
     return sorted(found, key=lambda pair: (-_squared(flat, size, *pair), pair))[:count]
 
 
-def ranks(vectors: Vectors, words: Ids, seen_from: Ids) -> npt.NDArray[np.int64]:
+def ranks(vectors: Vectors, words: Ids, seen_from: Ids) -> I64:
     """Return the rank of each word among all words by distance from another, ties by id; the nearest has rank 1.
 
     Counted on float32 scores where their largest error (see :mod:`dptext_spark.lexicon.neighbors`) leaves no doubt, else

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
@@ -74,9 +74,7 @@ def mahalanobis_guarantee(epsilon: float, lam: float) -> Guarantee:
     return metric_guarantee(epsilon, "mahalanobis", distance)
 
 
-def noise_matrix(
-    vectors: npt.NDArray[np.float32], lam: float
-) -> tuple[npt.NDArray[np.float64], dict[str, Any]]:
+def noise_matrix(vectors: F32, lam: float) -> tuple[F64, dict[str, Any]]:
     """Return M^{1/2}, float64[d, d], symmetric, and the ends of M's eigenvalues as public figures.
 
     Args:

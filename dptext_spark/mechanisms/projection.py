@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64, U64
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -83,7 +83,7 @@ class Projection(Mechanism):
         return metric_guarantee(self.epsilon, "projected euclidean", distance)
 
 
-def project(vectors: npt.NDArray[np.float32], m: int, seed: int) -> npt.NDArray[np.float32]:
+def project(vectors: F32, m: int, seed: int) -> F32:
     """Map float32[V, d] to float32[V, m] by the matrix of `seed`, in a fixed order of additions.
 
     Raises:
@@ -104,7 +104,7 @@ def project(vectors: npt.NDArray[np.float32], m: int, seed: int) -> npt.NDArray[
     return out
 
 
-def projection_columns(size: int, m: int, seed: int) -> npt.NDArray[np.float64]:
+def projection_columns(size: int, m: int, seed: int) -> F64:
     """Return the columns of the m x d matrix, float64[d, m]: N(0, 1)/√m from AES-256 in counter mode under sha256(seed)."""
     blocks = np.zeros(((size * m + 1) // 2, 2), np.uint64)
     blocks[:, 0] = np.arange(len(blocks))
@@ -113,7 +113,7 @@ def projection_columns(size: int, m: int, seed: int) -> npt.NDArray[np.float64]:
 
 
 @compiled
-def _normals(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+def _normals(bits: U64) -> F64:
     out = np.empty(bits.shape[0])
     for i in range(bits.shape[0]):
         out[i] = normal_quantile(bits[i])

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dptext_spark.mechanisms.base import Ids
+from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.mechanisms.extent import ranks
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.runtime.jit import Int, compiled
@@ -26,9 +25,7 @@ def loss_by_rank(rate: float, words: Int) -> Any:
     return out
 
 
-def worst_pair(
-    vectors: npt.NDArray[np.float32], places: Ids, other: Ids, gap: npt.NDArray[np.float64], rate: float
-) -> dict[str, Any]:
+def worst_pair(vectors: F32, places: Ids, other: Ids, gap: F64, rate: float) -> dict[str, Any]:
     """Return the pair (w, w'), w' the nearest other word of w, with the largest loss per unit of distance, and its figures."""
     rank = ranks(vectors, places, other)
     loss = loss_by_rank(rate, len(vectors))[rank]

@@ -26,9 +26,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from dptext_spark.arrays import Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Ids, Mechanism
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.parameters import Parameter, declared, is_number, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
 from dptext_spark.mechanisms.samplers import WholeSampler

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dptext_spark.mechanisms.base import Ids
+from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.runtime.jit import compiled
 
 EQUAL = 1e-12  # scores that differ by less, relative to the largest, count as equal
 
 
-def normalised_scores(
-    vectors: npt.NDArray[np.float32], sets: Ids, of_word: Ids, cosine: bool
-) -> npt.NDArray[np.float64]:
+def normalised_scores(vectors: F32, sets: Ids, of_word: Ids, cosine: bool) -> F64:
     """Return float64[V, k']: the score of each word of a set for each word, 0 the least and 1 the best; all 0 where equal.
 
     Args:

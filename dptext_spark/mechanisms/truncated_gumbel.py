@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Ids, Mechanism
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.extent import largest_distance
 from dptext_spark.mechanisms.numerics.elementary import gumbel_interval, logarithm
 from dptext_spark.mechanisms.parameters import choice, number
@@ -58,7 +58,7 @@ class _Ranked(NamedTuple):
     rate: float
     weights: list[int]
     near: Ids
-    distance: npt.NDArray[np.float64]
+    distance: F64
     smallest: float
     largest: float
     pair: dict[str, Any]

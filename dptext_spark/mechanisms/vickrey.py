@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
-from dptext_spark.mechanisms.base import Ids, Mechanism
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.mahalanobis import lam_number, mahalanobis_guarantee, noise_matrix
 from dptext_spark.mechanisms.mvc import Calibrated, radial_noise
 from dptext_spark.mechanisms.numerics.distances import pair_distances
@@ -59,7 +59,7 @@ class Vickrey(Mechanism):
             SettingsError: ε is so small that float64 does not hold the noise.
         """
         vectors = lexicon.vectors
-        root: npt.NDArray[np.float64] | None = None
+        root: F64 | None = None
         summary: dict[str, Any] = {}
         if self.noise == "mahalanobis":
             root, summary = noise_matrix(vectors, self.lam)
@@ -82,9 +82,7 @@ class Vickrey(Mechanism):
         return Calibrated(self.epsilon).guarantee()
 
 
-def neighbours_by_place(
-    vectors: npt.NDArray[np.float32], count: int
-) -> tuple[Ids, npt.NDArray[np.float64], Ids]:
+def neighbours_by_place(vectors: F32, count: int) -> tuple[Ids, F64, Ids]:
     """Return (ids int32[V, K], distances float64[V, K], place int32[V]): words with equal vectors share one row.
 
     The order is by the distances of :func:`nearest`, the distances are those of the fixed order; the two can differ
@@ -98,9 +96,7 @@ def neighbours_by_place(
     return near, pair_distances(vectors, place, near), place
 
 
-def nearest_other(
-    vectors: npt.NDArray[np.float32], near: Ids, distance: npt.NDArray[np.float64], places: Ids
-) -> tuple[Ids, npt.NDArray[np.float64]]:
+def nearest_other(vectors: F32, near: Ids, distance: F64, places: Ids) -> tuple[Ids, F64]:
     """Return (ids int32[p], distances float64[p]): the nearest word with another vector, of each place."""
     if len(places) == len(vectors) and near.shape[1] > 1:
         return near[places, 1], distance[places, 1]

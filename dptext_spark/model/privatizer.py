@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dptext_spark.arrays import U8, U64, Ids
 from dptext_spark.errors import DataError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.composition import Units
@@ -25,7 +26,7 @@ from dptext_spark.importance.selection import agree
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
@@ -280,7 +281,7 @@ class Privatizer:
         secret = key.derive(*context, "content", length=16)
         lane_keys: dict[int, bytes] = {}
 
-        def sample(ids: Ids, blocks: npt.NDArray[np.uint64]) -> Ids:
+        def sample(ids: Ids, blocks: U64) -> Ids:
             # At token and record level a table law gains nothing from grouping: equal blocks draw equal words.
             if level == DATASET:
                 return self._one_draw_each(ids, words)
@@ -300,7 +301,7 @@ class Privatizer:
         # One number never serves two mechanisms: each level has a subkey of its own.
         subkeys = [words, *(key.derive(*context, "words", f"level {n}") for n in range(1, len(samplers)))]
 
-        def at_levels(ids: Ids, blocks: npt.NDArray[np.uint64], levels: npt.NDArray[np.uint8]) -> Ids:
+        def at_levels(ids: Ids, blocks: U64, levels: U8) -> Ids:
             drawn = np.empty(len(ids), np.int32)
             for number, (sampler, subkey) in enumerate(zip(samplers, subkeys, strict=True)):
                 here = np.flatnonzero(levels == number)

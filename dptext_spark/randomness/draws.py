@@ -17,19 +17,18 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from dptext_spark.arrays import I64, U8, U64
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.randomness.key_sources import KEY_BYTES, KeySource, KeyUnavailable, flaw_of
 from dptext_spark.runtime.jit import Int, compiled, mul_high
 
 DELIVER = ("closure", "executors")
 PRIME = np.uint64((1 << 61) - 1)
-U64 = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -194,7 +193,7 @@ class Draws:
         """Return the number of draws."""
         return len(self._blocks)
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Draws:
+    def take(self, rows: I64) -> Draws:
         """Return the draws at some positions, as if the others had never been asked for."""
         return Draws(self._subkey, self._blocks[rows], self._lane_keys)
 
@@ -270,7 +269,7 @@ def hash_keys(secret: bytes) -> tuple[np.uint64, np.uint64]:
     )
 
 
-def byte_view(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+def byte_view(values: pa.Array) -> tuple[I64, U8]:
     """Return (offsets int64[n+1], bytes uint8[...]) of a string or binary array, sliced arrays included; NULL is empty."""
     wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     _, offsets, data = values.buffers()

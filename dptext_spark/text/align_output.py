@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import I64, U8, U64, Bools
 from dptext_spark.lexicon.characters import (
     APOSTROPHE,
     HYPHEN,
@@ -32,7 +32,6 @@ from dptext_spark.text.lookup import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_NUMB
 from dptext_spark.text.spans import Spans
 from dptext_spark.text.tokens import listed
 
-U64 = npt.NDArray[np.uint64]
 BEGINS, FAKED = 1, 2
 
 
@@ -162,7 +161,7 @@ def _align(
     return paired
 
 
-def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, npt.NDArray[np.uint8]]:
+def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, U8]:
     """Return the identifiers of rewritten texts, and the marks of their bytes: `BEGINS`, `FAKED` (uint8[...]; [0]: none)."""
     data, rows = padded(texts)
     none = np.zeros(0, np.int64)
@@ -188,7 +187,7 @@ def align(
     output: pa.Array,
     keys: tuple[np.uint64, np.uint64],
     placed: Placed | None = None,
-) -> tuple[U64, U64, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+) -> tuple[U64, U64, I64, Bools]:
     """Pair the listed tokens of `source` with what stands for them in `output`.
 
     Args:

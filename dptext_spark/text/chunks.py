@@ -10,15 +10,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import I64, U8
 from dptext_spark.lexicon.characters import PASS, SPACE, Tokenizer, tables
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.spans import Spans
 
 STRIP_BYTES = 16 * 1024
 TEXT = -1  # a strip that is no identifier
-I64 = npt.NDArray[np.int64]
 
 
 class Strips(NamedTuple):
@@ -37,9 +36,7 @@ class Strips(NamedTuple):
     spans: I64
 
 
-def strips(
-    data: npt.NDArray[np.uint8], bounds: I64, tokenizer: Tokenizer, identifiers: Spans | None = None
-) -> Strips:
+def strips(data: U8, bounds: I64, tokenizer: Tokenizer, identifiers: Spans | None = None) -> Strips:
     """Cut the rows of more than `STRIP_BYTES` into strips of at least that length, and all at their identifiers.
 
     A strip is longer where no ASCII character stands that may begin the next one: a space, or, for the tokenizer `words`,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import I32, I64
 from dptext_spark.text.engine import COUNTERS
 
 
@@ -20,10 +20,10 @@ class Counters:
             levels of importance differ in ε, see :func:`dptext_spark.importance.composition.in_units`.
     """
 
-    rows: npt.NDArray[np.int32]
-    units: npt.NDArray[np.int64]
+    rows: I32
+    units: I64
 
-    def column(self, name: str) -> npt.NDArray[np.int32]:
+    def column(self, name: str) -> I32:
         """Return one counter, int32[n]."""
         return self.rows[:, COUNTERS.index(name)]
 

@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dptext_spark.arrays import I32, I64, U8, U64, Bools
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness.draws import byte_view
@@ -34,8 +34,6 @@ OF_WORDS = ("words", "drawn", "stop_kept", "oov", "numbers", "invalid", "changed
 # Identifiers are no words; those of providers count together.
 OF_IDENTIFIERS = ("identifiers", *(f"identifiers_{name}" for name in TYPES), "identifiers_provided")
 COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS)
-I32 = npt.NDArray[np.int32]
-U64 = npt.NDArray[np.uint64]
 
 
 class Noise(NamedTuple):
@@ -57,7 +55,7 @@ class Noise(NamedTuple):
     words: Callable[[I32, U64], I32]
     others: Callable[[U64], U64]
     identifiers: Callable[[U64], U64]
-    at_levels: Callable[[I32, U64, npt.NDArray[np.uint8]], I32] | None = None
+    at_levels: Callable[[I32, U64, U8], I32] | None = None
 
     def keyed(self) -> Keyed:
         """Return what fakes are drawn from."""
@@ -75,11 +73,11 @@ class Placed(NamedTuple):
     """
 
     found: Found
-    places: npt.NDArray[np.int64]
-    faked: npt.NDArray[np.bool_]
+    places: I64
+    faked: Bools
 
 
-def padded(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def padded(texts: pa.Array) -> tuple[U8, I64]:
     """Copy the bytes of a string or binary array behind 32 bytes of padding: (uint8[...], bounds int64[rows + 1])."""
     offsets, content = byte_view(texts)
     if texts.null_count and bool((np.diff(offsets)[~_validity(texts)] > 0).any()):
@@ -92,7 +90,7 @@ def padded(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64
     return data, offsets - low
 
 
-def _validity(texts: pa.Array) -> npt.NDArray[np.bool_]:
+def _validity(texts: pa.Array) -> Bools:
     """Return bool[n]: which rows are not NULL."""
     return np.asarray(texts.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
 
@@ -252,7 +250,7 @@ class Engine:
         return put, (made.text, made.bounds, put.places)
 
 
-def _counted(found: Found, rows: int) -> npt.NDArray[np.int64]:
+def _counted(found: Found, rows: int) -> I64:
     """Return int64[rows, n], the identifiers of each row in the order of `OF_IDENTIFIERS`."""
     width = len(OF_IDENTIFIERS)
     kind = np.minimum(found.types, len(TYPES)) + 1
@@ -261,9 +259,7 @@ def _counted(found: Found, rows: int) -> npt.NDArray[np.int64]:
     return counts
 
 
-def _text_array(
-    texts: pa.Array, out: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64], size: int
-) -> pa.Array:
+def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:
     """Wrap the written bytes as an Arrow array with the NULLs of `texts`."""
     wide = pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type)
     if size > 2**31 - 1 and not wide:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import I32, I64, U8, U64, Bools
 from dptext_spark.lexicon.characters import PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.randomness.draws import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled
@@ -23,8 +23,6 @@ from dptext_spark.text.spans import Spans
 from dptext_spark.text.tokens import UNKNOWN, listed
 
 DRAWN_WORD, KEPT_WORD, UNKNOWN_WORD, NUMBER, NO_WORD = range(5)
-Places = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +40,17 @@ class Words:
         spans: where the words stand.
     """
 
-    ids: npt.NDArray[np.int32]
-    kind: npt.NDArray[np.uint8]
-    form: npt.NDArray[np.uint64]
-    marked: Flags
-    starts: Places
-    pieces: Places
-    invalid: Flags
+    ids: I32
+    kind: U8
+    form: U64
+    marked: Bools
+    starts: I64
+    pieces: I64
+    invalid: Bools
     spans: Spans
 
     @property
-    def bounds(self) -> Places:
+    def bounds(self) -> I64:
         """Text i is the words bounds[i]:bounds[i + 1]: int64[rows + 1]."""
         return self.spans.bounds
 
@@ -67,9 +65,9 @@ class Pairing:
         rows: bool[rows], which texts are aligned.
     """
 
-    partner: Places
-    alone: Flags
-    rows: Flags
+    partner: I64
+    alone: Bools
+    rows: Bools
 
 
 @compiled

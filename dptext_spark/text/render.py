@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import I32, U64
 from dptext_spark.lexicon.characters import (
     CAPITALISED,
     LOWER,
@@ -33,7 +33,7 @@ AHEAD = 12  # how many words ahead an output cell is asked for
 _WORD = np.uint64(1 << 63)
 
 
-def word_blocks(ids: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+def word_blocks(ids: I32) -> U64:
     """Return the blocks of words at dataset level, uint64[n, 2], as :func:`assign_blocks` makes them."""
     return np.stack([ids.astype(np.uint64), np.full(len(ids), _WORD)], axis=1)
 

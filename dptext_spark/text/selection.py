@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import I64, U8
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.lookup import DRAWN, LOWERED
 
@@ -22,7 +22,7 @@ class Texts(NamedTuple):
     """
 
     values: pa.Array
-    rows: npt.NDArray[np.int64] | None = None
+    rows: I64 | None = None
     weights: pa.Array | None = None
 
 
@@ -38,11 +38,11 @@ class Chosen(NamedTuple):
         rows: int64[texts], the row of each text; None: one each.
     """
 
-    starts: npt.NDArray[np.int64]
-    levels: npt.NDArray[np.uint8]
+    starts: I64
+    levels: U8
     none: int
-    units: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64] | None = None
+    units: I64
+    rows: I64 | None = None
 
 
 @compiled

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import I64, U8
 from dptext_spark.errors import DataError
 
 
@@ -22,20 +22,20 @@ class Spans(NamedTuple):
         records: int64[k + 1], record i has the texts records[i]:records[i + 1]; None: each text is one.
     """
 
-    data: npt.NDArray[np.uint8]
-    rows: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
-    bounds: npt.NDArray[np.int64]
-    records: npt.NDArray[np.int64] | None = None
+    data: U8
+    rows: I64
+    starts: I64
+    ends: I64
+    bounds: I64
+    records: I64 | None = None
 
     @property
-    def record_bounds(self) -> npt.NDArray[np.int64]:
+    def record_bounds(self) -> I64:
         """The stretches of each record: int64[k + 1], as `bounds` has those of each text."""
         return self.bounds if self.records is None else self.bounds[self.records]
 
     @property
-    def owners(self) -> npt.NDArray[np.int64]:
+    def owners(self) -> I64:
         """The text of each stretch, int64[n]."""
         return np.repeat(np.arange(len(self.rows) - 1), np.diff(self.bounds))
 
@@ -75,6 +75,6 @@ def check_spans(spans: Spans, source: str) -> None:
     _refuse(source, owner[cut], "cuts a character in two")
 
 
-def _refuse(source: str, owners: npt.NDArray[np.int64], what: str) -> None:
+def _refuse(source: str, owners: I64, what: str) -> None:
     if len(owners):
         raise DataError(f"{source}: a span of text {int(owners[0])} of the batch {what}.")

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import I32, I64, U8, Bools
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import strips
@@ -36,10 +36,10 @@ class Reading:
         bounds: int64[rows + 1], text i is words[bounds[i]:bounds[i + 1]].
     """
 
-    words: npt.NDArray[np.int32]
-    drawn: npt.NDArray[np.bool_]
-    case: npt.NDArray[np.uint8]
-    bounds: npt.NDArray[np.int64]
+    words: I32
+    drawn: Bools
+    case: U8
+    bounds: I64
 
 
 @compiled
@@ -97,11 +97,11 @@ class Listed(NamedTuple):
         counts: int32[rows, len(OF_WORDS)].
     """
 
-    data: npt.NDArray[np.uint8]
-    bounds: npt.NDArray[np.int64]
-    tokens: npt.NDArray[np.int64]
+    data: U8
+    bounds: I64
+    tokens: I64
     size: int
-    counts: npt.NDArray[np.int32]
+    counts: I32
 
 
 def listed(
@@ -161,7 +161,7 @@ def read(engine: Engine, texts: pa.Array) -> Reading:
     return Reading(words[:at], drawn[:at], case[:at], ends)
 
 
-def drawn_words(engine: Engine) -> npt.NDArray[np.bool_]:
+def drawn_words(engine: Engine) -> Bools:
     """Return bool[V]: the words that the policy draws wherever they stand alone.
 
     "re", "ll" and "ve" are among them where they are no stop words: only after an apostrophe are they kept.
@@ -186,7 +186,7 @@ class Listing(NamedTuple):
     """
 
     words: Spans
-    codes: npt.NDArray[np.int32]
+    codes: I32
 
 
 def list_words(engine: Engine, texts: pa.Array, *, marks: bool = False) -> Listing:

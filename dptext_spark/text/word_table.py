@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import I32, I64, U8, U64
 from dptext_spark.lexicon.vocabulary import MOST_BYTES, Vocabulary
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64
@@ -203,13 +204,13 @@ class WordTable:
         size: int64[1], V.
     """
 
-    cells: npt.NDArray[np.uint64]
-    slots: npt.NDArray[np.int32]
-    flags: npt.NDArray[np.uint8]
-    word_bytes: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
-    outputs: npt.NDArray[np.uint8]
-    size: npt.NDArray[np.int64]
+    cells: U64
+    slots: I32
+    flags: U8
+    word_bytes: U8
+    offsets: I64
+    outputs: U8
+    size: I64
 
     @classmethod
     def build(cls, vocabulary: Vocabulary, stop_words: Iterable[str]) -> WordTable:

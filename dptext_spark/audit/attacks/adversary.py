@@ -16,7 +16,8 @@ from functools import partial
 
 import numpy as np
 
-from dptext_spark.audit.attacks.bayes import Reals, bayes_attack
+from dptext_spark.arrays import F64, Bools, Ids
+from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.noisy_vectors import bayes_between, has_density, learnt
 from dptext_spark.audit.attacks.posterior import (
     TRIES,
@@ -28,11 +29,10 @@ from dptext_spark.audit.attacks.posterior import (
     from_columns,
     has_columns,
 )
-from dptext_spark.audit.attacks.tokens import Flags
 from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.outcomes import interval
 from dptext_spark.audit.threads import sampled
-from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
@@ -57,7 +57,7 @@ class Adversary:
 
     alone: Measure | None
     plausible: Callable[..., Candidates]
-    considered: Flags
+    considered: Bools
     how: str
 
     def guesses(self, outputs: Ids) -> Ids:
@@ -69,7 +69,7 @@ class Adversary:
 
 def adversary(
     sampler: Sampler,
-    prior: Reals,
+    prior: F64,
     *,
     few: int | None = None,
     draws: int | None = None,
@@ -128,7 +128,7 @@ def is_small(words: int) -> bool:
 
 
 def _bounded(
-    sampler: Sampler, prior: Reals, considered: Flags, draws: int, tries: int, confidence: float
+    sampler: Sampler, prior: F64, considered: Bools, draws: int, tries: int, confidence: float
 ) -> Measure:
     """Return the success of the better of two adversaries with bounds of the best possible one.
 
@@ -145,7 +145,7 @@ def _bounded(
     return Measure(value, max(mass * found.lower, low), upper)
 
 
-def likeliest(prior: Reals, most: int) -> Flags:
+def likeliest(prior: F64, most: int) -> Bools:
     """Return bool[V]: the words of largest probability, ties to the lower id; none of probability 0."""
     chosen = np.zeros(len(prior), np.bool_)
     chosen[np.lexsort((np.arange(len(prior)), -prior))[:most]] = True

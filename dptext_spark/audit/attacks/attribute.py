@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import I64
 from dptext_spark.audit.attacks.membership import numbered
 from dptext_spark.audit.utility.accuracy import Both
 from dptext_spark.audit.utility.learning import Classifier, Model, TextClassifier, classes_of
@@ -29,7 +29,6 @@ from dptext_spark.errors import DataError
 
 TENTHS = 10
 STRENGTHS = (1.0, 5.0, 25.0)
-Places = npt.NDArray[np.int64]
 Kind = Classifier[Sequence[str], Sequence[Any]]
 
 
@@ -139,7 +138,7 @@ def attribute_attack(
     static, static_kind = _chosen(kinds, plain[0], known, plain[1], chosen_by)
     adaptive, adaptive_kind = _chosen(kinds, private[0], known, private[1], chosen_by)
 
-    def figures(model: Model[Sequence[str], Sequence[Any]], guesses: Places) -> AttributeFigures:
+    def figures(model: Model[Sequence[str], Sequence[Any]], guesses: I64) -> AttributeFigures:
         truth = model.places(tested)
         # An attribute that is not among the training rows is a class of its own that is never guessed.
         size = len(model.classes) + int((truth < 0).any())
@@ -170,7 +169,7 @@ def attribute_attack(
     )
 
 
-def split(rows: int, users: Sequence[Any] | None, seed: int) -> tuple[Places, Places, Places]:
+def split(rows: int, users: Sequence[Any] | None, seed: int) -> tuple[I64, I64, I64]:
     """Split rows 80/10/10 by user: three ascending int64 arrays.
 
     Raises:

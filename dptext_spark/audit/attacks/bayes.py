@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, Bools, Ids
 from dptext_spark.audit.attacks.posterior import columns_of, likeliest_inputs, probability
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.runtime.jit import compiled
 
 WORST = 0.01
@@ -36,7 +36,6 @@ BACKWARDS = (
     "thousandth more."
 )
 HALVES = tuple(hashlib.sha256(b"bayes attack %d" % half).digest() for half in range(2))  # public
-Reals = npt.NDArray[np.float64]
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
 
@@ -122,8 +121,8 @@ def _tried(words: Any, starts: Any, ids: Any, probability: Any, guess: Any, foun
 
 
 def guesses(
-    sampler: Sampler, prior: Reals, draws: int = DRAWS, subkey: bytes = HALVES[0]
-) -> tuple[Ids, Reals, bool]:
+    sampler: Sampler, prior: F64, draws: int = DRAWS, subkey: bytes = HALVES[0]
+) -> tuple[Ids, F64, bool]:
     """Return (the guess for each output int32[V], -1 for outputs of no word; float64[V], its P(w)·P(u|w); whether exact).
 
     Args:
@@ -140,7 +139,7 @@ def guesses(
     return guess, best, exact
 
 
-def guesses_backwards(sampler: Sampler, prior: Reals) -> tuple[Ids, Reals]:
+def guesses_backwards(sampler: Sampler, prior: F64) -> tuple[Ids, F64]:
     """Return what :func:`guesses` does of a law that is a formula: (int32[V], float64[V]).
 
     A guess may be one whose P(w)·P(u|w) is `ROUNDING` below the largest, as the rounding of float32 has it; its own is exact.
@@ -152,7 +151,7 @@ def guesses_backwards(sampler: Sampler, prior: Reals) -> tuple[Ids, Reals]:
     return guess, best
 
 
-def found_by_word(guess: Ids, best: Reals, prior: Reals) -> Reals:
+def found_by_word(guess: Ids, best: F64, prior: F64) -> F64:
     """Return how often each word is guessed when it is the input: float64[V], from what :func:`guesses` returns."""
     found = np.zeros(len(prior))
     led = guess >= 0
@@ -163,8 +162,8 @@ def found_by_word(guess: Ids, best: Reals, prior: Reals) -> Reals:
 def bayes_attack(
     sampler: Sampler,
     words: int,
-    prior: Reals | None = None,
-    drawn: npt.NDArray[np.bool_] | None = None,
+    prior: F64 | None = None,
+    drawn: Bools | None = None,
     *,
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.prior import counted, zipf
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.runtime.jit import Int, compiled
@@ -26,8 +26,6 @@ from dptext_spark.text.tokens import EDGE, UNKNOWN
 
 SPECIAL = 2
 CAUTION = 5
-Ids = npt.NDArray[np.int32]
-Reals = npt.NDArray[np.float64]
 
 
 def states(tokens: Ids, words: int) -> Ids:
@@ -58,11 +56,11 @@ class Bigrams:
         smoothing: a sentence that says how it is smoothed.
     """
 
-    unigram: Reals
-    weight: Reals
-    starts: npt.NDArray[np.int64]
+    unigram: F64
+    weight: F64
+    starts: I64
     following: Ids
-    share: Reals
+    share: F64
     tokens: int
     smoothing: str
 
@@ -72,9 +70,7 @@ class Bigrams:
         return len(self.unigram) - SPECIAL
 
     @classmethod
-    def of(
-        cls, tokens: Ids, bounds: npt.NDArray[np.int64], words: int, weight: float | None = None
-    ) -> Bigrams:
+    def of(cls, tokens: Ids, bounds: I64, words: int, weight: float | None = None) -> Bigrams:
         """Count a text.
 
         Args:
@@ -117,7 +113,7 @@ class Bigrams:
             f"λ·bigram + (1 - λ)·unigram with {how}; unigrams completed by Zipf's law over the lexicon's order",
         )  # fmt: skip
 
-    def probability(self, first: Ids, second: Ids) -> Reals:
+    def probability(self, first: Ids, second: Ids) -> F64:
         """Return P(second|first), states [n] each: float64[n]."""
         size = len(self.unigram)
         keys = np.repeat(np.arange(size, dtype=np.int64), np.diff(self.starts)) * size + self.following
@@ -129,7 +125,7 @@ class Bigrams:
         return np.asarray(weight * share + (1.0 - weight) * self.unigram[second], np.float64)
 
 
-def with_edges(stream: Ids, bounds: npt.NDArray[np.int64], edge: int) -> Ids:
+def with_edges(stream: Ids, bounds: I64, edge: int) -> Ids:
     """Return the records with an edge before and after each: int32[n + 2s]."""
     records = len(bounds) - 1
     out = np.full(len(stream) + 2 * records, edge, np.int32)
@@ -187,7 +183,7 @@ def _guess(left: Any, right: Any, model: Any, back: Any, guessable: Any, likely:
         out[n] = best
 
 
-def guess_unaided(bigrams: Bigrams, left: Ids, right: Ids, drawn: npt.NDArray[np.bool_]) -> Ids:
+def guess_unaided(bigrams: Bigrams, left: Ids, right: Ids, drawn: Bools) -> Ids:
     """Return argmax_w P(w|left)·P(right|w) over the words that the policy draws, exactly; ties to the lower id.
 
     Args:

@@ -21,13 +21,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.bigrams import HIDDEN, SPECIAL, Bigrams, guess_unaided, states
 from dptext_spark.audit.attacks.hmm import decode
 from dptext_spark.audit.attacks.posterior import MOST, Candidates, candidates
-from dptext_spark.audit.attacks.prior import Reals, of_drawn
-from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
+from dptext_spark.audit.attacks.prior import of_drawn
+from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.outcomes import DRAWS
 from dptext_spark.audit.deniability.simulated import LEVELS, Level
 from dptext_spark.audit.resampling import rate_interval
@@ -99,7 +99,7 @@ class ContextAttack:
 
 def posterior_guesses(
     tokens: Tokens, plausible: Candidates, bigrams: Bigrams, observed: Ids | None = None
-) -> tuple[Ids, Reals]:
+) -> tuple[Ids, F64]:
     """Guess the replaced words of a text.
 
     Args:
@@ -131,7 +131,7 @@ def context_attack(
     sampler: Sampler,
     tokens: Tokens,
     bigrams: Bigrams,
-    drawn: Flags | None = None,
+    drawn: Bools | None = None,
     *,
     level: Level = "token",
     most: int = MOST,
@@ -194,7 +194,7 @@ def context_attack(
     )  # fmt: skip
 
 
-def _per_record(tokens: Tokens, at: npt.NDArray[np.int64], hit: Flags) -> npt.NDArray[np.int64]:
+def _per_record(tokens: Tokens, at: I64, hit: Bools) -> I64:
     flags = np.zeros(len(tokens.words), np.bool_)
     flags[at] = hit
     return tokens.by_record(flags)
@@ -207,8 +207,8 @@ def _kept_neighbours(tokens: Tokens, words: int) -> tuple[Ids, Ids]:
 
 
 def pooled_guesses(
-    tokens: Tokens, plausible: Candidates, bigrams: Bigrams, prior: Reals, by_record: bool
-) -> tuple[Ids, Reals]:
+    tokens: Tokens, plausible: Candidates, bigrams: Bigrams, prior: F64, by_record: bool
+) -> tuple[Ids, F64]:
     """Guess the replaced words of a text whose draws are shared.
 
     Args:

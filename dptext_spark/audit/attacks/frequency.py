@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
+from dptext_spark.arrays import F64, Bools, Ids
 from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams, states
 from dptext_spark.audit.attacks.posterior import candidates
 from dptext_spark.audit.attacks.prior import of_drawn
-from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
+from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.mechanisms.base import Sampler
@@ -28,7 +28,6 @@ from dptext_spark.mechanisms.base import Sampler
 SYMBOLS = 800
 ROUNDS = 6
 HIDDEN = -1
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class FrequencyAttack:
         return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
 
 
-def by_rank(outputs: Ids, prior: Reals) -> Ids:
+def by_rank(outputs: Ids, prior: F64) -> Ids:
     """Match outputs with words by rank.
 
     Args:
@@ -102,7 +101,7 @@ def by_rank(outputs: Ids, prior: Reals) -> Ids:
 
 
 def by_neighbours(
-    tokens: Tokens, bigrams: Bigrams, prior: Reals, symbols: int = SYMBOLS, rounds: int = ROUNDS
+    tokens: Tokens, bigrams: Bigrams, prior: F64, symbols: int = SYMBOLS, rounds: int = ROUNDS
 ) -> Ids:
     """Match outputs with words by rank, and the most frequent ones by their neighbours.
 
@@ -158,7 +157,7 @@ def by_neighbours(
 def frequency_attack(
     tokens: Tokens,
     bigrams: Bigrams,
-    drawn: Flags | None = None,
+    drawn: Bools | None = None,
     sampler: Sampler | None = None,
     *,
     symbols: int = SYMBOLS,
@@ -217,7 +216,7 @@ def frequency_attack(
     )  # fmt: skip
 
 
-def _logs(bigrams: Bigrams, first: Ids, second: Ids) -> Reals:
+def _logs(bigrams: Bigrams, first: Ids, second: Ids) -> F64:
     """Return ln P(second|first) for all pairs of two lists of states, each without repetition: float64[n, m]."""
     rest = 1.0 - bigrams.weight[first]
     out = np.asarray(rest[:, None] * bigrams.unigram[second], np.float64)

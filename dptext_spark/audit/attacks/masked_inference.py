@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import I64, Bools
 from dptext_spark.audit.resampling import RESAMPLES, rate_interval
 from dptext_spark.audit.utility.scoring import CONFIDENCE
 from dptext_spark.errors import DataError
@@ -23,9 +23,8 @@ from dptext_spark.text.spans import Spans
 
 MOST = 2_000  # words that are asked for, in the table's text and again in the source's
 _KEYS = np.uint64(11), np.uint64(13)  # equal words have equal hashes, and nothing else is asked of them
-Places = npt.NDArray[np.int64]
 # Yields (places among the words, what is guessed there), until every word was guessed once.
-Guess = Callable[[Spans], Iterator[tuple[Places, list[str]]]]
+Guess = Callable[[Spans], Iterator[tuple[I64, list[str]]]]
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def masked_inference(
     truth = [form(word) for word in _spelt(source, at)]
     done = 0
 
-    def found(words: Words, places: Places) -> npt.NDArray[np.bool_]:
+    def found(words: Words, places: I64) -> Bools:
         nonlocal done
         hits = np.zeros(len(places), np.bool_)
         for some, said in guess(_chosen(words.spans, places)):
@@ -162,13 +161,13 @@ def masked_inference(
     )
 
 
-def _spelt(words: Words, places: Places) -> Iterator[str]:
+def _spelt(words: Words, places: I64) -> Iterator[str]:
     starts, ends = words.spans.starts[places].tolist(), words.spans.ends[places].tolist()
     for start, end in zip(starts, ends, strict=True):
         yield words.spans.data[start:end].tobytes().decode("utf-8", "replace")
 
 
-def _chosen(spans: Spans, places: Places) -> Spans:
+def _chosen(spans: Spans, places: I64) -> Spans:
     """Return some words of the same texts; places ascend."""
     bounds = np.searchsorted(places, spans.bounds, side="left").astype(np.int64)
     return Spans(spans.data, spans.rows, spans.starts[places], spans.ends[places], bounds)

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I64, Bools
 from dptext_spark.audit.utility.accuracy import Both
 from dptext_spark.audit.utility.learning import Classifier, Model
 from dptext_spark.audit.utility.scoring import (
@@ -32,8 +32,6 @@ from dptext_spark.errors import DataError
 
 LEAST = 1e-12  # of a probability whose logarithm is taken
 QUARTERS = 4  # target members and others, shadow members and others
-Reals = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,7 @@ def membership_attack(
     )
 
 
-def best_threshold(scores: Reals, members: Flags) -> float:
+def best_threshold(scores: F64, members: Bools) -> float:
     """Return the least score to be called a member by, right most often on these users; ties to the highest.
 
     Args:
@@ -175,19 +173,19 @@ def best_threshold(scores: Reals, members: Flags) -> float:
     return float("inf") if best == len(levels) else float(levels[best])
 
 
-def _better(one: Reals, other: Reals, known: Flags, members: Flags) -> Reals:
+def _better(one: F64, other: F64, known: Bools, members: Bools) -> F64:
     """Return the score that tells the members among the known users from the others better; ties to the first."""
     areas = [auc(score[known], members[known], resamples=1).value for score in (one, other)]
     return one if areas[0] >= areas[1] else other
 
 
-def numbered(users: Sequence[Any]) -> npt.NDArray[np.int64]:
+def numbered(users: Sequence[Any]) -> I64:
     """Return int64[n], 0, 1, ... for the users in the order in which they first appear."""
     place: dict[Any, int] = {}
     return np.array([place.setdefault(user, len(place)) for user in users], np.int64)
 
 
-def _rows(texts: Sequence[str], labels: Sequence[Any], chosen: Flags) -> tuple[list[str], list[Any]]:
+def _rows(texts: Sequence[str], labels: Sequence[Any], chosen: Bools) -> tuple[list[str], list[Any]]:
     at = np.flatnonzero(chosen).tolist()
     return [texts[i] for i in at], [labels[i] for i in at]
 
@@ -196,9 +194,9 @@ def _confidence(
     model: Model[Sequence[str], Sequence[Any]],
     texts: Sequence[str],
     labels: Sequence[Any],
-    owner: npt.NDArray[np.int64],
+    owner: I64,
     many: int,
-) -> Reals:
+) -> F64:
     """Return the mean log-probability of the true labels of each user's texts, float64[users]."""
     scores, truth = model.scores(texts), model.places(labels)
     # A label that the model has never seen has no probability.
@@ -208,7 +206,7 @@ def _confidence(
 
 
 def _figures(
-    scores: Reals, members: Flags, least: float, confidence: float, resamples: int
+    scores: F64, members: Bools, least: float, confidence: float, resamples: int
 ) -> MembershipFigures:
     called = scores >= least
     cells = confusion(members.astype(np.int64), called.astype(np.int64), 2).ravel()

@@ -14,22 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from dptext_spark.audit.attacks.posterior import (
-    AT_ONCE,
-    MOST,
-    SUBKEY,
-    Candidates,
-    Singles,
-    drawn_from,
-    from_columns,
-)
+from dptext_spark.arrays import F32, F64, I64, Ids
+from dptext_spark.audit.attacks.posterior import AT_ONCE, MOST, SUBKEY, Candidates, drawn_from, from_columns
 from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.outcomes import interval
 from dptext_spark.audit.threads import in_threads, products, sampled
-from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import compiled
@@ -39,7 +30,6 @@ SLOW = 1_024  # tries for noise whose density is no matrix product
 STRENGTHS = tuple(2.0**k for k in range(-3, 6))  # τ·s^p, s the typical distance of a word to its nearest
 SINGULAR = 1e6  # of a matrix that flattens noise
 ROOM = 1e-6  # what rounding may push past the end of truncated noise
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +43,19 @@ class Ranking:
         strength: τ.
     """
 
-    centers: Singles
-    targets: Singles
+    centers: F32
+    targets: F32
     power: int
     strength: float
 
-    def likelihood(self, outputs: Ids) -> Singles:
+    def likelihood(self, outputs: Ids) -> F32:
         """Return exp(-τ·d^p) over all words, 1 for the nearest: float32[n, V]."""
         found = -self.strength * _distances(self.targets[outputs], self.centers) ** self.power
         return np.asarray(np.exp(found - found.max(axis=1, keepdims=True)), np.float32)
 
 
 def bayes_between(
-    sampler: NoiseSampler, prior: Reals, tries: int, confidence: float
+    sampler: NoiseSampler, prior: F64, tries: int, confidence: float
 ) -> tuple[Measure, Ranking]:
     """Return the success on one word, from below, with both bounds of the optimum; and how the words were ranked.
 
@@ -101,19 +91,19 @@ def bayes_between(
     return Measure(value, min(value, float(below[0])), max(value, float(above[0]))), ranking
 
 
-def learnt(sampler: NoiseSampler, prior: Reals) -> Ranking:
+def learnt(sampler: NoiseSampler, prior: F64) -> Ranking:
     """Return the ranking alone: what :func:`bayes_between` finds from below, without its success."""
     words, draws = drawn_from(prior, LEARNT)
     return _learnt(sampler, prior, words, sampler.sample(words, draws))
 
 
-def candidates_of_vectors(sampler: NoiseSampler, prior: Reals, words: Ids, most: int = MOST) -> Candidates:
+def candidates_of_vectors(sampler: NoiseSampler, prior: F64, words: Ids, most: int = MOST) -> Candidates:
     """Return the plausible inputs of the noisy vectors of int32[n] words, by their places 0 to n - 1."""
     numbers = np.stack([np.arange(len(words), dtype=np.uint64), np.ones(len(words), np.uint64)], axis=1)
     noisy = sampler.noisy(words, Draws(SUBKEY, numbers))
     place = _Place.of(sampler)
 
-    def likelihood(part: Ids) -> Singles:
+    def likelihood(part: Ids) -> F32:
         found = place.density(noisy[part])
         return np.asarray(np.exp(found - found.max(axis=1, keepdims=True)), np.float32)
 
@@ -130,8 +120,8 @@ class _Place:
     """Where noise is as long in every direction: a matrix that multiplied it is taken back."""
 
     sampler: NoiseSampler
-    back: Reals | None
-    centers: Singles
+    back: F64 | None
+    centers: F32
 
     @classmethod
     def of(cls, sampler: NoiseSampler) -> _Place:
@@ -139,10 +129,10 @@ class _Place:
         return cls(sampler, back, cls.moved(sampler.centers, back))
 
     @staticmethod
-    def moved(vectors: Singles, back: Reals | None) -> Singles:
+    def moved(vectors: F32, back: F64 | None) -> F32:
         return vectors if back is None else np.asarray(vectors @ back, np.float32)
 
-    def density(self, noisy: Reals) -> Singles:
+    def density(self, noisy: F64) -> F32:
         """Return ln f(z - φ(w)) up to a constant for each of float64[n, d]: float32[n, V]."""
         noise, scale = self.sampler.noise, float(self.sampler.parameters[0])
         if noise not in ("radial", "gaussian"):
@@ -168,7 +158,7 @@ class _Place:
             np.divide(gap, sums, out=out[:, part])
         return out
 
-    def _by_coordinates(self, noisy: Reals, scale: float) -> Singles:
+    def _by_coordinates(self, noisy: F64, scale: float) -> F32:
         centers = self.sampler.centers.astype(np.float64)
         found = -cdist(noisy, centers, "cityblock") / scale
         if self.sampler.noise == "truncated_laplace":
@@ -191,7 +181,7 @@ def _name(distances: Any, likely: Any, squared: Any, taus: Any, named: Any) -> N
                     best[g], named[row, g] = value, w
 
 
-def _learnt(sampler: NoiseSampler, prior: Reals, words: Ids, outputs: Ids) -> Ranking:
+def _learnt(sampler: NoiseSampler, prior: F64, words: Ids, outputs: Ids) -> Ranking:
     """Return the ranking that names most of some words from their outputs, of a grid; ties to the first."""
     place = _Place.of(sampler)
     targets = (
@@ -210,7 +200,7 @@ def _learnt(sampler: NoiseSampler, prior: Reals, words: Ids, outputs: Ids) -> Ra
         np.array([tau for _, tau in grid], np.float32),
     )
 
-    def hits(part: Ids) -> npt.NDArray[np.int64]:
+    def hits(part: Ids) -> I64:
         named = np.empty((len(part), len(grid)), np.int64)
         _name(_distances(targets[part], place.centers), likely, squared, taus, named)
         return named
@@ -220,7 +210,7 @@ def _learnt(sampler: NoiseSampler, prior: Reals, words: Ids, outputs: Ids) -> Ra
     return Ranking(place.centers, targets, power, strength)
 
 
-def _distances(some: Singles, centers: Singles) -> Singles:
+def _distances(some: F32, centers: F32) -> F32:
     """Return Euclidean distances, float32[n, V]."""
     out = np.empty((len(some), len(centers)), np.float32)
     squares, mine = np.einsum("ij,ij->i", centers, centers), np.einsum("ij,ij->i", some, some)[:, None]

@@ -20,12 +20,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64, I64, Ids
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks, interval, read_rows
 from dptext_spark.audit.threads import in_threads, products, sampled
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
+from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.samplers import WholeSampler
 from dptext_spark.mechanisms.samplers.ordering import LineSampler
 from dptext_spark.randomness.draws import Draws
@@ -50,11 +50,11 @@ class Candidates:
     """
 
     slot: Ids
-    starts: npt.NDArray[np.int64]
+    starts: I64
     ids: Ids
-    probability: Reals
-    possible: npt.NDArray[np.int64]
-    covered: Reals
+    probability: F64
+    possible: I64
+    covered: F64
     most: int
     draws: int | None
 
@@ -66,7 +66,7 @@ class Candidates:
         best[filled] = self.ids[self.starts[:-1][filled]]
         return best
 
-    def row(self, output: int) -> tuple[Ids, Reals]:
+    def row(self, output: int) -> tuple[Ids, F64]:
         """Return (words, P(output|word)) of an output that was asked for."""
         row = int(self.slot[output])
         part = slice(int(self.starts[row]), int(self.starts[row + 1]))
@@ -102,7 +102,7 @@ def _collect(
 
 
 def candidates(
-    sampler: Sampler, prior: Reals, outputs: Ids, most: int = MOST, draws: int = DRAWS
+    sampler: Sampler, prior: F64, outputs: Ids, most: int = MOST, draws: int = DRAWS
 ) -> Candidates:
     """Read a mechanism backwards.
 
@@ -144,8 +144,6 @@ def candidates(
 TRIES = 4_096  # words that are drawn from the prior for the attack on one word
 AT_ONCE = 256  # outputs whose columns are held at once, by each thread
 SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private is drawn here
-Singles = npt.NDArray[np.float32]
-Reals = npt.NDArray[np.float64]
 
 
 def has_columns(sampler: Sampler) -> bool:
@@ -153,12 +151,12 @@ def has_columns(sampler: Sampler) -> bool:
     return isinstance(sampler, LineSampler | WholeSampler)
 
 
-def columns(sampler: Sampler, outputs: Ids) -> Singles:
+def columns(sampler: Sampler, outputs: Ids) -> F32:
     """Return P(u|w) of some outputs over all words, float32[n, V]; `has_columns` says for which samplers."""
     return columns_of(sampler)(outputs)
 
 
-def columns_of(sampler: Sampler) -> Callable[[Ids], Singles]:
+def columns_of(sampler: Sampler) -> Callable[[Ids], F32]:
     """Return :func:`columns` of a sampler; what all columns need is made once."""
     if isinstance(sampler, LineSampler):
         return partial(_line, sampler)
@@ -168,7 +166,7 @@ def columns_of(sampler: Sampler) -> Callable[[Ids], Singles]:
     return partial(_whole, sampler, np.einsum("ij,ij->i", vectors, vectors), kept)
 
 
-def _whole(sampler: WholeSampler, squares: Singles, kept: Singles | None, outputs: Ids) -> Singles:
+def _whole(sampler: WholeSampler, squares: F32, kept: F32 | None, outputs: Ids) -> F32:
     vectors = sampler.vectors
     step, cut = float(sampler.figures[0]), float(sampler.figures[1])
     logs = sampler.log_normaliser.astype(np.float32)
@@ -195,7 +193,7 @@ def _whole(sampler: WholeSampler, squares: Singles, kept: Singles | None, output
     return out
 
 
-def kept_shares(sampler: WholeSampler) -> Reals:
+def kept_shares(sampler: WholeSampler) -> F64:
     """Return how often each word that is no output is released as it is, whatever is drawn: float64[V]."""
     words = np.setdiff1d(np.arange(len(sampler.level), dtype=np.int32), sampler.outputs)
     row, ids, weight = read_rows(sampler.cells[words])
@@ -205,7 +203,7 @@ def kept_shares(sampler: WholeSampler) -> Reals:
     return found
 
 
-def probability(sampler: Sampler, words: Ids, outputs: Ids) -> Reals:
+def probability(sampler: Sampler, words: Ids, outputs: Ids) -> F64:
     """Return P(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
     if isinstance(sampler, LineSampler):
         lists, total = sampler.order.shape
@@ -251,7 +249,7 @@ def _of_lists(
                 found[row, w] += np.float64(end - begin) / every[w]
 
 
-def _line(sampler: LineSampler, outputs: Ids) -> Singles:
+def _line(sampler: LineSampler, outputs: Ids) -> F32:
     """Average over the lists."""
     words = len(sampler.place)
     found = np.zeros((len(outputs), words), np.float32)
@@ -262,7 +260,7 @@ def _line(sampler: LineSampler, outputs: Ids) -> Singles:
     return found
 
 
-def backward_candidates(sampler: Sampler, prior: Reals, outputs: Ids, most: int = MOST) -> Candidates:
+def backward_candidates(sampler: Sampler, prior: F64, outputs: Ids, most: int = MOST) -> Candidates:
     """Return what :func:`~dptext_spark.audit.attacks.posterior.candidates` does, from columns.
 
     Args:
@@ -308,9 +306,7 @@ def _best(
         possible[row], total[row] = many, sums
 
 
-def from_columns(
-    column_of: Callable[[Ids], Singles], prior: Reals, observed: Ids, most: int = MOST
-) -> Candidates:
+def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, most: int = MOST) -> Candidates:
     """Return the plausible inputs of what was observed.
 
     Args:
@@ -344,7 +340,7 @@ def from_columns(
 
 
 def bayes_by_tries(
-    sampler: Sampler, prior: Reals, tries: int = TRIES, confidence: float = 0.95
+    sampler: Sampler, prior: F64, tries: int = TRIES, confidence: float = 0.95
 ) -> tuple[float, float, float]:
     """Return (success, lower, upper) of the Bayes-optimal adversary, counted on words that are drawn from the prior.
 
@@ -365,7 +361,7 @@ def bayes_by_tries(
     return hits / tries, float(low[0]), float(high[0])
 
 
-def likeliest_inputs(column_of: Callable[[Ids], Singles], prior: Reals, observed: Ids) -> Ids:
+def likeliest_inputs(column_of: Callable[[Ids], F32], prior: F64, observed: Ids) -> Ids:
     """Return argmax_w P(w)·P(u|w) over all words for int32[n] observations, ties to the lower id: int32[n].
 
     Args:
@@ -381,7 +377,7 @@ def likeliest_inputs(column_of: Callable[[Ids], Singles], prior: Reals, observed
     return np.concatenate(in_threads(guesses, observed, AT_ONCE))
 
 
-def drawn_from(prior: Reals, tries: int) -> tuple[Ids, Draws]:
+def drawn_from(prior: F64, tries: int) -> tuple[Ids, Draws]:
     """Draw words from the prior, and what an output of each is made from: (int32[tries], draws), the same each time."""
     random = np.random.default_rng(int.from_bytes(SUBKEY[:8], "little"))
     words = random.choice(len(prior), tries, p=prior).astype(np.int32)

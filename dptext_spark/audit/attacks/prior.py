@@ -7,21 +7,20 @@ Without a public text it is the law of Zipf and Mandelbrot over the lexicon's or
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I64, Bools
 from dptext_spark.errors import SettingsError
 
 SHIFT = 2.7
-Reals = npt.NDArray[np.float64]
 
 
-def zipf(words: int) -> Reals:
+def zipf(words: int) -> F64:
     """Return float64[V], the law over the lexicon's order."""
     law = 1.0 / (np.arange(words) + SHIFT)
     return np.asarray(law / law.sum(), np.float64)
 
 
-def counted(counts: npt.NDArray[np.int64], base: Reals | None = None) -> Reals:
+def counted(counts: I64, base: F64 | None = None) -> F64:
     """Return (c(w) + T·z(w)) / (N + T): counts that T more tokens of the base law complete (Witten and Bell 1991).
 
     Args:
@@ -36,7 +35,7 @@ def counted(counts: npt.NDArray[np.int64], base: Reals | None = None) -> Reals:
     return np.asarray((counts + kinds * base) / (counts.sum() + kinds), np.float64)
 
 
-def of_drawn(prior: Reals, drawn: npt.NDArray[np.bool_] | None) -> Reals:
+def of_drawn(prior: F64, drawn: Bools | None) -> F64:
     """Return the prior of the words that the policy draws: who sees a replacement knows that it is none of the kept words.
 
     Args:

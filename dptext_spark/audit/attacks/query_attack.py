@@ -11,7 +11,8 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from dptext_spark.arrays import F64
 
 RATE = 0.95
 REPETITIONS = 2_000
@@ -20,7 +21,7 @@ CELLS = 1 << 22  # counts held at once
 
 
 def queries_needed(
-    probability: npt.NDArray[np.float64],
+    probability: F64,
     place: int = 0,
     *,
     rate: float = RATE,
@@ -64,7 +65,7 @@ def queries_needed(
     return high
 
 
-def success_rate(law: npt.NDArray[np.float64], queries: int, repetitions: int, random: Any) -> float:
+def success_rate(law: F64, queries: int, repetitions: int, random: Any) -> float:
     """Return how often output 0 is guessed from the counts of so many draws, on average over the repetitions.
 
     Args:
@@ -83,7 +84,7 @@ def success_rate(law: npt.NDArray[np.float64], queries: int, repetitions: int, r
     return right / repetitions
 
 
-def nearly_tied_law(first: float, second: float, outputs: int) -> npt.NDArray[np.float64]:
+def nearly_tied_law(first: float, second: float, outputs: int) -> F64:
     """Return a law of which the two most likely outputs are known, the rest uniform: float64[K], the input first.
 
     Args:

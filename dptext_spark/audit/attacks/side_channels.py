@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I64, U8, U64, Bools, Ids
 from dptext_spark.audit.attacks.posterior import MOST, candidates
 from dptext_spark.audit.attacks.prior import of_drawn
-from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
+from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.outcomes import DRAWS
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import CAPITALISED, LOWER, MIXED, UPPER
@@ -31,8 +31,6 @@ from dptext_spark.text.tokens import EDGE, UNKNOWN
 CHANNELS = ("length", "and punctuation", "and case", "and kept words", "and every word")
 PATTERNS = ("lower", "Capitalised after a mark", "Capitalised elsewhere", "UPPER")
 WEIGHT = 1.0  # of P(c) in P(c|w) = (n(w,c) + WEIGHT·P(c)) / (n(w) + WEIGHT)
-Reals = npt.NDArray[np.float64]
-U64 = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class CaseChannel:
         return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
 
 
-def patterns(tokens: Tokens, case: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+def patterns(tokens: Tokens, case: U8) -> I64:
     """Return which of `PATTERNS` each token has as it is released: int64[n]; mixed case is released as lower.
 
     Args:
@@ -129,9 +127,7 @@ def patterns(tokens: Tokens, case: npt.NDArray[np.uint8]) -> npt.NDArray[np.int6
     return np.asarray(table[case, (before == EDGE).astype(np.int64)], np.int64)
 
 
-def linked_records(
-    tokens: Tokens, case: npt.NDArray[np.uint8] | None = None, restricted: bool = True
-) -> LinkedRecords:
+def linked_records(tokens: Tokens, case: U8 | None = None, restricted: bool = True) -> LinkedRecords:
     """Count records that look alike.
 
     Args:
@@ -176,11 +172,11 @@ def linked_records(
 def case_channel(
     sampler: Sampler,
     tokens: Tokens,
-    case: npt.NDArray[np.uint8],
+    case: U8,
     public: Tokens,
-    public_case: npt.NDArray[np.uint8],
-    prior: Reals,
-    drawn: Flags | None = None,
+    public_case: U8,
+    prior: F64,
+    drawn: Bools | None = None,
     *,
     most: int = MOST,
     draws: int = DRAWS,
@@ -234,7 +230,7 @@ def case_channel(
     )  # fmt: skip
 
 
-def _given_word(words: Ids, written: npt.NDArray[np.int64], size: int) -> Reals:
+def _given_word(words: Ids, written: I64, size: int) -> F64:
     """Return P(c|w), float64[V, 4], from a public text."""
     many = len(PATTERNS)
     counts = np.bincount(words.astype(np.int64) * many + written, minlength=size * many)

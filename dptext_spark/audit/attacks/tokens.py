@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import I64, Bools, Ids
 from dptext_spark.errors import DataError
-
-Ids = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +24,8 @@ class Tokens:
 
     words: Ids
     outputs: Ids
-    drawn: Flags
-    bounds: npt.NDArray[np.int64]
+    drawn: Bools
+    bounds: I64
 
     def __post_init__(self) -> None:
         """Check that the arrays fit each other."""
@@ -48,7 +45,7 @@ class Tokens:
         """How many records there are."""
         return len(self.bounds) - 1
 
-    def by_record(self, flags: Flags) -> npt.NDArray[np.int64]:
+    def by_record(self, flags: Bools) -> I64:
         """Count the flagged tokens of each record: int64[s]."""
         ends = np.append(0, np.cumsum(flags))
         return np.asarray(ends[self.bounds[1:]] - ends[self.bounds[:-1]], np.int64)

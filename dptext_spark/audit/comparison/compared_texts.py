@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark._version import __version__
+from dptext_spark.arrays import Ids
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.attacks.tokens import Ids
 from dptext_spark.audit.comparison.asked import Asked
 from dptext_spark.audit.comparison.frontier import Measure, Point
 from dptext_spark.audit.comparison.measured_points import digest

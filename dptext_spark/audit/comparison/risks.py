@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.adversary import CONFIDENCE, DRAWS, FEW, adversary, is_small
-from dptext_spark.audit.attacks.bayes import Reals
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
 from dptext_spark.audit.attacks.noisy_vectors import candidates_of_vectors, has_density
 from dptext_spark.audit.attacks.posterior import TRIES, drawn_from
 from dptext_spark.audit.attacks.prior import of_drawn
-from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
+from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.simulated import Level, simulate
 from dptext_spark.audit.resampling import rate_interval
@@ -51,9 +50,9 @@ class Text:
     """
 
     words: Ids
-    drawn: Flags
-    bounds: npt.NDArray[np.int64]
-    drawable: Flags
+    drawn: Bools
+    bounds: I64
+    drawable: Bools
     public: Bigrams
     level: Level
 
@@ -117,7 +116,7 @@ def words_of(text: Text, tries: int = TRIES) -> Ids | None:
     return np.unique(np.append(text.words[text.drawn], drawn_from(prior, tries)[0]))
 
 
-def seen_vectors(sampler: Sampler, text: Text, prior: Reals) -> float:
+def seen_vectors(sampler: Sampler, text: Text, prior: F64) -> float:
     """Return the upper end of what the contextual adversary finds who sees the noisy vectors of a text.
 
     It is 0 for mechanisms without noise on vectors, and 1 where draws are shared: occurrences would have to be put together.

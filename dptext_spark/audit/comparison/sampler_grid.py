@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from dptext_spark.audit.attacks.tokens import Ids
+from dptext_spark.arrays import Ids
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Diffractor, Mechanism, Sampler
 from dptext_spark.mechanisms.samplers import WholeSampler

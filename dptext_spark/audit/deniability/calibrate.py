@@ -16,16 +16,16 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.audit.attacks.bayes_vulnerability import Guessed, Guesses, guessed
-from dptext_spark.audit.attacks.prior import Reals, zipf
+from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.audit.deniability.deniability import CONFIDENCE, EVERY, Measured, measure
 from dptext_spark.audit.deniability.outcomes import DRAWS
 from dptext_spark.audit.deniability.requirement import Finding, Requirement, figures_of
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
-from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.mechanisms.base import Sampler
 
 LOW, HIGH = 0.01, 100.0
 STEPS = 24
@@ -48,7 +48,7 @@ class _Search:
     confidence: float
     say: Progress
     seen: dict[float, Point] = field(default_factory=dict)
-    prior: Reals | None = None
+    prior: F64 | None = None
     words: Ids | None = None
     drawn: int | None = None
     guesses: Guesses | None = None
@@ -96,7 +96,7 @@ def calibrate(
     sample: Callable[[], Ids],
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
-    prior: Reals | None = None,
+    prior: F64 | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
     """Search the largest ε that satisfies every requirement.
@@ -166,7 +166,7 @@ def _check(requirements: Sequence[Requirement], low: float, high: float, steps: 
         raise SettingsError(f"steps: {steps} given; valid: {LEAST_STEPS} or more.")
 
 
-def worst_and_typical(vectors: npt.NDArray[np.float32], count: int) -> Ids:
+def worst_and_typical(vectors: F32, count: int) -> Ids:
     """Return the words to draw from where there is no law: int32[n], ascending, `count` or a few less.
 
     Half of them are evenly spaced by id. The others are those with the farthest nearest word: noise hardly moves them.

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dptext_spark.arrays import Ids
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
 from dptext_spark.audit.deniability.spread import PERCENTILES, Spread, percentile, statistic
 from dptext_spark.audit.deniability.word_figures import (
@@ -24,7 +25,7 @@ from dptext_spark.audit.deniability.word_figures import (
     WordFigure,
 )
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import is_number
 
 STANDARD: tuple[WordFigure, ...] = (Unchanged(), SmallestSet(), DistinctOutputs(100), DistinctOutputs(1000))

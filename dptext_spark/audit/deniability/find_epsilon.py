@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dptext_spark.audit.attacks.prior import Reals, of_drawn, zipf
+from dptext_spark.arrays import F64
+from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.deniability.calibrate import (
     HIGH,
     LOW,
@@ -117,7 +118,7 @@ def find_epsilon(
     return FoundEpsilon(found, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
 
 
-def _prior(config: ModelConfig, lexicon: Lexicon) -> Reals:
+def _prior(config: ModelConfig, lexicon: Lexicon) -> F64:
     """Return how frequent the words are that the policy draws: float64[V]."""
     table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
     return of_drawn(zipf(len(lexicon)), drawn_words(Engine(table, config.policy)))

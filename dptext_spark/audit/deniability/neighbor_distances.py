@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32
 from dptext_spark.audit.deniability.spread import Spread
 from dptext_spark.errors import require_choice
 from dptext_spark.lexicon.neighbors import METRICS, Metric, nearest
@@ -17,7 +17,7 @@ NEIGHBORS = (1, 5, 10, 20, 50)
 
 
 def neighbor_distances(
-    vectors: npt.NDArray[np.float32], metric: Metric = "euclidean", ranks: Sequence[int] = NEIGHBORS
+    vectors: F32, metric: Metric = "euclidean", ranks: Sequence[int] = NEIGHBORS
 ) -> dict[str, Any]:
     """Return how far words are from their k-th neighbour, as percentiles over the lexicon (Feyisetan et al. 2020, Fig. 1).
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I64, U64, Ids
 from dptext_spark.audit.threads import sampled
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
+from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.privacy_loss.loss import clopper_pearson
 from dptext_spark.mechanisms.samplers import TableSampler, WholeSampler
 from dptext_spark.mechanisms.samplers.exponential_tail import add_tails
@@ -29,7 +30,6 @@ SUBKEY = hashlib.sha256(b"audit").digest()  # public: nothing private is drawn h
 DRAWN_AT_ONCE = 1 << 14
 TOGETHER = 32  # words whose distances are taken together
 _LOWER, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
-Reals = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +45,9 @@ class Outcomes:
     """
 
     words: Ids
-    starts: npt.NDArray[np.int64]
+    starts: I64
     ids: Ids
-    probability: Reals
+    probability: F64
     draws: int | None
 
     @property
@@ -56,16 +56,16 @@ class Outcomes:
         return self.draws is None
 
     @property
-    def rows(self) -> npt.NDArray[np.int64]:
+    def rows(self) -> I64:
         """The row of each entry: int64[m]."""
         return np.repeat(np.arange(len(self.words)), np.diff(self.starts))
 
-    def row(self, index: int) -> tuple[Ids, Reals]:
+    def row(self, index: int) -> tuple[Ids, F64]:
         """Return (outputs, probabilities) of the word at a position of `words`."""
         part = slice(int(self.starts[index]), int(self.starts[index + 1]))
         return self.ids[part], self.probability[part]
 
-    def bounds(self, confidence: float) -> tuple[Reals, Reals]:
+    def bounds(self, confidence: float) -> tuple[F64, F64]:
         """Return bounds of each probability that hold, one at a time, with `confidence`; of exact ones, themselves.
 
         An output that was never drawn has no entry; :func:`interval` of a count of 0 bounds it.
@@ -78,7 +78,7 @@ class Outcomes:
         return interval(np.rint(self.probability * self.draws), self.draws, confidence)
 
 
-def interval(counts: npt.ArrayLike, draws: int, confidence: float) -> tuple[Reals, Reals]:
+def interval(counts: npt.ArrayLike, draws: int, confidence: float) -> tuple[F64, F64]:
     """Bound the probabilities of events by how often they were seen (Clopper and Pearson 1934).
 
     Args:
@@ -116,7 +116,7 @@ def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = S
             raise SettingsError(f"draws: {draws} given; valid: 1 or more.")
         return _drawn(sampler, words, draws, subkey)
 
-    def law(word: int) -> tuple[Ids, Reals]:
+    def law(word: int) -> tuple[Ids, F64]:
         found = sampler.law(word)
         assert found is not None
         return found.ids, found.probability
@@ -152,15 +152,15 @@ def _bytes_a_word(sampler: Sampler, draws: int) -> int:
     return 48 * draws if law is None else max(len(law.ids), int(sampler.summary.get("words", 0))) * 32
 
 
-def _joined(ids: list[Ids], shares: list[Reals]) -> tuple[npt.NDArray[np.int64], Ids, Reals]:
+def _joined(ids: list[Ids], shares: list[F64]) -> tuple[I64, Ids, F64]:
     starts = np.cumsum([0, *map(len, ids)], dtype=np.int64)
     none = (np.empty(0, np.int32), np.empty(0))
     return starts, np.concatenate([none[0], *ids]), np.concatenate([none[1], *shares])
 
 
 def read_rows(
-    cells: npt.NDArray[np.uint64],
-) -> tuple[npt.NDArray[np.int64], Ids, npt.NDArray[np.uint64]]:
+    cells: U64,
+) -> tuple[I64, Ids, U64]:
     """Read alias rows uint64[n, 2^m, 2], as :func:`~dptext_spark.mechanisms.samplers.table.read_row` does, all at once.
 
     Returns:
@@ -214,7 +214,7 @@ def _whole(sampler: WholeSampler, words: Ids) -> Outcomes:
 def _drawn(sampler: Sampler, words: Ids, draws: int, subkey: bytes) -> Outcomes:
     """Draw every word, and count what came out."""
     ids: list[Ids] = []
-    shares: list[Reals] = []
+    shares: list[F64] = []
     step = max(1, DRAWN_AT_ONCE // draws)
     for start in range(0, len(words), step):
         some = words[start : start + step]

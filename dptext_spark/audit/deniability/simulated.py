@@ -9,9 +9,9 @@ import hashlib
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from dptext_spark.audit.attacks.tokens import Flags, Ids, Tokens
+from dptext_spark.arrays import I64, Bools, Ids
+from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.threads import sampled
 from dptext_spark.errors import require_choice
 from dptext_spark.mechanisms.base import Sampler
@@ -25,8 +25,8 @@ SUBKEY = hashlib.sha256(b"attack").digest()  # public: these draws are released 
 def simulate(
     sampler: Sampler,
     words: Ids,
-    drawn: Flags,
-    bounds: npt.NDArray[np.int64],
+    drawn: Bools,
+    bounds: I64,
     level: Level = "token",
     subkey: bytes = SUBKEY,
 ) -> Tokens:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
+from dptext_spark.arrays import F64
+
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 
 
-def percentile(ascending: Reals, rank: float) -> float:
+def percentile(ascending: F64, rank: float) -> float:
     """Return the smallest value that at least `rank` percent of the values do not exceed: always one of them.
 
     Args:
@@ -26,7 +26,7 @@ def percentile(ascending: Reals, rank: float) -> float:
     return float(ascending[max(place, 1) - 1])
 
 
-def statistic(values: Reals, name: str) -> tuple[float, int | None]:
+def statistic(values: F64, name: str) -> tuple[float, int | None]:
     """Return (a statistic of float64[n], the place of a value that is it; None for the mean).
 
     Args:
@@ -59,7 +59,7 @@ class Spread:
     counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, values: Reals, edges: Sequence[float]) -> Spread:
+    def of(cls, values: F64, edges: Sequence[float]) -> Spread:
         """Return the spread of float64[n], n >= 1, over bins; what lies outside of them counts to the first or the last."""
         ascending = np.sort(values)
         named = {f"p{rank}": percentile(ascending, rank) for rank in PERCENTILES}

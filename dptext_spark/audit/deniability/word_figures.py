@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binom
 
+from dptext_spark.arrays import F64, Ids
 from dptext_spark.audit.deniability.outcomes import Outcomes, interval, read_rows
 from dptext_spark.audit.deniability.spread import count_edges
-from dptext_spark.mechanisms.base import TOTAL, Ids, Sampler
+from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.samplers import WholeSampler
 from dptext_spark.mechanisms.samplers.ordering import LineSampler
 
-Reals = npt.NDArray[np.float64]
 ETA = 0.05
 ROUNDING = 1e-12  # of a sum of probabilities: a mass that is short by less than this counts as reached
 
@@ -36,9 +35,9 @@ class Bounded(NamedTuple):
         upper: as `lower`.
     """
 
-    values: Reals
-    lower: Reals
-    upper: Reals
+    values: F64
+    lower: F64
+    upper: F64
 
 
 class WordFigure(Protocol):
@@ -178,7 +177,7 @@ class DistinctOutputs:
         return Bounded(values, *_bounds_of_distinct(values, self.n, found.draws, confidence))
 
 
-def padded(found: Outcomes) -> Reals:
+def padded(found: Outcomes) -> F64:
     """Return the probabilities as float64[n, k], k the longest row, filled up with 0."""
     sizes = np.diff(found.starts)
     width = int(sizes.max(initial=1))
@@ -189,7 +188,7 @@ def padded(found: Outcomes) -> Reals:
     return out
 
 
-def whole_power(base: Reals, exponent: int) -> Reals:
+def whole_power(base: F64, exponent: int) -> F64:
     """Return base^exponent by squaring, for an exponent of 1 or more: quicker than a power of reals, and as exact."""
     result, square = None, base
     while True:
@@ -202,13 +201,13 @@ def whole_power(base: Reals, exponent: int) -> Reals:
         square = square * square
 
 
-def _reaching(cumulative: Reals, mass: float) -> Reals:
+def _reaching(cumulative: F64, mass: float) -> F64:
     """Return how many of the largest probabilities reach a mass: float64[n]."""
     short = (cumulative < mass - ROUNDING).sum(axis=1)
     return np.asarray(np.minimum(short + 1, cumulative.shape[1]), np.float64)
 
 
-def _missed(draws: int, n: int) -> Reals:
+def _missed(draws: int, n: int) -> F64:
     """Return the probability that n of `draws` draws hold none of those of an output that was seen c times, for c = 0, 1, ..."""
     share = np.ones(draws + 1)
     for count in range(1, draws + 1):
@@ -217,7 +216,7 @@ def _missed(draws: int, n: int) -> Reals:
     return share
 
 
-def _bounds_of_distinct(values: Reals, n: int, draws: int, confidence: float) -> tuple[Reals, Reals]:
+def _bounds_of_distinct(values: F64, n: int, draws: int, confidence: float) -> tuple[F64, F64]:
     """Bound the expectation of Hurlbert's number.
 
     f = (draws/n) times it changes by 1 at most with one draw, and the changes by leaving out each draw sum to f at most: f is

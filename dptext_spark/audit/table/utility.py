@@ -16,9 +16,9 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import F32, I64, Bools
 from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.masked_inference import masked_inference
 from dptext_spark.audit.attacks.membership import membership_attack, numbered
@@ -61,7 +61,7 @@ class Rows:
         """Return how many there are."""
         return len(self.records)
 
-    def where(self, chosen: npt.NDArray[np.bool_]) -> Rows:
+    def where(self, chosen: Bools) -> Rows:
         """Return the chosen rows."""
         keep = chosen.tolist()
         plain, private, records, values = (
@@ -71,12 +71,12 @@ class Rows:
         return Rows(Both(plain, private), records, values)
 
     @property
-    def held(self) -> npt.NDArray[np.bool_]:
+    def held(self) -> Bools:
         """bool[n], which have a value."""
         return np.array([value is not None for value in self.values], np.bool_)
 
     @property
-    def firsts(self) -> npt.NDArray[np.bool_]:
+    def firsts(self) -> Bools:
         """bool[n], which are the first of their record."""
         flags = np.zeros(len(self), np.bool_)
         flags[np.unique(numbered(self.records), return_index=True)[1]] = True
@@ -105,7 +105,7 @@ def require_labels(field: str, column: str, rows: int, missing: int, classes: in
         raise DataError(f"{field}: column {column!r} has more than {MOST_CLASSES} classes; {valid}")
 
 
-def likeness(engine: Engine, vectors: npt.NDArray[np.float32] | None, texts: Both[Sequence[str]]) -> Findings:
+def likeness(engine: Engine, vectors: F32 | None, texts: Both[Sequence[str]]) -> Findings:
     """Compare the meaning and the words of texts.
 
     Args:
@@ -121,7 +121,7 @@ def likeness(engine: Engine, vectors: npt.NDArray[np.float32] | None, texts: Bot
     )
 
 
-def _meaning(vectors: npt.NDArray[np.float32] | None, plain: Reading, private: Reading) -> Findings:
+def _meaning(vectors: F32 | None, plain: Reading, private: Reading) -> Findings:
     if vectors is None:
         return Findings(left_out=["cosine: the settings do not lead to the vectors of the model's words"])
     try:
@@ -159,7 +159,7 @@ def downstream(
     return Findings(figures, [found.as_dict()])
 
 
-def labels(rows: Rows, test: npt.NDArray[np.bool_], column: str) -> Findings:
+def labels(rows: Rows, test: Bools, column: str) -> Findings:
     """Measure what a classifier still learns, on one machine.
 
     Args:
@@ -222,7 +222,7 @@ def attribute(rows: Rows, column: str) -> Findings:
     return Findings(figures, [found.as_dict()])
 
 
-def _affordable(plain: npt.NDArray[np.int64], private: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _affordable(plain: I64, private: I64) -> Bools:
     """Return bool[n], which texts are compared word by word: none that is very long, and the first ones of the others."""
     cost = (plain + 1) * (private + 1)
     short = cost <= MOST_PAIRS // 10

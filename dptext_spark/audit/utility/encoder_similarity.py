@@ -13,30 +13,29 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64, I64
 from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate
 from dptext_spark.audit.utility.text_metrics import mean_of, other_records, percentiles_of
 from dptext_spark.errors import DataError
 
 AT_ONCE = 256  # records whose vectors are held
 MATCHED = ("precision", "recall", "F1")
-Reals = npt.NDArray[np.float64]
 
 
 class Vectors(Protocol):
     """Vectors of length 1, such as :class:`dptext_spark.encoder.outputs.TextVectors`."""
 
     @property
-    def texts(self) -> npt.NDArray[np.float32]:
+    def texts(self) -> F32:
         """float32[r, d], of the texts; 0 for a text without a sub-word."""
 
     @property
-    def pieces(self) -> npt.NDArray[np.float32]:
+    def pieces(self) -> F32:
         """float32[m, d], of their sub-words."""
 
     @property
-    def bounds(self) -> npt.NDArray[np.int64]:
+    def bounds(self) -> I64:
         """int64[r + 1], those of text i are pieces[bounds[i]:bounds[i + 1]]."""
 
 
@@ -157,12 +156,12 @@ class Originals:
         cosines = (self._plain[there] * private[there]).sum(axis=1, dtype=np.float64)
         return mean_of(np.clip(cosines, -1.0, 1.0), confidence, resamples)
 
-    def _read(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def _read(self, texts: Sequence[str]) -> F32:
         parts = [self._reader(texts[i : i + AT_ONCE]).texts for i in range(0, len(texts), AT_ONCE)]
         return np.concatenate(parts)
 
 
-def matched(plain: npt.NDArray[np.float32], private: npt.NDArray[np.float32]) -> tuple[float, float, float]:
+def matched(plain: F32, private: F32) -> tuple[float, float, float]:
     """Return (precision, recall, F1) of the sub-words of two texts, each matched with the most similar one of the other.
 
     Args:
@@ -175,7 +174,7 @@ def matched(plain: npt.NDArray[np.float32], private: npt.NDArray[np.float32]) ->
     return precision, recall, 2 * precision * recall / both if both > 0 else 0.0
 
 
-def _compared(reader: Reader, plain: Sequence[str | None], private: Sequence[str | None]) -> Reals:
+def _compared(reader: Reader, plain: Sequence[str | None], private: Sequence[str | None]) -> F64:
     """Return float64[s, 8]: cosine, precision, recall and F1 of each record, then with another's; NaN where a side is empty.
 
     Records come in the random order in which each is followed by the other one that it is compared with.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I64
 from dptext_spark.errors import DataError, SettingsError, require_extra
 
 Texts = TypeVar("Texts", contravariant=True)
@@ -34,13 +34,13 @@ class Model(Protocol[Texts, Labels]):
     def majority(self) -> int:
         """The place in `classes` of the most frequent label of the training rows; ties to the first."""
 
-    def predict(self, texts: Texts) -> npt.NDArray[np.int64]:
+    def predict(self, texts: Texts) -> I64:
         """Return the place in `classes` of the guess for each text, int64[n]."""
 
-    def scores(self, texts: Texts) -> npt.NDArray[np.float64]:
+    def scores(self, texts: Texts) -> F64:
         """Return the probability of each class for each text, float64[n, classes]."""
 
-    def places(self, labels: Labels) -> npt.NDArray[np.int64]:
+    def places(self, labels: Labels) -> I64:
         """Return the place in `classes` of each label, int64[n]; -1 for one that was not seen."""
 
 
@@ -116,17 +116,17 @@ class TextModel:
     vectorizer: Any
     model: Any
 
-    def predict(self, texts: Sequence[str | None]) -> npt.NDArray[np.int64]:
+    def predict(self, texts: Sequence[str | None]) -> I64:
         """Return the place of each guess, int64[n]."""
         return np.asarray(self.scores(texts).argmax(axis=1), np.int64)
 
-    def scores(self, texts: Sequence[str | None]) -> npt.NDArray[np.float64]:
+    def scores(self, texts: Sequence[str | None]) -> F64:
         """Return the probability of each class, float64[n, classes]."""
         if not len(texts):
             return np.zeros((0, len(self.classes)))
         return np.asarray(self.model.predict_proba(self.vectorizer.transform(_filled(texts))), np.float64)
 
-    def places(self, labels: Sequence[Any]) -> npt.NDArray[np.int64]:
+    def places(self, labels: Sequence[Any]) -> I64:
         """Return the place of each label, int64[n]; -1 for one that was not seen."""
         return _places(self.classes, labels)
 
@@ -162,6 +162,6 @@ def _filled(texts: Sequence[str | None]) -> list[str]:
     return ["" if text is None else text for text in texts]
 
 
-def _places(classes: tuple[Any, ...], labels: Sequence[Any]) -> npt.NDArray[np.int64]:
+def _places(classes: tuple[Any, ...], labels: Sequence[Any]) -> I64:
     place = {one: i for i, one in enumerate(classes)}
     return np.array([place.get(one, -1) for one in labels], np.int64)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dptext_spark.audit.attacks.tokens import Ids, Tokens
+from dptext_spark.arrays import F32, I64, Ids
+from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.audit.utility.learning import TextClassifier
@@ -33,12 +33,12 @@ class Sides:
     """Words of records, as the likeness of meaning reads them."""
 
     words: Ids
-    bounds: npt.NDArray[np.int64]
+    bounds: I64
 
 
 def utilities(
     tokens: Tokens,
-    vectors: npt.NDArray[np.float32],
+    vectors: F32,
     strings: pa.Array,
     labels: Sequence[str] | None = None,
 ) -> dict[str, Measure]:
@@ -72,9 +72,7 @@ def released(tokens: Tokens) -> Ids:
     return np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)
 
 
-def downstream(
-    words: Ids, bounds: npt.NDArray[np.int64], strings: pa.Array, labels: Sequence[str]
-) -> Measure:
+def downstream(words: Ids, bounds: I64, strings: pa.Array, labels: Sequence[str]) -> Measure:
     """Return the accuracy on every fourth record of a classifier that learnt from the others.
 
     It sees the lexicon's words; unknown words, numbers and punctuation are left out.
@@ -98,7 +96,7 @@ def downstream(
     return measure_of(accuracy(model.predict(tested) == model.places(test_labels)))
 
 
-def joined(words: Ids, bounds: npt.NDArray[np.int64], strings: pa.Array) -> list[str]:
+def joined(words: Ids, bounds: I64, strings: pa.Array) -> list[str]:
     """Return the words of each record with spaces between them."""
     known = np.asarray(words) >= 0
     ends = np.append(0, np.cumsum(known))[bounds]

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I64, Bools
 from dptext_spark.errors import DataError
 
 RESAMPLES = 1_000
 CONFIDENCE = 0.95
 CELLS = 1 << 22  # weights held at once
 _SEED = 20_220_523
-Reals = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Estimate:
 
 def of_counts(
     counts: npt.ArrayLike,
-    figure: Callable[[Reals], Reals],
+    figure: Callable[[F64], F64],
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
 ) -> Estimate:
@@ -66,13 +64,13 @@ def of_counts(
     return Estimate(value, float(low), float(high))
 
 
-def accuracy(right: Flags, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
+def accuracy(right: Bools, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
     """Return the share of rows that are right."""
     flags = np.asarray(right, np.bool_)
     return of_counts(np.bincount(flags, minlength=2), lambda x: x[:, 1], confidence, resamples)
 
 
-def gain(right: Flags, other: Flags, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
+def gain(right: Bools, other: Bools, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
     """Return how much larger the first share is, both taken on the same rows, which are drawn anew together."""
     if len(right) != len(other):
         raise DataError(f"rows: {len(right)} and {len(other)} given; they must be as many.")
@@ -80,23 +78,23 @@ def gain(right: Flags, other: Flags, confidence: float = CONFIDENCE, resamples: 
     return of_counts(kinds, lambda x: x[:, 2] - x[:, 1], confidence, resamples)
 
 
-def confusion(truth: Places, guessed: Places, classes: int) -> Places:
+def confusion(truth: I64, guessed: I64, classes: int) -> I64:
     """Return int64[classes, classes]: rows of each true class (down) that were guessed as each class (across)."""
     cells = np.bincount(np.asarray(truth, np.int64) * classes + guessed, minlength=classes * classes)
     return np.asarray(cells.reshape(classes, classes), np.int64)
 
 
-def precision(shares: Reals) -> Reals:
+def precision(shares: F64) -> F64:
     """Return, of a 2 x 2 confusion [m, 4], the share of guesses of class 1 that are right; 0 where there are none."""
     return _ratio(shares[:, 3], shares[:, 1] + shares[:, 3])
 
 
-def recall(shares: Reals) -> Reals:
+def recall(shares: F64) -> F64:
     """Return, of a 2 x 2 confusion [m, 4], the share of class 1 that is guessed; 0 where there is none."""
     return _ratio(shares[:, 3], shares[:, 2] + shares[:, 3])
 
 
-def macro_f1(shares: Reals) -> Reals:
+def macro_f1(shares: F64) -> F64:
     """Return the mean over the classes of F1 = 2·TP / (2·TP + FP + FN), of a confusion [m, k·k]; 0 for an empty class."""
     size = round(shares.shape[1] ** 0.5)
     cells = shares.reshape(len(shares), size, size)
@@ -104,9 +102,7 @@ def macro_f1(shares: Reals) -> Reals:
     return np.asarray(_ratio(2 * hit, cells.sum(axis=1) + cells.sum(axis=2)).mean(axis=1))
 
 
-def auc(
-    scores: Reals, positive: Flags, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
-) -> Estimate:
+def auc(scores: F64, positive: Bools, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
     """Return the area under the ROC curve: P(a positive scores above a negative), ties by half.
 
     Positives and negatives are resampled apart, so that both stay as many.
@@ -130,7 +126,7 @@ def auc(
     above = np.bincount(place[flags], minlength=size)
     below = np.bincount(place[~flags], minlength=size)
     random = np.random.default_rng(_SEED)
-    areas: list[Reals] = []
+    areas: list[F64] = []
     step = max(1, CELLS // size)
     for start in range(0, resamples, step):
         rounds = min(step, resamples - start)
@@ -141,10 +137,10 @@ def auc(
     return Estimate(float(_area(above[None], below[None])[0]), float(low_end), float(high_end))
 
 
-def _area(above: Places, below: Places) -> Reals:
+def _area(above: I64, below: I64) -> F64:
     under = np.cumsum(below, axis=1) - below / 2
     return np.asarray((above * under).sum(axis=1) / (above.sum(axis=1) * below.sum(axis=1)), np.float64)
 
 
-def _ratio(top: Reals, bottom: Reals) -> Reals:
+def _ratio(top: F64, bottom: F64) -> F64:
     return np.asarray(np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0), np.float64)

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from dptext_spark.arrays import F32, F64, I32, I64
 from dptext_spark.audit.resampling import RESAMPLES, rate_interval
 from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate
 from dptext_spark.errors import DataError, require_extra
@@ -23,18 +23,17 @@ ROWS = 1 << 13  # records whose mean vectors are held at once
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 ROUGE = {"ROUGE-1": "rouge1", "ROUGE-2": "rouge2", "ROUGE-L": "rougeL"}
 _SEED = 7
-Reals = npt.NDArray[np.float64]
 
 
 class Records(Protocol):
     """The words of some records, such as :class:`dptext_spark.text.tokens.Reading`."""
 
     @property
-    def words(self) -> npt.NDArray[np.int32]:
+    def words(self) -> I32:
         """int32[n], lexicon ids; negative for what is no word of the lexicon."""
 
     @property
-    def bounds(self) -> npt.NDArray[np.int64]:
+    def bounds(self) -> I64:
         """int64[s + 1], record i is words[bounds[i]:bounds[i + 1]]."""
 
 
@@ -113,11 +112,11 @@ class TextOverlap:
 
 
 def record_cosines(
-    vectors: npt.NDArray[np.float32],
+    vectors: F32,
     plain: Records,
     private: Records,
-    order: npt.NDArray[np.int64] | None = None,
-) -> Reals:
+    order: I64 | None = None,
+) -> F64:
     """Return the cosine of the mean vectors of each record and its replacement, NaN where one has none: float64[s].
 
     Args:
@@ -146,7 +145,7 @@ def record_cosines(
 
 
 def vector_likeness(
-    vectors: npt.NDArray[np.float32],
+    vectors: F32,
     plain: Records,
     private: Records,
     *,
@@ -235,7 +234,7 @@ def text_overlap(
     )
 
 
-def _rouge(plain: Sequence[str], private: Sequence[str]) -> dict[str, Reals]:
+def _rouge(plain: Sequence[str], private: Sequence[str]) -> dict[str, F64]:
     """Return F1 of each record, float64[s], by name."""
     from rouge_score.rouge_scorer import RougeScorer
 
@@ -258,7 +257,7 @@ def _counts(records: Records, words: int) -> csr_array:
     return csr_array((ones, columns, ends[records.bounds]), shape=(len(records.bounds) - 1, words))
 
 
-def other_records(records: int) -> npt.NDArray[np.int64]:
+def other_records(records: int) -> I64:
     """Return another record for each, int64[s]: one long cycle in a random order. A single record has only itself."""
     order = np.random.default_rng(_SEED).permutation(records)
     out = np.empty(records, np.int64)
@@ -266,13 +265,13 @@ def other_records(records: int) -> npt.NDArray[np.int64]:
     return out
 
 
-def percentiles_of(values: Reals) -> dict[str, float]:
+def percentiles_of(values: F64) -> dict[str, float]:
     """Return the percentiles of float64[n], by `p1`, `p5`, ..."""
     found = np.percentile(values, PERCENTILES)
     return {f"p{p}": float(value) for p, value in zip(PERCENTILES, found, strict=True)}
 
 
-def mean_of(values: Reals, confidence: float, resamples: int) -> Estimate:
+def mean_of(values: F64, confidence: float, resamples: int) -> Estimate:
     """Return the mean of a figure of each record, float64[s], with its interval."""
     low, high = rate_interval(values, np.ones(len(values)), confidence, resamples)
     return Estimate(float(values.mean()), low, high)

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I32, I64
 from dptext_spark.audit.resampling import RESAMPLES, rate_interval
 from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate
 from dptext_spark.errors import DataError
@@ -15,8 +15,6 @@ from dptext_spark.text.counters import Counters
 
 SAMPLES = 200
 _SEED = 11
-Reals = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class FrequencyShift:
 
 def kept_words(
     counters: Counters,
-    tokens: Counts | None = None,
+    tokens: I64 | None = None,
     *,
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
@@ -127,7 +125,7 @@ def kept_words(
     same, stop = (counters.column(name).astype(np.int64) for name in ("same", "stop_kept"))
     drawn = counters.column("drawn").astype(np.int64)
 
-    def share(kept: Counts, among: Counts) -> Estimate:
+    def share(kept: I64, among: I64) -> Estimate:
         total = int(among.sum())
         value = int(kept.sum()) / total if total else 0.0
         return Estimate(value, *rate_interval(kept, among, confidence, resamples))
@@ -145,8 +143,8 @@ def kept_words(
 
 
 def frequency_shift(
-    plain: npt.NDArray[np.int32],
-    private: npt.NDArray[np.int32],
+    plain: I32,
+    private: I32,
     words: int,
     *,
     samples: int = SAMPLES,
@@ -186,7 +184,7 @@ def frequency_shift(
     )
 
 
-def _apart(p: Reals, q: Reals) -> tuple[float, float]:
+def _apart(p: F64, q: F64) -> tuple[float, float]:
     """Return (Jensen-Shannon divergence in bits, total variation)."""
     middle = (p + q) / 2
     halves = [float((x[x > 0] * np.log2(x[x > 0] / middle[x > 0])).sum()) / 2 for x in (p, q)]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon, write_lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -59,7 +60,7 @@ def build_default(source: str | Path | None, out_folder: str | Path) -> Lexicon:
     return lexicon
 
 
-def principal_components(table: npt.NDArray[Any], dimensions: int) -> npt.NDArray[np.float64]:
+def principal_components(table: npt.NDArray[Any], dimensions: int) -> F64:
     """Return float64[n, dimensions]: the centred rows of `table` on their leading principal axes.
 
     An axis has no direction of its own, so each is turned to have its largest loading (the first, if several)
@@ -79,7 +80,7 @@ def principal_components(table: npt.NDArray[Any], dimensions: int) -> npt.NDArra
     return np.asarray(centred @ leading)
 
 
-def _read_source(source: str | Path | None) -> tuple[list[str], npt.NDArray[np.float32]]:
+def _read_source(source: str | Path | None) -> tuple[list[str], F32]:
     """Return the words and the table float32[n, d] of a wheel, a folder or the installed package."""
     if source is None:
         found = importlib.util.find_spec(SOURCE_PACKAGE)
@@ -102,7 +103,7 @@ def _read_source(source: str | Path | None) -> tuple[list[str], npt.NDArray[np.f
         return _read_folder(Path(spare))
 
 
-def _read_folder(folder: Path) -> tuple[list[str], npt.NDArray[np.float32]]:
+def _read_folder(folder: Path) -> tuple[list[str], F32]:
     """Return the words and the table of the folder, or of a folder inside it."""
     try:
         from safetensors import SafetensorError, safe_open
@@ -115,7 +116,7 @@ def _read_folder(folder: Path) -> tuple[list[str], npt.NDArray[np.float32]]:
     words = (tables[0].parent / WORDS_FILE).read_text(encoding="utf-8").removesuffix("\n").split("\n")
     try:
         with safe_open(tables[0], framework="numpy") as tensors:
-            table: npt.NDArray[np.float32] = tensors.get_tensor(TABLE)
+            table: F32 = tensors.get_tensor(TABLE)
     except SafetensorError as reason:
         raise DataError(f"source: {TABLE_FILE} is damaged or has no {TABLE}.") from reason
     if table.ndim != 2 or len(words) != len(table):

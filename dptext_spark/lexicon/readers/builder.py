@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dptext_spark.arrays import F32, I64
 from dptext_spark.lexicon.characters import Tokenizer, producible
 from dptext_spark.lexicon.readers.stream import Entries
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -53,7 +53,7 @@ class Intake:
         self.kept = 0
         self.full = False
 
-    def add(self, keys: pa.Array, rows: npt.NDArray[np.float32]) -> None:
+    def add(self, keys: pa.Array, rows: F32) -> None:
         """Take one block.
 
         Args:
@@ -72,7 +72,7 @@ class Intake:
         self._words.append(keys.take(pa.array(chosen)))
         self.kept += len(chosen)
 
-    def finish(self) -> tuple[Vocabulary, npt.NDArray[np.float32], ReadCounts]:
+    def finish(self) -> tuple[Vocabulary, F32, ReadCounts]:
         """Return the words, float32[kept, d] and the counts; the intake is used up."""
         vocabulary = Vocabulary.of(pa.chunked_array(self._words, pa.large_string()))
         self._table.resize((self.kept, self._table.shape[1]), refcheck=False)
@@ -91,7 +91,7 @@ class Intake:
         reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in dropped)
         return f"{self.read:,} entries read, {self.kept:,} usable ({reasons})"
 
-    def _sieve(self, keys: pa.Array, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+    def _sieve(self, keys: pa.Array, rows: F32) -> I64:
         """Return int64[n]: 0 for an entry to keep, else the number of the reason to drop it."""
         reason = np.zeros(len(keys), np.int64)
         reason[~np.isfinite(rows).all(axis=1)] = 3

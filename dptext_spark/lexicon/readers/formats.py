@@ -19,10 +19,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError, SettingsError, require_choice, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS
 from dptext_spark.lexicon.readers.arrays import read_npz, read_parquet
@@ -49,7 +48,7 @@ ENDINGS = (".gz", ".txt", ".vec", ".bin", ".npz", ".parquet")
 FASTTEXT_MODEL = (793712314).to_bytes(4, "little")
 PEEK = 1 << 16
 
-Read = tuple[Vocabulary, npt.NDArray[np.float32], ReadCounts, str]
+Read = tuple[Vocabulary, F32, ReadCounts, str]
 
 
 def read_file(

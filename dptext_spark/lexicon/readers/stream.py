@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import F32, I64, U8
 from dptext_spark.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -102,7 +102,7 @@ class ByteSource:
             raise DataError(f"{self.path}: {kind}, after {known:,} unpacked bytes.") from reason
 
 
-Block = tuple[pa.Array, npt.NDArray[np.float32]]
+Block = tuple[pa.Array, F32]
 MOST_DIMENSIONS = 1 << 16
 
 
@@ -130,7 +130,7 @@ def check_dimensions(path: Path, dimensions: int) -> None:
         raise DataError(f"{path}: {dimensions:,} dimensions; valid: 1 to {MOST_DIMENSIONS:,}.")
 
 
-def keys_of(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> pa.Array:
+def keys_of(data: U8, offsets: I64) -> pa.Array:
     """Return large_string[n] over bytes that nobody has checked yet.
 
     Args:

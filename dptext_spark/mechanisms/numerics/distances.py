@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64, I32
 from dptext_spark.runtime.jit import Int, compiled, inlined, squared_gap, squared_gaps
 
 
@@ -66,8 +66,6 @@ def _pair_distances(flat: Any, size: Int, rows: Any, others: Any) -> Any:
     return out
 
 
-def pair_distances(
-    vectors: npt.NDArray[np.float32], rows: npt.NDArray[np.int32], others: npt.NDArray[np.int32]
-) -> npt.NDArray[np.float64]:
+def pair_distances(vectors: F32, rows: I32, others: I32) -> F64:
     """Return float64[n, k]: the Euclidean distances of rows[i] (int32[n]) to others[i, j] (int32[n, k])."""
     return np.asarray(_pair_distances(vectors.reshape(-1), vectors.shape[1], rows, others), np.float64)

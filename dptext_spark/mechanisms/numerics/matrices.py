@@ -10,11 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext_spark.runtime.jit import compiled, inner_product
 
-Reals = npt.NDArray[np.float64]
 SWEEPS = 60  # of the Jacobi method; some ten are needed
 
 

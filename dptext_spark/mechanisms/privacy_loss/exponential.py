@@ -13,9 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from dptext_spark.mechanisms.base import Ids
+from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.mechanisms.numerics.distances import squared_distances
 from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, spread
 from dptext_spark.mechanisms.samplers.exponential import WholeSampler, cut_off
@@ -70,8 +69,8 @@ class Steepest(NamedTuple):
 
 
 def steepest(
-    vectors: npt.NDArray[np.float32],
-    logs: npt.NDArray[np.float64],
+    vectors: F32,
+    logs: F64,
     step: float,
     cut: float,
     progress: Progress | None = None,
@@ -172,7 +171,7 @@ def _outside(others: float, kept: float) -> str:
 
 
 def calibrated_whole(
-    vectors: npt.NDArray[np.float32],
+    vectors: F32,
     epsilon: float,
     calibration: str,
     *,

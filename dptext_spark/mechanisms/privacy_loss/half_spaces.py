@@ -12,9 +12,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from dptext_spark.mechanisms.base import Ids
+from dptext_spark.arrays import F32, Bools, Ids
 from dptext_spark.mechanisms.extent import distant_pairs
 from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress, clopper_pearson
 from dptext_spark.mechanisms.privacy_loss.sampled import CONFIDENCE, drawn
@@ -36,7 +35,7 @@ class Event(NamedTuple):
     """
 
     pair: tuple[int, int]
-    holds: npt.NDArray[np.bool_]
+    holds: Bools
     gain: float
 
 
@@ -76,7 +75,7 @@ def by_half_spaces(sampler: NoiseSampler, progress: Progress | None = None) -> L
     )  # fmt: skip
 
 
-def _event(centers: npt.NDArray[np.float32], pair: tuple[int, int], sides: list[Ids], times: float) -> Event:
+def _event(centers: F32, pair: tuple[int, int], sides: list[Ids], times: float) -> Event:
     """Return the half-space along the difference of a pair that tells it apart best."""
     gap = centers[pair[0]].astype(np.float64) - centers[pair[1]].astype(np.float64)
     along = centers.astype(np.float64) @ gap

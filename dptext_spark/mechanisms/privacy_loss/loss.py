@@ -14,13 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
+from dptext_spark.arrays import F64, I32
+
 # Told how many words are done, of how many.
 Progress = Callable[[int, int], None]
 # A logarithm of a ratio of two 64-bit integers, taken in float64, errs by less than this.
 LOG_SLACK = 1e-13
 
 
-def spread(count: int, sample: int | None) -> npt.NDArray[np.int32]:
+def spread(count: int, sample: int | None) -> I32:
     """Return which of `count` are looked at: all, or as many as `sample` from the first to the last at equal steps: int32[n]."""
     if sample is None or sample >= count:
         return np.arange(count, dtype=np.int32)
@@ -73,10 +75,7 @@ class Loss:
         return {name: None if isinstance(x, float) and math.isinf(x) else x for name, x in known}
 
 
-Reals = npt.NDArray[np.float64]
-
-
-def clopper_pearson(counts: npt.ArrayLike, draws: int, spare: float) -> tuple[Reals, Reals]:
+def clopper_pearson(counts: npt.ArrayLike, draws: int, spare: float) -> tuple[F64, F64]:
     """Bound the probabilities of events (Clopper and Pearson 1934).
 
     Args:

@@ -14,10 +14,9 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, Ids
 from dptext_spark.lexicon.neighbors import nearest
-from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress, clopper_pearson
 from dptext_spark.randomness.draws import Draws
 
@@ -66,7 +65,7 @@ def distance(sampler: Any, w: int, v: int) -> float:
     return float(np.linalg.norm(np.linalg.solve(columns.T, gap) if columns.size else gap))
 
 
-def _pairs(centers: npt.NDArray[np.float32], count: int) -> list[tuple[int, int]]:
+def _pairs(centers: F32, count: int) -> list[tuple[int, int]]:
     """Return the nearest pairs among the first words, and as many that lie at both ends of the lexicon or half of it apart.
 
     Words with equal vectors are left out: their law is one and the same, and no distance divides a loss.

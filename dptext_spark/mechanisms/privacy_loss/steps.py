@@ -23,8 +23,8 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import U64
 from dptext_spark.mechanisms.base import TOTAL, Law
 from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, spread
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
@@ -161,12 +161,12 @@ class HasLaw(Protocol):
 class _Group:
     """The words that share an output set: for each output the largest and the smallest weight, and whose they are."""
 
-    def __init__(self, word: int, weight: npt.NDArray[np.uint64]) -> None:
+    def __init__(self, word: int, weight: U64) -> None:
         self.count = 1
         self.high, self.low = weight.copy(), weight.copy()
         self.highest, self.lowest = (np.full(len(weight), word, np.int32) for _ in range(2))
 
-    def add(self, word: int, weight: npt.NDArray[np.uint64]) -> None:
+    def add(self, word: int, weight: U64) -> None:
         """Take in the law of one more word."""
         self.count += 1
         above, below = weight > self.high, weight < self.low

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64
 from dptext_spark.mechanisms.extent import distant_pairs
 from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress, spread
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
@@ -125,7 +125,7 @@ def by_exits(sampler: NoiseSampler, progress: Progress | None = None, sample: in
     )  # fmt: skip
 
 
-def _bound(vectors: npt.NDArray[np.float32], noise: npt.NDArray[np.float64]) -> tuple[float, float] | None:
+def _bound(vectors: F32, noise: F64) -> tuple[float, float] | None:
     """Return (s, c) in units of the vectors; None where a coordinate can differ by more than both supports hold together."""
     scale, end = noise.tolist()
     largest = float((vectors.max(axis=0).astype(np.float64) - vectors.min(axis=0)).max()) / scale
@@ -140,9 +140,9 @@ def _bound(vectors: npt.NDArray[np.float32], noise: npt.NDArray[np.float64]) -> 
 
 
 def _all_pairs(
-    vectors: npt.NDArray[np.float32],
+    vectors: F32,
     bound: tuple[float, float],
-    noise: npt.NDArray[np.float64],
+    noise: F64,
     found: tuple[float, tuple[int, int] | None],
     progress: Progress | None,
 ) -> tuple[float, tuple[int, int] | None, int]:

@@ -33,10 +33,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I32, I64, Ids, Vectors
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.graph_index import GraphIndex
-from dptext_spark.mechanisms.samplers.nearest import Contest, Ids, Reals, Targets, Vectors
+from dptext_spark.mechanisms.samplers.nearest import Contest, Targets
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
 
@@ -60,7 +61,7 @@ class CellIndex:
 
     ARRAYS: ClassVar = ("cells.columns", "cells.starts", "cells.words", "cells.probes")
     columns: Vectors
-    starts: npt.NDArray[np.int64]
+    starts: I64
     words: Ids
     probes: int
 
@@ -82,7 +83,7 @@ class CellIndex:
             max(2, math.ceil(int(filled.sum()) / SHARE)),
         )
 
-    def search(self, targets: Targets, points: Reals, wanted: int) -> Ids:
+    def search(self, targets: Targets, points: F64, wanted: int) -> Ids:
         """Find the words nearest to some points, in the cells nearest to each.
 
         Args:
@@ -104,7 +105,7 @@ class CellIndex:
             out[part] = contest.decide()
         return out
 
-    def nearest_cells(self, points: Reals) -> npt.NDArray[np.int32]:
+    def nearest_cells(self, points: F64) -> I32:
         """Return int32[n, probes]: the cells whose centroids are nearest to float64[n, d], as float32 sees them."""
         with np.errstate(over="ignore"):
             asked = points.astype(np.float32)
@@ -147,7 +148,7 @@ class CellIndex:
         return {"cells": len(self.starts) - 1, "searched": min(self.probes, len(self.starts) - 1)}
 
 
-def _evenly(words: int, count: int) -> npt.NDArray[np.int64]:
+def _evenly(words: int, count: int) -> I64:
     """Return at most `count` of the ids below `words`, at even steps."""
     return np.arange(words) if count >= words else np.arange(count) * words // count
 
@@ -216,7 +217,7 @@ def _nearest_cells(points: Any, columns: Any, out: Any) -> None:
             held = min(held + 1, best.shape[0])
 
 
-def _by_cell(chosen: Ids, cells: int) -> tuple[Ids, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _by_cell(chosen: Ids, cells: int) -> tuple[Ids, I64, I64]:
     """Return (the cells that are searched, where each one's points begin, the points cell by cell) of int32[n, p]."""
     sizes, rows = _sorted_by_cell(chosen, cells)
     asked = np.flatnonzero(sizes).astype(np.int32)
@@ -280,7 +281,7 @@ def restored(arrays: Mapping[str, npt.NDArray[Any]]) -> Index | None:
     return None
 
 
-def recall(index: Index, targets: Targets, points: Reals, wanted: int) -> float:
+def recall(index: Index, targets: Targets, points: F64, wanted: int) -> float:
     """Return the share of float64[n, d] points for which the index finds the nearest word (or both of the nearest two)."""
     exact, found = targets.search(points, wanted), index.search(targets, points, wanted)
     return float((exact[:, :wanted] == found[:, :wanted]).all(axis=1).mean())

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F32, F64, U64, Ids
 from dptext_spark.guarantee import SENSITIVE, Guarantee
-from dptext_spark.mechanisms.base import TOTAL, Ids, Law
+from dptext_spark.mechanisms.base import TOTAL, Law
 from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
 from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, longest_wait, propose
@@ -55,15 +56,15 @@ class WholeSampler:
         place: int32[V], which row is a word's, -1 for words without one; None where rows are ids.
     """
 
-    cells: npt.NDArray[np.uint64]
-    vectors: npt.NDArray[np.float32]
+    cells: U64
+    vectors: F32
     outputs: Ids
-    level: npt.NDArray[np.float64]
-    surely: npt.NDArray[np.uint64]
+    level: F64
+    surely: U64
     rounds: Ids
     fallback: Ids
-    log_normaliser: npt.NDArray[np.float64]
-    figures: npt.NDArray[np.float64]
+    log_normaliser: F64
+    figures: F64
     guarantee: Guarantee
     summary: dict[str, Any] = field(default_factory=dict)
     place: Ids | None = None
@@ -71,7 +72,7 @@ class WholeSampler:
     @classmethod
     def of(
         cls,
-        vectors: npt.NDArray[np.float32],
+        vectors: F32,
         epsilon: float,
         radius: float = math.inf,
         *,
@@ -111,9 +112,7 @@ class WholeSampler:
         return made
 
     @classmethod
-    def together(
-        cls, vectors: npt.NDArray[np.float32], laws: Sequence[tuple[float, float]], chosen: Ids
-    ) -> list[WholeSampler]:
+    def together(cls, vectors: F32, laws: Sequence[tuple[float, float]], chosen: Ids) -> list[WholeSampler]:
         """Compile some laws over all words, with rows for the words that will be drawn, in little more time than one takes.
 
         Rows, and so draws, are those of :meth:`of`. A word without a row is neither drawn nor has a law here.
@@ -138,7 +137,7 @@ class WholeSampler:
 
     @classmethod
     def _of_rows(
-        cls, rows: Rows, vectors: npt.NDArray[np.float32], released: Ids, law: tuple[float, float], head: int,
+        cls, rows: Rows, vectors: F32, released: Ids, law: tuple[float, float], head: int,
         promised: float, note: str, restricted: bool = False,
     ) -> WholeSampler:  # fmt: skip
         step, cut = law
@@ -284,7 +283,7 @@ def _law(epsilon: float, radius: float) -> tuple[float, float]:
     return epsilon / 2.0, cut_off(radius, epsilon / 2.0)
 
 
-def _slots(needed: int, vectors: npt.NDArray[np.float32], slots: int) -> int:
+def _slots(needed: int, vectors: F32, slots: int) -> int:
     """Return the size of an alias row for so many outcomes, a power of two."""
     words, dimensions = vectors.shape
     if needed <= slots:

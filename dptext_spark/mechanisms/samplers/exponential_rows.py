@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from dptext_spark.mechanisms.base import TOTAL, Ids
+from dptext_spark.arrays import F32, F64, U64, Ids
+from dptext_spark.mechanisms.base import TOTAL
 from dptext_spark.mechanisms.numerics.distances import squared_distances
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.mechanisms.samplers.exponential_tail import EVERY, acceptance, decay, summed
@@ -47,20 +47,20 @@ class Rows(NamedTuple):
         least: float64[V], the smallest probability of an output, of the ideal law.
     """
 
-    cells: npt.NDArray[np.uint64]
-    level: npt.NDArray[np.float64]
-    surely: npt.NDArray[np.uint64]
+    cells: U64
+    level: F64
+    surely: U64
     rounds: Ids
     fallback: Ids
-    log_normaliser: npt.NDArray[np.float64]
-    least: npt.NDArray[np.float64]
+    log_normaliser: F64
+    least: F64
 
 
 def compile_rows(
-    vectors: npt.NDArray[np.float32],
+    vectors: F32,
     outputs: Ids,
     laws: Sequence[tuple[float, float]],
-    keep: npt.NDArray[np.float64],
+    keep: F64,
     slots: int,
     chosen: Ids | None = None,
 ) -> list[Rows]:
@@ -317,9 +317,7 @@ def sums(away: Any, some: Any, steps: Any, radii: Any, logs: Any, least: Any) ->
             least[k, some[i]] = decay(step * min(longest, radius)) / everything
 
 
-def log_normalisers(
-    vectors: npt.NDArray[np.float32], outputs: Ids, step: float, radius: float
-) -> npt.NDArray[np.float64]:
+def log_normalisers(vectors: F32, outputs: Ids, step: float, radius: float) -> F64:
     """Return ln Z of every word, float64[V], without the rows: what certificates need.
 
     Args:

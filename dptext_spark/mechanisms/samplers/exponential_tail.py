@@ -9,9 +9,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from dptext_spark.mechanisms.base import Ids
+from dptext_spark.arrays import F32, F64, U64, Ids
 from dptext_spark.mechanisms.numerics.distances import squared_distance, squared_distances
 from dptext_spark.mechanisms.numerics.elementary import LN2_HIGH, LN2_LOW, LOG2_E
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
@@ -36,11 +35,11 @@ class Tail(NamedTuple):
         radius: γ.
     """
 
-    flat: npt.NDArray[np.float32]
+    flat: F32
     size: int
     outputs: Ids
-    level: npt.NDArray[np.float64]
-    surely: npt.NDArray[np.uint64]
+    level: F64
+    surely: U64
     rounds: Ids
     fallback: Ids
     step: float

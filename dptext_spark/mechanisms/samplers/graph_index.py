@@ -22,7 +22,8 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.mechanisms.samplers.nearest import LONGEST, Ids, Reals, Targets, Vectors
+from dptext_spark.arrays import F64, I64, Ids, Vectors
+from dptext_spark.mechanisms.samplers.nearest import LONGEST, Targets
 from dptext_spark.mechanisms.samplers.scores import best_two, better, score
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
@@ -47,8 +48,8 @@ class GraphIndex:
 
     ARRAYS: ClassVar = ("graph.links", "graph.offsets", "graph.begins", "graph.settings")
     links: Ids
-    offsets: npt.NDArray[np.int64]
-    begins: npt.NDArray[np.int64]
+    offsets: I64
+    begins: I64
     entry: int
     beam: int
 
@@ -73,7 +74,7 @@ class GraphIndex:
             BEAM,
         )
 
-    def search(self, targets: Targets, points: Reals, wanted: int) -> Ids:
+    def search(self, targets: Targets, points: F64, wanted: int) -> Ids:
         """Find the words nearest to some points, along the links.
 
         Args:

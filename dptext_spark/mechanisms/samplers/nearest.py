@@ -21,12 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F64, Ids, Vectors
 from dptext_spark.mechanisms.samplers.scores import best_two, half_squares
 from dptext_spark.runtime.jit import Int, compiled, inlined
 
-Reals = npt.NDArray[np.float64]
-Vectors = npt.NDArray[np.float32]
-Ids = npt.NDArray[np.int32]
 Some = slice | npt.NDArray[Any]
 
 TOKENS = 512  # queries of a matrix product
@@ -142,7 +140,7 @@ class Targets:
     """
 
     vectors: Vectors
-    halves: Reals
+    halves: F64
 
     @classmethod
     def of(cls, vectors: Vectors) -> Targets:
@@ -165,7 +163,7 @@ class Targets:
         """Every word."""
         return np.arange(len(self.halves), dtype=np.int32)
 
-    def search(self, queries: Reals, wanted: int = 1) -> Ids:
+    def search(self, queries: F64, wanted: int = 1) -> Ids:
         """Find the words nearest to some points.
 
         Args:
@@ -188,7 +186,7 @@ class Targets:
 class Contest:
     """Some points, and the words that can still be among the nearest to each."""
 
-    def __init__(self, targets: Targets, queries: Reals, wanted: int) -> None:
+    def __init__(self, targets: Targets, queries: F64, wanted: int) -> None:
         """Begin without a word, for float64[n, d] points and the 1 or 2 nearest words."""
         n, self._size = queries.shape
         self._targets, self._wanted = targets, wanted

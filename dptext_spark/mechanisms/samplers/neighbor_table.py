@@ -13,16 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import F64, Ids, Vectors
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.mechanisms.samplers.nearest import Targets
 from dptext_spark.mechanisms.samplers.scores import best_two
 from dptext_spark.runtime.jit import Int, compiled, inner_product
-
-Reals = npt.NDArray[np.float64]
-Vectors = npt.NDArray[np.float32]
-Ids = npt.NDArray[np.int32]
 
 SIZE = 64
 SAMPLE = 256  # words by which the table's use is judged
@@ -40,7 +36,7 @@ class NeighborTable:
     """
 
     near: Ids
-    reach: Reals
+    reach: F64
 
     @classmethod
     def none(cls, words: int) -> NeighborTable:
@@ -55,8 +51,8 @@ class NeighborTable:
 
     @classmethod
     def for_noise(
-        cls, vectors: Vectors, lengths: Reals, wanted: int, size: int = SIZE
-    ) -> tuple[NeighborTable, Reals]:
+        cls, vectors: Vectors, lengths: F64, wanted: int, size: int = SIZE
+    ) -> tuple[NeighborTable, F64]:
         """Build a table if it settles enough draws. It never changes one.
 
         Args:
@@ -77,7 +73,7 @@ class NeighborTable:
         useful = size > 0 and bool((2.0 * lengths[:, None] < room).mean() >= LEAST)
         return cls.of(vectors, size) if useful else cls.none(words), np.sort(reach[:, 1])
 
-    def settle(self, ids: Ids, centers: Vectors, targets: Targets, noisy: Reals, wanted: int) -> Ids:
+    def settle(self, ids: Ids, centers: Vectors, targets: Targets, noisy: F64, wanted: int) -> Ids:
         """Add the vectors to the noise and answer where the table can.
 
         Args:
@@ -98,7 +94,7 @@ class NeighborTable:
         return out
 
 
-def _nearest(vectors: Vectors, rows: Ids, size: int) -> tuple[Ids, Reals]:
+def _nearest(vectors: Vectors, rows: Ids, size: int) -> tuple[Ids, F64]:
     """Return the nearest words of some rows, and `reach` as the table has it."""
     k = min(len(vectors), size)
     near, distance = nearest(vectors, rows, k, "euclidean")

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F64, I64, U64, Ids, Vectors
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.numerics.elementary import (
     excess,
     gamma_quantile,
@@ -56,10 +56,6 @@ from dptext_spark.mechanisms.samplers.second_word import choose
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
-
-Reals = npt.NDArray[np.float64]
-Vectors = npt.NDArray[np.float32]
-U64 = npt.NDArray[np.uint64]
 
 PROBES = 1000  # draws of noise that say how long it is
 _ARRAYS = ("centers", "halves", "noise", "parameters", "columns", "second", "near", "reach")
@@ -91,8 +87,8 @@ class NoiseSampler:
     centers: Vectors
     targets: Targets
     noise: str
-    parameters: Reals
-    columns: Reals
+    parameters: F64
+    columns: F64
     second: float | None
     table: NeighborTable
     guarantee: Guarantee
@@ -109,7 +105,7 @@ class NoiseSampler:
         guarantee: Guarantee,
         summary: dict[str, Any],
         *,
-        matrix: Reals | None = None,
+        matrix: F64 | None = None,
         second: float | None = None,
         neighbors: int = SIZE,
         search: Search = "exact",
@@ -168,13 +164,13 @@ class NoiseSampler:
             figures["nearest_distance"] = _spread(gaps)
         return cls(**made, summary=summary | figures)
 
-    def noise_lengths(self) -> Reals:
+    def noise_lengths(self) -> F64:
         """Return the lengths of 1,000 draws of noise by public numbers, ascending: float64[1000]."""
         noise = self._noise_of_public_draws(PROBES)
         with np.errstate(all="ignore"):  # an overflow is told by its result
             return np.sort(np.sqrt(np.cumsum(noise * noise, axis=1)[:, -1]))
 
-    def _noise_of_public_draws(self, n: int) -> Reals:
+    def _noise_of_public_draws(self, n: int) -> F64:
         """Return the noise of n draws by public numbers, float64[n, d]."""
         blocks = np.zeros((n, 2), np.uint64)
         blocks[:, 0] = np.arange(n)
@@ -187,7 +183,7 @@ class NoiseSampler:
             return self._sample(ids[first], draws.take(first))[where]
         return self._sample(ids, draws)
 
-    def noisy(self, ids: Ids, draws: Draws) -> Reals:
+    def noisy(self, ids: Ids, draws: Draws) -> F64:
         """Return what :meth:`sample` snaps to words, for audits alone: vectors of int32[n] with noise, float64[n, d]."""
         out = np.empty((len(ids), self.centers.shape[1]))
         for start in range(0, len(ids), TOKENS):
@@ -221,7 +217,7 @@ class NoiseSampler:
                 at, points, coins = at[ready:], points[ready:], coins[ready:]
         return out
 
-    def _search(self, points: Reals, wanted: int) -> Ids:
+    def _search(self, points: F64, wanted: int) -> Ids:
         if self.index is None:
             return self.targets.search(points, wanted)
         return self.index.search(self.targets, points, wanted)
@@ -234,7 +230,7 @@ class NoiseSampler:
             bits[:, lane : lane + 2] = draws.pair(lane // 2, rows)[:, : lanes - lane]
         return bits
 
-    def _noise(self, bits: U64) -> Reals:
+    def _noise(self, bits: U64) -> F64:
         """Return the noise, float64[n, d]."""
         noise = np.empty((len(bits), self.centers.shape[1]))
         fill(NOISES.index(self.noise), self.parameters, bits, noise)
@@ -244,7 +240,7 @@ class NoiseSampler:
         transform(self.columns, noise, turned)
         return turned
 
-    def _released(self, noisy: Reals, found: Ids, coins: U64) -> Ids:
+    def _released(self, noisy: F64, found: Ids, coins: U64) -> Ids:
         """Return the nearest word of each, or by the rule of Vickrey one of the two nearest: int32[n]."""
         if self.second is None:
             return found[:, 0]
@@ -340,7 +336,7 @@ def _joined(*pairs: tuple[npt.NDArray[Any], npt.NDArray[Any]]) -> tuple[npt.NDAr
     return tuple(np.concatenate(pair) if len(pair[0]) else pair[1] for pair in pairs)
 
 
-def _spread(ascending: Reals) -> dict[str, float]:
+def _spread(ascending: F64) -> dict[str, float]:
     """Return the ends and the middle of sorted figures."""
     return {
         "min": float(ascending[0]),
@@ -349,7 +345,7 @@ def _spread(ascending: Reals) -> dict[str, float]:
     }
 
 
-def _distinct(ids: Ids, blocks: U64) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _distinct(ids: Ids, blocks: U64) -> tuple[I64, I64]:
     """Return (where each distinct pair of word and block stands first, which of them each draw is)."""
     order = np.lexsort((ids, blocks[:, 1], blocks[:, 0]))
     word, block = ids[order], blocks[order]

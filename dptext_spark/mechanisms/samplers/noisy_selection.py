@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import TOTAL, Ids
+from dptext_spark.mechanisms.base import TOTAL
 from dptext_spark.mechanisms.numerics.elementary import excess, exponential, logarithm, logarithm_of_more
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
@@ -142,9 +143,9 @@ class SelectionSampler:
     """
 
     near: Ids
-    distance: npt.NDArray[np.float64]
-    cumulative: npt.NDArray[np.uint64]
-    noise: npt.NDArray[np.float64]
+    distance: F64
+    cumulative: U64
+    noise: F64
     guarantee: Guarantee
     summary: dict[str, Any] = field(default_factory=dict)
 

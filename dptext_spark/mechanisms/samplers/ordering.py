@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import TOTAL, Ids, Law
+from dptext_spark.mechanisms.base import TOTAL, Law
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
@@ -46,7 +47,7 @@ _EVEN = ~np.uint64(1)
 _TWO_64, _TOP = 2.0**64, 2.0**64 - 2.0**12
 
 
-def _guide(edges: npt.NDArray[np.uint64]) -> Ids:
+def _guide(edges: U64) -> Ids:
     """Return int32[2^m + 1]: the displacement's number at the beginning of each of 2^m equal parts of the table."""
     last = len(edges) - 2
     bits = min(max(last.bit_length(), GUIDE_BITS[0]), GUIDE_BITS[1])
@@ -55,7 +56,7 @@ def _guide(edges: npt.NDArray[np.uint64]) -> Ids:
     return np.append(found, last).astype(np.int32)
 
 
-def _shift(edges: npt.NDArray[np.uint64], bits: int) -> int:
+def _shift(edges: U64, bits: int) -> int:
     return int(edges[-1]).bit_length() - bits
 
 
@@ -186,10 +187,10 @@ class LineSampler:
 
     order: Ids
     place: Ids
-    edges: npt.NDArray[np.uint64]
+    edges: U64
     guide: Ids
-    start: npt.NDArray[np.uint64]
-    width: npt.NDArray[np.uint64]
+    start: U64
+    width: U64
     guarantee: Guarantee
     summary: dict[str, Any] = field(default_factory=dict)
 
@@ -215,13 +216,13 @@ class LineSampler:
         _count(self.place, self.order, self.edges, self.start, self.width, *self._shares(), word_id, weight)
         return Law(np.arange(len(weight), dtype=np.int32), weight, weight.astype(np.float64) / TOTAL)
 
-    def unchanged(self, ids: Ids) -> npt.NDArray[np.float64]:
+    def unchanged(self, ids: Ids) -> F64:
         """Return P(w|w) of each of int32[n], as its law has it: float64[n]."""
         weight = np.empty(len(ids), np.uint64)
         _stay(self.place, self.edges, self.start, self.width, *self._shares(), ids, weight)
         return np.asarray(weight / TOTAL, np.float64)
 
-    def _shares(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    def _shares(self) -> tuple[U64, U64]:
         """Return where the numbers of each list begin: (l·2^63/L rounded down, the rest of it out of 2L), uint64[L + 1] each."""
         lists = len(self.order)
         first = [chosen * TOTAL // lists for chosen in range(lists + 1)]
@@ -304,9 +305,9 @@ class Window:
         width: uint64[V], how much it holds, 2^61 to 2^62.
     """
 
-    edges: npt.NDArray[np.uint64]
-    start: npt.NDArray[np.uint64]
-    width: npt.NDArray[np.uint64]
+    edges: U64
+    start: U64
+    width: U64
 
     def unchanged(self, position: int) -> float:
         """Return the probability that a draw stays at `position`."""

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import TOTAL, Ids, Law
+from dptext_spark.mechanisms.base import TOTAL, Law
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, inlined, prefetch
@@ -25,7 +26,7 @@ MAX_SLOTS = 4096
 AHEAD = 16  # how many draws ahead an alias cell is asked for
 
 
-def integer_weights(probability: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+def integer_weights(probability: F64) -> U64:
     """Round each row to integers that sum to 2^63, at least 1 where the output is possible.
 
     Args:
@@ -128,7 +129,7 @@ def greatest(flat: Any, out: Any) -> None:
     out[0], out[1] = threshold, output
 
 
-def check_cells(arrays: Arrays, words: int, outcomes: int, most_slots: int) -> npt.NDArray[np.uint64]:
+def check_cells(arrays: Arrays, words: int, outcomes: int, most_slots: int) -> U64:
     """Return stored alias rows uint64[words, 2^m, 2] whose outcomes are below `outcomes`.
 
     Raises:
@@ -148,7 +149,7 @@ def check_cells(arrays: Arrays, words: int, outcomes: int, most_slots: int) -> n
     return cells
 
 
-def read_row(row: npt.NDArray[np.uint64]) -> tuple[Ids, npt.NDArray[np.uint64]]:
+def read_row(row: U64) -> tuple[Ids, U64]:
     """Return what an alias row uint64[2^m, 2] draws: (ids int32[k] ascending, weights uint64[k] that sum to 2^63)."""
     capacity = np.uint64(TOTAL // len(row))
     outputs = np.concatenate([row[:, 1] & np.uint64(0xFFFFFFFF), row[:, 1] >> np.uint64(32)]).astype(np.int32)
@@ -169,14 +170,12 @@ class TableSampler:
         summary: public figures of the law.
     """
 
-    cells: npt.NDArray[np.uint64]
+    cells: U64
     guarantee: Guarantee
     summary: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, ids: Ids, probability: npt.NDArray[np.float64], guarantee: Guarantee, summary: dict[str, Any]
-    ) -> TableSampler:
+    def of(cls, ids: Ids, probability: F64, guarantee: Guarantee, summary: dict[str, Any]) -> TableSampler:
         """Build from rows of outputs int32[V, k] and their probabilities float64[V, k]; 0 is padding."""
         k = probability.shape[1]
         bits = max(0, (k - 1).bit_length())

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dptext_spark.arrays import F64, Bools
 from dptext_spark.audit.attacks.adversary import CONFIDENCE, Adversary, adversary, is_small
-from dptext_spark.audit.attacks.bayes import ZIPF, BayesAttack, Reals, bayes_attack
+from dptext_spark.audit.attacks.bayes import ZIPF, BayesAttack, bayes_attack
 from dptext_spark.audit.attacks.bayes_vulnerability import worst_words
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
 from dptext_spark.audit.attacks.posterior import has_columns
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.side_channels import linked_records
-from dptext_spark.audit.attacks.tokens import Flags
 from dptext_spark.audit.comparison.risks import Text, seen_vectors
 from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.errors import DataError
@@ -105,7 +105,7 @@ def _of_every_word(attack: BayesAttack) -> dict[str, Any]:
     return {**found, "worst": found["worst_mean"], "also": also}
 
 
-def _estimated(sampler: Sampler, drawn: Flags) -> dict[str, Any]:
+def _estimated(sampler: Sampler, drawn: Bools) -> dict[str, Any]:
     """Return the attack between bounds, and on the words of a sample that it finds most often."""
     prior = of_drawn(zipf(len(drawn)), drawn)
     best = adversary(sampler, prior)
@@ -170,7 +170,7 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, 
 
 
 def _without_law(
-    attack: dict[str, Any], sampler: Sampler, best: Adversary, text: Text, prior: Reals
+    attack: dict[str, Any], sampler: Sampler, best: Adversary, text: Text, prior: F64
 ) -> dict[str, Any]:
     """Say by whom a text was attacked, and what a better adversary may find: new values of some of the result's fields."""
     above = seen_vectors(

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dptext_spark.arrays import Ids
 from dptext_spark.audit.deniability.deniability import STANDARD, Measured, deniability
 from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, WordFigure
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms.base import Ids, Sampler
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.samplers.table import TableSampler
 from dptext_spark.model.privatizer import Privatizer
 

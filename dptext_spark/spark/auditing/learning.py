@@ -20,6 +20,7 @@ from pyspark.ml.functions import vector_to_array
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from dptext_spark.arrays import F64, I64
 from dptext_spark.audit.utility.learning import require_two
 from dptext_spark.errors import DataError, SettingsError
 
@@ -129,17 +130,17 @@ class SparkTextModel:
     majority: int
     model: PipelineModel | None
 
-    def predict(self, texts: TextColumn) -> npt.NDArray[np.int64]:
+    def predict(self, texts: TextColumn) -> I64:
         """Return the place of each guess, int64[n]."""
         return _numbers(self._answers(texts).select(F.col("prediction").cast("int").alias("place")), np.int64)
 
-    def scores(self, texts: TextColumn) -> npt.NDArray[np.float64]:
+    def scores(self, texts: TextColumn) -> F64:
         """Return the probability of each class, float64[n, classes]."""
         each = vector_to_array(F.col("probability"))
         chosen = [each[i].alias(f"p{i}") for i in range(len(self.classes))]
         return _numbers(self._answers(texts).select(*chosen), np.float64).reshape(-1, len(self.classes))
 
-    def places(self, labels: TextColumn) -> npt.NDArray[np.int64]:
+    def places(self, labels: TextColumn) -> I64:
         """Return the place of each label, int64[n]; -1 for one that was not seen."""
         return _numbers(labels.frame.select(self.place(labels.column).alias("place")), np.int64)
 

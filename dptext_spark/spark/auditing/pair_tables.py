@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from dptext_spark.arrays import I64, U64, Bools
 from dptext_spark.audit.table.metrics import COUNTS
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
@@ -55,10 +56,10 @@ class Paired:
     source: Words
     output: Words
     pairing: Pairing
-    aligned: npt.NDArray[np.bool_]  # bool[n], of the source's words
-    same: npt.NDArray[np.bool_]  # bool[n], aligned with an equal word
-    rows: npt.NDArray[np.bool_]  # bool[rows], which texts are aligned
-    equal: npt.NDArray[np.bool_]  # bool[rows], byte for byte
+    aligned: Bools  # bool[n], of the source's words
+    same: Bools  # bool[n], aligned with an equal word
+    rows: Bools  # bool[rows], which texts are aligned
+    equal: Bools  # bool[rows], byte for byte
 
 
 @dataclass(frozen=True)
@@ -190,16 +191,16 @@ def _parts_of(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
-def _held(texts: pa.Array) -> npt.NDArray[np.bool_]:
+def _held(texts: pa.Array) -> Bools:
     return np.asarray(texts.is_valid(), np.bool_)
 
 
-def _hashes(hashes: npt.NDArray[np.uint64]) -> pa.Array:
+def _hashes(hashes: U64) -> pa.Array:
     raw = np.ascontiguousarray(hashes).view("V16").reshape(-1)
     return pa.array([bytes(item) for item in raw], pa.binary())
 
 
-def _parts(values: npt.NDArray[Any], ends: npt.NDArray[np.int64]) -> pa.Array:
+def _parts(values: npt.NDArray[Any], ends: I64) -> pa.Array:
     """Cut the bytes of an array into those of each row."""
     raw = np.ascontiguousarray(values)
     offsets = pa.py_buffer((ends * raw.itemsize).astype(np.int32))

@@ -22,6 +22,7 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as T
 
+from dptext_spark.arrays import I64, Bools
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice
 from dptext_spark.importance.providers import WrongWeights
 from dptext_spark.model.privatizer import Privatizer
@@ -341,8 +342,8 @@ class Elements:
     """
 
     texts: pa.Array
-    bounds: npt.NDArray[np.int64]
-    null: npt.NDArray[np.bool_]
+    bounds: I64
+    null: Bools
 
     @classmethod
     def of(cls, lists: pa.Array) -> Elements:
@@ -352,9 +353,9 @@ class Elements:
         return cls(lists.flatten(), bounds, np.asarray(lists.is_null(), np.bool_))
 
     @property
-    def rows(self) -> npt.NDArray[np.int64]:
+    def rows(self) -> I64:
         """The row of each text: int64[m]."""
-        rows: npt.NDArray[np.int64] = np.repeat(np.arange(len(self.null)), np.diff(self.bounds))
+        rows: I64 = np.repeat(np.arange(len(self.null)), np.diff(self.bounds))
         return rows
 
     def identities(self, row_ids: pa.Array) -> pa.Array:
@@ -374,10 +375,10 @@ class Elements:
             ids, _fixed(number.astype("<i8")[:, None]), pa.scalar(b"", pa.large_binary())
         )
 
-    def sums(self, counts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def sums(self, counts: npt.NDArray[Any]) -> I64:
         """Sum a count of each text over its row: int[m] -> int64[n]."""
         total = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-        sums: npt.NDArray[np.int64] = np.diff(total[self.bounds])
+        sums: I64 = np.diff(total[self.bounds])
         return sums
 
     def whole(self, texts: pa.Array) -> pa.Array:

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import U8
 from dptext_spark.runtime.jit import Int, compiled
 
 # Length of an account number by country, as the registry of ISO 13616 has it.
@@ -34,7 +34,7 @@ LENGTHS = {
 
 
 @cache
-def lengths() -> npt.NDArray[np.uint8]:
+def lengths() -> U8:
     """Return uint8[26 * 26], the length of an account number by the two letters of its country; 0: there are none."""
     found = np.zeros(26 * 26, np.uint8)
     for length, countries in LENGTHS.items():

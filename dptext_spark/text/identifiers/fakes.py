@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import I64, U8, U64, Bools
 from dptext_spark.randomness.draws import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled, mul_high
 from dptext_spark.text.identifiers.check_digits import account_rest, luhn
@@ -31,8 +31,6 @@ CHUNK = (
 _PHONE, _IBAN, _CARD, _IP, _URL, _DIGITS = (
     TYPES.index(name) for name in ("phone", "iban", "card", "ip", "url", "digits")
 )
-U64 = npt.NDArray[np.uint64]
-I64 = npt.NDArray[np.int64]
 
 
 class Keyed(NamedTuple):
@@ -225,9 +223,7 @@ def _mend(text: Any, start: Int, end: Int, kind: Int) -> None:
             text[first], text[second] = 48 + check // 10, 48 + check % 10
 
 
-def fakes(
-    data: npt.NDArray[np.uint8], places: tuple[I64, I64, I64, I64], types: I64, keyed: Keyed
-) -> tuple[npt.NDArray[np.uint8], I64]:
+def fakes(data: U8, places: tuple[I64, I64, I64, I64], types: I64, keyed: Keyed) -> tuple[U8, I64]:
     """Make fakes.
 
     Args:
@@ -269,9 +265,9 @@ class Replacements(NamedTuple):
         faked: bool[n], which are fakes.
     """
 
-    text: npt.NDArray[np.uint8]
+    text: U8
     bounds: I64
-    faked: npt.NDArray[np.bool_]
+    faked: Bools
 
 
 def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:

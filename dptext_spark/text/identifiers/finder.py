@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import I64, U8, Bools
 from dptext_spark.text.identifiers.candidates import END, START, candidates
 from dptext_spark.text.identifiers.context import KINDS, NAMED, reaches
 from dptext_spark.text.identifiers.normalize import shapes, skeletons
@@ -25,7 +25,6 @@ from dptext_spark.text.identifiers.types import TYPES, Identifiers, placeholder
 from dptext_spark.text.spans import Spans
 
 PART_BYTES = 1 << 20  # of windows that are looked at together
-I64 = npt.NDArray[np.int64]
 
 
 class Found(NamedTuple):
@@ -39,7 +38,7 @@ class Found(NamedTuple):
 
     spans: Spans
     types: I64
-    written: npt.NDArray[np.bool_]
+    written: Bools
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +69,7 @@ class Finder:
         rules += [(self.names.index(name), _of_placeholder(name)) for name in names]
         return tuple(rules)
 
-    def find(self, data: npt.NDArray[np.uint8], rows: I64, texts: pa.Array) -> Found:
+    def find(self, data: U8, rows: I64, texts: pa.Array) -> Found:
         """Find the identifiers of a batch.
 
         Args:
@@ -90,9 +89,7 @@ class Finder:
             )
         return _merged(data, rows, parts)
 
-    def _by_rules(
-        self, data: npt.NDArray[np.uint8], rows: I64
-    ) -> tuple[I64, I64, I64, I64, npt.NDArray[np.bool_]]:
+    def _by_rules(self, data: U8, rows: I64) -> tuple[I64, I64, I64, I64, Bools]:
         """Return the matches of the built-in rules: (starts, ends, rule, type, whether it is a placeholder)."""
         wanted = np.zeros(len(KINDS), np.bool_)
         wanted[[rule.kind for _, rule in self.rules]] = True
@@ -121,9 +118,7 @@ class Finder:
         is_written = np.array([rule.kind == NAMED for _, rule in self.rules])[rule]
         return starts[right], ends, rule, kinds, is_written
 
-    def _matched(
-        self, data: npt.NDArray[np.uint8], found: I64, looks: npt.NDArray[np.uint8]
-    ) -> tuple[I64, I64, I64, I64]:
+    def _matched(self, data: U8, found: I64, looks: U8) -> tuple[I64, I64, I64, I64]:
         """Try the rules on some candidates: (starts, ends, rule, reach) of what they match, -1 where nothing is to be reached."""
         begins, stops = (np.ascontiguousarray(found[:, column]) for column in (START, END))
         room = int((stops - begins).sum())
@@ -141,7 +136,7 @@ def _of_placeholder(name: str) -> Rule:
     return Rule(name, NAMED, rf"^(?P<x>\[{inner}\])")
 
 
-def _merged(data: npt.NDArray[np.uint8], rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Found:
+def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Found:
     """Join stretches that overlap."""
     owner, starts, ends, ranks, types, written = (
         np.concatenate(column) for column in zip(*parts, strict=True)

@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dptext_spark.arrays import U8
 from dptext_spark.lexicon.characters import BLOCK, DIGIT, EXTEND, HYPHEN, LETTER, MARK, SPACE, decode, tables
 from dptext_spark.runtime.jit import Int, compiled
 
@@ -48,7 +48,7 @@ _ALIKE = {
 
 
 @cache
-def shapes() -> npt.NDArray[np.uint8]:
+def shapes() -> U8:
     """Return uint8[1114112], what each code point looks like (made once a process)."""
     chars = tables()
     code = np.arange(0x110000)

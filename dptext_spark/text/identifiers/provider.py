@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from dptext_spark.arrays import I64, U8
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.text.spans import Spans, check_spans
-
-I64 = npt.NDArray[np.int64]
 
 
 @runtime_checkable
@@ -77,9 +75,7 @@ def check_providers(providers: Sequence[Provider], reserved: Sequence[str]) -> N
             )
 
 
-def provided(
-    provider: Provider, data: npt.NDArray[np.uint8], rows: I64, texts: pa.Array
-) -> tuple[Spans, I64]:
+def provided(provider: Provider, data: U8, rows: I64, texts: pa.Array) -> tuple[Spans, I64]:
     """Ask a provider.
 
     Args:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
+
+from dptext_spark.arrays import U8
 
 SCHEMES = (
     "about acap acct coap coaps crid data dav dict dns file ftp geo git go gopher h323 http https iax icap im imap info ipp "
@@ -30,18 +31,18 @@ COUNTRIES = (
 ).split()
 
 
-def _table(names: list[str]) -> npt.NDArray[np.uint8]:
+def _table(names: list[str]) -> U8:
     """Return uint8[n, m], the names filled with zeros."""
     return np.array([list(name.encode().ljust(max(map(len, names)), b"\0")) for name in names], np.uint8)
 
 
 @cache
-def schemes() -> npt.NDArray[np.uint8]:
+def schemes() -> U8:
     """Return the schemes, uint8[n, m], each filled with zeros."""
     return _table(SCHEMES)
 
 
 @cache
-def labels() -> npt.NDArray[np.uint8]:
+def labels() -> U8:
     """Return the top-level labels, uint8[n, m], each filled with zeros."""
     return _table([*GENERIC, *COUNTRIES])

@@ -10,15 +10,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dptext_spark.arrays import I64, U8
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.identifiers.check_digits import account_end, account_rest, lengths, luhn
 from dptext_spark.text.identifiers.context import ACCOUNT, ADDRESS, COLONS, DAY, HANDLE, HOST, NUMBER, SCHEME
-
-I64 = npt.NDArray[np.int64]
 
 # What is done with a match beyond its pattern.
 PLAIN, REACHES, CARD, IBAN, PHONE, FIGURES, IPV6 = range(7)
@@ -135,9 +133,7 @@ class Matches(NamedTuple):
     reach: I64
 
 
-def match(
-    texts: npt.NDArray[np.uint8], bounds: I64, found: I64, rules: tuple[tuple[int, Rule], ...]
-) -> Matches:
+def match(texts: U8, bounds: I64, found: I64, rules: tuple[tuple[int, Rule], ...]) -> Matches:
     """Try rules on candidates.
 
     Args:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from dptext_spark.arrays import Ids
 from dptext_spark.audit.deniability.calibrate import Calibration, calibrate, short, worst_and_typical
 from dptext_spark.audit.deniability.requirement import Requirement
 from dptext_spark.errors import SettingsError
@@ -16,7 +17,6 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Calibrated, CusText
-from dptext_spark.mechanisms.base import Ids
 from dptext_spark.mechanisms.samplers import TableSampler
 
 WORDS = 60
