@@ -14,11 +14,11 @@ from benchmarks.measure import Grid, Section
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import CusText, Diffractor, SanText, Tem
+from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.mechanisms.privacy_loss import by_distance, by_steps
 from dptext_spark.mechanisms.samplers.exponential import DEEPEST
-from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.mechanisms.tight_epsilon import internal_epsilon
 
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -151,7 +151,7 @@ def _whole(name: str, lexicon: Lexicon, certified: list[dict[str, Any]]) -> list
     def law_of(epsilon: float, number: int) -> Exponential:
         cut = DEEPEST / (epsilon / 2.0)
         return Exponential(
-            epsilon / 2.0, cut if number < len(EPSILONS) else min(cut, Tem(epsilon=epsilon).radius(words))
+            epsilon / 2.0, cut if number < len(EPSILONS) else min(cut, TEM(epsilon=epsilon).radius(words))
         )
 
     internal, published, exact = calibrated(
@@ -162,12 +162,12 @@ def _whole(name: str, lexicon: Lexicon, certified: list[dict[str, Any]]) -> list
     gains = [
         Gain(name, mechanism, epsilon, at, shares, means, words)
         for mechanism, epsilon, at, shares, means in zip(
-            [SanText.name] * len(EPSILONS) + [Tem.name] * len(EPSILONS), [*EPSILONS, *EPSILONS], internal,
+            [SanText.name] * len(EPSILONS) + [TEM.name] * len(EPSILONS), [*EPSILONS, *EPSILONS], internal,
             zip(*kept, strict=True), zip(*distance, strict=True), strict=True,
         )
     ]  # fmt: skip
     chosen = len(EPSILONS) + EPSILONS.index(CERTIFIED)
-    sampler = Tem(epsilon=internal[chosen]).compile(lexicon)
+    sampler = TEM(epsilon=internal[chosen]).compile(lexicon)
     certified.append(_certified(name, "tem", by_distance(sampler).value, internal[chosen]))
     return gains
 
@@ -211,7 +211,7 @@ def _list_loss(words: int, epsilon: float, beta: float) -> float:
 
 
 def _list_means(
-    lexicon: Lexicon, listed: LineSampler, words: npt.NDArray[np.int32], epsilon: float, beta: float
+    lexicon: Lexicon, listed: OrderingSampler, words: npt.NDArray[np.int32], epsilon: float, beta: float
 ) -> tuple[float, float]:
     """Return (mean P(w|w) over all words, mean distance of the output over some)."""
     weight, total = _list_weights(len(lexicon), epsilon, beta)

@@ -18,7 +18,7 @@ from dptext_spark.cli.exit_codes import ended
 from dptext_spark.config.keys import taken
 from dptext_spark.config.load import parse_config
 from dptext_spark.spark.job import job
-from dptext_spark.spark.job.prepare import validated
+from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.streaming.stream import stream
 
@@ -37,8 +37,8 @@ def main(given: dict[str, Any], at: Callable[[str], None]) -> int:
         if config.is_stream:
             status = job.Report(stream(session, config, key, _quiet, at)).status
         else:
-            status = job.carried_out(
-                lambda: validated(session, config, key, _quiet), config, _quiet, at
+            status = job.run_once(
+                lambda: prepare_run(session, config, key, _quiet), config, _quiet, at
             ).status
         say(f"status {status}")
         return 0

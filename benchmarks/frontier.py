@@ -11,9 +11,9 @@ from benchmarks.measure import Figure, Goal, Grid, Section, Spread
 from benchmarks.sentiment import Task
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
-from dptext_spark.audit.comparison.asked import Asked
 from dptext_spark.audit.comparison.compare import Comparison, compare
 from dptext_spark.audit.comparison.risks import CONTEXT
+from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.text.records import Records
 
@@ -41,7 +41,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         config = parse_model_config(
             {"lexicon": settings, "mechanism": mechanism, "policy": {"tokenizer": "whitespace"}}
         )
-        asked = Asked.of(config, CURVES, EPSILONS)
+        asked = ComparisonSpec.of(config, CURVES, EPSILONS)
         began = time.perf_counter()
         compared = compare(
             config, asked, Records(task.test, None), Records(task.train, tuple(task.train_labels)),

@@ -24,12 +24,12 @@ from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import Estimate, accuracy
 from dptext_spark.errors import DPTextError
 from dptext_spark.importance.idf import Frequencies, Idf
-from dptext_spark.importance.providers import Attention, Chance, Importance
+from dptext_spark.importance.providers import Attention, Importance, RandomImportance
 from dptext_spark.importance.selection import STRATEGIES, Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
-from dptext_spark.model.importance import choosing
+from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import Texts
@@ -84,7 +84,10 @@ class Bench:
         known = read(engine, task.train)
         public = Bigrams.of(known.words, known.bounds, len(words))
         learnt = TextClassifier().fit(task.train.to_pylist(), task.train_labels)
-        providers: list[Importance] = [Idf.of(engine.table, Frequencies.of(engine, task.train)), Chance()]
+        providers: list[Importance] = [
+            Idf.of(engine.table, Frequencies.of(engine, task.train)),
+            RandomImportance(),
+        ]
         whole = list_words(engine, pa.concat_arrays([task.train, task.test]), marks=True).words
         weights = {}
         for provider in [encoder, *providers] if encoder is not None else providers:
@@ -98,7 +101,7 @@ class Bench:
     def model(self, percent: float, direction: str, strategy: str) -> Privatizer:
         """Return the privatizer of one row."""
         selection = Selection("column", direction, percent, rank_punctuation=True, weights=("weights",))  # type: ignore[arg-type]
-        return choosing(self.plain[STRATEGIES[strategy]], selection)
+        return with_importance(self.plain[STRATEGIES[strategy]], selection)
 
     def accuracies(self, model: Privatizer, provider: str) -> tuple[Estimate, Estimate]:
         """Return the accuracy of a classifier that learnt from sanitized sentences, and of one that learnt from plain ones."""

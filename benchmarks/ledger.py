@@ -31,7 +31,7 @@ def _reservation(place: Place, entries: int, say: Callable[[str], None]) -> Figu
     from dptext_spark.config.keys import taken
     from dptext_spark.config.load import parse_config
     from dptext_spark.spark.job import ledger
-    from dptext_spark.spark.job.prepare import validated
+    from dptext_spark.spark.job.prepare import prepare_run
 
     place.run(place.settings("long-ledger", "first"))
     path = str(place.base / "long-ledger_audit/shareable/ledger")
@@ -46,7 +46,7 @@ def _reservation(place: Place, entries: int, say: Callable[[str], None]) -> Figu
         shutil.rmtree(place.base / "elsewhere", ignore_errors=True)
         shutil.rmtree(place.base / "elsewhere_audit", ignore_errors=True)
         config = parse_config(place.settings("elsewhere", f"among-{number}", ledger={"path": path}))
-        setup = validated(place.session, config, taken(config.key), lambda step: None)
+        setup = prepare_run(place.session, config, taken(config.key), lambda step: None)
         began = time.perf_counter()
         ledger.reserve(setup)
         between = time.perf_counter()

@@ -21,7 +21,7 @@ from benchmarks.sources import lexicons
 from benchmarks.token_rates import growth, rates, short_laws
 from benchmarks.whole_laws import whole_laws
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.orderings import start_words, walks
+from dptext_spark.lexicon.orderings import orderings, start_words
 
 THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 PARTS: dict[str, Callable[[Sizes], Section]] = {
@@ -64,6 +64,6 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
 def _walk(lexicon: Lexicon, rounds: int) -> Figure:
     """Return the seconds of one exact greedy walk, on all cores that faiss takes."""
     starts = start_words(len(lexicon), 1, 0)
-    walks(lexicon.vectors[:1000], [0])  # machine code is made or loaded once a process
-    (times,) = in_turn(rounds, lambda: walks(lexicon.vectors, starts))
+    orderings(lexicon.vectors[:1000], [0])  # machine code is made or loaded once a process
+    (times,) = in_turn(rounds, lambda: orderings(lexicon.vectors, starts))
     return Figure(f"the list of {len(lexicon):,} words, all cores", "s", scaled(times, 1.0), goals=WALK)

@@ -12,7 +12,7 @@ from benchmarks.sampling import BATCH, drawing, model, subject
 from benchmarks.sizes import Sizes
 from benchmarks.sources import drawn_ids
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import Calibrated
+from dptext_spark.mechanisms import MVC
 from dptext_spark.mechanisms.samplers.nearest import TOKENS, WORDS
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 
@@ -32,7 +32,7 @@ def noise_search(sizes: Sizes) -> Section:
     name, lexicon = subject(sizes)
     section = Section("noise search", f"noise kernel, {name}")
     count = min(sizes.noise_rows * sizes.words_a_row, BATCH) // TOKENS * TOKENS or TOKENS
-    samplers = {epsilon: model(lexicon, Calibrated(epsilon=epsilon)).sampler for epsilon in (SMALL, *LARGE)}
+    samplers = {epsilon: model(lexicon, MVC(epsilon=epsilon)).sampler for epsilon in (SMALL, *LARGE)}
     with one_core():
         section.figures += _beside_products(samplers[SMALL], lexicon, count, sizes.long_rounds, section.facts)
         small = drawing(samplers[SMALL], lexicon, count)

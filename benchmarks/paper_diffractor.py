@@ -15,11 +15,11 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import composition, row_ids, sst2, texts
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import (
-    Calibrated,
+    MVC,
+    TEM,
     Diffractor,
     Mahalanobis,
     Mechanism,
-    Tem,
     TruncatedGumbel,
     Vickrey,
 )
@@ -38,10 +38,10 @@ EPSILON = 10.0  # of the comparison
 COMPARED: tuple[tuple[str, Mechanism, float], ...] = (
     ("1-D geometric", Diffractor(epsilon=EPSILON), 0.05),
     ("1-D tem", Diffractor(epsilon=EPSILON, form="tem"), 0.01),
-    ("MVC", Calibrated(EPSILON), 206.89),
+    ("MVC", MVC(EPSILON), 206.89),
     ("truncated Gumbel", TruncatedGumbel(EPSILON, unsafe="published"), 118.96),
     ("Vickrey", Vickrey(EPSILON), 170.44),
-    ("TEM", Tem(EPSILON), 81.34),
+    ("TEM", TEM(EPSILON), 81.34),
     ("Mahalanobis", Mahalanobis(EPSILON), 78.08),
 )
 WORDS = 1_000

@@ -12,7 +12,7 @@ from benchmarks.measure import Grid, Section
 from benchmarks.sizes import Sizes
 from benchmarks.sources import SHIFT
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import Calibrated, Gaussian, Laplace, Mahalanobis, Mechanism, TruncatedLaplace
+from dptext_spark.mechanisms import MVC, Gaussian, Laplace, Mahalanobis, Mechanism, TruncatedLaplace
 from dptext_spark.randomness.draws import Draws
 
 EPSILONS = (1.0, 10.0, 25.0, 50.0)
@@ -76,7 +76,7 @@ def _outcome(vectors: Any, ids: npt.NDArray[np.int32], out: npt.NDArray[np.int32
 
 
 def _stays(lexicon: Lexicon, ids: npt.NDArray[np.int32], whole_glove: bool) -> Iterator[tuple[Any, ...]]:
-    for mechanism in (Calibrated, Mahalanobis):
+    for mechanism in (MVC, Mahalanobis):
         for epsilon, known in zip(EPSILONS, KNOWN[mechanism.name], strict=True):
             sampler = mechanism(epsilon=epsilon).compile(lexicon)
             outcome = _outcome(lexicon.vectors, ids, _drawn(sampler, ids))

@@ -17,17 +17,17 @@ from benchmarks.sizes import Sizes
 from dptext_spark.audit.attacks.membership import membership_attack
 from dptext_spark.audit.utility.accuracy import Both
 from dptext_spark.audit.utility.learning import TextClassifier
-from dptext_spark.audit.utility.text_metrics import vector_likeness
+from dptext_spark.audit.utility.text_metrics import vector_similarity
 from dptext_spark.errors import DPTextError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import (
-    Calibrated,
+    MVC,
+    TEM,
     Diffractor,
     Gaussian,
     Laplace,
     Mahalanobis,
     Mechanism,
-    Tem,
     TruncatedGumbel,
     TruncatedLaplace,
     Vickrey,
@@ -52,8 +52,8 @@ TABLE_2: dict[str, tuple[float | None, ...]] = {
 MECHANISMS: dict[str, Mechanism] = {
     "1-D geometric": Diffractor(),
     "1-D tem": Diffractor(form="tem"),
-    "MVC": Calibrated(),
-    "TEM": Tem(),
+    "MVC": MVC(),
+    "TEM": TEM(),
     "truncated Gumbel": TruncatedGumbel(unsafe="published"),
     "Vickrey": Vickrey(),
     "Mahalanobis": Mahalanobis(),
@@ -138,7 +138,7 @@ def _similarity(
             for stop_words in ("keep", "draw"):
                 engine = Privatizer(lexicon, sampler, _policy(stop_words)).engine
                 out, _ = few.privatized((lexicon, sampler), stop_words)
-                found = vector_likeness(
+                found = vector_similarity(
                     lexicon.vectors, read(engine, sentences), read(engine, pa.array(out, pa.string()))
                 )
                 paper = (
@@ -156,7 +156,7 @@ def _membership(lexicon: Lexicon, task: Task, full: bool, say: Say) -> Iterator[
     plain = few.train.to_pylist() + few.test.to_pylist()
     labels = few.train_labels + few.test_labels
     users = [i // USER for i in range(len(plain))]
-    compiled = Calibrated().over_epsilons(lexicon)
+    compiled = MVC().over_epsilons(lexicon)
     rows = list(zip(EPSILONS_4, MEMBERSHIP, MEMBERSHIP_ACCURACY, strict=True))
     for epsilon, auc, right in rows if full else rows[::4]:
         say(f"utility: MVC, Table 4, ε = {epsilon:g}")

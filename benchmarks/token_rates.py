@@ -11,7 +11,8 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import composition, lexicons, texts
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import (
-    Calibrated,
+    MVC,
+    TEM,
     CusText,
     Diffractor,
     Gaussian,
@@ -20,7 +21,6 @@ from dptext_spark.mechanisms import (
     Mechanism,
     Projection,
     SanText,
-    Tem,
     TruncatedGumbel,
     TruncatedLaplace,
     Vickrey,
@@ -69,12 +69,12 @@ GEOMETRIC = Case("diffractor, ε = 1, geometric", Diffractor(), Peer("dp-diffrac
 DIFFRACTOR_TEM = Case("diffractor, ε = 1, tem", Diffractor(form="tem"))
 FOUR_LISTS = Case("diffractor, ε = 1, geometric, 4 lists", Diffractor(lists=4))
 SANTEXT = Case("santext, ε = 1", SanText(), Peer("reference, ids", 4_000))
-TEM = Case("tem, ε = 1 (whole lexicon)", Tem(), Peer("mldp-text", 18, 10_000))
-SHORT_TEM = Case("tem, ε = 10 (a short ball)", Tem(epsilon=10.0), Peer("mldp-text", 18, 10_000))
+LONG_TEM = Case("tem, ε = 1 (whole lexicon)", TEM(), Peer("mldp-text", 18, 10_000))
+SHORT_TEM = Case("tem, ε = 10 (a short ball)", TEM(epsilon=10.0), Peer("mldp-text", 18, 10_000))
 GUMBEL = Case("truncated_gumbel, ε = 50", TruncatedGumbel(unsafe="published"), Peer("mldp-text", 1_030))
-CALIBRATED = Case("calibrated (MVC), ε = 10", Calibrated(), Peer("mldp-text", 93, 40))
+CALIBRATED = Case("calibrated (MVC), ε = 10", MVC(), Peer("mldp-text", 93, 40))
 RATES = (
-    CUSTEXT, GEOMETRIC, DIFFRACTOR_TEM, SANTEXT, TEM, SHORT_TEM, GUMBEL, CALIBRATED,
+    CUSTEXT, GEOMETRIC, DIFFRACTOR_TEM, SANTEXT, LONG_TEM, SHORT_TEM, GUMBEL, CALIBRATED,
     Case("mahalanobis, ε = 10", Mahalanobis(), Peer("mldp-text", 26, 150)),
     Case("vickrey, ε = 10, t = 0.5", Vickrey(), Peer("mldp-text", 93)),
     Case("projection, ε = 10, m = 50", Projection(m=50)),

@@ -19,7 +19,7 @@ from dptext_spark.audit.attacks.query_attack import queries_needed
 from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
 from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import Estimate
-from dptext_spark.audit.utility.text_metrics import text_overlap, vector_likeness
+from dptext_spark.audit.utility.text_metrics import text_overlap, vector_similarity
 from dptext_spark.audit.utility.word_counts import frequency_shift, kept_words
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, SanText
@@ -308,7 +308,7 @@ def _audits(section: Section, task: Task, words: Lexicon, say: Say) -> None:
         accuracies += [(epsilon, cell, *shares(found)) for cell, found in down.accuracy.items()]
         before, after = read(model.engine, task.test), read(model.engine, pa.array(test, pa.string()))
         _, counters = model.privatize(task.test, column="text", row_ids=row_ids(len(test)), key=KEY)
-        alike = vector_likeness(words.vectors, before, after)
+        alike = vector_similarity(words.vectors, before, after)
         overlap = text_overlap(plain_test, test)
         kept = kept_words(counters, np.diff(before.bounds))
         shift = frequency_shift(before.words, after.words, len(words))

@@ -6,7 +6,7 @@ from benchmarks.engine import one_core
 from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, scaled
 from benchmarks.sampling import drawing, model, subject
 from benchmarks.sizes import Sizes
-from dptext_spark.mechanisms import Mechanism, SanText, Tem
+from dptext_spark.mechanisms import TEM, Mechanism, SanText
 from dptext_spark.mechanisms.extent import largest_distance
 
 SPREAD_OVER = 1e8  # tokens that share the time of compiling
@@ -27,7 +27,7 @@ def whole_laws(sizes: Sizes) -> Section:
     laws: list[tuple[str, Mechanism]] = []
     for epsilon in sizes.epsilons:
         laws.append((f"santext, ε = {epsilon:g}", SanText(epsilon=epsilon)))
-        tem = Tem(epsilon=epsilon)
+        tem = TEM(epsilon=epsilon)
         if tem.radius(len(lexicon)) < farthest:
             laws.append((f"tem, ε = {epsilon:g}", tem))
     section = Section("whole laws", f"laws over a whole lexicon, {name}")

@@ -13,10 +13,10 @@ from dptext_spark._version import __version__
 
 if TYPE_CHECKING:
     from dptext_spark.errors import (
-        CountsDisagree,
+        CountMismatchError,
         DataError,
         DPTextError,
-        NotAccounted,
+        RecordingError,
         RunError,
         SettingsError,
     )
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Certificate": "dptext_spark.model.certificate",
-    "CountsDisagree": "dptext_spark.errors",
+    "CountMismatchError": "dptext_spark.errors",
     "Counters": "dptext_spark.text.counters",
     "CusText": "dptext_spark.mechanisms",
     "DPTextError": "dptext_spark.errors",
@@ -41,7 +41,7 @@ _HOMES = {
     "MECHANISMS": "dptext_spark.mechanisms",
     "Policy": "dptext_spark.text.policy",
     "Privatizer": "dptext_spark.model.privatizer",
-    "NotAccounted": "dptext_spark.errors",
+    "RecordingError": "dptext_spark.errors",
     "RunError": "dptext_spark.errors",
     "RunKey": "dptext_spark.randomness.draws",
     "SettingsError": "dptext_spark.errors",
@@ -51,16 +51,16 @@ _HOMES = {
 __all__ = [
     "MECHANISMS",
     "Certificate",
+    "CountMismatchError",
     "Counters",
-    "CountsDisagree",
     "CusText",
     "DPTextError",
     "DataError",
     "Guarantee",
     "Lexicon",
-    "NotAccounted",
     "Policy",
     "Privatizer",
+    "RecordingError",
     "RunError",
     "RunKey",
     "SettingsError",

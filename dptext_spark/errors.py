@@ -37,13 +37,13 @@ class RunError(DPTextError):
     exit_code = 4
 
 
-class CountsDisagree(DPTextError):
+class CountMismatchError(DPTextError):
     """The run committed, but its counts or its consistency audit do not agree with what was written."""
 
     exit_code = 5
 
 
-class NotAccounted(DPTextError):
+class RecordingError(DPTextError):
     """The run committed, but its account could not be made: whether its counts agree is not known."""
 
     exit_code = 6

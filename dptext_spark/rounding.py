@@ -30,7 +30,7 @@ def digits_up(number: float, digits: int) -> str:
     )
 
 
-def digits_toward(number: float, digits: int, *, up: bool) -> str:
+def round_conservatively(number: float, digits: int, *, up: bool) -> str:
     """Return a number with thousands separated, rounded to so many significant digits in the direction that flatters nobody."""
     if up or not math.isfinite(number):
         return digits_up(number, digits)

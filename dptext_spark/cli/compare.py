@@ -66,9 +66,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare mechanisms where attacks succeed equally, because ε means another thing for each: which keeps most of the text?"""
-    from dptext_spark.audit.comparison.asked import Asked
     from dptext_spark.audit.comparison.compare import compare as run_comparison
     from dptext_spark.audit.comparison.measured_points import write_private
+    from dptext_spark.audit.comparison.spec import ComparisonSpec
     from dptext_spark.config.load import load_model_config
     from dptext_spark.errors import require_extra
     from dptext_spark.report.comparison import comparison_page, comparison_text
@@ -78,7 +78,7 @@ def compare(
         require_extra("audit", "jinja2", "matplotlib")
     chosen = [] if lexicon is None else [f"lexicon.source={lexicon}"]
     settings = load_model_config(config, [*(overrides or ()), *chosen])
-    asked = Asked.of(
+    asked = ComparisonSpec.of(
         settings,
         mechanisms,
         epsilons,

@@ -9,10 +9,10 @@ import traceback
 from collections.abc import Callable
 
 from dptext_spark.errors import (
-    CountsDisagree,
+    CountMismatchError,
     DataError,
     DPTextError,
-    NotAccounted,
+    RecordingError,
     RequirementBroken,
     RunError,
     SettingsError,
@@ -25,16 +25,16 @@ EXIT_CODES = {
     SettingsError.exit_code: "bad settings: nothing was written",
     DataError.exit_code: "bad data: nothing was committed",
     RunError.exit_code: "the run failed or was refused before its commit",
-    CountsDisagree.exit_code: "the run committed, but its counts or its consistency audit do not agree: do not share",
-    NotAccounted.exit_code: "the run committed, but its account failed: run again with the same run.id",
+    CountMismatchError.exit_code: "the run committed, but its counts or its consistency audit do not agree: do not share",
+    RecordingError.exit_code: "the run committed, but its account failed: run again with the same run.id",
     RequirementBroken.exit_code: "the audited table breaks a requirement: do not publish it",
 }
 _KINDS = {
     SettingsError.exit_code: "bad settings",
     DataError.exit_code: "bad data",
     RunError.exit_code: "failed",
-    CountsDisagree.exit_code: "mismatch",
-    NotAccounted.exit_code: "not accounted",
+    CountMismatchError.exit_code: "mismatch",
+    RecordingError.exit_code: "not accounted",
     RequirementBroken.exit_code: "requirement broken",
 }
 

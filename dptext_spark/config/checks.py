@@ -14,7 +14,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import agree, check_record_key
 
 
-def about_lexicons(config: ModelConfig) -> Iterable[str]:
+def check_lexicons(config: ModelConfig) -> Iterable[str]:
     """Yield what is wrong with the number of lexicons; where an artifact is named they need not be."""
     if config.run.artifact is not None and "lexicon" not in config.model_fields_set:
         return
@@ -29,7 +29,7 @@ def about_lexicons(config: ModelConfig) -> Iterable[str]:
     yield f"lexicon.more: {more} given, but mechanism {name} is compiled for {wanted} beside lexicon.source; valid: {valid}."
 
 
-def about_columns(config: RunConfig) -> Iterable[str]:
+def check_columns(config: RunConfig) -> Iterable[str]:
     """Yield what is wrong with the columns; Spark does not tell upper from lower case in their names."""
     lowered = [spelled(parts_of(column.lower()) or (column.lower(),)) for column in config.columns]
     texts, seen = set(lowered), set[str]()
@@ -48,12 +48,12 @@ def about_columns(config: RunConfig) -> Iterable[str]:
     for column in others if isinstance(others, tuple) else ():
         if column.lower() in texts:
             yield f"output.other_columns: {column!r} is one of `columns`, which are in the output anyway."
-    yield from _about_partitions(config, texts)
+    yield from _check_partitions(config, texts)
     if config.input.format == "text" and config.input.path is not None and config.columns != ("value",):
         yield f"columns: {list(config.columns)} given; valid: [value], the one column of format text."
 
 
-def _about_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
+def _check_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
     """Yield what is wrong with the partition columns: their values name folders."""
     seen: set[str] = set()
     for column in config.output.partition_by:
@@ -64,7 +64,7 @@ def _about_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
         seen.add(column.lower())
 
 
-def about_places(config: RunConfig) -> Iterable[str]:
+def check_places(config: RunConfig) -> Iterable[str]:
     """Yield what is wrong with where things are read and written."""
     source, target = config.input, config.output
     if source.table and target.table and same_table(source.table, target.table):
@@ -98,7 +98,7 @@ def about_places(config: RunConfig) -> Iterable[str]:
                 yield f"{name}: {path!r} and {other} {against!r} lie inside each other; valid: places apart."
 
 
-def about_stream(config: RunConfig) -> Iterable[str]:
+def check_stream(config: RunConfig) -> Iterable[str]:
     """Yield what does not fit the mode: a stream needs a key that rows keep, a Delta source, and a place to remember."""
     if not config.is_stream:
         for name, default in Stream().model_dump().items():
@@ -124,7 +124,7 @@ def about_stream(config: RunConfig) -> Iterable[str]:
         yield "stream.checkpoint: none given; valid: a folder; needed where output.table is a catalog name."
 
 
-def about_ledger(config: RunConfig) -> Iterable[str]:
+def check_ledger(config: RunConfig) -> Iterable[str]:
     """Yield what is wrong with where the ledger is: others may share it, so it lies in nobody's table."""
     path = config.ledger.path
     if path is None:
@@ -148,7 +148,7 @@ def _is_audit_table(path: str, shareable: str) -> bool:
     return any(same_path(path, table) or inside(path, table) for table in tables)
 
 
-def about_importance(config: ModelConfig) -> Iterable[str]:
+def check_importance(config: ModelConfig) -> Iterable[str]:
     """Yield what is wrong with the strategy, the mechanisms of the levels and the corpus."""
     selection = config.importance
     if selection is None:
@@ -179,7 +179,7 @@ def about_importance(config: ModelConfig) -> Iterable[str]:
             yield f"importance.{name}: holds a password or a signature; valid: a path without."
 
 
-def about_rows(config: RunConfig) -> Iterable[str]:
+def check_rows(config: RunConfig) -> Iterable[str]:
     """Yield what is wrong with records of several rows, with the columns of weights, and with counting in a stream."""
     selection = config.importance
     if selection is None:

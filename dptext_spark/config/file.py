@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from dptext_spark.config.limits import DEEPEST, MOST_BYTES, MOST_VALUES, require_at_most, require_bounded
+from dptext_spark.config.limits import DEEPEST, MOST_BYTES, MOST_VALUES, check_at_most, check_bounded
 from dptext_spark.errors import SettingsError
 
 # The reader's options whose values are shown: how files are written. Any other may hold a secret, whatever its name.
@@ -55,8 +55,8 @@ class _Loader(yaml.SafeLoader):
         """Count what stands there while it is read, so that no more than what is allowed is ever held."""
         self.composed += 1
         self.depth += 1
-        require_at_most("names and values", self.composed, MOST_VALUES)
-        require_at_most("levels of sections and lists inside each other", self.depth, DEEPEST)
+        check_at_most("names and values", self.composed, MOST_VALUES)
+        check_at_most("levels of sections and lists inside each other", self.depth, DEEPEST)
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
         return node
@@ -107,7 +107,7 @@ def _parse(text: str) -> Any:
         yaml.YAMLError: it is no YAML.
     """
     found = yaml.load(text, Loader=_Loader)
-    require_bounded(found)
+    check_bounded(found)
     return found
 
 
@@ -125,7 +125,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise SettingsError(f"settings: {str(path)!r} is no UTF-8 text.") from None
     try:
-        require_at_most("characters", len(text), MOST_BYTES)
+        check_at_most("characters", len(text), MOST_BYTES)
         found = _parse(text)
     except SettingsError as error:
         said = str(error).removeprefix("settings: ")

@@ -15,7 +15,7 @@ MOST_COLUMNS = 1_000
 MOST_SHOWN = 20  # problems that a message names
 
 
-def require_bounded(settings: object) -> None:
+def check_bounded(settings: object) -> None:
     """Refuse settings that are too many or too deep, or that hold themselves; what stands in two places counts twice.
 
     Raises:
@@ -33,13 +33,13 @@ def require_bounded(settings: object) -> None:
             inside = list(value)
         else:
             continue
-        require_at_most("levels of sections and lists inside each other", depth, DEEPEST)
-        require_at_most("names of settings", names, MOST_NAMES)
-        require_at_most("entries of lists", entries, MOST_ENTRIES)
+        check_at_most("levels of sections and lists inside each other", depth, DEEPEST)
+        check_at_most("names of settings", names, MOST_NAMES)
+        check_at_most("entries of lists", entries, MOST_ENTRIES)
         left.extend((one, depth + 1) for one in inside if not isinstance(one, str))
 
 
-def require_at_most(what: str, given: int, most: int) -> None:
+def check_at_most(what: str, given: int, most: int) -> None:
     """Raise :class:`SettingsError` where there are more than `most`."""
     if given > most:
         raise SettingsError(f"settings: {given:,} {what} given, or more; valid: at most {most:,}.")

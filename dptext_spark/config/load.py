@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dptext_spark.config import checks
 from dptext_spark.config.file import override, read_settings
-from dptext_spark.config.limits import require_bounded
+from dptext_spark.config.limits import check_bounded
 from dptext_spark.config.messages import as_settings_error, refusal
 from dptext_spark.config.model import ModelConfig, RunConfig
 
@@ -60,7 +60,7 @@ def _read(path: str | Path | None, overrides: Iterable[str]) -> dict[str, Any]:
 
 
 def _validated(kind: type[C], settings: Mapping[str, Any]) -> C:
-    require_bounded(settings)
+    check_bounded(settings)
     try:
         return kind.model_validate(dict(settings))
     except ValidationError as error:
@@ -69,14 +69,14 @@ def _validated(kind: type[C], settings: Mapping[str, Any]) -> C:
 
 def _agreeing(config: C) -> C:
     """Return the settings, if their sections agree with each other."""
-    problems = [*checks.about_lexicons(config), *checks.about_importance(config)]
+    problems = [*checks.check_lexicons(config), *checks.check_importance(config)]
     if isinstance(config, RunConfig):
         problems += [
-            *checks.about_columns(config),
-            *checks.about_rows(config),
-            *checks.about_places(config),
-            *checks.about_stream(config),
-            *checks.about_ledger(config),
+            *checks.check_columns(config),
+            *checks.check_rows(config),
+            *checks.check_places(config),
+            *checks.check_stream(config),
+            *checks.check_ledger(config),
         ]
     if problems:
         raise refusal(problems) from None

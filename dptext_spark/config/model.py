@@ -27,7 +27,7 @@ from dptext_spark.config.sections import (
     Section,
     Stream,
 )
-from dptext_spark.config.values import mechanism_of, policy_of, section_of, selection_of
+from dptext_spark.config.values import parse_mechanism, parse_policy, parse_section, parse_selection
 from dptext_spark.importance.selection import Selection
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.text.policy import Policy
@@ -42,14 +42,14 @@ class ModelConfig(Section):
     """What a privatizer is made of: lexicon, mechanism, policy, level of consistency."""
 
     consistency: Literal["token", "record", "dataset"] = "token"
-    lexicon: Annotated[LexiconSource, BeforeValidator(section_of)] = LexiconSource()
-    mechanism: Annotated[InstanceOf[Mechanism], BeforeValidator(mechanism_of)] = Field(
-        default_factory=lambda: mechanism_of(None)
+    lexicon: Annotated[LexiconSource, BeforeValidator(parse_section)] = LexiconSource()
+    mechanism: Annotated[InstanceOf[Mechanism], BeforeValidator(parse_mechanism)] = Field(
+        default_factory=lambda: parse_mechanism(None)
     )
-    policy: Annotated[InstanceOf[Policy], BeforeValidator(policy_of)] = Policy()
-    importance: Annotated[InstanceOf[Selection] | None, BeforeValidator(selection_of)] = None
-    run: Annotated[Run, BeforeValidator(section_of)] = Run()
-    key: Annotated[Key, BeforeValidator(section_of)] = Key()
+    policy: Annotated[InstanceOf[Policy], BeforeValidator(parse_policy)] = Policy()
+    importance: Annotated[InstanceOf[Selection] | None, BeforeValidator(parse_selection)] = None
+    run: Annotated[Run, BeforeValidator(parse_section)] = Run()
+    key: Annotated[Key, BeforeValidator(parse_section)] = Key()
 
     def policy_object(self) -> Policy:
         """Return the policy."""
@@ -83,10 +83,10 @@ class RunConfig(ModelConfig):
     row_key: Name | None = None
     record_key: Name | None = None
     output: Output
-    audit: Annotated[Audit, BeforeValidator(section_of)] = Audit()
-    ledger: Annotated[Ledger, BeforeValidator(section_of)] = Ledger()
+    audit: Annotated[Audit, BeforeValidator(parse_section)] = Audit()
+    ledger: Annotated[Ledger, BeforeValidator(parse_section)] = Ledger()
     mode: Literal["batch", "incremental", "streaming"] = "batch"
-    stream: Annotated[Stream, BeforeValidator(section_of)] = Stream()
+    stream: Annotated[Stream, BeforeValidator(parse_section)] = Stream()
 
     @model_validator(mode="before")
     @classmethod

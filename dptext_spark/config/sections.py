@@ -11,22 +11,22 @@ from dptext_spark.config.limits import MOST_COLUMNS
 from dptext_spark.config.locations import absolute
 from dptext_spark.config.messages import problem
 from dptext_spark.config.values import (
-    interval_of,
-    limit_of,
-    options_of,
-    other_columns_of,
-    partitions_of,
-    predicate_of,
-    require_one,
-    rows_of,
-    sources_of,
-    table_of,
+    check_one_place,
+    parse_interval,
+    parse_limit,
+    parse_options,
+    parse_other_columns,
+    parse_partitions,
+    parse_predicate,
+    parse_rows,
+    parse_sources,
+    parse_table,
 )
 
 Name = Annotated[str, Field(min_length=1)]
 Place = Annotated[str, Field(min_length=1)]
 Folder = Annotated[Place, AfterValidator(absolute)]  # of a table
-Table = Annotated[str, BeforeValidator(table_of)]
+Table = Annotated[str, BeforeValidator(parse_table)]
 
 
 class Section(BaseModel):
@@ -41,12 +41,12 @@ class Input(Section):
     path: Folder | None = None
     table: Table | None = None
     format: Literal["delta", "parquet", "csv", "tsv", "json", "text"] = "delta"
-    options: Annotated[dict[str, str], BeforeValidator(options_of)] = {}
-    where: Annotated[str | None, BeforeValidator(predicate_of)] = None
+    options: Annotated[dict[str, str], BeforeValidator(parse_options)] = {}
+    where: Annotated[str | None, BeforeValidator(parse_predicate)] = None
 
     @model_validator(mode="after")
     def _one_place(self) -> Input:
-        require_one("input", self.path, self.table)
+        check_one_place("input", self.path, self.table)
         return self
 
 
@@ -73,7 +73,7 @@ class Embedding(Section):
 class LexiconSource(Embedding):
     """The words, and further embeddings of them where the mechanism takes several: the words that are in all are used."""
 
-    more: Annotated[tuple[Embedding, ...], BeforeValidator(sources_of)] = ()
+    more: Annotated[tuple[Embedding, ...], BeforeValidator(parse_sources)] = ()
 
 
 class Output(Section):
@@ -82,16 +82,16 @@ class Output(Section):
     path: Folder | None = None
     table: Table | None = None
     mode: Literal["error", "append", "overwrite"] = "error"
-    other_columns: Annotated[Literal["keep", "drop"] | tuple[str, ...], BeforeValidator(other_columns_of)] = (
-        "keep"
-    )
+    other_columns: Annotated[
+        Literal["keep", "drop"] | tuple[str, ...], BeforeValidator(parse_other_columns)
+    ] = "keep"
     overwrite_raw: bool = False
     fresh_noise: Literal["refuse", "accept"] = "refuse"
     partition_by: Annotated[tuple[Name, ...], Field(strict=False, max_length=MOST_COLUMNS)] = ()
 
     @model_validator(mode="after")
     def _one_place(self) -> Output:
-        require_one("output", self.path, self.table)
+        check_one_place("output", self.path, self.table)
         return self
 
 
@@ -142,8 +142,8 @@ class Run(Section):
     artifact_fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     ship: Literal["artifact", "path", "broadcast"] = "artifact"
     udf: Literal["auto", "arrow", "pandas"] = "auto"
-    batch_rows: Annotated[Literal["auto"] | int, BeforeValidator(rows_of)] = "auto"
-    partitions: Annotated[Literal["auto", "keep"] | int, BeforeValidator(partitions_of)] = "auto"
+    batch_rows: Annotated[Literal["auto"] | int, BeforeValidator(parse_rows)] = "auto"
+    partitions: Annotated[Literal["auto", "keep"] | int, BeforeValidator(parse_partitions)] = "auto"
     second_release: Literal["refuse", "accept"] = "refuse"
 
     @model_validator(mode="after")
@@ -166,7 +166,7 @@ class Audit(Section):
 class Stream(Section):
     """How an incremental or streaming run reads its source, and where it remembers what it has read."""
 
-    trigger: Annotated[str | None, BeforeValidator(interval_of)] = None
+    trigger: Annotated[str | None, BeforeValidator(parse_interval)] = None
     checkpoint: Folder | None = None
     changes: Literal["refuse", "ignore"] = "refuse"
     duplicates: Literal["refuse", "drop", "accept"] = "refuse"
@@ -181,7 +181,7 @@ class Ledger(Section):
     """
 
     path: Folder | None = None
-    limit: Annotated[float | None, BeforeValidator(limit_of)] = None
+    limit: Annotated[float | None, BeforeValidator(parse_limit)] = None
     raise_limit: Name | None = None
     override: Name | None = None
 

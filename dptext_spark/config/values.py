@@ -34,7 +34,7 @@ def _safely(build: Callable[[], Any]) -> Any:
         raise problem(str(error)) from None
 
 
-def section_of(value: object) -> object:
+def parse_section(value: object) -> object:
     """Let a section that stands there empty have its defaults."""
     return {} if value is None else value
 
@@ -47,7 +47,7 @@ def _mapping(field: str, value: object) -> dict[str, Any]:
     return dict(value)
 
 
-def mechanism_of(value: object) -> Mechanism:
+def parse_mechanism(value: object) -> Mechanism:
     """Build the mechanism: `name`, and the fields of its dataclass, which knows their ranges.
 
     A list of words may be `{file: path}`: UTF-8, a word a line, blank lines ignored. The words take the file's place: they are
@@ -61,11 +61,11 @@ def mechanism_of(value: object) -> Mechanism:
     kind = MECHANISMS[name]
     for field, parameter in parameters_of(kind).items():
         if parameter.words and isinstance(given.get(field), Mapping):
-            given[field] = _words_of(f"mechanism.{field}", given[field])
+            given[field] = _parse_words(f"mechanism.{field}", given[field])
     return _build("mechanism", kind, given, also=("name",))  # type: ignore[no-any-return]
 
 
-def policy_of(value: object) -> Policy:
+def parse_policy(value: object) -> Policy:
     """Build the policy; its stop-word list may be the path of a text file: a word a line, `#` comments."""
     if isinstance(value, Policy):
         return value
@@ -85,7 +85,7 @@ def policy_of(value: object) -> Policy:
     return _build("policy", Policy, given)  # type: ignore[no-any-return]
 
 
-def selection_of(value: object) -> Selection | None:
+def parse_selection(value: object) -> Selection | None:
     """Build the selection of words by importance; None where all words are drawn."""
     if value is None or isinstance(value, Selection):
         return value
@@ -111,7 +111,7 @@ def _level(number: int, value: object) -> Level:
         return value
     given = {"share": None, **_mapping(field, value)}
     if given.get("mechanism") is not None:
-        given["mechanism"] = mechanism_of(given["mechanism"])
+        given["mechanism"] = parse_mechanism(given["mechanism"])
     return _build(field, Level, given)  # type: ignore[no-any-return]
 
 
@@ -133,7 +133,7 @@ def _build(field: str, kind: type[Any], given: dict[str, Any], also: tuple[str, 
     return built
 
 
-def _words_of(field: str, value: Mapping[str, Any]) -> tuple[str, ...]:
+def _parse_words(field: str, value: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the words of `{file: path}`; a line that begins with # is a word, too, for some tokenizers make such words."""
     for name in value:
         if name != "file":
@@ -157,7 +157,7 @@ def _read_lines(field: str, path: str) -> tuple[str, ...]:
     return tuple(line for line in map(str.strip, text.splitlines()) if line)
 
 
-def options_of(value: object) -> dict[str, str]:
+def parse_options(value: object) -> dict[str, str]:
     """Return reader options as texts, as Spark takes them."""
     given = _mapping("input.options", value)
     for name, option in given.items():
@@ -170,14 +170,14 @@ def options_of(value: object) -> dict[str, str]:
     return {name: text.lower() if isinstance(given[name], bool) else text for name, text in texts.items()}
 
 
-def predicate_of(value: object) -> object:
+def parse_predicate(value: object) -> object:
     """Refuse predicates that could choose other rows the next time."""
     if isinstance(value, str):
         _safely(lambda: parsed(value))
     return value
 
 
-def table_of(value: object) -> object:
+def parse_table(value: object) -> object:
     """Check the form of a catalog name."""
     if isinstance(value, str):
         if re.match(r"(?i)(delta|parquet|csv|json|text)\.`", value):
@@ -187,21 +187,21 @@ def table_of(value: object) -> object:
     return value
 
 
-def rows_of(value: object) -> object:
+def parse_rows(value: object) -> object:
     """Check a batch size."""
     if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     raise invalid("auto, or an integer of 1 or more")
 
 
-def partitions_of(value: object) -> object:
+def parse_partitions(value: object) -> object:
     """Check a number of partitions."""
     if value in ("auto", "keep") or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     raise invalid("auto, keep, or an integer of 1 or more")
 
 
-def interval_of(value: object) -> object:
+def parse_interval(value: object) -> object:
     """Check how often a stream looks for new rows."""
     if value is None or (
         isinstance(value, str) and re.fullmatch(r"[1-9]\d* (second|minute|hour|day)s?", value)
@@ -210,7 +210,7 @@ def interval_of(value: object) -> object:
     raise invalid("null, or an interval such as 10 seconds, 1 minute, 2 hours")
 
 
-def limit_of(value: object) -> object:
+def parse_limit(value: object) -> object:
     """Check a limit of ε."""
     if value is None:
         return value
@@ -219,7 +219,7 @@ def limit_of(value: object) -> object:
     return float(value)
 
 
-def other_columns_of(value: object) -> object:
+def parse_other_columns(value: object) -> object:
     """Check which other columns go along."""
     if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):
         lowered = [name.lower() for name in value]
@@ -231,14 +231,14 @@ def other_columns_of(value: object) -> object:
     raise invalid("keep, drop, or a list of columns")
 
 
-def sources_of(value: object) -> object:
+def parse_sources(value: object) -> object:
     """Let a further embedding be named by its source alone."""
     if not isinstance(value, list | tuple):
         raise invalid("a list of sources, or of sections with source, format, limit and vocabulary")
     return tuple({"source": entry} if isinstance(entry, str) else entry for entry in value)
 
 
-def require_one(section: str, path: object, table: object) -> None:
+def check_one_place(section: str, path: object, table: object) -> None:
     """Refuse a place that is named twice or not at all."""
     if (path is None) == (table is None):
         given = "neither" if path is None else "both"

@@ -21,7 +21,7 @@ Facts = Mapping[str, Any]  # of a process: see dptext_spark.runtime.environment
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """What a check found.
 
     Attributes:
@@ -47,12 +47,12 @@ def release_of(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
-def on_java(driver: str | None, executors: Sequence[str], spark: str) -> Finding:
+def check_java(driver: str | None, executors: Sequence[str], spark: str) -> CheckResult:
     """Judge the Java versions for a version of Spark; None: the driver's is not to be seen (Spark Connect)."""
     every = sorted({*executors, *([driver] if driver else [])})
     seen = f"driver {driver or 'not seen'}, executors {', '.join(sorted(set(executors))) or 'not seen'}"
     if any(_feature(one) < OLDEST_JAVA for one in every):
-        return Finding(
+        return CheckResult(
             "Java",
             "fail",
             seen,
@@ -63,13 +63,13 @@ def on_java(driver: str | None, executors: Sequence[str], spark: str) -> Finding
         cure = (
             f"Spark {spark} does not start with Java {newest + 1} or newer: let JAVA_HOME name Java 17 or 21."
         )
-        return Finding("Java", "fail", seen, cure)
+        return CheckResult("Java", "fail", seen, cure)
     if len({_feature(one) for one in every}) > 1:
-        return Finding("Java", "warn", seen, "Install the same version everywhere.")
-    return Finding("Java", "ok", seen)
+        return CheckResult("Java", "warn", seen, "Install the same version everywhere.")
+    return CheckResult("Java", "ok", seen)
 
 
-def on_server_log(levels: Mapping[str, str] | None, *, travels: bool) -> Finding:
+def check_server_log(levels: Mapping[str, str] | None, *, travels: bool) -> CheckResult:
     """Judge whether a Spark Connect server writes the run key into its log, with the plan that holds it.
 
     Args:
@@ -78,21 +78,23 @@ def on_server_log(levels: Mapping[str, str] | None, *, travels: bool) -> Finding
     """
     check = "server's log"
     if not travels:
-        return Finding(check, "ok", "the run key is in no plan: each worker reads it for itself")
+        return CheckResult(check, "ok", "the run key is in no plan: each worker reads it for itself")
     cure = (
         "Have the server log these at INFO or above: org.apache.spark.sql.connect and org.sparkproject.connect.grpc; or let each "
         "worker read the key (key.deliver: executors)."
     )
     if levels is None:
-        return Finding(
+        return CheckResult(
             check, "warn", "at what level the server logs plans is not to be seen from a client", cure
         )
     loud = sorted(name for name, level in levels.items() if level in ("DEBUG", "TRACE", "ALL"))
     if loud:
-        return Finding(
+        return CheckResult(
             check, "fail", f"at DEBUG it holds plans, and in them the run key: {', '.join(loud)}", cure
         )
-    return Finding(check, "ok", f"holds no plan: {len(levels)} loggers that could write one are above DEBUG")
+    return CheckResult(
+        check, "ok", f"holds no plan: {len(levels)} loggers that could write one are above DEBUG"
+    )
 
 
 def _feature(release: str) -> int:
@@ -102,63 +104,65 @@ def _feature(release: str) -> int:
     )
 
 
-def on_spark(server: str, client: str) -> Finding:
+def check_spark(server: str, client: str) -> CheckResult:
     """Judge the version of the session against that of the pyspark that was imported."""
     seen = f"Spark {server}, pyspark {client}"
     if server.split(".")[:2] != client.split(".")[:2]:
-        return Finding("Spark", "fail", seen, f"Install pyspark=={server} for the driver, and on every node.")
+        return CheckResult(
+            "Spark", "fail", seen, f"Install pyspark=={server} for the driver, and on every node."
+        )
     if release_of(server) < (4, 0, 1):
-        return Finding(
+        return CheckResult(
             "Spark",
             "warn",
             f"{seen}: it lacks the fixes of Spark 4.0.1, of {FIXED_IN_4_0_1} (History Server) among others",
             "A run works. Take 4.0.1 or newer where the platform has it, and let nobody else write to the folder of event logs.",
         )
-    return Finding("Spark", "ok", seen)
+    return CheckResult("Spark", "ok", seen)
 
 
-def on_executors(workers: Sequence[Facts], slots: int) -> Finding:
+def check_executors(workers: Sequence[Facts], slots: int) -> CheckResult:
     """Judge whether the package can be imported where tasks run."""
     hosts = len({worker["host"] for worker in workers})
     missing = [worker for worker in workers if "missing" in worker]
     if missing:
         names = ", ".join(sorted({worker["missing"] for worker in missing}))
-        return Finding(
+        return CheckResult(
             "executors", "fail", f"{names} cannot be imported{_where(missing)} ({missing[0]['executable']})",
             "Install the wheel and what it depends on there, or ship them: --py-files with the wheel copied to a name that "
             "ends in .zip (Spark takes no other) brings the package alone, --archives a packed environment.",
         )  # fmt: skip
-    return Finding("executors", "ok", f"{slots} slots on {hosts} host{'s' * (hosts > 1)} answered")
+    return CheckResult("executors", "ok", f"{slots} slots on {hosts} host{'s' * (hosts > 1)} answered")
 
 
-def on_python(driver: Facts, workers: Sequence[Facts]) -> Finding:
+def check_python(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
     """Judge the interpreters."""
     wrong = [one for one in workers if one["python"].split(".")[:2] != driver["python"].split(".")[:2]]
     if wrong:
-        return Finding(
+        return CheckResult(
             "Python", "fail", f"{driver['python']} on the driver, {wrong[0]['python']}{_where(wrong)}",
             "Let PYSPARK_PYTHON (spark.pyspark.python) name the same version on every node.",
         )  # fmt: skip
-    return Finding(
+    return CheckResult(
         "Python", "ok", _both(driver, workers, lambda one: f"{one['python']} ({one['executable']})")
     )
 
 
-def on_package(driver: Facts, workers: Sequence[Facts]) -> Finding:
+def check_package(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
     """Judge whether every process has the same build of this package."""
     wrong = [one for one in workers if (one["package"], one["build"]) != (driver["package"], driver["build"])]
     if wrong:
         one = wrong[0]
-        return Finding(
+        return CheckResult(
             "dptext_spark", "fail",
             f"{driver['package']} (build {driver['build'][:8]}) on the driver, {one['package']} (build {one['build'][:8]})"
             f"{_where(wrong)}, in {one['folder']}",
             "Install the same wheel everywhere; an old copy on the nodes is found before what --py-files ships.",
         )  # fmt: skip
-    return Finding("dptext_spark", "ok", f"{driver['package']}, the same build everywhere")
+    return CheckResult("dptext_spark", "ok", f"{driver['package']}, the same build everywhere")
 
 
-def on_libraries(driver: Facts, workers: Sequence[Facts]) -> Finding:
+def check_libraries(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
     """Judge the libraries: but for ties of attention no result depends on their versions, as `text engine` checks."""
     differ = {}
     for worker in workers:
@@ -168,62 +172,62 @@ def on_libraries(driver: Facts, workers: Sequence[Facts]) -> Finding:
                     f"{name} {driver['versions'].get(name)} on the driver, {there} on {worker['host']}"
                 )
     if differ:
-        return Finding(
+        return CheckResult(
             "libraries", "warn", "; ".join(differ[name] for name in sorted(differ)),
             "Install the same versions everywhere; constraints.txt names those that are tested together.",
         )  # fmt: skip
-    return Finding("libraries", "ok", ", ".join(f"{n} {v}" for n, v in driver["versions"].items() if v))
+    return CheckResult("libraries", "ok", ", ".join(f"{n} {v}" for n, v in driver["versions"].items() if v))
 
 
-def on_engine(driver: Facts, workers: Sequence[Facts]) -> Finding:
+def check_engine(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
     """Judge whether each process opens the shipped model and draws the words that the driver draws."""
     broken = [one for one in workers if "model_error" in one]
     if broken:
-        return Finding(
+        return CheckResult(
             "shared model", "fail", f"cannot be opened{_where(broken)}: {broken[0]['model_error']}",
             "With run.ship: path every node must see the folder of run.artifact; with run.ship: artifact Spark brings it.",
         )  # fmt: skip
     other = [one for one in workers if one["seal"] != driver["seal"]]
     if other:
-        return Finding(
+        return CheckResult(
             "shared model", "fail", f"another one than the driver's{_where(other)}",
             "The folder of run.artifact holds different files on different nodes: prepare it once, on a volume that all see.",
         )  # fmt: skip
     differ = [one for one in workers if one["drawn"] != driver["drawn"]]
     if differ:
-        return Finding(
+        return CheckResult(
             "text engine", "fail", f"the same key draws other words{_where(differ)} than on the driver",
             "Remove the cache folder there (dptext_spark in the user's cache) and install the same wheel.",
         )  # fmt: skip
     slow = max(one["seconds"] for one in workers)
     loops = sum(one["compiled"] for one in workers)
     how = f"compiled {loops} loops" if loops else "loaded from its cache"
-    return Finding(
+    return CheckResult(
         "text engine",
         "ok",
         f"the shared model opens everywhere, and draws the same words; {how}, {slow:.1f} s at most",
     )
 
 
-def on_cache(driver: Facts, workers: Sequence[Facts]) -> Finding:
+def check_cache(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
     """Judge the folder for machine code."""
     closed = [one for one in (driver, *workers) if not one["cache_writable"]]
     if closed:
-        return Finding(
+        return CheckResult(
             "code cache", "warn", f"{closed[0]['cache']} cannot be written{_where(closed)}: every worker compiles (3 s)",
             "Name a folder that can be written: spark.executorEnv.DPTEXT_CACHE, and DPTEXT_CACHE for the driver.",
         )  # fmt: skip
     passing = [one for one in workers if not one["cache_lasting"]]
     if passing:
-        return Finding(
+        return CheckResult(
             "code cache",
             "ok",
             f"{passing[0]['cache']}, a temporary folder{_where(passing)}: compiled anew on new machines",
         )
-    return Finding("code cache", "ok", f"{driver['cache']}, writable everywhere")
+    return CheckResult("code cache", "ok", f"{driver['cache']}, writable everywhere")
 
 
-def on_matrix(driver: Facts, workers: Sequence[Facts]) -> Finding:
+def check_matrix(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
     """Judge whether matrix products use what the processor has; only noise mechanisms and compiling a model need them."""
     slow = [
         one
@@ -232,15 +236,15 @@ def on_matrix(driver: Facts, workers: Sequence[Facts]) -> Finding:
     ]
     seen = _both(driver, workers, lambda one: ", ".join(one["blas"]) or "no OpenBLAS")
     if slow:
-        return Finding(
+        return CheckResult(
             "matrix products", "warn", f"the processor has AVX-512, OpenBLAS took {', '.join(slow[0]['blas'])}{_where(slow)}",
             "For mechanisms with noise: set OPENBLAS_CORETYPE=SkylakeX for the driver, and "
             "spark.executorEnv.OPENBLAS_CORETYPE=SkylakeX where every executor has AVX-512. No result depends on it.",
         )  # fmt: skip
-    return Finding("matrix products", "ok", seen)
+    return CheckResult("matrix products", "ok", seen)
 
 
-def on_space(driver: Facts, workers: Sequence[Facts]) -> Finding:
+def check_space(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
     """Judge the free space of temporary, cache and Spark's own folders."""
     least = min(
         ((free, folder, one["host"]) for one in (driver, *workers) for folder, free in one["free"].items())
@@ -249,24 +253,24 @@ def on_space(driver: Facts, workers: Sequence[Facts]) -> Finding:
     seen = f"{free / (1 << 30):,.1f} GiB at least ({folder} on {host})"
     cure = "Free some, or name other folders: spark.local.dir, TMPDIR, DPTEXT_CACHE."
     if free < NO_SPACE:
-        return Finding("free space", "fail", seen, cure)
+        return CheckResult("free space", "fail", seen, cure)
     return (
-        Finding("free space", "warn", seen, cure)
+        CheckResult("free space", "warn", seen, cure)
         if free < LITTLE_SPACE
-        else Finding("free space", "ok", seen)
+        else CheckResult("free space", "ok", seen)
     )
 
 
-def on_clocks(workers: Sequence[Facts], began: float, ended: float) -> Finding:
+def check_clocks(workers: Sequence[Facts], began: float, ended: float) -> CheckResult:
     """Judge the workers' clocks: a time that was taken between `began` and `ended` of the driver must lie there."""
     skews = {one["host"]: max(began - one["at"], one["at"] - ended, 0.0) for one in workers}
     host = max(skews, key=lambda name: skews[name])
     if skews[host] > SKEW:
-        return Finding(
+        return CheckResult(
             "clocks", "warn", f"{host} differs from the driver by {skews[host]:,.0f} s or more",
             "Synchronise the clocks (NTP): what a failed run left behind is found by the files' times.",
         )  # fmt: skip
-    return Finding("clocks", "ok", f"within {SKEW:.0f} s of the driver's")
+    return CheckResult("clocks", "ok", f"within {SKEW:.0f} s of the driver's")
 
 
 def _where(facts: Iterable[Facts]) -> str:
@@ -284,14 +288,22 @@ def _both(driver: Facts, workers: Sequence[Facts], said: Callable[[Facts], str])
     return "; ".join([f"driver {said(driver)}", *(f"{text}{_where(found)}" for text, found in by.items())])
 
 
-def on_workers(
+def check_workers(
     driver: Facts, workers: Sequence[Facts], slots: int, began: float, ended: float
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Judge all that the executors told; where they lack the package, that is all there is to say."""
-    reached = on_executors(workers, slots)
+    reached = check_executors(workers, slots)
     yield reached
     if reached.status == "fail":
         return
-    for judge in (on_python, on_package, on_libraries, on_engine, on_cache, on_matrix, on_space):
+    for judge in (
+        check_python,
+        check_package,
+        check_libraries,
+        check_engine,
+        check_cache,
+        check_matrix,
+        check_space,
+    ):
         yield judge(driver, workers)
-    yield on_clocks(workers, began, ended)
+    yield check_clocks(workers, began, ended)

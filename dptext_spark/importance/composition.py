@@ -31,7 +31,7 @@ class Units(NamedTuple):
     of_one: Guarantee
 
 
-def together(guarantees: Sequence[Guarantee]) -> Guarantee:
+def weakest_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee:
     """Return what holds for a drawn word, whatever its level: the weakest, with a sentence that names all.
 
     Raises:
@@ -57,7 +57,7 @@ def together(guarantees: Sequence[Guarantee]) -> Guarantee:
     )
 
 
-def in_units(guarantees: Sequence[Guarantee]) -> Units:
+def common_unit(guarantees: Sequence[Guarantee]) -> Units:
     """Return the greatest unit of which every ε is a multiple; where that is too small, one that rounds each up a little.
 
     One level: its ε is the unit. The δ of a unit is such that no level has more than its multiple of it.
@@ -78,7 +78,7 @@ def in_units(guarantees: Sequence[Guarantee]) -> Units:
         (one.delta / times for one, times in zip(guarantees, multiples, strict=True) if times), default=0.0
     )
     said = f"{exact(unit)} is the unit in which the ε of the levels is counted."
-    return Units(multiples, replace(together(guarantees), epsilon=unit, delta=delta, sentence=said))
+    return Units(multiples, replace(weakest_guarantee(guarantees), epsilon=unit, delta=delta, sentence=said))
 
 
 def require_one_distance(mechanisms: Sequence[Mechanism], guarantees: Sequence[Guarantee]) -> None:

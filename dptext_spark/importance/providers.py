@@ -25,7 +25,7 @@ from dptext_spark.text.spans import Spans
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
-class WrongWeights(DataError):
+class InvalidWeightsError(DataError):
     """Weights that are missing, not one for each word, or no finite numbers of 0 or more.
 
     Attributes:
@@ -62,7 +62,7 @@ class Importance(Protocol):
 
 
 @dataclass(frozen=True)
-class Chance:
+class RandomImportance:
     """No importance: the places that come first depend on the number of a record's words alone. A baseline.
 
     Attributes:
@@ -106,7 +106,7 @@ class Chance:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class ColumnWeights:
     """Numbers of the user's: a list of them for each text.
 
     Attributes:
@@ -128,17 +128,19 @@ class Given:
             WrongWeights: there are none, or not as many as words in a text, or one is NULL.
         """
         if self.lists is None:
-            raise WrongWeights(
+            raise InvalidWeightsError(
                 "importance: no weights given; provider column needs a list of numbers for each text.", 0
             )
         rows = len(words.bounds) - 1
         lists = self.lists
         if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
-            raise WrongWeights(f"importance: weights of type {lists.type}; valid: lists of numbers.", rows)
+            raise InvalidWeightsError(
+                f"importance: weights of type {lists.type}; valid: lists of numbers.", rows
+            )
         sizes = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
         wrong = rows if len(lists) != rows else int((sizes != np.diff(words.bounds)).sum())
         if wrong:
-            raise WrongWeights(
+            raise InvalidWeightsError(
                 f"importance: {wrong:,} texts have not as many weights as words; valid: a number for each word as the policy "
                 "cuts them, stop words, unknown words and numbers included.",
                 wrong,
@@ -146,7 +148,7 @@ class Given:
         flat = lists.flatten()
         if flat.null_count:
             missing = flat.null_count
-            raise WrongWeights(
+            raise InvalidWeightsError(
                 f"importance: {missing:,} weights are NULL; valid: a number for each word.", missing
             )
         with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
@@ -166,14 +168,14 @@ def checked(provider: Importance, words: Spans) -> F32:
     """
     weights = np.asarray(provider.weights(words), np.float32)
     if weights.shape != words.starts.shape:
-        raise WrongWeights(
+        raise InvalidWeightsError(
             f"importance: provider {provider.name} gave {weights.size:,} weights for {len(words.starts):,} words; valid: one for "
             "each.",
             weights.size,
         )
     wrong = len(weights) - int((np.isfinite(weights) & (weights >= 0)).sum())
     if wrong:
-        raise WrongWeights(
+        raise InvalidWeightsError(
             f"importance: provider {provider.name} gave {wrong:,} weights that are negative or no finite numbers; valid: 0 or "
             "more.",
             wrong,

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from dptext_spark.arrays import F32, I32, I64, U8
 from dptext_spark.errors import DataError
-from dptext_spark.importance.providers import WrongWeights
+from dptext_spark.importance.providers import InvalidWeightsError
 from dptext_spark.importance.selection import DIRECTIONS, WHOLE
 from dptext_spark.randomness.draws import is_bytes
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.selection import Chosen, Texts
+from dptext_spark.text.selection import Texts, TokenSelection
 from dptext_spark.text.spans import Spans
 
 TOP, MEDIUM, BOTTOM = range(len(DIRECTIONS))
@@ -200,7 +200,7 @@ class Rows:
             texts.take(taken), None if weights is None else weights.take(taken), bounds, places, owners
         )
 
-    def split(self, words: Spans, levels: U8, none: int, units: I64) -> tuple[Chosen, ...]:
+    def split(self, words: Spans, levels: U8, none: int, units: I64) -> tuple[TokenSelection, ...]:
         """Return what was chosen, for each column by itself.
 
         Args:
@@ -210,7 +210,7 @@ class Rows:
             units: int64[m], of the texts.
         """
         if self.places is None:
-            return (Chosen(words.starts, levels, none, units, self.rows[0]),)
+            return (TokenSelection(words.starts, levels, none, units, self.rows[0]),)
         sizes, counts = np.diff(words.rows), np.diff(words.bounds)
         found = []
         for place, rows in zip(self.places, self.rows, strict=True):
@@ -221,7 +221,7 @@ class Rows:
             # In its column a text begins where the ones before it end.
             own = np.cumsum(sizes[place]) - sizes[place]
             starts = words.starts[which] + np.repeat(own - words.rows[:-1][place], held)
-            found.append(Chosen(starts, levels[which], none, units[place], rows))
+            found.append(TokenSelection(starts, levels[which], none, units[place], rows))
         return tuple(found)
 
 
@@ -243,15 +243,17 @@ def _weights_of(columns: Sequence[Texts]) -> pa.Array | None:
     if not given:
         return None
     if len(given) < len(columns):
-        raise WrongWeights("importance: weights for some columns only; valid: for each, or for none.", 0)
+        raise InvalidWeightsError(
+            "importance: weights for some columns only; valid: for each, or for none.", 0
+        )
     for column, lists in zip(columns, given, strict=True):
         if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
-            raise WrongWeights(
+            raise InvalidWeightsError(
                 f"importance: weights of type {lists.type}; valid: lists of numbers.", len(lists)
             )
         if len(lists) != len(column.values):
             missing = len(column.values)
-            raise WrongWeights(
+            raise InvalidWeightsError(
                 f"importance: {missing:,} texts have not as many weights as words; valid: a list for each text.",
                 missing,
             )

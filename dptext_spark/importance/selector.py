@@ -11,16 +11,16 @@ import numpy.typing as npt
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.composition import Units, in_units, together
+from dptext_spark.importance.composition import Units, common_unit, weakest_guarantee
 from dptext_spark.importance.idf import Frequencies, Idf
-from dptext_spark.importance.providers import Chance, Given, Importance, checked
+from dptext_spark.importance.providers import ColumnWeights, Importance, RandomImportance, checked
 from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word, units_of
 from dptext_spark.importance.selection import PLACES, WHOLE, Selection
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.selection import Chosen, Texts
+from dptext_spark.text.selection import Texts, TokenSelection
 from dptext_spark.text.tokens import list_words
 from dptext_spark.text.word_table import WordTable
 
@@ -91,7 +91,7 @@ class Selector:
 
     def choose(
         self, engine: Engine, columns: Sequence[Texts], consistency: str, units: Units
-    ) -> tuple[Chosen, ...]:
+    ) -> tuple[TokenSelection, ...]:
         """Choose the words of a batch that are drawn, among those of all texts of a row together.
 
         Args:
@@ -108,8 +108,8 @@ class Selector:
         """
         rows = Rows.of(columns)
         provider: Importance = self.provider
-        if isinstance(provider, Given):
-            provider = Given(rows.weights)
+        if isinstance(provider, ColumnWeights):
+            provider = ColumnWeights(rows.weights)
         elif rows.weights is not None:
             raise DataError(f"weights: given with provider {provider.name}; valid: none.")
         words, codes = list_words(engine, rows.texts, marks=self.selection.rank_punctuation)
@@ -128,12 +128,12 @@ class Selector:
         return (first, *(sampler.guarantee for sampler in self.further))
 
     def guarantee(self, first: Guarantee) -> Guarantee:
-        """Return what holds for a drawn word, whatever its level; see :func:`together`."""
-        return together(self.guarantees(first))
+        """Return what holds for a drawn word, whatever its level; see :func:`weakest_guarantee`."""
+        return weakest_guarantee(self.guarantees(first))
 
     def units(self, first: Guarantee) -> Units:
-        """Return how the ε of a record is counted; see :func:`in_units`."""
-        return in_units(self.guarantees(first))
+        """Return how the ε of a record is counted; see :func:`common_unit`."""
+        return common_unit(self.guarantees(first))
 
     def sentence(self, chosen_in: str) -> str:
         """Say what the guarantee is about, in plain words; `chosen_in`: what words are chosen in together, text or record."""
@@ -185,7 +185,7 @@ def provider_of(
         from dptext_spark.importance.providers import Attention
 
         return Attention.open(str(selection.model))
-    return Chance() if selection.provider == "random" else Given()
+    return RandomImportance() if selection.provider == "random" else ColumnWeights()
 
 
 def restored(

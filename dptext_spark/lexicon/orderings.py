@@ -56,14 +56,14 @@ def several_walks(embeddings: Sequence[Vectors], each: int, seed: int) -> tuple[
         seed: public, of the start words.
 
     Returns:
-        (starts, order int32[L, V]), L = each times the embeddings, as :func:`start_words` and :func:`walks` give them.
+        (starts, order int32[L, V]), L = each times the embeddings, as :func:`start_words` and :func:`orderings` give them.
     """
     starts = start_words(len(embeddings[0]), each * len(embeddings), seed)
-    orders = [walks(one, starts[n * each : (n + 1) * each]) for n, one in enumerate(embeddings)]
+    orders = [orderings(one, starts[n * each : (n + 1) * each]) for n, one in enumerate(embeddings)]
     return starts, np.concatenate(orders)
 
 
-def walks(vectors: Vectors, starts: Sequence[int]) -> Ids:
+def orderings(vectors: Vectors, starts: Sequence[int]) -> Ids:
     """Walk from each start: the next word is the nearest one not yet visited, by Euclidean distance, ties by id.
 
     Source: Meisenbacher et al. 2024, 1-Diffractor (a public implementation takes any word where the 50 nearest are used up).

@@ -8,10 +8,10 @@ from dptext_spark.mechanisms.diffractor import Diffractor
 from dptext_spark.mechanisms.gaussian import Gaussian
 from dptext_spark.mechanisms.laplace import Laplace
 from dptext_spark.mechanisms.mahalanobis import Mahalanobis
-from dptext_spark.mechanisms.mvc import Calibrated
+from dptext_spark.mechanisms.mvc import MVC
 from dptext_spark.mechanisms.projection import Projection
 from dptext_spark.mechanisms.santext import SanText
-from dptext_spark.mechanisms.tem import Tem
+from dptext_spark.mechanisms.tem import TEM
 from dptext_spark.mechanisms.truncated_gumbel import TruncatedGumbel
 from dptext_spark.mechanisms.truncated_laplace import TruncatedLaplace
 from dptext_spark.mechanisms.vickrey import Vickrey
@@ -19,9 +19,9 @@ from dptext_spark.mechanisms.vickrey import Vickrey
 MECHANISMS: dict[str, type[Mechanism]] = {
     "custext": CusText,
     "santext": SanText,
-    "tem": Tem,
+    "tem": TEM,
     "diffractor": Diffractor,
-    "calibrated": Calibrated,
+    "calibrated": MVC,
     "mahalanobis": Mahalanobis,
     "vickrey": Vickrey,
     "projection": Projection,
@@ -33,7 +33,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 __all__ = [
     "MECHANISMS",
-    "Calibrated",
+    "MVC",
+    "TEM",
     "CusText",
     "Diffractor",
     "Gaussian",
@@ -44,7 +45,6 @@ __all__ = [
     "Projection",
     "Sampler",
     "SanText",
-    "Tem",
     "TruncatedGumbel",
     "TruncatedLaplace",
     "Vickrey",

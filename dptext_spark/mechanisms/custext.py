@@ -31,7 +31,7 @@ from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.output_sets import Mapping, Metric, Remainder, mapping_summary, output_sets
 from dptext_spark.mechanisms.parameters import choice, integer, number
-from dptext_spark.mechanisms.privacy_loss.steps import within_groups
+from dptext_spark.mechanisms.privacy_loss.finite import within_groups
 from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
 from dptext_spark.mechanisms.set_scores import normalised_scores
 from dptext_spark.mechanisms.tight_epsilon import Calibration, calibrate, calibration_choice

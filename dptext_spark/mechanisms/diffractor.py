@@ -26,8 +26,8 @@ from dptext_spark.lexicon.lexicon import Lexicon, same_words
 from dptext_spark.lexicon.orderings import several_walks
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.parameters import choice, integer, number
-from dptext_spark.mechanisms.privacy_loss.steps import by_steps
-from dptext_spark.mechanisms.samplers.ordering import LineSampler, Window, floor_share, radius
+from dptext_spark.mechanisms.privacy_loss.finite import by_steps
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler, Window, floor_share, radius
 from dptext_spark.mechanisms.tight_epsilon import Calibration, calibrate, calibration_choice
 
 Form = Literal["geometric", "tem"]
@@ -63,7 +63,7 @@ class Diffractor(Mechanism):
         "Metric Differential Privacy"
     )
     protects: ClassVar[str] = "metric DP: ε for each place between two words of a list"
-    sampler: ClassVar[type] = LineSampler
+    sampler: ClassVar[type] = OrderingSampler
 
     epsilon: float = number(1.0, "ε for each place between two words of a list.", above=0)
     form: Form = choice(Form, "geometric", "The law along a list; TEM at ε is close to geometric at ε/2.")
@@ -103,7 +103,7 @@ class Diffractor(Mechanism):
         preset = PRESETS[self.preset]
         return range(1, MAX_EMBEDDINGS + 1) if preset is None else range(preset[1], preset[1] + 1)
 
-    def compile(self, lexicon: Lexicon, *others: Lexicon) -> LineSampler:
+    def compile(self, lexicon: Lexicon, *others: Lexicon) -> OrderingSampler:
         """Return the sampler.
 
         Args:
@@ -115,7 +115,7 @@ class Diffractor(Mechanism):
         """
         return self.over_epsilons(lexicon, *others)(self.epsilon)
 
-    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], LineSampler]:
+    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], OrderingSampler]:
         """Return what compiles at another ε, with the lists walked once."""
         return self.along(self.walked(*lexicons))
 
@@ -144,7 +144,7 @@ class Diffractor(Mechanism):
         starts, order = several_walks([one.vectors for one in lexicons], self.lists_of_each, self.list_seed)
         return Lists(len(lexicons), starts, order)
 
-    def along(self, walked: Lists) -> Callable[[float], LineSampler]:
+    def along(self, walked: Lists) -> Callable[[float], OrderingSampler]:
         """Return what compiles at an ε along lists that :meth:`walked` made with the same `preset`, `lists` and `list_seed`."""
         count, words = walked.order.shape
         figures = {
@@ -157,16 +157,16 @@ class Diffractor(Mechanism):
             "starts": walked.starts,
         }
 
-        def sampler(epsilon: float, guarantee: Guarantee) -> LineSampler:
+        def sampler(epsilon: float, guarantee: Guarantee) -> OrderingSampler:
             if self.form == "geometric":
                 window, more = Window.geometric(words, count, epsilon), {}
             else:
                 window = Window.tem(words, count, epsilon, self.beta)
                 more = {"beta": self.beta, "gamma": radius(words, epsilon, self.beta)}
             summary = {**figures, "floor": floor_share(words, count, epsilon), **window.summary(), **more}
-            return LineSampler.of(walked.order, window, guarantee, summary)
+            return OrderingSampler.of(walked.order, window, guarantee, summary)
 
-        def compile_at(epsilon: float) -> LineSampler:
+        def compile_at(epsilon: float) -> OrderingSampler:
             guarantee = self._at(epsilon)._guarantee(count)
             return calibrate(
                 lambda internal: sampler(internal, guarantee), epsilon, self.calibration, by_steps

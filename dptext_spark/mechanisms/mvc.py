@@ -26,7 +26,7 @@ from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler
 
 
 @dataclass(frozen=True)
-class Calibrated(Mechanism):
+class MVC(Mechanism):
     """The parameters of calibrated multivariate noise."""
 
     name: ClassVar[str] = "calibrated"

@@ -32,7 +32,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.parameters import Parameter, declared, is_number, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
-from dptext_spark.mechanisms.samplers import WholeSampler
+from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.mechanisms.samplers.exponential import rounded_up
 from dptext_spark.mechanisms.tight_epsilon import Calibration, calibration_choice
 
@@ -106,7 +106,7 @@ class SanText(Mechanism):
         "Yue et al. 2021, Differential Privacy for Text Analytics via Natural Text Sanitization"
     )
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance, between words that are sensitive"
-    sampler: ClassVar[type] = WholeSampler
+    sampler: ClassVar[type] = ExponentialSampler
 
     epsilon: float = number(1.0, "ε per unit of Euclidean distance.", above=0)
     sensitive: str | float | tuple[str, ...] = declared(
@@ -128,7 +128,7 @@ class SanText(Mechanism):
             object.__setattr__(self, "sensitive", tuple(self.sensitive))
         super().__post_init__()
 
-    def compile(self, lexicon: Lexicon) -> WholeSampler:
+    def compile(self, lexicon: Lexicon) -> ExponentialSampler:
         """Return the sampler.
 
         Args:

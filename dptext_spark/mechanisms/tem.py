@@ -20,18 +20,18 @@ from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
-from dptext_spark.mechanisms.samplers import WholeSampler
+from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.mechanisms.tight_epsilon import Calibration, calibration_choice
 
 
 @dataclass(frozen=True)
-class Tem(Mechanism):
+class TEM(Mechanism):
     """The parameters of TEM."""
 
     name: ClassVar[str] = "tem"
     paper: ClassVar[str] = "Carvalho et al. 2021, TEM: High Utility Metric Differential Privacy on Text"
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance, which counts as γ at most"
-    sampler: ClassVar[type] = WholeSampler
+    sampler: ClassVar[type] = ExponentialSampler
 
     epsilon: float = number(1.0, "ε per unit of Euclidean distance.", above=0)
     beta: float = number(
@@ -51,7 +51,7 @@ class Tem(Mechanism):
             return float(self.gamma)
         return 2.0 / (epsilon or self.epsilon) * logarithm((1.0 - self.beta) * (words - 1) / self.beta)
 
-    def compile(self, lexicon: Lexicon) -> WholeSampler:
+    def compile(self, lexicon: Lexicon) -> ExponentialSampler:
         """Return the sampler.
 
         Args:

@@ -24,7 +24,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.mahalanobis import lam_number, mahalanobis_guarantee, noise_matrix
-from dptext_spark.mechanisms.mvc import Calibrated, radial_noise
+from dptext_spark.mechanisms.mvc import MVC, radial_noise
 from dptext_spark.mechanisms.numerics.distances import pair_distances
 from dptext_spark.mechanisms.parameters import choice, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
@@ -79,7 +79,7 @@ class Vickrey(Mechanism):
         """Return what holds for one draw: what holds for the noise."""
         if self.noise == "mahalanobis":
             return mahalanobis_guarantee(self.epsilon, self.lam)
-        return Calibrated(self.epsilon).guarantee()
+        return MVC(self.epsilon).guarantee()
 
 
 def neighbours_by_place(vectors: F32, count: int) -> tuple[Ids, F64, Ids]:

@@ -21,7 +21,7 @@ from dptext_spark.importance.idf import Frequencies
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.model import artifact
 from dptext_spark.model.certificate import certify, is_cheap
-from dptext_spark.model.importance import choosing, made_from
+from dptext_spark.model.importance import made_from, with_importance
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.runtime.paths import user_cache
 
@@ -156,7 +156,7 @@ def _compile(
     privatizer = Privatizer(shared[0], sampler, config.policy, config.consistency)
     if config.importance is not None:
         say("weighing words", None)
-        privatizer = choosing(privatizer, config.importance, tuple(further), frequencies)
+        privatizer = with_importance(privatizer, config.importance, tuple(further), frequencies)
     words = _alone([lexicon.fingerprint for lexicon in lexicons])
     spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": words}
     try:

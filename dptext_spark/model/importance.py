@@ -17,7 +17,7 @@ from dptext_spark.model.privatizer import Privatizer
 PIECE = 1 << 20  # bytes of a corpus that are read at a time
 
 
-def choosing(
+def with_importance(
     privatizer: Privatizer,
     selection: Selection,
     further: tuple[Sampler, ...] = (),

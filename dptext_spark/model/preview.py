@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 from collections.abc import Mapping, Sequence
 
-from dptext_spark.text.selection import Chosen, Texts
+from dptext_spark.text.selection import Texts, TokenSelection
 
 MOST_CHARACTERS = 10_000
 MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form
@@ -305,7 +305,7 @@ def levels_of_words(privatizer: Privatizer, text: pa.Array, listed: Mapping[int,
 
 def chosen_alone(
     starts: Sequence[int], levels: Mapping[int, int], sizes: Sequence[int], none: int
-) -> Chosen | None:
+) -> TokenSelection | None:
     """Return what was chosen, for a batch of the text and of each of its words where it stands, alone; None for all words.
 
     Args:
@@ -319,4 +319,4 @@ def chosen_alone(
     offsets = np.cumsum(sizes[:-1])
     at = np.array([levels.get(start, none) for start in starts] * 2, np.uint8)
     places = np.concatenate([np.array(starts, np.int64), offsets + np.array(starts, np.int64)])
-    return Chosen(places, at, none, np.zeros(len(sizes), np.int64))
+    return TokenSelection(places, at, none, np.zeros(len(sizes), np.int64))

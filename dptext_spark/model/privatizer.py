@@ -21,7 +21,7 @@ from dptext_spark.arrays import U8, U64, Ids
 from dptext_spark.errors import DataError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.composition import Units
-from dptext_spark.importance.providers import Given
+from dptext_spark.importance.providers import ColumnWeights
 from dptext_spark.importance.selection import agree
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -34,7 +34,7 @@ from dptext_spark.text.identifiers.provider import Provider, check_providers
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.render import DATASET, TOKEN, word_blocks
-from dptext_spark.text.selection import Chosen, Texts
+from dptext_spark.text.selection import Texts, TokenSelection
 from dptext_spark.text.tokens import list_words
 from dptext_spark.text.word_table import WordTable
 
@@ -168,7 +168,7 @@ class Privatizer:
         key: RunKey,
         run_id: str = "",
         weights: pa.Array | None = None,
-        chosen: Chosen | None = None,
+        chosen: TokenSelection | None = None,
     ) -> tuple[pa.Array, Counters]:
         """Replace the words of a batch.
 
@@ -191,13 +191,13 @@ class Privatizer:
             DataError: NULL identities, lengths that differ, or a type that is no text; weights that are missing, or not one for
                 each word; records of several texts whose words were not chosen together.
         """
-        rows, counts, _ = self.placing(
+        rows, counts, _ = self.privatize_with_spans(
             texts, column=column, row_ids=row_ids, record_ids=record_ids, key=key, run_id=run_id,
             weights=weights, chosen=chosen,
         )  # fmt: skip
         return rows, counts
 
-    def placing(
+    def privatize_with_spans(
         self,
         texts: pa.Array,
         *,
@@ -207,7 +207,7 @@ class Privatizer:
         key: RunKey,
         run_id: str = "",
         weights: pa.Array | None = None,
-        chosen: Chosen | None = None,
+        chosen: TokenSelection | None = None,
     ) -> tuple[pa.Array, Counters, Placed | None]:
         """Do the same, and say where the identifiers went (None where there are none): what an audit needs."""
         identities = row_ids if record_ids is None or self.consistency == "token" else record_ids
@@ -221,13 +221,13 @@ class Privatizer:
             found = self.choose([Texts(texts, None, weights)])
             chosen = None if found is None else found[0]
         noise = self._noise(identities, column, key, run_id)
-        rows, counts, placed = self.engine.placing(texts, noise, chosen)
+        rows, counts, placed = self.engine.privatize_with_spans(texts, noise, chosen)
         if chosen is not None:
             return rows, Counters(counts, chosen.units), placed
         drawn = COUNTERS.index("distinct" if self.consistency == "record" else "drawn")
         return rows, Counters(counts, counts[:, drawn].astype(np.int64)), placed
 
-    def choose(self, columns: Sequence[Texts]) -> tuple[Chosen, ...] | None:
+    def choose(self, columns: Sequence[Texts]) -> tuple[TokenSelection, ...] | None:
         """Choose the words of a batch that are drawn; None: all that the policy draws.
 
         Args:
@@ -256,7 +256,7 @@ class Privatizer:
     def warm_up(self) -> None:
         """Compile the loops, or load them from the cache, so that the workers of this machine find them there."""
         texts, ids, key, weights = pa.array([WARM]), pa.array([0], pa.int64()), RunKey.insecure(0), None
-        if self.selector is not None and isinstance(self.selector.provider, Given):
+        if self.selector is not None and isinstance(self.selector.provider, ColumnWeights):
             words = list_words(self.engine, texts, marks=self.selector.selection.rank_punctuation).codes
             weights = pa.array([[1.0] * len(words)])
         self.privatize(texts, column="", row_ids=ids, record_ids=ids, key=key, weights=weights)
@@ -312,7 +312,9 @@ class Privatizer:
         return noise._replace(at_levels=at_levels)
 
 
-def _check_records(column: str, row_ids: pa.Array, record_ids: pa.Array, chosen: Chosen | None) -> None:
+def _check_records(
+    column: str, row_ids: pa.Array, record_ids: pa.Array, chosen: TokenSelection | None
+) -> None:
     """Refuse records whose texts were not all chosen in together: no ε would hold for all occurrences of a word in one.
 
     Raises:

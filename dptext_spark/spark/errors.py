@@ -154,7 +154,7 @@ def _called(error: Any, method: str) -> str | None:
 
 
 @contextmanager
-def silenced(spark: SparkSession | None = None) -> Iterator[None]:
+def suppress_sensitive_logs(spark: SparkSession | None = None) -> Iterator[None]:
     """Keep loggers quiet meanwhile that write what is private: query fragments and errors, and statistics of tables.
 
     Py4J's tracebacks (of a JVM that died), which it logs as the root's, are kept back too: our own error says it.

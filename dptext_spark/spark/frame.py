@@ -14,14 +14,14 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import check_record_key
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.errors import CLIENT_LOGGER, silenced
+from dptext_spark.spark.errors import CLIENT_LOGGER, suppress_sensitive_logs
 from dptext_spark.spark.job.checks import check_weights
 from dptext_spark.spark.secrets import require_no_setting
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import paths_of
 from dptext_spark.spark.tables.tables import check_text_columns
-from dptext_spark.spark.udf.column import RESULT, Job, applied, replaced
+from dptext_spark.spark.udf.column import RESULT, UdfSpec, applied, replaced
 from dptext_spark.spark.udf.ship import shipped_model
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ def privatize(
     if key.source is not None and key.source.kind == "env":
         require_no_setting(df.sparkSession, key.source.place)
     _keep_plans_out_of_logs(df.sparkSession)
-    with silenced(df.sparkSession):
+    with suppress_sensitive_logs(df.sparkSession):
         check_text_columns(df, list(columns))
         check_weights(df, weights)
         paths = paths_of(df.schema, columns)
         identity = identify_rows(df, row_key, record_key, ordinal=False)
-        job = Job(
+        job = UdfSpec(
             columns=tuple(path.name for path in paths),
             shipped=shipped_model(df.sparkSession, privatizer),
             key=key.delivered(),

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from dptext_spark.config.keys import refuse_given, taken
 from dptext_spark.config.model import RunConfig
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.errors import silenced
-from dptext_spark.spark.job.job import Report, carried_out
-from dptext_spark.spark.job.prepare import validated
+from dptext_spark.spark.errors import suppress_sensitive_logs
+from dptext_spark.spark.job.job import Report, run_once
+from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.streaming.stream import require_lasting, stream
 
@@ -41,8 +41,8 @@ def run(
         SettingsError, DataError: nothing was committed.
         RunError: the run failed before its commit; the target's versions are as they were. (Where the target's history
             cannot be read after a failure, the message says that this is not known.)
-        CountsDisagree: the run committed, now or before, but its counts or the consistency audit do not agree.
-        NotAccounted: the run committed, but its account could not be made.
+        CountMismatchError: the run committed, now or before, but its counts or the consistency audit do not agree.
+        RecordingError: the run committed, but its account could not be made.
     """
     say = progress or (lambda step: None)
     refuse_given(config.key, key)
@@ -52,5 +52,5 @@ def run(
     session = spark or spark_session()
     if config.is_stream:
         return Report(stream(session, config, key, say))
-    with silenced(session):
-        return carried_out(lambda: validated(session, config, key, say), config, say)
+    with suppress_sensitive_logs(session):
+        return run_once(lambda: prepare_run(session, config, key, say), config, say)

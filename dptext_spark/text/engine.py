@@ -24,7 +24,7 @@ from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.lookup import INVALID, OPENING, look_up
 from dptext_spark.text.policy import CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
-from dptext_spark.text.selection import Chosen, drop_unselected
+from dptext_spark.text.selection import TokenSelection, drop_unselected
 from dptext_spark.text.tokenizer import cut_whitespace, cut_words
 from dptext_spark.text.word_table import WordTable
 
@@ -154,7 +154,9 @@ class Engine:
             dtype=np.uint64,
         )
 
-    def privatize(self, texts: pa.Array, noise: Noise, chosen: Chosen | None = None) -> tuple[pa.Array, I32]:
+    def privatize(
+        self, texts: pa.Array, noise: Noise, chosen: TokenSelection | None = None
+    ) -> tuple[pa.Array, I32]:
         """Replace the words of a batch.
 
         Args:
@@ -169,11 +171,11 @@ class Engine:
         Raises:
             DataError: the output of one batch passes 2 GiB, or what was chosen are other words than those of the texts.
         """
-        written, counts, _ = self.placing(texts, noise, chosen)
+        written, counts, _ = self.privatize_with_spans(texts, noise, chosen)
         return written, counts
 
-    def placing(
-        self, texts: pa.Array, noise: Noise, chosen: Chosen | None = None
+    def privatize_with_spans(
+        self, texts: pa.Array, noise: Noise, chosen: TokenSelection | None = None
     ) -> tuple[pa.Array, I32, Placed | None]:
         """Do the same, and say where the identifiers went; None where none are looked for, or there are none."""
         table, policy, chars = self.table, self.policy, tables()

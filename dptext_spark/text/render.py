@@ -149,7 +149,7 @@ def _put_digits(
 
 
 @compiled
-def _pay(space: Any, out: Any, at: Int, start: Int) -> Int:
+def _flush_space(space: Any, out: Any, at: Int, start: Int) -> Int:
     """Write the space that is owed, unless the row has not begun."""
     if space[0] == 1:
         space[0] = 0
@@ -187,7 +187,7 @@ def _normalise_gap(
         if kind == SPACE:
             space[0] = 1
         else:
-            at = _pay(space, out, at, start)
+            at = _flush_space(space, out, at, start)
             for j in range(length):
                 out[at + j] = data[i + j]
             at += length
@@ -250,7 +250,7 @@ def rebuild(
             pattern = (tokens[t, 3] >> 40) & shapes
             if normalise:
                 at = _normalise_gap(data, position, start, carried, stage, classes, out, at, begin)
-                at = _pay(carried, out, at, begin)
+                at = _flush_space(carried, out, at, begin)
             else:
                 at = _copy_gap(data, position, start, out, at)
             if code >= 0:

@@ -26,7 +26,7 @@ class Texts(NamedTuple):
     weights: pa.Array | None = None
 
 
-class Chosen(NamedTuple):
+class TokenSelection(NamedTuple):
     """Which words of a column are drawn.
 
     Attributes:
@@ -56,7 +56,7 @@ def drop_unselected(
         tokens: int64[n, 4], of whole strips, in order.
         n: number of tokens.
         content: uint64[n, 2], which goes with them.
-        starts: int64[words], see :class:`Chosen`.
+        starts: int64[words], see :class:`TokenSelection`.
         levels: uint8[words].
         none: the first number that is no level.
         place: where to begin in `starts`.

@@ -30,7 +30,7 @@ from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import CusText, Diffractor, SanText, Tem
+from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText
 from dptext_spark.model.privatizer import CONSISTENCY, Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.policy import Policy
@@ -195,10 +195,10 @@ def test_sums_and_losses_over_all_pairs(small: Lexicon, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("epsilon", [1.0, 5.0])
 def test_the_search_over_all_pairs_finds_what_the_mechanisms_do(small: Lexicon, epsilon: float) -> None:
     def law_of(internal: float, number: int) -> Exponential:
-        return Exponential(internal / 2, Tem(epsilon=internal).radius(40) if number else np.inf)
+        return Exponential(internal / 2, TEM(epsilon=internal).radius(40) if number else np.inf)
 
     internal, published, exact = calibrated(small.vectors, [epsilon, epsilon], law_of, 1e-4)
-    for number, mechanism in enumerate((SanText, Tem)):
+    for number, mechanism in enumerate((SanText, TEM)):
         plain = mechanism(epsilon=epsilon).compile(small)
         raised = mechanism(epsilon=epsilon, calibration="exact").compile(small)
         # Each is within 1e-4 of what was asked for, so the two differ by little more.

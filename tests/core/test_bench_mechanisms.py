@@ -15,7 +15,7 @@ from benchmarks import mechanisms
 from benchmarks.sizes import TOY
 from benchmarks.sources import drawn_ids, packaged
 from benchmarks.token_rates import RATES, prepared
-from dptext_spark.mechanisms import MECHANISMS, Tem
+from dptext_spark.mechanisms import MECHANISMS, TEM
 from dptext_spark.text.policy import Policy
 
 
@@ -49,7 +49,7 @@ def test_every_mechanism_has_a_rate() -> None:
 
 def test_a_text_is_sanitized_in_a_part_of_its_rows() -> None:
     policy = Policy(stop_words="draw")
-    whole, part = (prepared(packaged(TOY.lexicon_words), Tem(), TOY, policy, part) for part in (1, 10))
+    whole, part = (prepared(packaged(TOY.lexicon_words), TEM(), TOY, policy, part) for part in (1, 10))
     assert (whole.words, part.words) == (TOY.rows * TOY.words_a_row, TOY.rows // 10 * TOY.words_a_row)
     assert whole.kinds["stop_kept"] == 0 and whole.kinds["drawn"] > 0.9
 

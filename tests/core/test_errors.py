@@ -8,10 +8,10 @@ import pytest
 
 from dptext_spark import errors
 from dptext_spark.errors import (
-    CountsDisagree,
+    CountMismatchError,
     DataError,
     DPTextError,
-    NotAccounted,
+    RecordingError,
     RequirementBroken,
     RunError,
     SettingsError,
@@ -25,8 +25,8 @@ CODES = {
     SettingsError: 2,
     DataError: 3,
     RunError: 4,
-    CountsDisagree: 5,
-    NotAccounted: 6,
+    CountMismatchError: 5,
+    RecordingError: 6,
     RequirementBroken: 7,
 }
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext_spark.rounding import (
-    digits_toward,
     digits_up,
     exact,
     percent_down,
     percent_up,
+    round_conservatively,
     rounded_down,
     rounded_up,
 )
@@ -76,6 +76,11 @@ def test_by_hand(shown: str, expected: str) -> None:
 @given(FINITE, st.integers(1, 6))
 def test_digits_go_where_they_are_told(number: float, digits: int) -> None:
     meant = Decimal(repr(number))
-    low, high = (Decimal(digits_toward(number, digits, up=up).replace(",", "")) for up in (False, True))
+    low, high = (
+        Decimal(round_conservatively(number, digits, up=up).replace(",", "")) for up in (False, True)
+    )
     assert low <= meant <= high and high - low <= Decimal(f"1e{1 - digits}") * max(high, low)
-    assert digits_toward(1234.56, 2, up=False) == "1.2e+03" and digits_toward(0.49999, 3, up=False) == "0.499"
+    assert (
+        round_conservatively(1234.56, 2, up=False) == "1.2e+03"
+        and round_conservatively(0.49999, 3, up=False) == "0.499"
+    )

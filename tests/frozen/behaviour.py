@@ -23,7 +23,7 @@ from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Level, Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.model.importance import choosing
+from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.policy import Policy
@@ -97,12 +97,12 @@ def _frequencies(privatizer: Privatizer) -> Frequencies:
     return Frequencies.of(privatizer.engine, sample()["body"].combine_chunks())
 
 
-def with_importance() -> list[Privatizer]:
+def of_importance() -> list[Privatizer]:
     """The words that few tickets hold."""
     plain, record, _ = of_mechanism("custext")
     return [
-        choosing(plain, Selection(percent=30), (), _frequencies(plain)),
-        choosing(record, Selection(percent=30), (), _frequencies(record)),
+        with_importance(plain, Selection(percent=30), (), _frequencies(plain)),
+        with_importance(record, Selection(percent=30), (), _frequencies(record)),
     ]
 
 
@@ -112,7 +112,7 @@ def with_levels() -> list[Privatizer]:
     further = tuple(level.drawn_by(CUSTEXT).compile(small()) for level in levels[1:])
     token, record, _ = of_mechanism("custext")
     selection = Selection(provider="random", levels=levels)
-    return [choosing(one, selection, further) for one in (token, record)]
+    return [with_importance(one, selection, further) for one in (token, record)]
 
 
 def of_glove(folder: Path) -> list[Privatizer]:
@@ -125,7 +125,7 @@ CASES: dict[str, Callable[[], list[Privatizer]]] = {
     **{name: partial(of_mechanism, name) for name in PARAMETERS},
     "packaged lexicon": packaged,
     "identifiers: none": without_identifiers,
-    "importance": with_importance,
+    "importance": of_importance,
     "importance, levels": with_levels,
 }
 

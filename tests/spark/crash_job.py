@@ -15,8 +15,8 @@ from typing import Any
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.job import carried_out
-from dptext_spark.spark.job.prepare import validated
+from dptext_spark.spark.job.job import run_once
+from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.streaming.stream import stream
 
@@ -87,7 +87,7 @@ def main(plan: dict[str, Any]) -> None:
     else:
         if plan["kind"] == "named":
             know_tables(spark, base / plan["name"])
-        carried_out(lambda: validated(spark, config, key, print), config, print, at)
+        run_once(lambda: prepare_run(spark, config, key, print), config, print, at)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def main(base: Path, moment: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     if moment == "committed":
-        job.account = end
+        job.reconcile = end
     if moment == "writing":
         before = set((base / "out").glob("*.parquet"))
 

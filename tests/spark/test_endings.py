@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from dptext_spark.config.load import parse_config
-from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError
+from dptext_spark.errors import CountMismatchError, DataError, DPTextError, RecordingError, RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark import runner
 from dptext_spark.spark.job import job
-from dptext_spark.spark.job.binding import SETTINGS
+from dptext_spark.spark.job.idempotency import SETTINGS
 
 CONFIG = parse_config({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}})
 BAD_ROW = ValueError("DPTEXT[INVALID_UTF8] partition=1 batch=2 rows=3")
@@ -44,7 +44,7 @@ class Stage:
         steps = {"validated": setup, "write": ({"rows": 1}, 1.0), "recounted": None, "leftover_files": ["f"]}
         for name, result in steps.items():
             patch.setattr(runner if name == "validated" else job, name, self.step(name, result))
-        patch.setattr(job, "account", self.step("account", {"status": "succeeded"}))
+        patch.setattr(job, "reconcile", self.step("account", {"status": "succeeded"}))
         granted = SimpleNamespace(cumulative="{}", again=False)
         patch.setattr(job.ledger, "reserved", lambda setup, at, **known: nullcontext(granted))
         patch.setattr(job.ledger, "settle", self.settle)
@@ -109,7 +109,7 @@ def test_a_write_that_did_not_commit(stage: Stage, error: Exception, kind: type)
 def test_a_write_that_committed_and_then_failed(stage: Stage) -> None:
     stage.fails, stage.commits = {"write": MARKER}, [False, True]
     ended = stage.ended()
-    assert type(ended) is NotAccounted and "run again with run.id=r1" in str(ended)
+    assert type(ended) is RecordingError and "run again with run.id=r1" in str(ended)
     assert [row["status"] for row in stage.rows] == ["started"] and stage.settled == []
 
 
@@ -123,22 +123,22 @@ def test_a_write_of_which_nothing_is_known(stage: Stage) -> None:
 def test_an_account_that_failed(stage: Stage, error: Exception) -> None:
     stage.fails = {"account": error}
     ended = stage.ended()
-    assert type(ended) is NotAccounted and ended.exit_code == 6
+    assert type(ended) is RecordingError and ended.exit_code == 6
     assert "The data was committed, but not accounted for" in str(ended)
 
 
 def test_a_ledger_that_cannot_be_settled_after_the_commit(stage: Stage) -> None:
     stage.fails = {"settle": RunError("ledger: other runs kept changing it.")}
     ended = stage.ended()
-    assert type(ended) is NotAccounted and "was committed, but not accounted for" in str(ended)
+    assert type(ended) is RecordingError and "was committed, but not accounted for" in str(ended)
 
 
 def test_a_mismatch_is_said_as_it_is(stage: Stage) -> None:
-    stage.fails = {"account": CountsDisagree("run r1 committed version 0 of /out, but x.")}
+    stage.fails = {"account": CountMismatchError("run r1 committed version 0 of /out, but x.")}
     assert str(stage.ended()) == "run r1 committed version 0 of /out, but x."
     stage.earlier = {**BOUND, "status": "mismatch", "output_version": 0}
     ended = stage.ended()
-    assert type(ended) is CountsDisagree and "Nothing was written again" in str(ended)
+    assert type(ended) is CountMismatchError and "Nothing was written again" in str(ended)
 
 
 def test_a_commit_that_the_target_no_longer_holds_is_not_accounted_for(stage: Stage) -> None:
@@ -165,4 +165,4 @@ def test_a_second_count_that_failed(stage: Stage) -> None:
     stage.earlier, stage.commits = {**BOUND, "status": "started"}, [True, True]
     stage.fails = {"write": AssertionError("nothing is written again"), "recounted": BAD_ROW}
     ended = stage.ended()
-    assert type(ended) is NotAccounted and "run again with run.id=r1" in str(ended)
+    assert type(ended) is RecordingError and "run again with run.id=r1" in str(ended)

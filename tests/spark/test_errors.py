@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.errors import TaskError, condition_of, reduced, silenced
+from dptext_spark.spark.errors import TaskError, condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.runner import run
 
 MARKER = "zanzibarmarker"
@@ -30,7 +30,7 @@ def fragments(monkeypatch: pytest.MonkeyPatch) -> list[logging.LogRecord]:
     records: list[logging.LogRecord] = []
     for name in LOGGERS:
         monkeypatch.delitem(logging.Logger.manager.loggerDict, name, raising=False)
-        with silenced():
+        with suppress_sensitive_logs():
             pass
         handler = logging.Handler()
         handler.emit = records.append  # type: ignore[method-assign]
@@ -39,7 +39,7 @@ def fragments(monkeypatch: pytest.MonkeyPatch) -> list[logging.LogRecord]:
 
 
 def raised_by(spark) -> Exception:
-    with silenced(), pytest.raises(Exception) as caught:
+    with suppress_sensitive_logs(), pytest.raises(Exception) as caught:
         malformed(spark).collect()
     return caught.value
 
@@ -54,7 +54,7 @@ class TestReduced:
 
     def test_a_worker_that_raises_on_its_own_says_nothing_of_the_text(self, spark) -> None:
         fails = F.udf(lambda text: {}[text], "string")
-        with silenced(), pytest.raises(Exception, match=MARKER) as caught:
+        with suppress_sensitive_logs(), pytest.raises(Exception, match=MARKER) as caught:
             spark.createDataFrame([(MARKER,)], "body string").select(fails("body")).collect()
         assert MARKER not in str(reduced(caught.value, ["body"]))
 
@@ -125,14 +125,14 @@ class TestSilenced:
         logger = logging.getLogger("SQLQueryContextLogger")
         logger.disabled = True
         try:
-            with silenced():
+            with suppress_sensitive_logs():
                 pass
             assert logger.disabled
         finally:
             logger.disabled = False
 
     def test_an_error_inside_lets_the_loggers_speak_again(self) -> None:
-        with pytest.raises(ValueError, match="inside"), silenced():
+        with pytest.raises(ValueError, match="inside"), suppress_sensitive_logs():
             raise ValueError("inside")
         assert not logging.getLogger("SQLQueryContextLogger").disabled
 
@@ -149,12 +149,12 @@ def test_delta_does_not_inform_of_a_tables_values_meanwhile(spark) -> None:
     spark.sparkContext.setLogLevel("INFO")
     try:
         assert levels() == ["INFO"] * 3
-        with pytest.raises(ValueError, match="inside"), silenced(spark):
+        with pytest.raises(ValueError, match="inside"), suppress_sensitive_logs(spark):
             assert levels() == ["WARN", "WARN", "INFO"]
-            with silenced(spark):
+            with suppress_sensitive_logs(spark):
                 assert levels() == ["WARN", "WARN", "INFO"]
             assert levels() == ["WARN", "WARN", "INFO"]
-            other = silenced(spark)  # another run of this process, which ends later
+            other = suppress_sensitive_logs(spark)  # another run of this process, which ends later
             other.__enter__()
             raise ValueError("inside")
         assert levels() == ["WARN", "WARN", "INFO"]
@@ -163,7 +163,7 @@ def test_delta_does_not_inform_of_a_tables_values_meanwhile(spark) -> None:
     finally:
         spark.sparkContext.setLogLevel("ERROR")  # and the loggers below the root follow it
     assert levels() == before
-    with silenced(spark):
+    with suppress_sensitive_logs(spark):
         assert levels() == before  # which says less than a warning already
 
 

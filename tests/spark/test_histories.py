@@ -32,12 +32,12 @@ from dptext_spark.ledger.entry import RESERVED, Entry, of_input
 from dptext_spark.ledger.sums import spent_on
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job import account, checks, entries, job, ledger, runs
-from dptext_spark.spark.job.binding import SEAL, seal
+from dptext_spark.spark.job import checks, entries, job, ledger, reconcile, runs
 from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.effects import Effect, announced
-from dptext_spark.spark.job.job import carried_out
-from dptext_spark.spark.job.plan import Setup
+from dptext_spark.spark.job.idempotency import SEAL, seal
+from dptext_spark.spark.job.job import run_once
+from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.identity import Identity
 from dptext_spark.text.engine import COUNTERS
 from tests.spark.delta_in_memory import Died, Frame, Functions, Memory
@@ -92,20 +92,20 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "quoted", str)
     monkeypatch.setattr(ledger, "read_manifest", lambda folder: {})
     monkeypatch.setattr(ledger, "_quiet", lambda spark: True)
-    monkeypatch.setattr(account, "cores_of", lambda spark: 1)
+    monkeypatch.setattr(reconcile, "cores_of", lambda spark: 1)
     monkeypatch.setattr(job, "write", write)
     monkeypatch.setattr(job, "recounted", recounted)
     for module in (job, ledger):
         monkeypatch.setattr(module, "leftover_files", leftover_files)
 
 
-def draws_of(setup: Setup) -> Draws:
+def draws_of(setup: RunPlan) -> Draws:
     level = setup.config.consistency
     own = setup.run_id if level == "token" else None
     return Draws(KEYS.index(setup.key), level, own, setup.input_version)
 
 
-def write(setup: Setup, record: dict[str, Any], say: Any, at: Any) -> tuple[dict[str, Any] | None, float]:
+def write(setup: RunPlan, record: dict[str, Any], say: Any, at: Any) -> tuple[dict[str, Any] | None, float]:
     """Write a file with the run's draws, and commit it with what the real write says in its commit."""
     memory: Any = setup.spark
     with announced(Effect.DATA_COMMIT, at):
@@ -119,7 +119,7 @@ def write(setup: Setup, record: dict[str, Any], say: Any, at: Any) -> tuple[dict
     return COUNTS, 0.5
 
 
-def recounted(setup: Setup, key_then: str, say: Any) -> dict[str, Any] | None:
+def recounted(setup: RunPlan, key_then: str, say: Any) -> dict[str, Any] | None:
     return COUNTS if key_then == setup.key.commitment(setup.run_id) else None
 
 
@@ -277,14 +277,14 @@ class Histories(RuleBasedStateMachine):
         memory: Any = self.memory
         version = len(memory.tables[INPUT].commits) - 1
         df: Any = Frame([], SCHEMA)
-        setup = Setup(
+        setup = RunPlan(
             spark=memory, config=config, run_id=run_id, key=KEYS[key], key_kind="file",
             privatizer=self.privatizers[asked.level], folder=self.folder, df=df, input_version=f"delta:{version}",
             corrupt=None, identity=Identity("row_key", None, None), place=place_of(config), kept=["id", "body"],
             compiled=0, certificate=None,
         )  # fmt: skip
 
-        def prepared() -> Setup:
+        def prepared() -> RunPlan:
             check_output(memory, config, setup.place, df, setup.kept, persistent=True)
             return setup
 
@@ -297,7 +297,7 @@ class Histories(RuleBasedStateMachine):
                 memory.dead = True
                 raise Died
 
-        return carried_out(prepared, config, lambda step: None, at).status
+        return run_once(prepared, config, lambda step: None, at).status
 
     # What holds at any time.
 
@@ -372,5 +372,5 @@ def test_whatever_happens(privatizers: dict[str, Privatizer], tmp_path: Path) ->
     run_state_machine_as_test(Histories, settings=chosen)
     # It saw everything that can become of a run.
     assert Histories.seen.keys() >= {
-        "succeeded", "recovered", "unchanged", "died", "RunError", "NotAccounted",
+        "succeeded", "recovered", "unchanged", "died", "RunError", "RecordingError",
     }, Histories.seen  # fmt: skip

@@ -17,9 +17,9 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Selection
 from dptext_spark.model.compile import prepare
-from dptext_spark.model.importance import choosing
+from dptext_spark.model.importance import with_importance
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.prepare import validated
+from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import release_of, source_of
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.udf.column import Elements
@@ -138,7 +138,7 @@ def test_a_frame_chooses_in_whole_rows(spark, settings: dict[str, Any]) -> None:
     )
     # The same words chosen among other texts are other draws, for the ledger too.
     setups = [
-        validated(spark, parse_config({**settings, "columns": columns}), KEY, print)
+        prepare_run(spark, parse_config({**settings, "columns": columns}), KEY, print)
         for columns in (["body"], ["body", "tags"])
     ]
     assert len({release_of(one, source_of(one), "body", "r") for one in setups}) == 2
@@ -165,7 +165,7 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
         (3, "world world", [2.0, 1.0]),
     ]
     frame = spark.createDataFrame(rows, "id long, body string, w array<double>")
-    own = choosing(privatizer, Selection(provider="column", percent=30, weights=("w",)))
+    own = with_importance(privatizer, Selection(provider="column", percent=30, weights=("w",)))
     expected, _ = own.privatize(
         texts([row[1] for row in rows]), column="body", row_ids=pa.array([1, 2, 3]), key=KEY, run_id="r",
         weights=pa.array([row[2] for row in rows]),
@@ -201,7 +201,7 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
     with pytest.raises(SettingsError, match=r"weights: .* one for each text column"):
         dps.privatize(frame, ["body"], own, **options)
     with pytest.raises(SettingsError, match="document frequencies that were not counted"):
-        dps.privatize(frame, ["body"], choosing(privatizer, Selection(percent=30)), **options)
+        dps.privatize(frame, ["body"], with_importance(privatizer, Selection(percent=30)), **options)
     found = dps.document_frequencies(frame, ["body"], privatizer)
     here = Frequencies.of(privatizer.engine, texts([row[1] for row in rows]))
     assert found.digest == here.digest and found.documents == 2

@@ -14,10 +14,17 @@ from pyspark.sql import types as T
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.errors import CountsDisagree, DataError, DPTextError, NotAccounted, RunError, SettingsError
+from dptext_spark.errors import (
+    CountMismatchError,
+    DataError,
+    DPTextError,
+    RecordingError,
+    RunError,
+    SettingsError,
+)
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job import account, checks, counting, runs, write
+from dptext_spark.spark.job import checks, counting, reconcile, runs, write
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
 from dptext_spark.spark.tables.tables import Target, history
@@ -229,7 +236,7 @@ class TestARunId:
         config = _config(source, tmp_path, run={"id": "r3"})
         with monkeypatch.context() as patch:
             patch.setattr(runs, "put_metrics", None)
-            with pytest.raises(NotAccounted, match=r"run again with run\.id=r3"):
+            with pytest.raises(RecordingError, match=r"run again with run\.id=r3"):
                 run(config, spark)
         written = _rows(spark, tmp_path / "out")
         # With another key, as the operating system gives: nothing is drawn again, and nothing can be counted.
@@ -268,7 +275,7 @@ class TestARunId:
 
         with monkeypatch.context() as patch:
             patch.setattr(runs, "put_metrics", lost)
-            with pytest.raises(NotAccounted):
+            with pytest.raises(RecordingError):
                 run(config, spark, key=KEY)
         recovered = run(config, spark, key=KEY)
         assert (recovered.status, recovered.facts["counted"]) == ("recovered", "again")
@@ -291,7 +298,7 @@ class TestWhatDoesNotAgree:
         monkeypatch.setattr(
             counting, "counts_of", lambda observation: {**(real(observation) or {}), "rows": ROWS + 1}
         )
-        with pytest.raises(CountsDisagree, match="121 rows were counted and 120 written"):
+        with pytest.raises(CountMismatchError, match="121 rows were counted and 120 written"):
             run(_config(source, tmp_path), spark, key=KEY)
         row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
         assert row["status"] == "mismatch"
@@ -304,7 +311,7 @@ class TestWhatDoesNotAgree:
             source, tmp_path, consistency=level, record_key="customer", audit={"consistency_scopes": 1000},
             columns=["body"],
         )  # fmt: skip
-        real = account.consistency.audit
+        real = reconcile.consistency.audit
         planted: list[object] = []
 
         def break_one(setup, version, rows, say):
@@ -316,8 +323,8 @@ class TestWhatDoesNotAgree:
             planted.extend([whole, real(setup, version + 1, rows, say)])
             return planted[-1]
 
-        monkeypatch.setattr(account.consistency, "audit", break_one)
-        with pytest.raises(CountsDisagree, match="groups of equal words have two replacements"):
+        monkeypatch.setattr(reconcile.consistency, "audit", break_one)
+        with pytest.raises(CountMismatchError, match="groups of equal words have two replacements"):
             run(config, spark, key=KEY)
         assert planted[0].problems == [] and planted[0].figures["groups"] > 5
         assert planted[1].figures["broken_groups"] == 1

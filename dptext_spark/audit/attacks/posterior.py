@@ -26,8 +26,8 @@ from dptext_spark.audit.deniability.outcomes import DRAWS, blocks, interval, rea
 from dptext_spark.audit.threads import in_threads, products, sampled
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Sampler
-from dptext_spark.mechanisms.samplers import WholeSampler
-from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.mechanisms.samplers import ExponentialSampler
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import Int, compiled
 
@@ -148,7 +148,7 @@ SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private 
 
 def has_columns(sampler: Sampler) -> bool:
     """Return whether the columns of a law can be computed."""
-    return isinstance(sampler, LineSampler | WholeSampler)
+    return isinstance(sampler, OrderingSampler | ExponentialSampler)
 
 
 def columns(sampler: Sampler, outputs: Ids) -> F32:
@@ -158,15 +158,15 @@ def columns(sampler: Sampler, outputs: Ids) -> F32:
 
 def columns_of(sampler: Sampler) -> Callable[[Ids], F32]:
     """Return :func:`columns` of a sampler; what all columns need is made once."""
-    if isinstance(sampler, LineSampler):
+    if isinstance(sampler, OrderingSampler):
         return partial(_line, sampler)
-    assert isinstance(sampler, WholeSampler)
+    assert isinstance(sampler, ExponentialSampler)
     kept = None if len(sampler.outputs) == len(sampler.level) else kept_shares(sampler).astype(np.float32)
     vectors = np.asarray(sampler.vectors)
     return partial(_whole, sampler, np.einsum("ij,ij->i", vectors, vectors), kept)
 
 
-def _whole(sampler: WholeSampler, squares: F32, kept: F32 | None, outputs: Ids) -> F32:
+def _whole(sampler: ExponentialSampler, squares: F32, kept: F32 | None, outputs: Ids) -> F32:
     vectors = sampler.vectors
     step, cut = float(sampler.figures[0]), float(sampler.figures[1])
     logs = sampler.log_normaliser.astype(np.float32)
@@ -193,7 +193,7 @@ def _whole(sampler: WholeSampler, squares: F32, kept: F32 | None, outputs: Ids) 
     return out
 
 
-def kept_shares(sampler: WholeSampler) -> F64:
+def kept_shares(sampler: ExponentialSampler) -> F64:
     """Return how often each word that is no output is released as it is, whatever is drawn: float64[V]."""
     words = np.setdiff1d(np.arange(len(sampler.level), dtype=np.int32), sampler.outputs)
     row, ids, weight = read_rows(sampler.cells[words])
@@ -205,7 +205,7 @@ def kept_shares(sampler: WholeSampler) -> F64:
 
 def probability(sampler: Sampler, words: Ids, outputs: Ids) -> F64:
     """Return P(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
-    if isinstance(sampler, LineSampler):
+    if isinstance(sampler, OrderingSampler):
         lists, total = sampler.order.shape
         found = np.zeros(len(words))
         for chosen in range(lists):
@@ -217,7 +217,7 @@ def probability(sampler: Sampler, words: Ids, outputs: Ids) -> F64:
             )
             found += (high - low) / width.astype(np.float64) / lists
         return found
-    assert isinstance(sampler, WholeSampler)
+    assert isinstance(sampler, ExponentialSampler)
     step, cut = float(sampler.figures[0]), float(sampler.figures[1])
     gap = sampler.vectors[words].astype(np.float64) - sampler.vectors[outputs]
     distance = np.minimum(np.sqrt((gap * gap).sum(axis=1)), cut)
@@ -249,7 +249,7 @@ def _of_lists(
                 found[row, w] += np.float64(end - begin) / every[w]
 
 
-def _line(sampler: LineSampler, outputs: Ids) -> F32:
+def _line(sampler: OrderingSampler, outputs: Ids) -> F32:
     """Average over the lists."""
     words = len(sampler.place)
     found = np.zeros((len(outputs), words), np.float32)

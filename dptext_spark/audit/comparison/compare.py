@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.audit.comparison.asked import Asked
-from dptext_spark.audit.comparison.compared_texts import ComparedTexts, check_labels
+from dptext_spark.audit.comparison.corpus import EvaluationCorpus, check_labels
 from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, Measure, Point, frontier
 from dptext_spark.audit.comparison.measured_points import KeptPoints
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
+from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError, require_extra
@@ -58,7 +58,7 @@ class Comparison:
 
 def compare(
     config: ModelConfig,
-    asked: Asked,
+    asked: ComparisonSpec,
     public: Records,
     private: Records,
     *,
@@ -99,7 +99,7 @@ def compare(
     refused = _refused(asked)
     _require_enough(asked, refused)
     lexicons = with_shared_words(load_lexicons(config, say))
-    texts = ComparedTexts.of(config, asked, lexicons, public, private)
+    texts = EvaluationCorpus.of(config, asked, lexicons, public, private)
     kept = KeptPoints(folder)
     points: list[Point] = []
     no = {(name, epsilon) for name, epsilon, _ in refused}
@@ -131,7 +131,7 @@ def compare(
     return Comparison(frontiers, tuple(points), tuple(refused), texts.unprotected(), texts.settings())
 
 
-def _refused(asked: Asked) -> list[tuple[str, float, str]]:
+def _refused(asked: ComparisonSpec) -> list[tuple[str, float, str]]:
     """Return the (curve, ε, why) that are no parameters of their mechanism, before anything is compiled."""
     refused = []
     for name, mechanism in asked.curves.items():
@@ -143,7 +143,7 @@ def _refused(asked: Asked) -> list[tuple[str, float, str]]:
     return refused
 
 
-def _require_enough(asked: Asked, refused: Sequence[tuple[str, float, str]]) -> None:
+def _require_enough(asked: ComparisonSpec, refused: Sequence[tuple[str, float, str]]) -> None:
     """Refuse a curve of which too few ε are left."""
     for name, grid in asked.epsilons.items():
         reasons = [why for curve, _, why in refused if curve == name]

@@ -13,7 +13,7 @@ from typing import Any
 from dptext_spark.arrays import Ids
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Diffractor, Mechanism, Sampler
-from dptext_spark.mechanisms.samplers import WholeSampler
+from dptext_spark.mechanisms.samplers import ExponentialSampler
 
 Point = tuple[str, float]
 
@@ -62,7 +62,7 @@ class SamplerGrid:
         point = (name, epsilon)
         if point in self._together and self._drawn is not None:
             laws = list(self._together.values())
-            made = WholeSampler.together(self._lexicons[0].vectors, laws, self._drawn)
+            made = ExponentialSampler.together(self._lexicons[0].vectors, laws, self._drawn)
             self._made = dict(zip(self._together, made, strict=True))
             self._together = {}
         if point in self._made:

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from dptext_spark.arrays import F32, F64, Ids
-from dptext_spark.audit.attacks.bayes_vulnerability import Guessed, Guesses, guessed
+from dptext_spark.audit.attacks.bayes_vulnerability import BayesVulnerability, Guesses, bayes_vulnerability
 from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.audit.deniability.deniability import CONFIDENCE, EVERY, Measured, measure
 from dptext_spark.audit.deniability.outcomes import DRAWS
-from dptext_spark.audit.deniability.requirement import Finding, Requirement, figures_of
+from dptext_spark.audit.deniability.requirement import Requirement, RequirementResult, figures_of
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.mechanisms.base import Sampler
@@ -78,10 +78,12 @@ class _Search:
             )  # fmt: skip
             self.drawn = next((one.draws for one in found if not one.exact), None)
             by_figure |= {one.figure: one for one in found}
-        if any(isinstance(one.figure, Guessed) for one in self.requirements):
+        if any(isinstance(one.figure, BayesVulnerability) for one in self.requirements):
             self.say(f"{step}: guessing", None)
             prior = zipf(self.total) if self.prior is None else self.prior
-            self.guesses = by_figure[Guessed()] = guessed(sampler, prior, self.confidence)
+            self.guesses = by_figure[BayesVulnerability()] = bayes_vulnerability(
+                sampler, prior, self.confidence
+            )
         return Point(epsilon, tuple(one.judge(by_figure[one.figure]) for one in self.requirements))
 
 
@@ -249,7 +251,7 @@ class Point:
     """
 
     epsilon: float
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RequirementResult, ...] = ()
     refused: str | None = None
 
     @property

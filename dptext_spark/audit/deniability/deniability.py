@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from dptext_spark.arrays import Ids
+from dptext_spark.audit.deniability.distribution import PERCENTILES, Distribution, percentile, statistic
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
-from dptext_spark.audit.deniability.spread import PERCENTILES, Spread, percentile, statistic
 from dptext_spark.audit.deniability.word_figures import (
     Bounded,
     DistinctOutputs,
@@ -89,12 +89,12 @@ class Measured:
             "words_in_lexicon": self.total,
             "words_chosen": self.chosen,
             "restricted": False,  # laws and public draws, no private text
-            **Spread.of(self.of.values, edges).as_dict(),
+            **Distribution.of(self.of.values, edges).as_dict(),
             "worst": self.worst(),
         }
         if not self.exact:
-            found["lower"] = Spread.of(self.of.lower, edges).as_dict()
-            found["upper"] = Spread.of(self.of.upper, edges).as_dict()
+            found["lower"] = Distribution.of(self.of.lower, edges).as_dict()
+            found["upper"] = Distribution.of(self.of.upper, edges).as_dict()
         if self.figure.name in ENTROPIES:
             found[ENTROPIES[self.figure.name]] = self._entropy()
         return found

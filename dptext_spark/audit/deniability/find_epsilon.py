@@ -21,14 +21,14 @@ from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.model.compile import Progress, load_lexicons
-from dptext_spark.rounding import digits_toward
+from dptext_spark.rounding import round_conservatively
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.tokens import drawn_words
 from dptext_spark.text.word_table import WordTable
 
-QUICK = (TableSampler, LineSampler)  # compiled at another ε in well under a second
+QUICK = (TableSampler, OrderingSampler)  # compiled at another ε in well under a second
 QUICK_STEPS, SLOW_STEPS = 24, 12
 WORDS = 50  # of a mechanism without a law: a draw is a search of the lexicon
 
@@ -140,6 +140,6 @@ def _standing(found: Calibration, point: Point, lexicon: Lexicon) -> str:
         about = "" if finding.exact else " by its bound"
         at = "" if finding.word is None else f", the word {lexicon.vocabulary.word(finding.word)!r}"
         parts.append(
-            f"{requirement.name} is {digits_toward(finding.judged, 4, up=requirement.caps)}{about}{at}"
+            f"{requirement.name} is {round_conservatively(finding.judged, 4, up=requirement.caps)}{about}{at}"
         )
     return " and ".join(parts)

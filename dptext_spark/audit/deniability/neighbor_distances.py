@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dptext_spark.arrays import F32
-from dptext_spark.audit.deniability.spread import Spread
+from dptext_spark.audit.deniability.distribution import Distribution
 from dptext_spark.errors import require_choice
 from dptext_spark.lexicon.neighbors import METRICS, Metric, nearest
 
@@ -35,6 +35,6 @@ def neighbor_distances(
     if fit:
         _, far = nearest(vectors, np.arange(len(vectors), dtype=np.int32), max(fit) + 1, metric)
         for rank in fit:
-            spread = Spread.of(far[:, rank], (0.0, math.inf))
+            spread = Distribution.of(far[:, rank], (0.0, math.inf))
             by_rank[str(rank)] = {**spread.percentiles, "mean": spread.mean}
     return {"metric": metric, "words": len(vectors), "by_neighbor": by_rank}

@@ -20,7 +20,7 @@ from dptext_spark.audit.threads import sampled
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.privacy_loss.loss import clopper_pearson
-from dptext_spark.mechanisms.samplers import TableSampler, WholeSampler
+from dptext_spark.mechanisms.samplers import ExponentialSampler, TableSampler
 from dptext_spark.mechanisms.samplers.exponential_tail import add_tails
 from dptext_spark.randomness.draws import Draws
 
@@ -109,7 +109,7 @@ def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = S
         row, ids, weight = read_rows(sampler.cells[words])
         starts = np.append(0, np.cumsum(np.bincount(row, minlength=len(words))))
         return Outcomes(words, starts, ids, weight.astype(np.float64) / TOTAL, None)
-    if isinstance(sampler, WholeSampler):
+    if isinstance(sampler, ExponentialSampler):
         return _whole(sampler, words)
     if sampler.law(int(words[0]) if len(words) else 0) is None:
         if draws < 1:
@@ -180,8 +180,8 @@ def read_rows(
     return (keys >> _HALF).astype(np.int64), (keys & _LOWER).astype(np.int32), weight
 
 
-def _whole(sampler: WholeSampler, words: Ids) -> Outcomes:
-    """Return laws over a lexicon: as :meth:`WholeSampler.law`, but the distances of some words are taken together."""
+def _whole(sampler: ExponentialSampler, words: Ids) -> Outcomes:
+    """Return laws over a lexicon: as :meth:`ExponentialSampler.law`, but the distances of some words are taken together."""
     total = len(sampler.level)
     row, ids, weight = read_rows(sampler.cells[sampler.rows_of(words)])
     every, entered = np.zeros((len(words), total), np.uint64), np.zeros(len(words))

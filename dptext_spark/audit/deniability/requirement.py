@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dptext_spark.audit.attacks.bayes_vulnerability import Guessed, Guesses
+from dptext_spark.audit.attacks.bayes_vulnerability import BayesVulnerability, Guesses
 from dptext_spark.audit.deniability.deniability import Measured
 from dptext_spark.audit.deniability.word_figures import (
     ETA,
@@ -50,16 +50,16 @@ def _distinct(given: str) -> WordFigure:
 
 
 # What a figure looks like, and what makes it from the part in parentheses or brackets.
-FIGURES: dict[str, Callable[[str], WordFigure | Guessed]] = {
+FIGURES: dict[str, Callable[[str], WordFigure | BayesVulnerability]] = {
     r"N_w()": lambda _: Unchanged(),
     r"S_w(?:\(([0-9.eE+-]+)\))?": _smallest_set,
     r"S_w\[(\d+)\]": _distinct,
-    r"bayes()": lambda _: Guessed(),
+    r"bayes()": lambda _: BayesVulnerability(),
 }
 
 
 @dataclass(frozen=True)
-class Finding:
+class RequirementResult:
     """How a requirement stands at one ε.
 
     Attributes:
@@ -88,7 +88,7 @@ class Requirement:
         limit: what the statistic is compared with.
     """
 
-    figure: WordFigure | Guessed
+    figure: WordFigure | BayesVulnerability
     statistic: str
     relation: str
     limit: float
@@ -125,7 +125,7 @@ class Requirement:
         """Whether it limits the statistic from above."""
         return self.relation.startswith("<")
 
-    def judge(self, measured: Measured | Guesses) -> Finding:
+    def judge(self, measured: Measured | Guesses) -> RequirementResult:
         """Compare what was measured with the limit; where it is an estimate, its bound on the cautious side.
 
         Raises:
@@ -133,9 +133,11 @@ class Requirement:
         """
         value, _ = measured.statistic("values", self.statistic)
         judged, word = measured.statistic("upper" if self.caps else "lower", self.statistic)
-        return Finding(value, judged, RELATIONS[self.relation](judged, self.limit), word, measured.exact)
+        return RequirementResult(
+            value, judged, RELATIONS[self.relation](judged, self.limit), word, measured.exact
+        )
 
-    def shortfall(self, finding: Finding) -> float:
+    def shortfall(self, finding: RequirementResult) -> float:
         """Return by how much the limit is missed, relative to it; 0 where it holds."""
         if finding.holds:
             return 0.0
@@ -156,10 +158,10 @@ class Requirement:
 def figures_of(requirements: Iterable[Requirement]) -> list[WordFigure]:
     """Return the figures of single laws that requirements speak of, each once."""
     figures = dict.fromkeys(requirement.figure for requirement in requirements)
-    return [figure for figure in figures if not isinstance(figure, Guessed)]
+    return [figure for figure in figures if not isinstance(figure, BayesVulnerability)]
 
 
-def _figure(text: str) -> WordFigure | Guessed | None:
+def _figure(text: str) -> WordFigure | BayesVulnerability | None:
     for form, make in FIGURES.items():
         found = re.fullmatch(form, text)
         if found:
@@ -170,8 +172,8 @@ def _figure(text: str) -> WordFigure | Guessed | None:
     return None
 
 
-def _is_statistic(figure: WordFigure | Guessed, text: str) -> bool:
-    if isinstance(figure, Guessed) and text in figure.statistics:
+def _is_statistic(figure: WordFigure | BayesVulnerability, text: str) -> bool:
+    if isinstance(figure, BayesVulnerability) and text in figure.statistics:
         return True
     rank = _PERCENTILE.fullmatch(text)
     return text in ("max", "min", "mean") or (rank is not None and float(rank.group(1)) <= 100)

@@ -16,11 +16,11 @@ import numpy as np
 from scipy.stats import binom
 
 from dptext_spark.arrays import F64, Ids
+from dptext_spark.audit.deniability.distribution import count_edges
 from dptext_spark.audit.deniability.outcomes import Outcomes, interval, read_rows
-from dptext_spark.audit.deniability.spread import count_edges
 from dptext_spark.mechanisms.base import TOTAL, Sampler
-from dptext_spark.mechanisms.samplers import WholeSampler
-from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.mechanisms.samplers import ExponentialSampler
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 
 ETA = 0.05
 ROUNDING = 1e-12  # of a sum of probabilities: a mass that is short by less than this counts as reached
@@ -245,10 +245,10 @@ class Unchanged:
 
     def shortcut(self, sampler: Sampler, words: Ids) -> Bounded | None:
         """Read N_w off lists, or off the sums of laws over a lexicon: those within the slack that such a sampler states."""
-        if isinstance(sampler, LineSampler):
+        if isinstance(sampler, OrderingSampler):
             values = sampler.unchanged(words)
             return Bounded(values, values, values)
-        if not isinstance(sampler, WholeSampler):
+        if not isinstance(sampler, ExponentialSampler):
             return None
         values, slack = np.exp(-np.asarray(sampler.log_normaliser)[words]), np.full(len(words), sampler.slack)
         # A word that is no output comes out as itself where it is kept: an entry of its row.

@@ -24,10 +24,10 @@ from dptext_spark.audit.attacks.masked_inference import masked_inference
 from dptext_spark.audit.attacks.membership import membership_attack, numbered
 from dptext_spark.audit.table.metrics import Figure, Findings
 from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
-from dptext_spark.audit.utility.encoder_similarity import encoder_likeness
+from dptext_spark.audit.utility.encoder_similarity import encoder_similarity
 from dptext_spark.audit.utility.learning import Classifier, TextClassifier
 from dptext_spark.audit.utility.scoring import Estimate
-from dptext_spark.audit.utility.text_metrics import text_overlap, vector_likeness
+from dptext_spark.audit.utility.text_metrics import text_overlap, vector_similarity
 from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.outputs import guesses, vectors
 from dptext_spark.errors import DataError, SettingsError
@@ -125,7 +125,7 @@ def _meaning(vectors: F32 | None, plain: Reading, private: Reading) -> Findings:
     if vectors is None:
         return Findings(left_out=["cosine: the settings do not lead to the vectors of the model's words"])
     try:
-        found = vector_likeness(vectors, plain, private)
+        found = vector_similarity(vectors, plain, private)
     except DataError as error:
         return Findings(left_out=[f"cosine: {error}"])
     return Findings([_figure("cosine", found.mean)], [found.as_dict()])
@@ -247,7 +247,7 @@ def likeness_to(source: str, texts: Both[Sequence[str]]) -> Findings:
         SettingsError, DataError: the encoder cannot be opened; no text has a sub-word.
     """
     encoder = Encoder.open(source, threads=os.cpu_count() or 1)
-    found = encoder_likeness(partial(vectors, encoder), texts.plain, texts.private)
+    found = encoder_similarity(partial(vectors, encoder), texts.plain, texts.private)
     every = {"embedding_cosine": found.mean} | {
         f"bert_{name.lower()}": estimate for name, estimate in found.matched.items()
     }

@@ -47,7 +47,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True)
-class EncoderLikeness:
+class EncoderSimilarity:
     """How alike records and their replacements are to an encoder.
 
     Attributes:
@@ -88,7 +88,7 @@ class EncoderLikeness:
         return {"name": self.name, "measures": self.measures, **asdict(self)}
 
 
-def encoder_likeness(
+def encoder_similarity(
     reader: Reader,
     plain: Sequence[str | None],
     private: Sequence[str | None],
@@ -96,7 +96,7 @@ def encoder_likeness(
     confidence: float = CONFIDENCE,
     resamples: int = 1_000,
     restricted: bool = True,
-) -> EncoderLikeness:
+) -> EncoderSimilarity:
     """Compare records and their replacements.
 
     Args:
@@ -117,7 +117,7 @@ def encoder_likeness(
     elsewhere = found[~np.isnan(found[:, 4]), 4:]
     own = [mean_of(column, confidence, resamples) for column in there[:, :4].T]
     chance = elsewhere.mean(axis=0).tolist() if len(elsewhere) else [0.0] * 4
-    return EncoderLikeness(
+    return EncoderSimilarity(
         mean=own[0],
         percentiles=percentiles_of(there[:, 0]),
         others=chance[0],

@@ -15,7 +15,7 @@ from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate, accuracy
-from dptext_spark.audit.utility.text_metrics import vector_likeness
+from dptext_spark.audit.utility.text_metrics import vector_similarity
 
 KEPT, COSINE, ACCURACY = "words kept", "likeness of meaning", "accuracy of a classifier"
 EMBEDDED = "likeness to an encoder"
@@ -60,7 +60,7 @@ def utilities(
     plain = Sides(tokens.words, tokens.bounds)
     found = {
         KEPT: Measure(share, *rate_interval(kept, drawn, CONFIDENCE)),
-        COSINE: measure_of(vector_likeness(vectors, plain, Sides(released(tokens), tokens.bounds)).mean),
+        COSINE: measure_of(vector_similarity(vectors, plain, Sides(released(tokens), tokens.bounds)).mean),
     }
     if labels is not None:
         found[ACCURACY] = downstream(released(tokens), tokens.bounds, strings, labels)

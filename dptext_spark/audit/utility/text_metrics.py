@@ -38,7 +38,7 @@ class Records(Protocol):
 
 
 @dataclass(frozen=True)
-class VectorLikeness:
+class VectorSimilarity:
     """The cosine of the mean lexicon vectors of a record and of its replacement.
 
     Attributes:
@@ -144,7 +144,7 @@ def record_cosines(
     return np.asarray(np.clip(out, -1.0, 1.0), np.float64)
 
 
-def vector_likeness(
+def vector_similarity(
     vectors: F32,
     plain: Records,
     private: Records,
@@ -152,7 +152,7 @@ def vector_likeness(
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
     restricted: bool = True,
-) -> VectorLikeness:
+) -> VectorSimilarity:
     """Compare the mean vectors of records and their replacements.
 
     Args:
@@ -171,7 +171,7 @@ def vector_likeness(
     if not len(there):
         raise DataError("records: none of them holds a word of the lexicon on both sides.")
     others = record_cosines(vectors, plain, private, other_records(len(found)))
-    return VectorLikeness(
+    return VectorSimilarity(
         mean=mean_of(there, confidence, resamples),
         percentiles=percentiles_of(there),
         others=float(np.nanmean(others)) if not np.isnan(others).all() else 0.0,

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from dptext_spark.mechanisms.privacy_loss.exponential import by_distance
+from dptext_spark.mechanisms.privacy_loss.finite import by_rank, by_steps, within_groups
 from dptext_spark.mechanisms.privacy_loss.half_spaces import by_half_spaces
 from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress
 from dptext_spark.mechanisms.privacy_loss.sampled import by_draws
-from dptext_spark.mechanisms.privacy_loss.steps import by_rank, by_steps, within_groups
 from dptext_spark.mechanisms.privacy_loss.truncated_laplace import by_exits
-from dptext_spark.mechanisms.samplers.exponential import WholeSampler
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
-from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 
 __all__ = [
     "Loss",
@@ -48,9 +48,9 @@ def worst_loss(
     Returns:
         None for a sampler that no mechanism here compiles to.
     """
-    if isinstance(sampler, WholeSampler):
+    if isinstance(sampler, ExponentialSampler):
         return by_distance(sampler, progress, sample)
-    if isinstance(sampler, LineSampler):
+    if isinstance(sampler, OrderingSampler):
         return by_steps(sampler, progress, sample)
     if isinstance(sampler, SelectionSampler):
         return by_rank(sampler, words)

@@ -16,8 +16,8 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.mechanisms.numerics.distances import squared_distances
-from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, spread
-from dptext_spark.mechanisms.samplers.exponential import WholeSampler, cut_off
+from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, evenly_spaced
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, cut_off
 from dptext_spark.mechanisms.samplers.exponential_rows import log_normalisers
 from dptext_spark.mechanisms.tight_epsilon import internal_epsilon
 from dptext_spark.rounding import digits_up
@@ -104,7 +104,9 @@ def steepest(
     return Steepest(value + LOG_SLACK * (1.0 + value), (i, j))
 
 
-def by_distance(sampler: WholeSampler, progress: Progress | None = None, sample: int | None = None) -> Loss:
+def by_distance(
+    sampler: ExponentialSampler, progress: Progress | None = None, sample: int | None = None
+) -> Loss:
     """Return the largest loss for each unit of distance over all pairs of words that the guarantee compares.
 
     The sum Z of a word that cannot come out (SanText+) obeys the same triangle inequality. Where such a word may be released as
@@ -118,7 +120,7 @@ def by_distance(sampler: WholeSampler, progress: Progress | None = None, sample:
     outputs, words = np.asarray(sampler.outputs), len(sampler.level)
     kept = _kept(sampler)
     compared = outputs if kept else np.arange(words, dtype=np.int32)
-    ids = compared[spread(len(compared), sample)]
+    ids = compared[evenly_spaced(len(compared), sample)]
     vectors, logs = np.asarray(sampler.vectors), np.asarray(sampler.log_normaliser)
     step, cut = float(sampler.figures[0]), float(sampler.figures[1])
     found = steepest(vectors[ids], np.ascontiguousarray(logs[ids]), step, cut, progress)
@@ -134,7 +136,7 @@ def by_distance(sampler: WholeSampler, progress: Progress | None = None, sample:
         method += f"; no other pair loses more than {2.0 * step:.6g}, by the triangle inequality"
     others, outside = None, ""
     if kept:
-        every = spread(words, sample)
+        every = evenly_spaced(words, sample)
         bound = steepest(vectors[every], np.ascontiguousarray(logs[every]), step, cut, progress).value
         others = bound if len(every) == words else 2.0 * step
         outside = _outside(others, kept)
@@ -152,7 +154,7 @@ def by_distance(sampler: WholeSampler, progress: Progress | None = None, sample:
     )
 
 
-def _kept(sampler: WholeSampler) -> float:
+def _kept(sampler: ExponentialSampler) -> float:
     """Return how likely a word that cannot come out of others is released as it is."""
     if len(sampler.outputs) == len(sampler.level):
         return 0.0
@@ -179,7 +181,7 @@ def calibrated_whole(
     outputs: Ids | None = None,
     keep: float = 0.0,
     note: str = "",
-) -> WholeSampler:
+) -> ExponentialSampler:
     """Return the sampler of a law over the whole lexicon, its internal ε as published or raised to what the promise allows.
 
     The search needs the sums of the laws only; rows are compiled once.
@@ -189,12 +191,12 @@ def calibrated_whole(
         epsilon: the promise.
         calibration: `published` or `exact`.
         radius: γ for an internal ε.
-        outputs: as of :meth:`WholeSampler.of`.
-        keep: as of :meth:`WholeSampler.of`.
-        note: as of :meth:`WholeSampler.of`.
+        outputs: as of :meth:`ExponentialSampler.of`.
+        keep: as of :meth:`ExponentialSampler.of`.
+        note: as of :meth:`ExponentialSampler.of`.
     """
     if calibration == "published":
-        return WholeSampler.of(vectors, epsilon, radius(epsilon), outputs=outputs, keep=keep, note=note)
+        return ExponentialSampler.of(vectors, epsilon, radius(epsilon), outputs=outputs, keep=keep, note=note)
     released = np.arange(len(vectors), dtype=np.int32) if outputs is None else outputs
 
     def loss(internal: float) -> float:
@@ -204,18 +206,18 @@ def calibrated_whole(
         return steepest(vectors, logs, step, cut).value * (1.0 + SUMS)
 
     internal = internal_epsilon(epsilon, loss)
-    return WholeSampler.of(
+    return ExponentialSampler.of(
         vectors, internal, radius(internal), outputs=outputs, keep=keep, note=note, promised=float(epsilon)
     )
 
 
-def _attained(sampler: WholeSampler, ids: Ids, pair: tuple[int, int]) -> tuple[float, tuple[int, int]]:
+def _attained(sampler: ExponentialSampler, ids: Ids, pair: tuple[int, int]) -> tuple[float, tuple[int, int]]:
     """Return (the largest loss for each unit of distance by the integers that are sampled, less their slack; its pair).
 
     Over every output, of the pair that the sums say is worst, and of pairs among some words: were another law sampled than
     the one whose sums were compared, this would tell.
     """
-    words = np.unique(np.append(ids[spread(len(ids), len(ids) if len(ids) <= EVERY else SOME)], pair))
+    words = np.unique(np.append(ids[evenly_spaced(len(ids), len(ids) if len(ids) <= EVERY else SOME)], pair))
     laws = [sampler.law(int(word)) for word in words]
     probability = np.zeros((len(words), len(sampler.level)))
     for row, law in zip(probability, laws, strict=True):

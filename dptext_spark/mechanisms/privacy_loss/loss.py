@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 LOG_SLACK = 1e-13
 
 
-def spread(count: int, sample: int | None) -> I32:
+def evenly_spaced(count: int, sample: int | None) -> I32:
     """Return which of `count` are looked at: all, or as many as `sample` from the first to the last at equal steps: int32[n]."""
     if sample is None or sample >= count:
         return np.arange(count, dtype=np.int32)

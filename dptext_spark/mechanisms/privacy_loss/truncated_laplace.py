@@ -19,7 +19,7 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64
 from dptext_spark.mechanisms.extent import distant_pairs
-from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress, spread
+from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress, evenly_spaced
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.runtime.jit import Int, compiled
 
@@ -96,7 +96,7 @@ def by_exits(sampler: NoiseSampler, progress: Progress | None = None, sample: in
         sample: look at pairs among so many words, spread evenly over the lexicon.
     """
     words = len(sampler.centers)
-    ids = spread(words, sample)
+    ids = evenly_spaced(words, sample)
     vectors = np.ascontiguousarray(sampler.centers[ids])
     noise = np.array(
         [float(sampler.parameters[0]), float(sampler.parameters[1]) / float(sampler.parameters[0])]

@@ -37,7 +37,7 @@ LEAST_SLOTS, MOST_SLOTS = 16, 512
 
 
 @dataclass(frozen=True, eq=False)
-class WholeSampler:
+class ExponentialSampler:
     """Sampler of a law over the whole lexicon.
 
     Attributes:
@@ -81,7 +81,7 @@ class WholeSampler:
         note: str = "",
         slots: int = MOST_SLOTS,
         promised: float | None = None,
-    ) -> WholeSampler:
+    ) -> ExponentialSampler:
         """Compile the law.
 
         Args:
@@ -112,7 +112,9 @@ class WholeSampler:
         return made
 
     @classmethod
-    def together(cls, vectors: F32, laws: Sequence[tuple[float, float]], chosen: Ids) -> list[WholeSampler]:
+    def together(
+        cls, vectors: F32, laws: Sequence[tuple[float, float]], chosen: Ids
+    ) -> list[ExponentialSampler]:
         """Compile some laws over all words, with rows for the words that will be drawn, in little more time than one takes.
 
         Rows, and so draws, are those of :meth:`of`. A word without a row is neither drawn nor has a law here.
@@ -139,7 +141,7 @@ class WholeSampler:
     def _of_rows(
         cls, rows: Rows, vectors: F32, released: Ids, law: tuple[float, float], head: int,
         promised: float, note: str, restricted: bool = False,
-    ) -> WholeSampler:  # fmt: skip
+    ) -> ExponentialSampler:  # fmt: skip
         step, cut = law
         slack = _slack(float(rows.least.min()), len(vectors))
         likeliest = exponentials(-rows.log_normaliser[released].reshape(-1, 1))
@@ -259,7 +261,7 @@ class WholeSampler:
     @classmethod
     def restore(
         cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
-    ) -> WholeSampler:
+    ) -> ExponentialSampler:
         """Build again from :meth:`arrays`."""
         return cls(**{name: arrays[name] for name in _ARRAYS}, guarantee=guarantee, summary=summary)
 

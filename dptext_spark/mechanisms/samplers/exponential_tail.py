@@ -21,7 +21,7 @@ TILE = 64  # outputs whose vectors stay in the cache while some words are compar
 
 
 class Tail(NamedTuple):
-    """What proposals are decided by: arrays of :class:`~dptext_spark.mechanisms.samplers.exponential.WholeSampler`.
+    """What proposals are decided by: arrays of :class:`~dptext_spark.mechanisms.samplers.exponential.ExponentialSampler`.
 
     Attributes:
         flat: float32[V * d], the vectors.

@@ -171,7 +171,7 @@ def _stay(place: Any, edges: Any, start: Any, width: Any, first: Any, rest: Any,
 
 
 @dataclass(frozen=True, eq=False)
-class LineSampler:
+class OrderingSampler:
     """Sampler of the average of some lists' laws.
 
     Attributes:
@@ -195,7 +195,7 @@ class LineSampler:
     summary: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, order: Ids, window: Window, guarantee: Guarantee, summary: dict[str, Any]) -> LineSampler:
+    def of(cls, order: Ids, window: Window, guarantee: Guarantee, summary: dict[str, Any]) -> OrderingSampler:
         """Build from lists int32[L, V], each of which holds every word once."""
         place = np.ascontiguousarray(np.argsort(order, axis=1).T, dtype=np.int32)
         guide = _guide(window.edges)
@@ -261,7 +261,7 @@ class LineSampler:
     @classmethod
     def restore(
         cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
-    ) -> LineSampler:
+    ) -> OrderingSampler:
         """Build again from :meth:`arrays`."""
         return cls(**arrays, guarantee=guarantee, summary=summary)
 

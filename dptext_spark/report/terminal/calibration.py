@@ -7,7 +7,7 @@ import math
 from dptext_spark.audit.deniability.calibrate import Calibration, Guessing, Point
 from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
 from dptext_spark.report.terminal.console import hanging
-from dptext_spark.rounding import digits_toward, exact
+from dptext_spark.rounding import exact, round_conservatively
 
 BAR = 24  # characters
 
@@ -29,8 +29,8 @@ def _row(result: Calibration, point: Point) -> list[str]:
         return [exact(point.epsilon), *("-" for _ in result.requirements), "refused", ""]
     cells = []
     for one, finding in zip(result.requirements, point.findings, strict=True):
-        value = digits_toward(finding.value, 4, up=one.caps)
-        bound = digits_toward(finding.judged, 4, up=one.caps)
+        value = round_conservatively(finding.value, 4, up=one.caps)
+        bound = round_conservatively(finding.judged, 4, up=one.caps)
         cells.append(value if finding.exact else f"{value} ({'<=' if one.caps else '>='} {bound})")
     verdict = "found" if point.epsilon == result.epsilon else "holds" if point.holds else "fails"
     return [exact(point.epsilon), *cells, verdict, _bar(result, point)]
@@ -50,7 +50,7 @@ def _sentences(found: FoundEpsilon) -> list[str]:
     standing = []
     for one, finding in zip(result.requirements, result.at(result.epsilon).findings, strict=True):
         at = "" if finding.word is None else f", the word {found.word(finding.word)!r}"
-        standing.append(f"{one} (there {digits_toward(finding.judged, 4, up=one.caps)}{at})")
+        standing.append(f"{one} (there {round_conservatively(finding.judged, 4, up=one.caps)}{at})")
     sentences = [f"ε = {exact(result.epsilon)} is the largest found that satisfies {' and '.join(standing)}."]
     if result.open_end:
         sentences.append("It is the end of the range: a larger ε may satisfy it too (--high).")

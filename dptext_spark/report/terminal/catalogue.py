@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from dptext_spark.errors import require_choice
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.parameters import parameters_of
-from dptext_spark.mechanisms.samplers import TableSampler, WholeSampler
+from dptext_spark.mechanisms.samplers import ExponentialSampler, TableSampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
-from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.model.certificate import Verdict
 from dptext_spark.report.terminal.console import hanging
 
@@ -47,7 +47,7 @@ KERNELS: dict[type, Kernel] = {
             "confirmed",
         ),
     ),
-    LineSampler: Kernel(
+    OrderingSampler: Kernel(
         "constant: a table look-up a token",
         Search(
             "by a proved bound: every two neighbours in a list, compared output by output, bound all pairs; "
@@ -55,7 +55,7 @@ KERNELS: dict[type, Kernel] = {
             "confirmed",
         ),
     ),
-    WholeSampler: Kernel(
+    ExponentialSampler: Kernel(
         "a few distances a token: a table look-up, and distances where the draw falls outside the nearest words",
         Search(
             "over all pairs of words that the guarantee covers, by the exact sum of each law, the rounding of the law stated; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dptext_spark.doctor.checks import Finding
+from dptext_spark.doctor.checks import CheckResult
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _STYLE = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def table_of(findings: Sequence[Finding]) -> Table:
+def table_of(findings: Sequence[CheckResult]) -> Table:
     """Return the findings as a table: what was checked, how it stands, what was seen, and what to do."""
     from rich import box
     from rich.table import Table
@@ -31,7 +31,7 @@ def table_of(findings: Sequence[Finding]) -> Table:
     return table
 
 
-def verdict(findings: Sequence[Finding], seconds: float) -> str:
+def verdict(findings: Sequence[CheckResult], seconds: float) -> str:
     """Return one line: whether a run will work."""
     counts = {status: sum(found.status == status for found in findings) for status in _STYLE}
     said = {

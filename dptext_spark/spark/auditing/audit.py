@@ -33,7 +33,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing.pair_tables import LEVELS, SCHEMAS, WHOLE, PairTables
 from dptext_spark.spark.auditing.two_tables import opened, require_matching, require_the_model, sides
 from dptext_spark.spark.auditing.utility import check_classes, use_of
-from dptext_spark.spark.errors import reduced, silenced
+from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import check_key
 from dptext_spark.spark.job.consistency import scope_sampler
@@ -119,7 +119,7 @@ def audit_table(
     """
     say = progress or (lambda step: None)
     session = spark or spark_session()
-    with silenced(session):
+    with suppress_sensitive_logs(session):
         try:
             return _audit(plan, session, say)
         except DPTextError as error:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import RunConfig
-from dptext_spark.doctor.checks import Finding, on_java, on_server_log, on_spark, on_workers
+from dptext_spark.doctor.checks import CheckResult, check_java, check_server_log, check_spark, check_workers
 from dptext_spark.errors import DPTextError, RunError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -30,9 +30,9 @@ from dptext_spark.spark.diagnostics.probe import (
     worker_facts,
     worker_keys,
 )
-from dptext_spark.spark.errors import key_error, reduced, silenced
+from dptext_spark.spark.errors import key_error, reduced, suppress_sensitive_logs
 from dptext_spark.spark.secrets import key_of, require_client_mode, require_no_setting
-from dptext_spark.spark.session.places import folders_of, on_folder, on_name
+from dptext_spark.spark.session.places import check_folder, check_name, folders_of
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.tables import check_text_columns, read_input
 from dptext_spark.spark.udf.ship import ship
@@ -72,7 +72,7 @@ def examine(
     config: RunConfig | None = None,
     spark: SparkSession | None = None,
     progress: Callable[[str], None] | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Check what a run needs, one finding after the other.
 
     Args:
@@ -88,20 +88,26 @@ def examine(
     try:
         session = spark or spark_session()
     except DPTextError as error:
-        yield Finding("Spark", "fail", str(error), "Spark must start before anything else can be checked.")
+        yield CheckResult(
+            "Spark", "fail", str(error), "Spark must start before anything else can be checked."
+        )
         return
-    with silenced(session):
+    with suppress_sensitive_logs(session):
         yield from _machines(session, config, say)
         if config is not None:
             yield from _settings(session, config, say)
 
 
-def _machines(spark: SparkSession, config: RunConfig | None, say: Callable[[str], None]) -> Iterator[Finding]:
+def _machines(
+    spark: SparkSession, config: RunConfig | None, say: Callable[[str], None]
+) -> Iterator[CheckResult]:
     import pyspark
 
-    yield on_spark(spark.version, pyspark.__version__)
+    yield check_spark(spark.version, pyspark.__version__)
     if is_client(spark):
-        yield on_server_log(server_levels(spark), travels=config is None or config.key.deliver == "closure")
+        yield check_server_log(
+            server_levels(spark), travels=config is None or config.key.deliver == "closure"
+        )
     say("asking the executors")
     try:
         slots = slots_of(spark)
@@ -113,7 +119,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Callable[[str]
                     artifact.require_expected(model, config.run.artifact_fingerprint)
                 privatizer = artifact.open_artifact(model, verify=True)
             except DPTextError as error:
-                yield Finding(
+                yield CheckResult(
                     "shared model",
                     "fail",
                     str(error),
@@ -125,21 +131,21 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Callable[[str]
             shipped = ship(spark, model, how)
             began = time.time()
             workers = worker_facts(spark, shipped, slots)
-            yield from on_workers(driver, workers, slots, began, time.time())
+            yield from check_workers(driver, workers, slots, began, time.time())
             if not any("missing" in one for one in workers):
                 yield _arrow(spark, slots)
     except Exception as error:
-        yield Finding("executors", "fail", f"the probe failed. {reduced(error, [])}", _why(str(error)))
+        yield CheckResult("executors", "fail", f"the probe failed. {reduced(error, [])}", _why(str(error)))
 
 
-def _arrow(spark: SparkSession, slots: int) -> Finding:
+def _arrow(spark: SparkSession, slots: int) -> CheckResult:
     cure = "Install the pyarrow and pandas of this package's requirements on every node; `libraries` above names the versions."
     try:
         back = arrow_slots(spark, slots)
     except Exception as error:
-        return Finding("Arrow", "fail", f"no batch came through. {reduced(error, [])}", cure)
+        return CheckResult("Arrow", "fail", f"no batch came through. {reduced(error, [])}", cure)
     said = f"batches came through it in {back} of {slots} task slots"
-    return Finding("Arrow", "ok", said) if back == slots else Finding("Arrow", "fail", said, cure)
+    return CheckResult("Arrow", "ok", said) if back == slots else CheckResult("Arrow", "fail", said, cure)
 
 
 def _why(message: str) -> str:
@@ -151,7 +157,7 @@ def _why(message: str) -> str:
     return "The executors' stderr says more: see the application's page on the cluster."
 
 
-def _java(spark: SparkSession, slots: int) -> Finding:
+def _java(spark: SparkSession, slots: int) -> CheckResult:
     asked = "java_method('java.lang.System', 'getProperty', 'java.version') AS java"
     try:
         rows = spark.range(0, slots, 1, slots).selectExpr(asked).distinct().collect()
@@ -160,7 +166,7 @@ def _java(spark: SparkSession, slots: int) -> Finding:
         executors = []
     context: Any = getattr(spark, "_jvm", None) if hasattr(spark, "_jsparkSession") else None
     driver = str(context.System.getProperty("java.version")) if context is not None else None
-    return on_java(driver, executors, spark.version)
+    return check_java(driver, executors, spark.version)
 
 
 def _model(config: RunConfig | None, folder: str) -> Path:
@@ -180,24 +186,24 @@ def _tiny(folder: str) -> tuple[Path, Privatizer]:
     return place, made
 
 
-def _settings(spark: SparkSession, config: RunConfig, say: Callable[[str], None]) -> Iterator[Finding]:
+def _settings(spark: SparkSession, config: RunConfig, say: Callable[[str], None]) -> Iterator[CheckResult]:
     say("looking at the key, the input and the places that are written")
     yield _checked("key", lambda: _key(spark, config), _KEY_CURE)
     yield _checked(
         "input", lambda: _input(spark, config), "Correct the settings, or the rights of the job's user."
     )
     if config.output.table:
-        yield on_name(spark, "output.table", config.output.table)
+        yield check_name(spark, "output.table", config.output.table)
     for check, path in folders_of(config).items():
         say(f"writing to {check}")
-        yield on_folder(spark, check, path)
+        yield check_folder(spark, check, path)
 
 
-def _checked(check: str, look: Callable[[], str], cure: str) -> Finding:
+def _checked(check: str, look: Callable[[], str], cure: str) -> CheckResult:
     try:
-        return Finding(check, "ok", look())
+        return CheckResult(check, "ok", look())
     except Exception as error:
-        return Finding(check, "fail", str(reduced(error, [])), cure)
+        return CheckResult(check, "fail", str(reduced(error, [])), cure)
 
 
 def _key(spark: SparkSession, config: RunConfig) -> str:

@@ -16,7 +16,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.binding import engine_of_commit, other_engine
+from dptext_spark.spark.job.idempotency import engine_of_commit, other_engine
 from dptext_spark.spark.job.plan import Place
 from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt
 from dptext_spark.spark.tables.tables import Target, history, is_no_table, only_created, opened, our_commits

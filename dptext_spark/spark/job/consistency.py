@@ -28,7 +28,7 @@ from dptext_spark.text.align_output import align
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dptext_spark.spark.job.plan import Setup
+    from dptext_spark.spark.job.plan import RunPlan
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 PAIRS = "kind tinyint, group binary, replacement bigint"
@@ -55,7 +55,7 @@ class Audit:
         return {"said": self.said, "passed": not self.problems if self.figures else None}
 
 
-def audit(setup: Setup, version: int, rows: int | None, say: Callable[[str], None]) -> Audit:
+def audit(setup: RunPlan, version: int, rows: int | None, say: Callable[[str], None]) -> Audit:
     """Audit the committed version of a run.
 
     Args:
@@ -139,7 +139,7 @@ def _counted(pairs: DataFrame) -> dict[str, int]:
     return {name: int(row[name] or 0) for name in wanted}
 
 
-def _written(setup: Setup, version: int) -> DataFrame:
+def _written(setup: RunPlan, version: int) -> DataFrame:
     """Return the rows of the run's own commit: a table that it was appended to may hold the same keys with other draws."""
     spark, target = setup.spark, setup.place.target
     written = opened(spark, target, version)
@@ -207,7 +207,9 @@ class PairJob:
             scope, lost = scope[source.rows[kept]], int((~same).sum())
         nulls = np.asarray(texts.is_valid()) != np.asarray(written.is_valid())
         ids = pa.array(np.arange(len(texts)))
-        shaped, _, placed = plain.placing(texts, column="", row_ids=ids, key=worker_key(self.key))
+        shaped, _, placed = plain.privatize_with_spans(
+            texts, column="", row_ids=ids, key=worker_key(self.key)
+        )
         groups, replacements, rows, fits = align(privatizer.engine, shaped, written, keys, placed)
         if self.level == "record":
             groups = groups ^ scope[rows]

@@ -22,7 +22,7 @@ from dptext_spark.spark.udf.ship import ship
 from dptext_spark.text.engine import COUNTERS
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job.plan import Setup
+    from dptext_spark.spark.job.plan import RunPlan
 
 
 WAIT_SECONDS = 120.0
@@ -141,7 +141,7 @@ def record_epsilon(
     return {**figures, "basis": basis}
 
 
-def recounted(setup: Setup, key_then: str, say: Callable[[str], None]) -> dict[str, Any] | None:
+def recounted(setup: RunPlan, key_then: str, say: Callable[[str], None]) -> dict[str, Any] | None:
     """Count what the committed run counted while it wrote: one pass over the same input, which writes nothing.
 
     The same key draws the same words, so the sums are those that were lost, whatever the batches.

@@ -106,7 +106,7 @@ def appended(
                 return None  # another reservation came first
         return (decided,)
 
-    return _retried(path, once)[0]
+    return _retry_on_conflict(path, once)[0]
 
 
 def add(spark: SparkSession, path: str, rows: list[Entry]) -> None:
@@ -121,7 +121,7 @@ def add(spark: SparkSession, path: str, rows: list[Entry]) -> None:
         return ()
 
     if rows:
-        _retried(path, once)
+        _retry_on_conflict(path, once)
 
 
 def _append(spark: SparkSession, path: str, wanted: Sequence[Entry | Decision], version: int) -> None:
@@ -144,7 +144,7 @@ def _stands(spark: SparkSession, path: str, attempt: str) -> bool:
     )
 
 
-def _retried(path: str, once: Callable[[], Done | None]) -> Done:
+def _retry_on_conflict(path: str, once: Callable[[], Done | None]) -> Done:
     """Do something with the ledger until nobody came in between; None says that somebody did."""
     for turn in range(TRIES):
         with _alone(path):

@@ -16,14 +16,14 @@ from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.jit import compilations
-from dptext_spark.spark.errors import TaskError, silenced
+from dptext_spark.spark.errors import TaskError, suppress_sensitive_logs
 from dptext_spark.spark.tables.paths import Path, paths_of
 from dptext_spark.spark.tables.tables import check_text_columns
 from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship, shipped_model
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job.plan import Setup
+    from dptext_spark.spark.job.plan import RunPlan
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 COUNTED = "word int, documents bigint"
@@ -63,7 +63,7 @@ def document_frequencies(df: DataFrame, columns: Sequence[str], privatizer: Priv
     Raises:
         DataError: a column is missing or no text.
     """
-    with silenced(df.sparkSession):
+    with suppress_sensitive_logs(df.sparkSession):
         check_text_columns(df, list(columns))
         words = len(privatizer.engine.table.flags)
         return count_documents(
@@ -71,7 +71,7 @@ def document_frequencies(df: DataFrame, columns: Sequence[str], privatizer: Priv
         )
 
 
-def weighed(setup: Setup, say: Callable[[str], None]) -> Setup:
+def with_document_frequencies(setup: RunPlan, say: Callable[[str], None]) -> RunPlan:
     """Return the run with its model complete: where importance is measured by the run's own texts, they are counted now."""
     selection = setup.config.importance
     if selection is None or not selection.own_data:

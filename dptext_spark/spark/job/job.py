@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.errors import CountsDisagree, DPTextError, NotAccounted, RunError
+from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
-from dptext_spark.spark.errors import reduced, silenced
+from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
-from dptext_spark.spark.job.account import account
-from dptext_spark.spark.job.binding import bound, check_finished, check_still_there
 from dptext_spark.spark.job.counting import recounted
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.plan import Setup
+from dptext_spark.spark.job.idempotency import bind_run, check_finished, check_still_there
+from dptext_spark.spark.job.plan import RunPlan
+from dptext_spark.spark.job.reconcile import reconcile
 from dptext_spark.spark.job.write import write
 from dptext_spark.spark.tables.tables import leftover_files, our_commits
 
@@ -46,8 +46,8 @@ class Report:
         return {name: value for name, value in self.facts.items() if internal or name != "restricted"}
 
 
-def carried_out(
-    prepare: Callable[[], Setup],
+def run_once(
+    prepare: Callable[[], RunPlan],
     config: RunConfig,
     say: Callable[[str], None],
     at: Observer = unobserved,
@@ -60,14 +60,14 @@ def carried_out(
         DPTextError: as :func:`run`.
     """
     started = time.time()
-    with silenced():
+    with suppress_sensitive_logs():
         try:
             setup = prepare()
             session = setup.spark
             earlier = runs.find(session, setup.place.runs, setup.run_id)
             if earlier is not None and earlier["status"] == "mismatch":
                 # Not "unchanged": whoever tries again must not take it for sound.
-                raise CountsDisagree(
+                raise CountMismatchError(
                     f"run {setup.run_id} committed version {earlier['output_version']} of {setup.place.target} before, but "
                     "its counts or its consistency did not agree. Nothing was written again; do not share that version."
                 )
@@ -88,7 +88,7 @@ def carried_out(
             committed = commit is not None
             if commit is not None:
                 check_still_there(setup.place.target, setup.run_id, int(commit["version"]), commits)
-            record = bound(setup, record, earlier, commit, setup.spellings(setup.run_id))
+            record = bind_run(setup, record, earlier, commit, setup.spellings(setup.run_id))
             say("reserving what the run spends")
             with ledger.reserved(
                 setup, at, committed=committed, second=record["second_release"]
@@ -118,20 +118,20 @@ def carried_out(
             # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
             first = earlier is None and not committed and not reservation.again
             return Report(
-                account(setup, record, counts, started, seconds, say, at, recovered=committed, first=first)
+                reconcile(setup, record, counts, started, seconds, say, at, recovered=committed, first=first)
             )
-        except (CountsDisagree, RunError) as error:  # they say themselves what was committed
+        except (CountMismatchError, RunError) as error:  # they say themselves what was committed
             raise error from None
         except Exception as error:
             raise _not_accounted(setup, reduced(error, list(config.columns))) from None
 
 
-def _commit(setup: Setup) -> dict[str, Any] | None:
+def _commit(setup: RunPlan) -> dict[str, Any] | None:
     return our_commits(setup.commits()).get(setup.run_id)
 
 
 def _failed(
-    setup: Setup,
+    setup: RunPlan,
     record: dict[str, Any],
     reservation: ledger.Reservation,
     started: float,
@@ -160,8 +160,8 @@ def _failed(
     return type(failure)(f"{failure}{note}")
 
 
-def _not_accounted(setup: Setup, failure: DPTextError) -> NotAccounted:
-    return NotAccounted(
+def _not_accounted(setup: RunPlan, failure: DPTextError) -> RecordingError:
+    return RecordingError(
         f"{failure} The data was committed, but not accounted for; run again with run.id={setup.run_id} to account. Do "
         "not share it before."
     )

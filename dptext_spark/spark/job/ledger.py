@@ -35,11 +35,11 @@ from dptext_spark.ledger.entry import (
 )
 from dptext_spark.model.artifact import read_manifest
 from dptext_spark.report.sections.published import Published, unit_of
-from dptext_spark.spark.errors import reduced, silenced
+from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.entries import add, appended, entries_of
-from dptext_spark.spark.job.plan import Setup
+from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.releases import Source, metric_of, release_of, shown_mechanism, source_of
 from dptext_spark.spark.session.session import context_of, spark_session
 from dptext_spark.spark.tables.tables import leftover_files, our_commits
@@ -77,7 +77,7 @@ class Reservation:
 
 
 def reserve(
-    setup: Setup, *, added_to: str | None = None, committed: bool = False, second: bool = False
+    setup: RunPlan, *, added_to: str | None = None, committed: bool = False, second: bool = False
 ) -> Reservation:
     """Reserve what a run will spend, before its first data file.
 
@@ -212,7 +212,7 @@ def reserve_counts(
 
 @contextmanager
 def reserved(
-    setup: Setup, at: Observer = unobserved, *, committed: bool = False, second: bool = False
+    setup: RunPlan, at: Observer = unobserved, *, committed: bool = False, second: bool = False
 ) -> Iterator[Reservation]:
     """Reserve for what follows; what fails inside has written no data, so that its reservation is void."""
     with announced(Effect.RESERVATION, at):
@@ -227,13 +227,13 @@ def reserved(
         raise
 
 
-def _stream_of(setup: Setup) -> str | None:
+def _stream_of(setup: RunPlan) -> str | None:
     """Return the run id of the stream whose micro-batch this is, where none of its rows can have been released by it before."""
     known = setup.config.stream.duplicates != "accept" and setup.config.row_key in setup.kept
     return setup.stream.stream if setup.stream is not None and known else None
 
 
-def standing(setup: Setup) -> Balance | None:
+def standing(setup: RunPlan) -> Balance | None:
     """Return what a stream's input comes to so far, with what its own micro-batches passed the limit for; None where nothing."""
     source = source_of(setup)
     book = entries_of(setup.spark, setup.place.ledger).of_input(source.place, source.table_id)
@@ -272,7 +272,7 @@ def settle(reservation: Reservation, status: str, why: str | None = None) -> Non
     add(reservation.spark, reservation.path, rows)
 
 
-def failed(reservation: Reservation, setup: Setup, left: list[str], started: float) -> None:
+def failed(reservation: Reservation, setup: RunPlan, left: list[str], started: float) -> None:
     """Settle a run that failed before its commit: void if it is known that no file of it can be anywhere, else it counts."""
     if left:
         return settle(reservation, RESERVED, f"failed; files of it are left behind: {len(left)}")
@@ -296,7 +296,7 @@ def read(
     path = absolute(path)
     session = spark or spark_session()
     say("reading the ledger")
-    with silenced(session):
+    with suppress_sensitive_logs(session):
         try:
             version, entries, decisions = entries_of(session, path)
         except DPTextError as error:
@@ -311,7 +311,7 @@ def read(
     return balances(entries, path, decisions)
 
 
-def _forgotten(setup: Setup, there: list[Entry], here: Book) -> bool:
+def _forgotten(setup: RunPlan, there: list[Entry], here: Book) -> bool:
     """Whether the target's history holds runs of ours, and the ledger neither knows one of them nor was begun anew for it.
 
     An empty ledger, or none, beside such a target would take what was released for nothing. The history is read only where no
@@ -327,7 +327,7 @@ def _forgotten(setup: Setup, there: list[Entry], here: Book) -> bool:
     return bool(released) and not counted & set(released)
 
 
-def _lost(setup: Setup) -> RunError:
+def _lost(setup: RunPlan) -> RunError:
     released = our_commits(setup.commits())
     return RunError(
         f"ledger.path: the history of {str(setup.place.target)!r} holds {len(released):,} release(s) of this tool, and the "
@@ -345,7 +345,7 @@ def _decision(asked: Entry, here: Book, status: str, limit: float | None, why: s
     )  # fmt: skip
 
 
-def _asked(setup: Setup, source: Source, added_to: str | None) -> list[Entry]:
+def _asked(setup: RunPlan, source: Source, added_to: str | None) -> list[Entry]:
     """Return what a run asks for: an entry a text column."""
     guarantee, config = setup.guarantee, setup.config
     attempt = secrets.token_hex(8)
@@ -383,7 +383,7 @@ def _asked(setup: Setup, source: Source, added_to: str | None) -> list[Entry]:
     ]
 
 
-def _labelled(there: list[Entry], wanted: list[Entry], setup: Setup) -> list[Entry]:
+def _labelled(there: list[Entry], wanted: list[Entry], setup: RunPlan) -> list[Entry]:
     """Say of entries which records they draw anew: those that changed, where the same draws were made of another version.
 
     That is known only where records are told apart by their keys: a place in a file is another one in the next version.
@@ -414,7 +414,7 @@ def _mine(there: list[Entry], asked: list[Entry]) -> list[Entry]:
     ]
 
 
-def _earlier_attempt(mine: list[Entry], asked: list[Entry], setup: Setup, second: bool) -> list[Entry]:
+def _earlier_attempt(mine: list[Entry], asked: list[Entry], setup: RunPlan, second: bool) -> list[Entry]:
     """Return entries for draws of an earlier key, where a second release was accepted and no entry stands for the first."""
     if not second or {one.release for one in mine} - {one.release for one in asked}:
         return []

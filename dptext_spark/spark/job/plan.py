@@ -28,7 +28,7 @@ from dptext_spark.spark.tables.condition import depends_on_zone
 from dptext_spark.spark.tables.identity import Identity
 from dptext_spark.spark.tables.paths import Parts, Path, beside, paths_of
 from dptext_spark.spark.tables.tables import Target, history
-from dptext_spark.spark.udf.column import Job
+from dptext_spark.spark.udf.column import UdfSpec
 from dptext_spark.spark.udf.ship import Shipped
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ SAMPLE_ROWS = 1_000
 
 
 @dataclass(frozen=True)
-class Increment:
+class MicroBatch:
     """The place of a micro-batch in its stream.
 
     Attributes:
@@ -107,7 +107,7 @@ def text_sizes(df: DataFrame, paths: Sequence[Path]) -> TextSizes:
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
+class RunPlan:
     """A validated run before its first byte is written."""
 
     spark: SparkSession
@@ -126,7 +126,7 @@ class Setup:
     compiled: int
     certificate: dict[str, Any] | None
     dropped: frozenset[Parts] = frozenset()  # fields beside nested texts that are left out
-    stream: Increment | None = None
+    stream: MicroBatch | None = None
     bound: dict[str, Any] | None = None
 
     @cached_property
@@ -157,9 +157,9 @@ class Setup:
         inside = [spelled(field) for field in fields if field not in self.dropped]
         return [*whole, *inside, *(f"{name} (its keys)" for name in keys)]
 
-    def job(self, shipped: Shipped) -> Job:
+    def job(self, shipped: Shipped) -> UdfSpec:
         """Return what the workers need to know."""
-        return Job(
+        return UdfSpec(
             columns=self.columns,
             shipped=shipped,
             key=self.key.delivered(),

@@ -17,8 +17,8 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.spark.job.checks import check_key, check_output, check_weights, partitions_of, place_of
-from dptext_spark.spark.job.frequencies import weighed
-from dptext_spark.spark.job.plan import Setup
+from dptext_spark.spark.job.frequencies import with_document_frequencies
+from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.layout import check_partitions
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def validated(
+def prepare_run(
     spark: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None]
-) -> Setup:
+) -> RunPlan:
     """Check the settings against the input and the target, and prepare the model.
 
     Raises:
@@ -61,7 +61,7 @@ def validated(
         check_key(df, config.row_key, "row_key", unique=True)
     if config.record_key and not config.is_stream:
         check_key(df, config.record_key, "record_key", unique=False)
-    setup = Setup(
+    setup = RunPlan(
         spark=spark,
         config=config,
         run_id=config.run.id or f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}",
@@ -79,7 +79,7 @@ def validated(
         certificate=certificate_of(folder),
         dropped=dropped,
     )
-    return weighed(setup, say)
+    return with_document_frequencies(setup, say)
 
 
 def _kept_columns(df: DataFrame, config: RunConfig) -> tuple[list[str], frozenset[Parts]]:

@@ -18,7 +18,7 @@ from dptext_spark.importance.composition import NOT_OF_THE_DISTANCE
 from dptext_spark.ledger.entry import TABLE
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job.checks import delta_detail
-from dptext_spark.spark.job.plan import Setup
+from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.tables import Target
 
 
@@ -39,7 +39,7 @@ class Source:
     spelled: str
 
 
-def source_of(setup: Setup) -> Source:
+def source_of(setup: RunPlan) -> Source:
     """Find what the input is: the same table by its path and by its name, at whatever time."""
     source, version = setup.config.input, setup.input_version
     target = Target(path=source.path or "", name=source.table or "")
@@ -59,7 +59,7 @@ def source_of(setup: Setup) -> Source:
     return Source(normal_path(location), None, version if local else unsure, location)
 
 
-def release_of(setup: Setup, source: Source, column: str, run_id: str) -> str:
+def release_of(setup: RunPlan, source: Source, column: str, run_id: str) -> str:
     """Name the draws of a column: whatever may change one of them is in it (MECHANISMS §13). Tells nothing of the key.
 
     Args:
@@ -104,7 +104,7 @@ def shown_mechanism(spec: Mapping[str, Any]) -> str:
     return json.dumps(shown, ensure_ascii=False)
 
 
-def _identity(setup: Setup, source: Source, *, record: bool) -> list[Any]:
+def _identity(setup: RunPlan, source: Source, *, record: bool) -> list[Any]:
     """Return what tells rows or records apart: another one gives the same words other draws."""
     config, kind = setup.config, setup.identity.kind
     if record and config.record_key:
@@ -130,7 +130,7 @@ def _whole(path: str, file: str) -> str:
     return path or "/"
 
 
-def _location(setup: Setup, target: Target) -> str | None:
+def _location(setup: RunPlan, target: Target) -> str | None:
     """Return where a table of another format lies; None for a view."""
     try:
         row = setup.spark.sql(f"DESCRIBE DETAIL {target.sql}").select("location").first()

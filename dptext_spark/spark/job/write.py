@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.spark.job import counting
-from dptext_spark.spark.job.binding import SEAL, seal
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.plan import Setup
+from dptext_spark.spark.job.idempotency import SEAL, seal
+from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.session.session import watched
 from dptext_spark.spark.tables.layout import Layout
 from dptext_spark.spark.tables.tables import CREATED, STREAM, Target, history, our_commits
@@ -39,15 +39,15 @@ from dptext_spark.spark.job.plan import SAMPLE_ROWS
 from dptext_spark.spark.session.session import cores_of
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job.plan import Setup
+    from dptext_spark.spark.job.plan import RunPlan
 
 
 def write(
-    setup: Setup, record: dict[str, Any], say: Callable[[str], None], at: Observer = unobserved
+    setup: RunPlan, record: dict[str, Any], say: Callable[[str], None], at: Observer = unobserved
 ) -> tuple[dict[str, Any] | None, float]:
     """Write the target in one commit, which bears the seal of the row that binds the run; return the counts and the seconds."""
     spark, config = setup.spark, setup.config
-    dealt = spread(setup, say)
+    dealt = repartition_skewed(setup, say)
     job = setup.job(ship(spark, setup.folder, config.run.ship))
     observation = Observation(f"dptext-{setup.run_id}")
     frame = applied(dealt.df, job, config.run.udf, dealt.identity.row, dealt.identity.record)
@@ -115,7 +115,7 @@ LEAST_BYTES = 64 << 20
 LEAST_BYTES_NOISE = 256 << 10  # where each word searches the lexicon
 
 
-def spread(setup: Setup, say: Callable[[str], None]) -> Setup:
+def repartition_skewed(setup: RunPlan, say: Callable[[str], None]) -> RunPlan:
     """Return the run with its rows dealt out over more partitions, or as it is.
 
     Args:
@@ -142,7 +142,7 @@ def spread(setup: Setup, say: Callable[[str], None]) -> Setup:
     return replace(setup, df=dealt, identity=replace(setup.identity, row=F.col(ROW)))
 
 
-def _needed(setup: Setup) -> int | None:
+def _needed(setup: RunPlan) -> int | None:
     """Return how many partitions an uneven input needs; None where it is even, small, or the cores are not known."""
     cores, sizes = cores_of(setup.spark), setup.sizes
     noise = any(isinstance(sampler, NoiseSampler) for sampler in setup.privatizer.samplers)

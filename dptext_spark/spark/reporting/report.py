@@ -26,7 +26,7 @@ from dptext_spark.report.results import read_results, require_run
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
 from dptext_spark.report.sections.published import MOST_WORDS, PUBLISHABLE, Published, publish, wanted
-from dptext_spark.spark.errors import reduced, silenced
+from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.checks import place_of
 from dptext_spark.spark.session.session import spark_session
@@ -136,7 +136,7 @@ def report(
     noisy, results = wanted(asked.publish), read_results(asked.figures)
     say("reading the account", None)
     session = spark or spark_session()
-    with silenced(session):
+    with suppress_sensitive_logs(session):
         try:
             row = _found(session, account, run_id)
             require_run(results, row["run_id"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.doctor.checks import Finding
+from dptext_spark.doctor.checks import CheckResult
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.tables.tables import Target, split_name
@@ -37,7 +37,7 @@ def folders_of(config: RunConfig) -> dict[str, str]:
     return {name: path for name, path in named.items() if path}
 
 
-def on_folder(spark: SparkSession, check: str, path: str) -> Finding:
+def check_folder(spark: SparkSession, check: str, path: str) -> CheckResult:
     """Write a small table into `path`, or into the nearest folder above that exists, and remove it again.
 
     Every task slot writes, and the driver looks for the files: a folder that each node has for itself would hold a part.
@@ -48,16 +48,16 @@ def on_folder(spark: SparkSession, check: str, path: str) -> Finding:
         written, seen = _written(spark, probe)
     except Exception as error:
         _remove(spark, probe)
-        return Finding(check, "fail", f"{near} cannot be written. {reduced(error, [])}", _CURE)
+        return CheckResult(check, "fail", f"{near} cannot be written. {reduced(error, [])}", _CURE)
     if seen is not None and seen < written:
         _remove(spark, probe)
-        return Finding(
+        return CheckResult(
             check, "fail", f"{near}: of {written} files that tasks wrote, the driver sees {seen}", _UNSHARED
         )
     if not _remove(spark, probe):
-        return Finding(check, "warn", f"{probe} was written, but not removed", f"Remove it. {_CURE}")
+        return CheckResult(check, "warn", f"{probe} was written, but not removed", f"Remove it. {_CURE}")
     where = path if near.rstrip("/") == path.rstrip("/") else f"{path}, to be made in {near}"
-    return Finding(check, "ok", f"{where}: a table was written and removed")
+    return CheckResult(check, "ok", f"{where}: a table was written and removed")
 
 
 def _written(spark: SparkSession, probe: str) -> tuple[int, int | None]:
@@ -71,24 +71,24 @@ def _written(spark: SparkSession, probe: str) -> tuple[int, int | None]:
     return len(files), sum(bool(system.exists(kind(context._jvm.java.net.URI(file)))) for file in files)
 
 
-def on_name(spark: SparkSession, check: str, name: str) -> Finding:
+def check_name(spark: SparkSession, check: str, name: str) -> CheckResult:
     """Make a small table beside the one of that name in its schema, and drop it again."""
     parts = [*split_name(name)[:-1], f"_dptext_doctor_{secrets.token_hex(6)}"]
     probe = Target(name=".".join(f"`{part}`" for part in parts))
     try:
         spark.range(1).coalesce(1).writeTo(probe.sql).using("delta").create()
     except Exception as error:
-        return Finding(
+        return CheckResult(
             check, "fail", f"no table can be made beside {name}. {reduced(error, [])}",
             "Create the schema, and give the job's user USE SCHEMA and CREATE TABLE on it.",
         )  # fmt: skip
     try:
         spark.sql(f"DROP TABLE {probe.sql}")
     except Exception as error:
-        return Finding(
+        return CheckResult(
             check, "warn", f"{probe.name} was made, but not dropped. {reduced(error, [])}", "Drop it."
         )
-    return Finding(check, "ok", f"{name}: a table was made beside it and dropped")
+    return CheckResult(check, "ok", f"{name}: a table was made beside it and dropped")
 
 
 def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any] | None:

@@ -17,15 +17,15 @@ from pyspark.sql import types as T
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.binding import DECIDED, differences, other_engine
 from dptext_spark.spark.job.checks import delta_detail, holds_files
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
+from dptext_spark.spark.job.idempotency import DECIDED, differences, other_engine
 from dptext_spark.spark.tables.tables import Target, delta_version, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dptext_spark.spark.job.plan import Setup
+    from dptext_spark.spark.job.plan import RunPlan
 
 FORMAT = 1
 OWN = "dptext"  # the folder in the checkpoint
@@ -41,7 +41,7 @@ SETTINGS = ("input", *DECIDED)
 LONGEST = 100  # characters of a stream's run id: a micro-batch's has a number behind it
 
 
-def settings_of(setup: Setup, run_id: str) -> dict[str, Any]:
+def settings_of(setup: RunPlan, run_id: str) -> dict[str, Any]:
     """Return the settings that a stream is bound to, JSON-able; a condition on a text column is bound by the key."""
     shown = setup.shown_settings(run_id)
     place = {name: shown["output"][name] for name in ("path", "table")}
@@ -52,7 +52,7 @@ def settings_of(setup: Setup, run_id: str) -> dict[str, Any]:
     }
 
 
-def begin(setup: Setup, at: Observer = unobserved) -> str:
+def begin(setup: RunPlan, at: Observer = unobserved) -> str:
     """Bind a new checkpoint, or compare an old one; return the run id of its stream.
 
     Raises:
@@ -86,7 +86,7 @@ def begin(setup: Setup, at: Observer = unobserved) -> str:
     return setup.run_id
 
 
-def _bound(setup: Setup, stream: str) -> dict[str, Any]:
+def _bound(setup: RunPlan, stream: str) -> dict[str, Any]:
     source = setup.config.input
     table = delta_detail(setup.spark, Target(path=source.path or "", name=source.table or "")) or {}
     return {
@@ -98,7 +98,7 @@ def _bound(setup: Setup, stream: str) -> dict[str, Any]:
     }
 
 
-def _compared(setup: Setup, place: Target) -> str:
+def _compared(setup: RunPlan, place: Target) -> str:
     row = setup.spark.read.format("delta").load(place.path).first()
     checkpoint = setup.config.checkpoint
     if row is None or row["format_version"] != FORMAT:
@@ -132,7 +132,7 @@ def _compared(setup: Setup, place: Target) -> str:
     return stream
 
 
-def _check_not_released(setup: Setup, checkpoint: str) -> None:
+def _check_not_released(setup: RunPlan, checkpoint: str) -> None:
     """Refuse to read a whole source again into a table that holds it: the checkpoint was lost, or is another stream's."""
     config = setup.config.stream
     if config.starting_version is not None or not our_commits(setup.commits()):

@@ -14,7 +14,7 @@ from dptext_spark.spark.tables.tables import opened, our_commits
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dptext_spark.spark.job.plan import Setup
+    from dptext_spark.spark.job.plan import RunPlan
 
 F: Any = functions
 KEY, PLACE = "__dptext_key", "__dptext_place"
@@ -33,7 +33,7 @@ class Admitted:
     dropped: int | None
 
 
-def admitted(setup: Setup, commits: list[dict[str, Any]]) -> Admitted:
+def deduplicate(setup: RunPlan, commits: list[dict[str, Any]]) -> Admitted:
     """Check the keys of a micro-batch: one pass over them, and a join with the target's keys where those are kept.
 
     A micro-batch that committed before is compared with the target as it was before that commit, so that it is the same
@@ -83,7 +83,7 @@ def _refuse_null(df: DataFrame, name: str, field: str) -> tuple[int, int]:
     return rows, distinct
 
 
-def _released(setup: Setup, commits: list[dict[str, Any]], ours: dict[str, Any] | None) -> DataFrame | None:
+def _released(setup: RunPlan, commits: list[dict[str, Any]], ours: dict[str, Any] | None) -> DataFrame | None:
     """Return the target as it was before this micro-batch; None where it was not, or does not hold the row key."""
     if not commits or setup.config.row_key not in setup.kept:
         return None

@@ -21,16 +21,16 @@ from pyspark.sql import functions as F
 from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.errors import condition_of, reduced, silenced
+from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.binding import check_still_there
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.job import carried_out
-from dptext_spark.spark.job.plan import Increment, Setup
-from dptext_spark.spark.job.prepare import validated
+from dptext_spark.spark.job.idempotency import check_still_there
+from dptext_spark.spark.job.job import run_once
+from dptext_spark.spark.job.plan import MicroBatch, RunPlan
+from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.streaming.checkpoint import begin, part_of_source, settings_of
-from dptext_spark.spark.streaming.duplicates import admitted
+from dptext_spark.spark.streaming.duplicates import deduplicate
 from dptext_spark.spark.streaming.totals import put_totals, totals
 from dptext_spark.spark.tables.condition import selected
 from dptext_spark.spark.tables.tables import opened_if_there
@@ -72,7 +72,7 @@ def stream(
         DPTextError: of the micro-batch that failed, as a run's; those before it stand, and the next start repeats it.
     """
     started = time.time()
-    with silenced(session):
+    with suppress_sensitive_logs(session):
         try:
             setup = _prepared(session, config, key, say, at)
             with announced(Effect.STREAM_ROW, at):
@@ -120,14 +120,14 @@ def require_lasting(kind: str, mode: str) -> None:
 
 def _prepared(
     session: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None], at: Observer
-) -> Setup:
+) -> RunPlan:
     """Check everything that can be checked before the first micro-batch, and bind the checkpoint."""
     if context_of(session) is None:
         raise SettingsError(
             f"mode: {config.mode!r} needs a classic Spark session, for each micro-batch is a run in the driver; valid on Spark "
             "Connect: mode batch, or a job of spark-submit."
         )
-    setup = validated(session, config, key, say)
+    setup = prepare_run(session, config, key, say)
     if not setup.input_version.startswith("delta:"):
         raise DataError(
             f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "
@@ -138,7 +138,7 @@ def _prepared(
     return setup
 
 
-def _check_target(setup: Setup) -> None:
+def _check_target(setup: RunPlan) -> None:
     """Refuse to go on with a stream whose target lost what was written: the source's rows before would be missing."""
     table = opened_if_there(setup.spark, setup.place.runs)
     if table is None:
@@ -150,7 +150,7 @@ def _check_target(setup: Setup) -> None:
         check_still_there(setup.place.target, newest[0], int(newest[1]), setup.commits(), valid)
 
 
-def _carried(setup: Setup, batches: _Batches) -> None:
+def _carried(setup: RunPlan, batches: _Batches) -> None:
     """Run the stream to its end: all that is there, or until somebody stops it."""
     config = setup.config
     writer = _source(setup).writeStream.foreachBatch(batches)
@@ -173,7 +173,7 @@ def _carried(setup: Setup, batches: _Batches) -> None:
                 query.stop()
 
 
-def _source(setup: Setup) -> DataFrame:
+def _source(setup: RunPlan) -> DataFrame:
     config, source = setup.config, setup.config.input
     options = {
         "skipChangeCommits": str(config.stream.changes == "ignore").lower(),
@@ -191,7 +191,7 @@ def _source(setup: Setup) -> DataFrame:
 class _Batches:
     """What Spark calls for each micro-batch, in a thread of its own."""
 
-    def __init__(self, setup: Setup, say: Callable[[str], None], at: Observer) -> None:
+    def __init__(self, setup: RunPlan, say: Callable[[str], None], at: Observer) -> None:
         self.facts: list[dict[str, Any]] = []
         self.failure: DPTextError | None = None
         self.closed = False
@@ -222,7 +222,7 @@ class _Batches:
     def _one(self, df: DataFrame, number: int) -> None:
         config, base = self._setup.config, self._setup
         first = not self.facts  # only that one can have been begun by another process before
-        place = Increment(base.run_id, number, None if first else RECENT)
+        place = MicroBatch(base.run_id, number, None if first else RECENT)
         part = part_of_source(df.sparkSession, str(config.checkpoint), number)
         setup = replace(
             base,
@@ -240,14 +240,14 @@ class _Batches:
                 f"are missing in {config.checkpoint!r}. Begin a new stream: another checkpoint and another run id."
             )
 
-        def prepared() -> Setup:
-            kept = admitted(setup, setup.commits())
+        def prepared() -> RunPlan:
+            kept = deduplicate(setup, setup.commits())
             return replace(setup, df=kept.df, stream=replace(place, dropped=kept.dropped))
 
         def said(step: str) -> None:
             self._say(f"micro-batch {number}: {step}")
 
-        report = carried_out(prepared, config, said, self._at)
+        report = run_once(prepared, config, said, self._at)
         self.facts.append(report.facts)
 
 

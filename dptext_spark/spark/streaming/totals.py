@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from dptext_spark.spark.job import counting, runs
-from dptext_spark.spark.job.account import stated
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.ledger import standing
-from dptext_spark.spark.job.plan import Setup, versions
+from dptext_spark.spark.job.plan import RunPlan, versions
+from dptext_spark.spark.job.reconcile import stated
 from dptext_spark.spark.tables.tables import opened_if_there, releases
 from dptext_spark.text.engine import COUNTERS
 
@@ -26,7 +26,7 @@ SUMMED = (
 )
 
 
-def totals(setup: Setup, done: list[dict[str, Any]], started: float, *, failed: bool) -> dict[str, Any]:
+def totals(setup: RunPlan, done: list[dict[str, Any]], started: float, *, failed: bool) -> dict[str, Any]:
     """Add up the micro-batches.
 
     Args:
@@ -94,7 +94,7 @@ def totals(setup: Setup, done: list[dict[str, Any]], started: float, *, failed: 
     return {**facts, "disclosure": stated(setup, facts)}
 
 
-def put_totals(setup: Setup, facts: dict[str, Any], started: float, at: Observer = unobserved) -> None:
+def put_totals(setup: RunPlan, facts: dict[str, Any], started: float, at: Observer = unobserved) -> None:
     """Write the row of `runs` and the rows of `metrics` that stand for the whole stream."""
     with announced(Effect.STREAM_METRICS, at):
         runs.put_metrics(setup.spark, setup.place.metrics, setup.run_id, facts.pop("metrics"))
@@ -110,13 +110,13 @@ def put_totals(setup: Setup, facts: dict[str, Any], started: float, at: Observer
         runs.put(setup.spark, setup.place.runs, row)
 
 
-def _batches(setup: Setup) -> DataFrame:
+def _batches(setup: RunPlan) -> DataFrame:
     """Return the rows of `runs` of the micro-batches that committed."""
     table = setup.spark.read.format("delta").load(setup.place.runs)
     return table.where(F.col("run_id").startswith(f"{setup.run_id}.") & F.col("output_version").isNotNull())
 
 
-def _metrics(setup: Setup) -> list[tuple[str | None, str, float | None]]:
+def _metrics(setup: RunPlan) -> list[tuple[str | None, str, float | None]]:
     """Sum the metrics of the micro-batches, and compute the shares anew.
 
     Figures of one record do not add up over micro-batches; of those the largest is kept, and only where no record can have

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.spark.errors import silenced
+from dptext_spark.spark.errors import suppress_sensitive_logs
 from dptext_spark.spark.udf.column import key_column
 
 # Plan nodes that neither move rows between partitions nor change their order or number before the function. A plain `Scan`
@@ -78,7 +78,7 @@ def _has_row_index(df: DataFrame) -> bool:
     if any(name.lower() == "_metadata" for name in df.columns):
         return False  # the input's own column, which hides Spark's
     try:
-        with silenced():
+        with suppress_sensitive_logs():
             resolved = df.select("_metadata.file_path", "_metadata.row_index")
             resolved.schema  # noqa: B018  (resolves the columns)
     except PySparkException:

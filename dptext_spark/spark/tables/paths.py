@@ -266,12 +266,14 @@ def _ticked(field: str) -> str:
     return "`" + field.replace("`", "``") + "`"
 
 
-def unnoted(kind: T.DataType) -> T.DataType:
+def strip_metadata(kind: T.DataType) -> T.DataType:
     """Return a type without the metadata of its fields, such as comments, which may quote the text."""
     if isinstance(kind, T.StructType):
-        return T.StructType([T.StructField(f.name, unnoted(f.dataType), f.nullable) for f in kind.fields])
+        return T.StructType(
+            [T.StructField(f.name, strip_metadata(f.dataType), f.nullable) for f in kind.fields]
+        )
     if isinstance(kind, T.ArrayType):
-        return T.ArrayType(unnoted(kind.elementType), kind.containsNull)
+        return T.ArrayType(strip_metadata(kind.elementType), kind.containsNull)
     if isinstance(kind, T.MapType):
-        return T.MapType(unnoted(kind.keyType), unnoted(kind.valueType), kind.valueContainsNull)
+        return T.MapType(strip_metadata(kind.keyType), strip_metadata(kind.valueType), kind.valueContainsNull)
     return kind

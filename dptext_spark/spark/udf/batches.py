@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job.plan import Setup
+    from dptext_spark.spark.job.plan import RunPlan
 
 BATCH_BYTES = 32 << 20
 BATCH_ROWS = 50_000
 ROWS, BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
 
 
-def batch_rows(setup: Setup) -> int:
+def batch_rows(setup: RunPlan) -> int:
     """Return the rows of a batch: as many as make `BATCH_BYTES`, or the setting."""
     given = setup.config.run.batch_rows
     if given != "auto":
@@ -24,7 +24,7 @@ def batch_rows(setup: Setup) -> int:
 
 
 @contextmanager
-def batched(setup: Setup) -> Iterator[None]:
+def batched(setup: RunPlan) -> Iterator[None]:
     """Bound the batches of the session for the length of a pass over the text, and set it back afterwards."""
     conf = setup.spark.conf
     wanted = {ROWS: str(batch_rows(setup)), BYTES: str(2 * BATCH_BYTES)}

@@ -24,14 +24,14 @@ from pyspark.sql import types as T
 
 from dptext_spark.arrays import I64, Bools
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice
-from dptext_spark.importance.providers import WrongWeights
+from dptext_spark.importance.providers import InvalidWeightsError
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import KeyReference, RunKey
 from dptext_spark.spark.errors import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError, worker_key
-from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt, unnoted
+from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt, strip_metadata
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
 from dptext_spark.text.engine import COUNTERS
-from dptext_spark.text.selection import Chosen, Texts
+from dptext_spark.text.selection import Texts, TokenSelection
 
 UDF_KINDS = ("auto", "arrow", "pandas")
 ORDINAL_BITS = 40
@@ -40,7 +40,7 @@ RESULT = "__dptext"
 
 
 @dataclass(frozen=True)
-class Job:
+class UdfSpec:
     """What a worker needs to know; it travels in the function's closure.
 
     Attributes:
@@ -82,7 +82,7 @@ def result_type(columns: tuple[str, ...], lists: frozenset[int] = frozenset()) -
 
 
 def sanitize(
-    arrays: tuple[pa.Array, ...], job: Job, privatizer: Privatizer, row_ids: pa.Array
+    arrays: tuple[pa.Array, ...], job: UdfSpec, privatizer: Privatizer, row_ids: pa.Array
 ) -> pa.StructArray:
     """Sanitize one batch.
 
@@ -145,11 +145,11 @@ def sanitize(
 def _chosen(
     arrays: tuple[pa.Array, ...],
     lists: list[Elements | None],
-    job: Job,
+    job: UdfSpec,
     privatizer: Privatizer,
     row_ids: pa.Array,
     record_ids: pa.Array | None,
-) -> tuple[Chosen, ...] | None:
+) -> tuple[TokenSelection, ...] | None:
     """Choose the words that are drawn, in all texts of a row together; None: all are."""
     if privatizer.selector is None:
         return None
@@ -164,11 +164,11 @@ def _chosen(
             columns.append(Texts(elements.texts, elements.rows, weights))
     try:
         return privatizer.choose(columns)
-    except WrongWeights as error:
+    except InvalidWeightsError as error:
         raise TaskError(WEIGHTS, 0, 0, error.count) from None
 
 
-def batches(job: Job, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
+def batches(job: UdfSpec, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
     """Sanitize the batches of a task; whatever goes wrong leaves as a code, a partition and a batch number."""
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
@@ -205,7 +205,7 @@ def _as_bytes(values: Any, several: bool) -> pa.Array:
     return pa.array(values.to_numpy(dtype=object), kind, from_pandas=True)
 
 
-def _as_arrow(values: Any, index: int, job: Job, lists: frozenset[int]) -> pa.Array:
+def _as_arrow(values: Any, index: int, job: UdfSpec, lists: frozenset[int]) -> pa.Array:
     """Turn an argument that came as a pandas series back into Arrow."""
     if index < len(job.columns):
         return _as_bytes(values, index in lists)
@@ -215,7 +215,7 @@ def _as_arrow(values: Any, index: int, job: Job, lists: frozenset[int]) -> pa.Ar
 
 
 def build(
-    job: Job, kind: Literal["auto", "arrow", "pandas"] = "auto", lists: frozenset[int] = frozenset()
+    job: UdfSpec, kind: Literal["auto", "arrow", "pandas"] = "auto", lists: frozenset[int] = frozenset()
 ) -> Any:
     """Return the Spark function of a job: columns in, struct out.
 
@@ -255,7 +255,9 @@ def build(
     return made.asNondeterministic() if not job.has_row_id else made
 
 
-def applied(df: DataFrame, job: Job, kind: Any, row_id: Column | None, record_id: Column | None) -> DataFrame:
+def applied(
+    df: DataFrame, job: UdfSpec, kind: Any, row_id: Column | None, record_id: Column | None
+) -> DataFrame:
     """Return `df` with the struct column `RESULT` beside its own columns."""
     paths = paths_of(df.schema, job.columns, exact=True)
     function = build(job, kind, frozenset(i for i, path in enumerate(paths) if path.over))
@@ -271,7 +273,9 @@ def applied(df: DataFrame, job: Job, kind: Any, row_id: Column | None, record_id
     return df.withColumn(RESULT, function(*texts, *weights, *identities))
 
 
-def replaced(df: DataFrame, job: Job, keep: list[str], dropped: frozenset[Parts] = frozenset()) -> DataFrame:
+def replaced(
+    df: DataFrame, job: UdfSpec, keep: list[str], dropped: frozenset[Parts] = frozenset()
+) -> DataFrame:
     """Select `keep` from a frame that has `RESULT`, the texts replaced by their sanitized form.
 
     Args:
@@ -297,7 +301,7 @@ def replaced(df: DataFrame, job: Job, keep: list[str], dropped: frozenset[Parts]
 
 def _unnoted(df: DataFrame) -> DataFrame:
     """Take the metadata off fields inside of columns, where there is any."""
-    bare = {field.name: unnoted(field.dataType) for field in df.schema.fields}
+    bare = {field.name: strip_metadata(field.dataType) for field in df.schema.fields}
     noted = [field.name for field in df.schema.fields if field.dataType != bare[field.name]]
     if not noted:
         return df

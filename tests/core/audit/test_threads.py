@@ -11,7 +11,7 @@ from dptext_spark.audit.deniability.simulated import SUBKEY, simulate
 from dptext_spark.audit.threads import in_threads, products, sampled
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import Calibrated, CusText, Mechanism, Tem, Vickrey
+from dptext_spark.mechanisms import MVC, TEM, CusText, Mechanism, Vickrey
 from dptext_spark.randomness.draws import Draws
 
 V = 90
@@ -44,7 +44,7 @@ def test_what_a_part_raises_is_raised() -> None:
 
 
 @pytest.mark.parametrize(
-    "mechanism", [CusText(k=5), Tem(epsilon=2.0), Calibrated(epsilon=6.0), Vickrey(epsilon=6.0)]
+    "mechanism", [CusText(k=5), TEM(epsilon=2.0), MVC(epsilon=6.0), Vickrey(epsilon=6.0)]
 )
 def test_draws_do_not_depend_on_the_parts(
     mechanism: Mechanism, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch

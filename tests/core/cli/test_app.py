@@ -15,7 +15,7 @@ import pytest
 
 from dptext_spark._version import __version__
 from dptext_spark.cli.app import main
-from dptext_spark.errors import CountsDisagree, DataError, NotAccounted, RunError
+from dptext_spark.errors import CountMismatchError, DataError, RecordingError, RunError
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
 from dptext_spark.report.terminal.console import WIDTH
@@ -377,8 +377,8 @@ def test_run_as_json_is_one_document(
     [
         (DataError("x"), 3),
         (RunError("x"), 4),
-        (CountsDisagree("x"), 5),
-        (NotAccounted("x"), 6),
+        (CountMismatchError("x"), 5),
+        (RecordingError("x"), 6),
         (ValueError("marker"), 4),
     ],
 )

@@ -6,10 +6,10 @@ import pytest
 
 from dptext_spark.cli.exit_codes import EXIT_CODES, INTERRUPTED, ended
 from dptext_spark.errors import (
-    CountsDisagree,
+    CountMismatchError,
     DataError,
     DPTextError,
-    NotAccounted,
+    RecordingError,
     RequirementBroken,
     RunError,
     SettingsError,
@@ -26,8 +26,8 @@ def failing(error: BaseException) -> int:
         (SettingsError, 2, "bad settings"),
         (DataError, 3, "bad data"),
         (RunError, 4, "failed"),
-        (CountsDisagree, 5, "mismatch"),
-        (NotAccounted, 6, "not accounted"),
+        (CountMismatchError, 5, "mismatch"),
+        (RecordingError, 6, "not accounted"),
         (RequirementBroken, 7, "requirement broken"),
         (DPTextError, 4, "failed"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.audit.attacks.bayes_vulnerability import guessed
+from dptext_spark.audit.attacks.bayes_vulnerability import bayes_vulnerability
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.config.load import load_config
 from dptext_spark.demo.demo import SETTINGS, side_by_side
@@ -66,7 +66,7 @@ def test_the_best_guess_finds_no_more_than_the_file_says(settings: str, most: fl
     lexicon = Lexicon.default()
     table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
     prior = of_drawn(zipf(len(lexicon)), drawn_words(Engine(table, config.policy)))
-    found, _ = guessed(config.mechanism.compile(lexicon), prior, 0.95).statistic("upper", "token")
+    found, _ = bayes_vulnerability(config.mechanism.compile(lexicon), prior, 0.95).statistic("upper", "token")
     assert 0.8 * most < found <= most  # not far below: the file changes no more of the text than it says
 
 

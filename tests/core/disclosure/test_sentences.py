@@ -22,9 +22,9 @@ from dptext_spark.ledger.balance import after
 from dptext_spark.ledger.sums import spent_on
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import MECHANISMS, CusText, Diffractor, Mechanism, SanText, Tem
+from dptext_spark.mechanisms import MECHANISMS, TEM, CusText, Diffractor, Mechanism, SanText
 from dptext_spark.model.certificate import certify
-from dptext_spark.model.importance import choosing
+from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.report.terminal.plan import planned_facts
 from dptext_spark.text.selection import Texts
@@ -84,7 +84,7 @@ def case(lexicon: Lexicon, mechanism: Mechanism, level: str, selection: dict[str
     model = Privatizer(lexicon, mechanism.compile(lexicon), consistency=config.consistency)
     if config.importance is not None:
         further = [one.drawn_by(mechanism).compile(lexicon) for one in config.importance.levels[1:]]
-        model = choosing(model, config.importance, tuple(further))
+        model = with_importance(model, config.importance, tuple(further))
     return Case(model, config, planned_facts(config, model))
 
 
@@ -179,7 +179,7 @@ EXACT: dict[str, Mechanism] = {
     "santext": SanText(1.1),
     "santext+": SanText(1.1, sensitive=0.6, p=0.3),
     "santext+, p = 1": SanText(1.1, sensitive=0.6, p=1.0),
-    "tem": Tem(1.1),
+    "tem": TEM(1.1),
     "diffractor": Diffractor(0.8),
     "diffractor, lists": Diffractor(0.8, form="tem", lists=2),
 }

@@ -23,8 +23,8 @@ def workers(**changes: Any) -> list[dict[str, Any]]:
     return [DRIVER | {"host": "node-1"}, DRIVER | {"host": "node-2"} | changes]
 
 
-def judged(**changes: Any) -> dict[str, on.Finding]:
-    found = on.on_workers(DRIVER, workers(**changes), 2, 99.0, 101.0)
+def judged(**changes: Any) -> dict[str, on.CheckResult]:
+    found = on.check_workers(DRIVER, workers(**changes), 2, 99.0, 101.0)
     return {one.check: one for one in found}
 
 
@@ -79,7 +79,7 @@ def test_without_the_package_nothing_else_is_judged() -> None:
         {"host": f"node-{i}", "python": "3.11.7", "executable": "/py", "missing": "dptext_spark"}
         for i in range(5)
     ]
-    (found,) = on.on_workers(DRIVER, bare, 5, 99.0, 101.0)
+    (found,) = on.check_workers(DRIVER, bare, 5, 99.0, 101.0)
     assert found.status == "fail"
     assert found.said == "dptext_spark cannot be imported on node-0, node-1, node-2 and 2 more (/py)"
     assert "--py-files" in found.cure and ".zip" in found.cure and "--archives" in found.cure
@@ -98,26 +98,26 @@ def test_without_the_package_nothing_else_is_judged() -> None:
     ],
 )
 def test_java(driver: str | None, executors: list[str], status: str) -> None:
-    found = on.on_java(driver, executors, "4.2.0")
+    found = on.check_java(driver, executors, "4.2.0")
     assert found.status == status and bool(found.cure) == (status != "ok")
 
 
 @pytest.mark.parametrize("spark", ["4.0.0", "4.0.1", "4.1.4"])
 def test_spark_before_4_2_does_not_start_with_java_24_or_newer(spark: str) -> None:
-    assert on.on_java("21.0.8", ["21.0.8"], spark).status == "ok"
-    found = on.on_java("21.0.8", ["25.0.2"], spark)
+    assert on.check_java("21.0.8", ["21.0.8"], spark).status == "ok"
+    found = on.check_java("21.0.8", ["25.0.2"], spark)
     assert found.status == "fail" and f"Spark {spark} does not start with Java 24" in found.cure
 
 
 def test_spark_4_0_0_runs_and_the_doctor_says_what_it_lacks() -> None:
-    found = on.on_spark("4.0.0", "4.0.0")
+    found = on.check_spark("4.0.0", "4.0.0")
     assert found.status == "warn" and "fixes of Spark 4.0.1" in found.said and "4.0.1" in found.cure
-    assert on.on_spark("4.0.1", "4.0.1").status == "ok"
+    assert on.check_spark("4.0.1", "4.0.1").status == "ok"
 
 
 def test_spark_and_pyspark_are_of_one_release() -> None:
-    assert on.on_spark("4.2.0", "4.2.1").status == "ok"
-    found = on.on_spark("4.0.1", "4.2.0")
+    assert on.check_spark("4.2.0", "4.2.1").status == "ok"
+    found = on.check_spark("4.0.1", "4.2.0")
     assert found.status == "fail" and "pyspark==4.0.1" in found.cure
 
 
@@ -141,7 +141,7 @@ def test_this_process_has_all_the_facts() -> None:
 )
 def test_a_server_that_logs_plans(levels: dict[str, str] | None, travels: bool, status: str) -> None:
     """The key is in a plan where it travels, and in a log where a logger of plans is at DEBUG."""
-    found = on.on_server_log(levels, travels=travels)
+    found = on.check_server_log(levels, travels=travels)
     assert found.status == status and bool(found.cure) == (status != "ok")
     if status == "fail":
         assert "a.SessionHolder" in found.said and "Netty" not in found.said and "executors" in found.cure

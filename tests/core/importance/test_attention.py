@@ -15,7 +15,7 @@ from dptext_spark.importance.selection import Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.artifact import open_artifact, save
-from dptext_spark.model.importance import choosing, made_from
+from dptext_spark.model.importance import made_from, with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.tokens import list_words
@@ -52,7 +52,7 @@ def test_words_share_the_attention_of_their_text(encoder: str, every_word: Priva
 def test_the_model_holds_the_encoder(encoder: str, every_word: Privatizer, tmp_path: Path) -> None:
     copy = shutil.copytree(encoder, tmp_path / "bert")
     chosen = Selection("attention", percent=30, model=str(copy))
-    made = choosing(every_word, chosen)
+    made = with_importance(every_word, chosen)
     before = out(made)
     assert before != out(every_word) and before[1:3] == [None, ""]
     save(made, tmp_path / "model")
@@ -66,4 +66,4 @@ def test_the_model_holds_the_encoder(encoder: str, every_word: Privatizer, tmp_p
 
 def test_a_folder_that_is_none(encoder: str, every_word: Privatizer) -> None:
     with pytest.raises(SettingsError, match=r"importance.model: 'no-such-bert' is neither a folder nor"):
-        choosing(every_word, Selection("attention", percent=30, model="no-such-bert"))
+        with_importance(every_word, Selection("attention", percent=30, model="no-such-bert"))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.composition import LARGEST, in_units, require_one_distance, together
+from dptext_spark.importance.composition import LARGEST, common_unit, require_one_distance, weakest_guarantee
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.mahalanobis import Mahalanobis
 
@@ -31,13 +31,13 @@ def of(*epsilons: float, **more: float) -> list[Guarantee]:
     ],
 )
 def test_units(epsilons: list[float], unit: float, multiples: tuple[int, ...]) -> None:
-    found = in_units(of(*epsilons))
+    found = common_unit(of(*epsilons))
     assert (found.of_one.epsilon, found.multiples) == (unit, multiples)
 
 
 @given(st.lists(st.floats(0, 1e3), min_size=2, max_size=5))
 def test_a_level_never_counts_as_less_than_it_is(epsilons: list[float]) -> None:
-    found = in_units(of(*epsilons))
+    found = common_unit(of(*epsilons))
     for epsilon, times in zip(epsilons, found.multiples, strict=True):
         assert found.of_one.compose(times).epsilon >= epsilon * (1 - 1e-15)
         assert times <= max(LARGEST, 1)
@@ -46,7 +46,7 @@ def test_a_level_never_counts_as_less_than_it_is(epsilons: list[float]) -> None:
 
 def test_delta_adds_up_too() -> None:
     levels = [Guarantee("approx_dp", epsilon, delta) for epsilon, delta in ((1.0, 1e-3), (4.0, 1e-3))]
-    found = in_units(levels)
+    found = common_unit(levels)
     assert found.multiples == (1, 4) and found.of_one.delta == 1e-3
 
 
@@ -55,10 +55,10 @@ def test_the_weakest_holds_for_all() -> None:
         Guarantee("epsilon_dp", 1.0, status="claimed", sentence="One."),
         Guarantee("epsilon_dp", 3.0, status="proved", sentence="Three."),
     ]
-    found = together(levels)
+    found = weakest_guarantee(levels)
     assert (found.epsilon, found.status) == (3.0, "claimed")
     assert found.sentence == "Level 1: One. Level 2: Three."
-    assert together(levels[:1]) is levels[0]
+    assert weakest_guarantee(levels[:1]) is levels[0]
 
 
 def test_kinds_that_differ_have_no_sum() -> None:
@@ -66,7 +66,7 @@ def test_kinds_that_differ_have_no_sum() -> None:
     with pytest.raises(
         SettingsError, match=r"levels\[1\]: its guarantee is of the kind metric_dp \(euclidean\)"
     ):
-        together([*of(1.0), metric])
+        weakest_guarantee([*of(1.0), metric])
 
 
 def test_distances_that_differ_have_no_sum() -> None:

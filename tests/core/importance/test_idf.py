@@ -15,7 +15,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.idf import NO_WORD, UNKNOWN, Frequencies, Idf, numbers_of
 from dptext_spark.importance.providers import checked
 from dptext_spark.importance.selection import Selection
-from dptext_spark.model.importance import choosing, made_from
+from dptext_spark.model.importance import made_from, with_importance
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import list_words
 from tests.core.text.plain_engine import form
@@ -90,7 +90,7 @@ def test_a_file_holds_a_document_a_line(tmp_path: Path) -> None:
         found = Frequencies.read(MODEL.engine, file)
     assert found.documents == 4 and found.counts[WORDS.index("ox")] == 1
     assert found.digest == Frequencies.read(MODEL.engine, file).digest
-    made = choosing(MODEL, Selection(percent=20, corpus=str(file)))
+    made = with_importance(MODEL, Selection(percent=20, corpus=str(file)))
     assert made.selector is not None and "4 documents" in made.selector.provider.sentence
     bad = tmp_path / "bad.txt"
     for content, said in ((b"\xff\n", "no UTF-8"), (b"\n \n", "holds no document")):
@@ -115,14 +115,16 @@ def test_what_a_model_is_made_from(tmp_path: Path) -> None:
 
 
 def test_nothing_is_chosen_before_it_is_counted() -> None:
-    made = choosing(MODEL, Selection(percent=20))
+    made = with_importance(MODEL, Selection(percent=20))
     assert not made.chooses and made.selector is not None
     assert "counted without any noise" in made.selector.provider.sentence
     with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
         made.privatize(pa.array(["cat"]), column="b", row_ids=pa.array([1]), key=None)  # type: ignore[arg-type]
-    complete = choosing(MODEL, Selection(percent=20), (), counted(TEXT))
+    complete = with_importance(MODEL, Selection(percent=20), (), counted(TEXT))
     assert complete.chooses and complete.fingerprint != made.fingerprint
-    assert complete.fingerprint != choosing(MODEL, Selection(percent=20), (), counted(["ox"])).fingerprint
+    assert (
+        complete.fingerprint != with_importance(MODEL, Selection(percent=20), (), counted(["ox"])).fingerprint
+    )
 
 
 def test_words_are_looked_up_as_the_engine_does() -> None:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.providers import Chance, Given, Importance
+from dptext_spark.importance.providers import ColumnWeights, Importance, RandomImportance
 from dptext_spark.importance.ranking import Rows, levels_of
 from dptext_spark.importance.selection import DIRECTIONS, Level, Selection, check_record_key
 from dptext_spark.importance.selector import Selector
@@ -135,7 +135,7 @@ def outcomes(
                 texts.append(" ".join(WORDS[word] for word in row[start : start + size]))
                 start += size
         weights = None
-        if isinstance(privatizer.selector.provider, Given):  # type: ignore[union-attr]
+        if isinstance(privatizer.selector.provider, ColumnWeights):  # type: ignore[union-attr]
             weights = pa.array(
                 [[float(len(text) % 7 + n) for n in range(len(text.split()))] for text in texts]
             )
@@ -212,7 +212,9 @@ def worst_loss(
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @pytest.mark.parametrize("shares", SHARES.values(), ids=SHARES)
 @pytest.mark.parametrize("consistency", ["token", "record"])
-@pytest.mark.parametrize("provider", [Chance(), Ranked(), Given()], ids=["random", "ranked", "column"])
+@pytest.mark.parametrize(
+    "provider", [RandomImportance(), Ranked(), ColumnWeights()], ids=["random", "ranked", "column"]
+)
 def test_no_row_loses_more_than_is_claimed(
     layout: list[list[int]], shares: dict[str, Any], consistency: str, provider: Importance
 ) -> None:
@@ -232,13 +234,13 @@ class TestChosenTextByText:
     """What the guarantee of one text does not say of a record: the comparison above would find it."""
 
     def test_two_levels_of_a_word_add_up(self) -> None:
-        privatizer, laws = made("record", Chance(), **SHARES["levels"])
+        privatizer, laws = made("record", RandomImportance(), **SHARES["levels"])
         worst, _ = worst_loss(privatizer, laws, LAYOUTS["two columns"], together=False)
         assert worst == pytest.approx(sum(EPSILONS), abs=1e-9)
         assert privatizer.guarantee().unit == IN_ONE_TEXT and privatizer.guarantee().epsilon == 5.0
 
     def test_a_drawn_word_stands_in_clear_elsewhere(self) -> None:
-        privatizer, laws = made("record", Chance(), **SHARES["a share"])
+        privatizer, laws = made("record", RandomImportance(), **SHARES["a share"])
         worst, _ = worst_loss(privatizer, laws, LAYOUTS["two columns"], together=False)
         assert worst == math.inf
 
@@ -266,7 +268,7 @@ class TestRecordsOfSeveralRows:
                 check_record_key("record", row_key, "customer")
 
     def test_are_refused_by_the_privatizer(self) -> None:
-        privatizer, _ = made("record", Chance(), percent=50)
+        privatizer, _ = made("record", RandomImportance(), percent=50)
         texts, ids = pa.array(["alder", "alder birch", "cedar"]), pa.array(["a", "b", "c"])
         customers = pa.array(["x", "x", "y"])
         options: dict[str, Any] = {"column": "c", "row_ids": ids, "key": KEY}
@@ -283,12 +285,12 @@ class TestRecordsOfSeveralRows:
             with pytest.raises(DataError, match="record_ids"):
                 privatizer.privatize(texts, record_ids=wrong, chosen=chosen, **options)
         # At token level a record is only what ε is summed over, and without importance nothing is chosen.
-        made("token", Chance(), percent=50)[0].privatize(texts, record_ids=customers, **options)
+        made("token", RandomImportance(), percent=50)[0].privatize(texts, record_ids=customers, **options)
         replace(privatizer, selector=None, fingerprint="").privatize(texts, record_ids=customers, **options)
 
     def test_dataset_level_is_refused(self) -> None:
         with pytest.raises(SettingsError, match=r"consistency: 'dataset' given with importance.*no ε holds"):
-            made("dataset", Chance(), percent=50)
+            made("dataset", RandomImportance(), percent=50)
 
 
 TEXT = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
@@ -304,7 +306,9 @@ def test_the_words_of_all_texts_are_ranked_as_those_of_one(
     """A row of several texts is chosen in as one text of the same words is."""
     selector = Selector(Selection(provider="random", direction=direction, percent=share), Ranked())
     for consistency in ("token", "record"):
-        privatizer = replace(made(consistency, Chance(), percent=5)[0], selector=selector, fingerprint="")
+        privatizer = replace(
+            made(consistency, RandomImportance(), percent=5)[0], selector=selector, fingerprint=""
+        )
         joined = [
             " ".join([first or "", *(one or "" for one in several), last]) for first, several, last in rows
         ]
@@ -355,7 +359,9 @@ def test_a_word_is_drawn_in_the_title_and_in_the_body() -> None:
 def test_places_by_chance_depend_on_the_words_of_the_record_alone() -> None:
     selection = Selection(provider="random", percent=40)
     privatizer = replace(
-        made("token", Chance(), percent=5)[0], selector=Selector(selection, Chance()), fingerprint=""
+        made("token", RandomImportance(), percent=5)[0],
+        selector=Selector(selection, RandomImportance()),
+        fingerprint="",
     )
     together = (
         privatizer.choose([Texts(pa.array(["alder birch"])), Texts(pa.array(["cedar maple alder"]))]) or ()
@@ -396,7 +402,7 @@ class TestWhatIsNoRow:
             Rows.of([Texts(pa.array([1, 2]))])
 
     def test_weights(self) -> None:
-        privatizer, _ = made("token", Given(), percent=50)
+        privatizer, _ = made("token", ColumnWeights(), percent=50)
         texts, weights = pa.array(["alder", "birch"]), pa.array([[1.0], [2.0]])
         with pytest.raises(DataError, match="weights for some columns only"):
             privatizer.choose([Texts(texts, None, weights), Texts(texts)])

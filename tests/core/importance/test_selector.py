@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.providers import Chance, Given, WrongWeights
+from dptext_spark.importance.providers import ColumnWeights, InvalidWeightsError, RandomImportance
 from dptext_spark.importance.selection import DIRECTIONS, Level, Selection
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.model.importance import choosing
+from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text import chunks
@@ -212,7 +212,7 @@ class TestLevels:
 
 class TestWeights:
     def made(self) -> Privatizer:
-        return choosing(privatizer(DRAW, 1), OWN)
+        return with_importance(privatizer(DRAW, 1), OWN)
 
     def test_they_choose(self) -> None:
         texts: list[str | None] = ["cat dog ox", None, "a cat"]
@@ -237,12 +237,12 @@ class TestWeights:
     )
     def test_what_does_not_fit_is_refused(self, weights: list[Any] | None, said: str) -> None:
         array = None if weights is None else pa.array(weights, pa.list_(pa.float64()))
-        with pytest.raises(WrongWeights, match=said) as caught:
+        with pytest.raises(InvalidWeightsError, match=said) as caught:
             sanitized(self.made(), ["markerword cat"], weights=array)
         assert "marker" not in str(caught.value)
 
     def test_no_lists(self) -> None:
-        with pytest.raises(WrongWeights, match="weights of type double; valid: lists of numbers"):
+        with pytest.raises(InvalidWeightsError, match="weights of type double; valid: lists of numbers"):
             sanitized(self.made(), ["cat"], weights=pa.array([1.0]))
         with pytest.raises(DataError, match="weights: given with provider random"):
             sanitized(model(), ["cat"], weights=pa.array([[1.0]]))
@@ -253,13 +253,17 @@ class TestWeights:
                 return np.ones(1, np.float32)
 
         made = replace(model(), selector=Selector(Selection(provider="random", percent=5), Short()))
-        with pytest.raises(WrongWeights, match="gave 1 weights for 2 words"):
+        with pytest.raises(InvalidWeightsError, match="gave 1 weights for 2 words"):
             sanitized(made, ["cat dog"])
 
 
 class TestChance:
     def weights(self, texts: list[str], **more: Any) -> list[float]:
-        return Chance(**more).weights(list_words(privatizer(DRAW).engine, pa.array(texts)).words).tolist()
+        return (
+            RandomImportance(**more)
+            .weights(list_words(privatizer(DRAW).engine, pa.array(texts)).words)
+            .tolist()
+        )
 
     def test_places_depend_on_the_number_of_words_alone(self) -> None:
         one = self.weights(["cat dog ox"])
@@ -282,7 +286,7 @@ def test_a_model_that_chooses_otherwise_draws_otherwise() -> None:
 
 
 def test_it_travels_and_warms_up() -> None:
-    for made in (model(), choosing(privatizer(DRAW, 1), OWN), privatizer(DRAW, 1)):
+    for made in (model(), with_importance(privatizer(DRAW, 1), OWN), privatizer(DRAW, 1)):
         again = pickle.loads(
             pickle.dumps(replace(made, selector=None if made.selector is None else made.selector))
         )
@@ -292,9 +296,9 @@ def test_it_travels_and_warms_up() -> None:
 
 def test_what_was_compiled_must_be_what_was_chosen() -> None:
     with pytest.raises(SettingsError, match=r"importance.provider: 'idf' given with a provider 'column'"):
-        Selector(Selection(percent=10), Given())
+        Selector(Selection(percent=10), ColumnWeights())
     with pytest.raises(SettingsError, match=r"importance.levels: 2 given with 1 samplers"):
-        Selector(Selection(provider="column", weights=("w",), levels=(Level(3), Level(4))), Given())
+        Selector(Selection(provider="column", weights=("w",), levels=(Level(3), Level(4))), ColumnWeights())
 
 
 def test_words_of_other_texts_are_refused() -> None:
@@ -314,7 +318,7 @@ def test_case_of_words_that_stay() -> None:
 
 
 def test_the_guarantee_says_what_it_is_about() -> None:
-    said = choosing(privatizer(DRAW, 1), OWN).guarantee().sentence
+    said = with_importance(privatizer(DRAW, 1), OWN).guarantee().sentence
     assert "(of each text the most important, 40 %), given which these are" in said
     assert "depends on the whole text and is not protected; the other words are released as they are." in said
     assert "importan" not in privatizer(DRAW, 1).guarantee().sentence

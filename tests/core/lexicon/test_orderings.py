@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.lexicon import orderings as module
-from dptext_spark.lexicon.orderings import several_walks, start_words, walks
+from dptext_spark.lexicon.orderings import orderings, several_walks, start_words
 
 
 def squares(vectors: np.ndarray, word: int) -> np.ndarray:
@@ -41,7 +41,7 @@ def plain(vectors: np.ndarray, start: int) -> list[int]:
 
 
 def check(vectors: np.ndarray, starts: list[int]) -> None:
-    found = walks(vectors, starts)
+    found = orderings(vectors, starts)
     assert found.dtype == np.int32 and found.shape == (len(starts), len(vectors))
     for order, start in zip(found.tolist(), starts, strict=True):
         assert order == plain(vectors, start)
@@ -107,13 +107,13 @@ def test_lengths_of_every_size_and_zero(searched: None) -> None:
 
 
 def test_two_words() -> None:
-    assert walks(np.array([[0.0], [1.0]], np.float32), [0, 1]).tolist() == [[0, 1], [1, 0]]
+    assert orderings(np.array([[0.0], [1.0]], np.float32), [0, 1]).tolist() == [[0, 1], [1, 0]]
 
 
 def test_a_matrix_that_is_memory_mapped(tmp_path: Path) -> None:
     vectors = gaussian(700, 10)
     np.save(tmp_path / "v.npy", vectors)
-    assert (walks(np.load(tmp_path / "v.npy", mmap_mode="r"), [4]) == walks(vectors, [4])).all()
+    assert (orderings(np.load(tmp_path / "v.npy", mmap_mode="r"), [4]) == orderings(vectors, [4])).all()
 
 
 def test_any_word_when_the_nearest_are_used_up_is_another_walk() -> None:
@@ -127,7 +127,7 @@ def test_any_word_when_the_nearest_are_used_up_is_another_walk() -> None:
         used_up += bool((place[fifty] < place[word]).all())
         assert following in fifty or used_up
     assert used_up > 20
-    assert walks(vectors, [0])[0].tolist() == order
+    assert orderings(vectors, [0])[0].tolist() == order
 
 
 def test_real_words(shared_data: Path) -> None:

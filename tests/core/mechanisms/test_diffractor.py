@@ -13,7 +13,7 @@ import pytest
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.orderings import start_words, walks
+from dptext_spark.lexicon.orderings import orderings, start_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Diffractor
 from dptext_spark.mechanisms.diffractor import FORMS, PRESETS
@@ -71,7 +71,7 @@ class TestLists:
     def test_they_are_greedy_walks_from_public_starts(self) -> None:
         made = Diffractor(lists=3, list_seed=7).compile(lexicon(200))
         starts = start_words(200, 3, 7)
-        assert (made.order == walks(lexicon(200).vectors, starts)).all()
+        assert (made.order == orderings(lexicon(200).vectors, starts)).all()
         assert made.summary["list_seed"] == 7 and made.summary["starts"] == starts
         assert made.order[:, 0].tolist() == starts and len(set(starts)) == 3
 
@@ -94,7 +94,7 @@ class TestLists:
         each = lists // embeddings
         for n, one in enumerate(given):
             part = slice(n * each, (n + 1) * each)
-            assert (made.order[part] == walks(one.vectors, starts[part])).all()
+            assert (made.order[part] == orderings(one.vectors, starts[part])).all()
 
     @pytest.mark.parametrize("preset", [name for name in PRESETS if name != "none"])
     def test_a_preset_needs_its_embeddings(self, preset: str) -> None:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import Calibrated, Mahalanobis
+from dptext_spark.mechanisms import MVC, Mahalanobis
 from dptext_spark.mechanisms.mahalanobis import noise_matrix
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of, plain_radial, too_different
 
@@ -71,7 +71,7 @@ def test_the_law(epsilon: float) -> None:
         noisy = vectors[word] + plain_radial(N, 3, epsilon, seed=word) @ root
         plain = np.linalg.norm(noisy[:, None] - vectors, axis=2).argmin(axis=1)
         assert not too_different(*(np.bincount(x, minlength=40) for x in (drawn, plain)))
-        calibrated = Calibrated(epsilon).compile(lexicon_of(vectors))
+        calibrated = MVC(epsilon).compile(lexicon_of(vectors))
         others = calibrated.sample(np.full(N, word, np.int32), draws_of(N))
         assert too_different(*(np.bincount(x, minlength=40) for x in (drawn, others)))
 
@@ -80,7 +80,7 @@ def test_lam_0_is_calibrated_noise_draw_by_draw() -> None:
     lexicon = lexicon_of(stretched(300, 9))
     ids = (np.arange(4000) % 300).astype(np.int32)
     first, second = (
-        m.compile(lexicon).sample(ids, draws_of(4000)) for m in (Mahalanobis(7.0, 0.0), Calibrated(7.0))
+        m.compile(lexicon).sample(ids, draws_of(4000)) for m in (Mahalanobis(7.0, 0.0), MVC(7.0))
     )
     assert (first == second).all()
 

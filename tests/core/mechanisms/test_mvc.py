@@ -11,7 +11,7 @@ from scipy import stats
 
 from dptext_spark.errors import DPTextError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import Calibrated
+from dptext_spark.mechanisms import MVC
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of, plain_radial, too_different, too_far
 
 LINE = np.array([[-4.0], [-1.5], [-1.0], [0.0], [0.25], [3.0]], np.float32)
@@ -26,7 +26,7 @@ def line_law(positions: np.ndarray, word: int, epsilon: float) -> np.ndarray:
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 def test_the_law_on_a_line(epsilon: float) -> None:
-    made = Calibrated(epsilon).compile(lexicon_of(LINE))
+    made = MVC(epsilon).compile(lexicon_of(LINE))
     for word in range(len(LINE)):
         drawn = made.sample(np.full(N, word, np.int32), draws_of(N, word))
         law = line_law(LINE[:, 0].astype(np.float64), word, epsilon)
@@ -37,7 +37,7 @@ def test_the_law_on_a_line(epsilon: float) -> None:
 def test_the_law_in_three_dimensions(epsilon: float) -> None:
     """Against a plain sample: numpy's gamma and normal numbers, and a search by distances."""
     vectors = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
-    made = Calibrated(epsilon).compile(lexicon_of(vectors))
+    made = MVC(epsilon).compile(lexicon_of(vectors))
     for word in (0, 17):
         drawn = made.sample(np.full(N, word, np.int32), draws_of(N))
         noisy = vectors[word] + plain_radial(N, 3, epsilon, seed=word)
@@ -49,7 +49,7 @@ def test_the_law_in_three_dimensions(epsilon: float) -> None:
 def test_a_wrong_radius_would_be_seen() -> None:
     """Gamma(d-1) instead of Gamma(d), the usual slip: the tests above are sharp enough."""
     vectors = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
-    made = Calibrated(3.0).compile(lexicon_of(vectors))
+    made = MVC(3.0).compile(lexicon_of(vectors))
     drawn = made.sample(np.zeros(N, np.int32), draws_of(N))
     noise = plain_radial(N, 3, 3.0, seed=0)
     noise *= (np.random.default_rng(2).gamma(2, 1 / 3.0, N) / np.linalg.norm(noise, axis=1))[:, None]
@@ -67,7 +67,7 @@ def test_the_bound_holds_on_a_line() -> None:
 def test_how_often_a_word_stays_on_real_vectors(glove: Lexicon) -> None:
     """Mean N_w at ε = 1, 10, 25, 50: .0001, .27, .99, .999 (binomial limits at 1e-6, and .005 for the rounded figures)."""
     words = np.random.default_rng(0).choice(len(glove), 600, replace=False).astype(np.int32)
-    made = Calibrated(1.0).compile(glove)
+    made = MVC(1.0).compile(glove)
     factor = made.parameters[1]
     for epsilon, wanted in ((1.0, 0.0001), (10.0, 0.27), (25.0, 0.99), (50.0, 0.999)):
         at = dataclasses.replace(made, parameters=np.array([epsilon, factor]))
@@ -79,7 +79,7 @@ def test_how_often_a_word_stays_on_real_vectors(glove: Lexicon) -> None:
 
 
 def test_the_guarantee() -> None:
-    said = Calibrated(2.5).compile(lexicon_of(LINE)).guarantee
+    said = MVC(2.5).compile(lexicon_of(LINE)).guarantee
     assert (said.kind, said.epsilon, said.delta, said.metric) == ("metric_dp", 2.5, 0.0, "euclidean")
     assert said.status == "claimed"
     with pytest.raises(DPTextError, match="no bound for several draws"):
@@ -88,7 +88,7 @@ def test_the_guarantee() -> None:
 
 
 def test_the_summary() -> None:
-    found = Calibrated(2.0).compile(lexicon_of(np.eye(4))).summary
+    found = MVC(2.0).compile(lexicon_of(np.eye(4))).summary
     assert (found["words"], found["dimensions"], found["noise"]) == (4, 4, "radial")
     assert found["nearest_distance"] == pytest.approx(
         {"min": math.sqrt(2), "p50": math.sqrt(2), "max": math.sqrt(2)}
@@ -101,9 +101,9 @@ def test_bad_epsilon(epsilon: object) -> None:
     with pytest.raises(
         SettingsError, match=r"mechanism\.epsilon: .* given; valid: a finite number, greater than 0"
     ):
-        Calibrated(epsilon)  # type: ignore[arg-type]
+        MVC(epsilon)  # type: ignore[arg-type]
 
 
 def test_an_epsilon_whose_noise_is_no_number() -> None:
     with pytest.raises(SettingsError, match=r"mechanism\.epsilon: 1e-200 given; valid: greater"):
-        Calibrated(1e-200).compile(lexicon_of(LINE))
+        MVC(1e-200).compile(lexicon_of(LINE))

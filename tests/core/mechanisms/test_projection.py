@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms import Calibrated, Projection
+from dptext_spark.mechanisms import MVC, Projection
 from dptext_spark.mechanisms.projection import project, projection_columns
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
 
@@ -66,7 +66,7 @@ def test_it_is_calibrated_noise_over_the_projected_lexicon(epsilon: float) -> No
     vectors = vectors_of()
     ids = (np.arange(3000) % 300).astype(np.int32)
     made = Projection(epsilon, 6, 5).compile(lexicon_of(vectors))
-    other = Calibrated(epsilon).compile(lexicon_of(project(vectors, 6, 5)))
+    other = MVC(epsilon).compile(lexicon_of(project(vectors, 6, 5)))
     assert (made.sample(ids, draws_of(3000)) == other.sample(ids, draws_of(3000))).all()
     assert (made.summary["seed"], made.summary["dimensions"], made.summary["projected_from"]) == (5, 6, 20)
 

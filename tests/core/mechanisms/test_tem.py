@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms import MECHANISMS, Tem
+from dptext_spark.mechanisms import MECHANISMS, TEM
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
@@ -50,33 +50,33 @@ def worst(table: np.ndarray, away: np.ndarray, epsilon: float) -> float:
 
 class TestParameters:
     def test_defaults(self) -> None:
-        assert dataclasses.asdict(Tem()) == {
+        assert dataclasses.asdict(TEM()) == {
             "epsilon": 1.0,
             "beta": 0.001,
             "gamma": None,
             "calibration": "published",
         }
-        assert MECHANISMS["tem"] is Tem and Tem(epsilon=1) == Tem()
+        assert MECHANISMS["tem"] is TEM and TEM(epsilon=1) == TEM()
 
     @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", True, None, 10**400])
     def test_epsilon(self, epsilon: object) -> None:
         with pytest.raises(SettingsError, match=r"mechanism\.epsilon.*greater than 0"):
-            Tem(epsilon=epsilon)  # type: ignore[arg-type]
+            TEM(epsilon=epsilon)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("beta", [0, -0.1, 0.51, 1, math.nan, math.inf, True, "0.1", None])
     def test_beta(self, beta: object) -> None:
         with pytest.raises(SettingsError, match=r"mechanism\.beta: .*above 0 and at most 0\.5"):
-            Tem(beta=beta)  # type: ignore[arg-type]
+            TEM(beta=beta)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("gamma", [0, -1.0, math.nan, math.inf, 10**400, True, "5", [5]])
     def test_gamma(self, gamma: object) -> None:
         with pytest.raises(SettingsError, match=r"mechanism\.gamma: .*null, or a finite number above 0"):
-            Tem(gamma=gamma)  # type: ignore[arg-type]
+            TEM(gamma=gamma)  # type: ignore[arg-type]
 
     def test_the_radius(self) -> None:
-        assert Tem(2.0, 0.01).radius(101) == pytest.approx(math.log(0.99 * 100 / 0.01))
-        assert Tem(2.0, gamma=5).radius(101) == 5.0
-        assert Tem(2.0, 0.5).radius(2) == pytest.approx(0.0, abs=1e-15)
+        assert TEM(2.0, 0.01).radius(101) == pytest.approx(math.log(0.99 * 100 / 0.01))
+        assert TEM(2.0, gamma=5).radius(101) == 5.0
+        assert TEM(2.0, 0.5).radius(2) == pytest.approx(0.0, abs=1e-15)
 
 
 class TestLaw:
@@ -84,7 +84,7 @@ class TestLaw:
     @pytest.mark.parametrize("gamma", [None, 0.5, 1.7, 40.0])
     def test_the_closed_form_is_the_published_selection(self, epsilon: float, gamma: float | None) -> None:
         vectors = plain.gaussian(50, 3)
-        choice = Tem(epsilon, gamma=gamma)
+        choice = TEM(epsilon, gamma=gamma)
         radius, away = choice.radius(50), plain.distances(vectors)
         wanted = published(away, epsilon, radius)
         np.testing.assert_allclose(wanted, plain.laws(away, epsilon, radius), rtol=1e-12)
@@ -96,7 +96,7 @@ class TestLaw:
 
     def test_gumbel_noise_selects_as_the_closed_form(self) -> None:
         vectors, epsilon, gamma, n = plain.gaussian(30, 2), 2.0, 1.1, 40_000
-        made, row = Tem(epsilon, gamma=gamma).compile(plain.lexicon(vectors)), plain.distances(vectors)[4]
+        made, row = TEM(epsilon, gamma=gamma).compile(plain.lexicon(vectors)), plain.distances(vectors)[4]
         rng = np.random.default_rng(8)
         inside, outside = np.flatnonzero(row <= gamma), np.flatnonzero(row > gamma)
         score = np.append(-row[inside], -gamma + 2 * math.log(len(outside)) / epsilon)
@@ -110,7 +110,7 @@ class TestLaw:
         vectors = plain.gaussian(80, 4) * 6
         away = plain.distances(vectors)
         for epsilon in (0.5, 2.0, 5.0):
-            choice = Tem(epsilon, beta)
+            choice = TEM(epsilon, beta)
             made, radius = choice.compile(plain.lexicon(vectors)), choice.radius(80)
             outside = [plain.whole(made.law(w), 80)[away[w] > radius].sum() for w in range(80)]
             # Reached where nothing but the word itself is in its ball.
@@ -119,7 +119,7 @@ class TestLaw:
     @pytest.mark.parametrize("words", [2, 3, 17])
     def test_tiny_lexicons(self, words: int) -> None:
         for vectors in (plain.gaussian(words, 1), np.zeros((words, 2)), np.ones((words, 1))):
-            for choice in (Tem(1.3), Tem(1.3, 0.5), Tem(1.3, gamma=1e-300), Tem(1e300), Tem(5e-324)):
+            for choice in (TEM(1.3), TEM(1.3, 0.5), TEM(1.3, gamma=1e-300), TEM(1e300), TEM(5e-324)):
                 made = choice.compile(plain.lexicon(vectors))
                 wanted = plain.laws(plain.distances(vectors), choice.epsilon, float(made.figures[1]))
                 for w in range(words):
@@ -130,7 +130,7 @@ class TestGuarantee:
     @settings(max_examples=100)
     @given(tables(), st.sampled_from([0.1, 2.0, 30.0]), st.sampled_from([None, 0.4, 1.0, 2.5]))
     def test_all_pairs_and_outputs(self, vectors: np.ndarray, epsilon: float, gamma: float | None) -> None:
-        choice = Tem(epsilon, gamma=gamma)
+        choice = TEM(epsilon, gamma=gamma)
         made, radius = choice.compile(plain.lexicon(vectors)), choice.radius(len(vectors))
         logs = np.log(np.array([made.law(w).probability for w in range(len(vectors))]))
         loss = np.abs(logs[:, None, :] - logs[None, :, :]).max(axis=2)
@@ -149,7 +149,7 @@ class TestGuarantee:
         assert worst(published(away, epsilon, gamma, wrong=True), away, epsilon) == pytest.approx(
             times, rel=1e-3
         )
-        made = Tem(epsilon, gamma=gamma).compile(plain.lexicon(vectors))
+        made = TEM(epsilon, gamma=gamma).compile(plain.lexicon(vectors))
         drawn = np.array([made.law(w).probability for w in range(30)])
         assert worst(drawn, away, epsilon) == pytest.approx(
             worst(published(away, epsilon, gamma), away, epsilon)
@@ -160,7 +160,7 @@ class TestGuarantee:
         """The law of the wrong form in integers, under the claim that right and wrong form share."""
         vectors = (np.random.default_rng(26).normal(size=(30, 2)) * 3.0).astype(np.float32)
         away = plain.distances(vectors)
-        made = Tem(2.0, gamma=2.0).compile(plain.lexicon(vectors))
+        made = TEM(2.0, gamma=2.0).compile(plain.lexicon(vectors))
         assert made.figures[1] == 2.0  # γ itself: nothing is cut off before
         for wrong, expected in ((False, "confirmed"), (True, "refuted")):
             ids = np.tile(np.arange(30, dtype=np.int32), (30, 1))
@@ -172,13 +172,13 @@ class TestGuarantee:
             assert (found.loss.attained > 2.0) == wrong
 
     def test_the_sentence(self) -> None:
-        made = Tem(2.0, gamma=3.0).compile(plain.lexicon(plain.gaussian(20)))
+        made = TEM(2.0, gamma=3.0).compile(plain.lexicon(plain.gaussian(20)))
         assert (made.guarantee.kind, made.guarantee.epsilon) == ("metric_dp", 2.0)
         assert "never more than 6 " in made.guarantee.sentence
 
 
-@pytest.mark.parametrize("choice", [Tem(0.5), Tem(4.0), Tem(2.0, gamma=1.0), Tem(2.0, gamma=2.5)])
-def test_draws_follow_the_law(choice: Tem) -> None:
+@pytest.mark.parametrize("choice", [TEM(0.5), TEM(4.0), TEM(2.0, gamma=1.0), TEM(2.0, gamma=2.5)])
+def test_draws_follow_the_law(choice: TEM) -> None:
     made = choice.compile(plain.lexicon(plain.gaussian(900, 4)))
     assert made.vectors.size
     for w in (0, 450, 899):

@@ -10,7 +10,7 @@ import pytest
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import MECHANISMS, CusText, Diffractor, SanText, Tem
+from dptext_spark.mechanisms import MECHANISMS, TEM, CusText, Diffractor, SanText
 from dptext_spark.mechanisms.tight_epsilon import internal_epsilon
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
@@ -94,7 +94,7 @@ def test_the_geometric_law_has_nothing_to_gain(lexicon: Lexicon) -> None:
     assert exact.summary["internal_epsilon"] == pytest.approx(1.0, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", [CusText, SanText, Tem, Diffractor])
+@pytest.mark.parametrize("kind", [CusText, SanText, TEM, Diffractor])
 def test_bad_values(kind) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(SettingsError, match=r"mechanism\.calibration.*published.*exact"):
         kind(calibration="best")

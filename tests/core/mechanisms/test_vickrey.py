@@ -11,7 +11,7 @@ import pytest
 import scipy.linalg
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms import Calibrated, Mahalanobis, Vickrey
+from dptext_spark.mechanisms import MVC, Mahalanobis, Vickrey
 from dptext_spark.mechanisms.samplers.neighbor_table import NeighborTable
 from dptext_spark.mechanisms.samplers.second_word import choose
 from tests.core.mechanisms.plain_noise import (
@@ -66,7 +66,7 @@ def test_the_ends_of_the_coin() -> None:
 def test_t_0_is_the_noise_alone_draw_by_draw(noise: Any, epsilon: float) -> None:
     lexicon = lexicon_of(vectors_of(700, 9))
     ids = (np.arange(4000) % 700).astype(np.int32)
-    alone = Calibrated(epsilon) if noise == "calibrated" else Mahalanobis(epsilon, 0.4)
+    alone = MVC(epsilon) if noise == "calibrated" else Mahalanobis(epsilon, 0.4)
     made = Vickrey(epsilon, 0.0, noise, 0.4).compile(lexicon)
     assert (made.sample(ids, draws_of(4000)) == alone.compile(lexicon).sample(ids, draws_of(4000))).all()
 
@@ -159,7 +159,7 @@ def test_the_rule_that_drops_the_original_word_has_no_bound() -> None:
 
 def test_the_guarantee_is_the_noise_s() -> None:
     lexicon = lexicon_of(vectors_of())
-    assert Vickrey(2.0).compile(lexicon).guarantee == Calibrated(2.0).compile(lexicon).guarantee
+    assert Vickrey(2.0).compile(lexicon).guarantee == MVC(2.0).compile(lexicon).guarantee
     made = Vickrey(2.0, noise="mahalanobis", lam=0.3).compile(lexicon)
     assert made.guarantee == Mahalanobis(2.0, 0.3).compile(lexicon).guarantee
     assert made.second == 0.5

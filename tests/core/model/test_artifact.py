@@ -28,7 +28,7 @@ from dptext_spark.model.artifact import (
     save,
     seal_of,
 )
-from dptext_spark.model.importance import choosing
+from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.policy import Policy
@@ -331,7 +331,7 @@ class TestImportance:
         chosen = Selection(**({"levels": (Level(30), Level(None, 4.0))} | selection))
         further = tuple(make(epsilon=4.0).sampler for _ in chosen.cumulative[1:])
         frequencies = Frequencies.of(plain.engine, pa.array(["cat dog", "cat", "a cat"]))
-        return choosing(plain, chosen, further, frequencies)
+        return with_importance(plain, chosen, further, frequencies)
 
     def test_it_draws_the_same_after_it_was_opened(self, tmp_path: Path) -> None:
         for number, consistency in enumerate(("token", "record")):
@@ -359,7 +359,7 @@ class TestImportance:
         assert "importance" not in json.dumps(artifact._manifest(make(), None))
 
     def test_one_that_is_not_counted_yet(self, tmp_path: Path) -> None:
-        made = choosing(make(), Selection(percent=20))
+        made = with_importance(make(), Selection(percent=20))
         save(made, tmp_path / "model", SPEC)
         assert not open_artifact(tmp_path / "model", verify=True).chooses
 
@@ -368,7 +368,7 @@ class TestImportance:
         try:
             save(self.made(), tmp_path / "private", SPEC)
             keep_certificate(tmp_path / "private", {"verdict": "confirmed"})
-            save(choosing(make(), Selection(percent=20)), tmp_path / "uncounted", SPEC)
+            save(with_importance(make(), Selection(percent=20)), tmp_path / "uncounted", SPEC)
         finally:
             os.umask(before)
         assert read_manifest(tmp_path / "private")["private"] is True
@@ -382,7 +382,7 @@ class TestImportance:
     def test_counts_of_a_public_corpus_are_not(self, tmp_path: Path) -> None:
         corpus = tmp_path / "corpus.txt"
         corpus.write_text("cat dog\ncat\n")
-        save(choosing(make(), Selection(percent=20, corpus=str(corpus))), tmp_path / "model", SPEC)
+        save(with_importance(make(), Selection(percent=20, corpus=str(corpus))), tmp_path / "model", SPEC)
         assert "private" not in read_manifest(tmp_path / "model")
 
     def test_private_counts_that_others_can_read_are_not_opened(self, tmp_path: Path) -> None:

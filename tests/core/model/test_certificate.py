@@ -16,7 +16,7 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.privacy_loss import Loss
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.model.certificate import certify, verdict
-from dptext_spark.model.importance import choosing
+from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from tests.core.names import names
 
@@ -81,7 +81,7 @@ def test_each_level_of_importance_is_certified(lexicon: Lexicon) -> None:
     boasting = TableSampler(second.cells, replace(second.guarantee, epsilon=0.5), second.summary)
     chosen = Selection(provider="random", levels=(Level(20), Level(None)))
     for further, expected in ((second, "confirmed"), (boasting, "refuted")):
-        found = certify(choosing(Privatizer(lexicon, first), chosen, (further,)))
+        found = certify(with_importance(Privatizer(lexicon, first), chosen, (further,)))
         assert found.verdict == expected
         assert found.sentence.startswith("Level 1: Confirmed") and "Level 2: " in found.sentence
         assert json.loads(json.dumps(found.as_dict()))["verdict"] == expected

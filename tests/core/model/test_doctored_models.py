@@ -28,7 +28,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
 from dptext_spark.model.artifact import MANIFEST, open_artifact, save
-from dptext_spark.model.importance import choosing
+from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text import word_table
@@ -56,7 +56,7 @@ def build(case: str) -> Privatizer:
         )
         frequencies = Frequencies.of(plain.engine, TEXTS)
         further = (custext(epsilon=4.0, k=4).compile(lexicon),)
-        return choosing(plain, Selection(levels=(Level(30), Level(None, 4.0))), further, frequencies)
+        return with_importance(plain, Selection(levels=(Level(30), Level(None, 4.0))), further, frequencies)
     name, _, search = case.partition("-")
     more = {"search": search} if search else {}
     policy = Policy(identifiers=NO_IDENTIFIERS, oov="draw")

@@ -23,7 +23,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText, Sampler
 from dptext_spark.model.compile import prepare
-from dptext_spark.model.importance import choosing
+from dptext_spark.model.importance import with_importance
 from dptext_spark.model.preview import ALL_DRAWS, MOST_CHARACTERS, MOST_DRAWS, Preview, preview, shown
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
@@ -276,7 +276,7 @@ class TestImportance:
         plain = privatizer(consistency)
         counts = Frequencies.from_counts(plain.engine, {"hello": 3, "good": 2, "day": 1}, 3)
         chosen = Selection(**({"percent": 50} | selection))  # type: ignore[arg-type]
-        return choosing(plain, chosen, (plain.sampler,) * (len(chosen.cumulative) - 1), counts)
+        return with_importance(plain, chosen, (plain.sampler,) * (len(chosen.cumulative) - 1), counts)
 
     def test_each_word_is_drawn_or_not_and_the_pieces_are_the_whole(self) -> None:
         for level in ("token", "record"):
@@ -302,8 +302,8 @@ class TestImportance:
         assert result.output == " ".join(word.became for word in result.words)
 
     def test_a_column_has_no_preview(self) -> None:
-        own = choosing(privatizer(), Selection(provider="column", percent=5, weights=("w",)))
+        own = with_importance(privatizer(), Selection(provider="column", percent=5, weights=("w",)))
         with pytest.raises(SettingsError, match="a preview has no column of weights"):
             preview(own, "hello")
         with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
-            preview(choosing(privatizer(), Selection(percent=5)), "hello")
+            preview(with_importance(privatizer(), Selection(percent=5)), "hello")

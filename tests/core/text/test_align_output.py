@@ -33,7 +33,7 @@ def pair(policy: Policy, level: Any) -> tuple[Privatizer, Privatizer]:
 def audit(policy: Policy, level: str, source: list[str], output: list[str]) -> tuple[list[bool], int, int]:
     """Which rows fit; how many groups of equal words there are; how many of them have two replacements."""
     made, plain = pair(policy, level)
-    shaped, _, placed = plain.placing(
+    shaped, _, placed = plain.privatize_with_spans(
         pa.array(source, pa.string()),
         column="",
         row_ids=pa.array(range(len(source)), pa.int64()),

@@ -20,7 +20,7 @@ from dptext_spark.cli.app import main
 from dptext_spark.errors import SettingsError
 from dptext_spark.spark.diagnostics import doctor, probe
 from dptext_spark.spark.session import places
-from dptext_spark.spark.session.places import on_folder, on_name
+from dptext_spark.spark.session.places import check_folder, check_name
 from dptext_spark.spark.udf.ship import Shipped
 
 
@@ -105,15 +105,15 @@ def test_an_executor_without_the_package_says_so() -> None:
 
 def test_a_catalog_is_written_beside_the_table(spark: Any) -> None:
     before = {table.name for table in spark.catalog.listTables()}
-    assert on_name(spark, "output.table", "default.out").status == "ok"
+    assert check_name(spark, "output.table", "default.out").status == "ok"
     assert {table.name for table in spark.catalog.listTables()} == before
-    found = on_name(spark, "output.table", "no_such_schema.out")
+    found = check_name(spark, "output.table", "no_such_schema.out")
     assert found.status == "fail" and "CREATE TABLE" in found.cure
 
 
 def test_a_table_that_exists_is_probed_inside(spark: Any, tmp_path: Path) -> None:
     spark.range(2).write.format("delta").save(str(tmp_path / "out"))
-    found = on_folder(spark, "output.path", str(tmp_path / "out"))
+    found = check_folder(spark, "output.path", str(tmp_path / "out"))
     assert found.status == "ok" and "to be made" not in found.said
     assert spark.read.format("delta").load(str(tmp_path / "out")).count() == 2
     assert not list((tmp_path / "out").glob("*doctor*"))
@@ -138,7 +138,7 @@ def test_a_folder_that_nodes_do_not_share(
         return Elsewhere(system), kind
 
     monkeypatch.setattr(places, "_file_system", seen)
-    found = on_folder(spark, "output.path", str(tmp_path / "out"))
+    found = check_folder(spark, "output.path", str(tmp_path / "out"))
     assert found.status == "fail" and "the driver sees 0" in found.said and "share" in found.cure
     assert not list(tmp_path.iterdir())
 

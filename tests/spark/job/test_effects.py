@@ -15,8 +15,8 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.effects import Effect
-from dptext_spark.spark.job.job import carried_out
-from dptext_spark.spark.job.prepare import validated
+from dptext_spark.spark.job.job import run_once
+from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.streaming.stream import stream
 
 KEY = RunKey(hashlib.sha256(b"effects").digest())
@@ -78,7 +78,7 @@ def settings(spark: Any, tmp_path: Path) -> Callable[..., RunConfig]:
 
 
 def ran(spark: Any, config: RunConfig, at: Callable[[str], None], key: RunKey = KEY) -> str:
-    return carried_out(lambda: validated(spark, config, key, print), config, print, at).status
+    return run_once(lambda: prepare_run(spark, config, key, print), config, print, at).status
 
 
 def test_of_a_run_and_of_one_that_is_made_again(spark: Any, settings: Any, tmp_path: Path) -> None:

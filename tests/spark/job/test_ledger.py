@@ -21,7 +21,7 @@ import pytest
 from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Ledger
-from dptext_spark.errors import DataError, NotAccounted, RunError
+from dptext_spark.errors import DataError, RecordingError, RunError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import BEGUN, COUNTS, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
 from dptext_spark.model.privatizer import ENGINE_VERSION
@@ -30,8 +30,8 @@ from dptext_spark.report.sections.published import Published
 from dptext_spark.report.terminal.ledger import spent_text
 from dptext_spark.spark.job import entries as ledgers_table
 from dptext_spark.spark.job import ledger, releases, runs, write
-from dptext_spark.spark.job.plan import Setup
-from dptext_spark.spark.job.prepare import validated
+from dptext_spark.spark.job.plan import RunPlan
+from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import Source
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import LEDGER
@@ -91,8 +91,8 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
     return there
 
 
-def setup_of(spark: Any, base: Path, key: RunKey = KEY, **changes: Any) -> Setup:
-    return validated(spark, config(base, **changes), key, lambda step: None)
+def setup_of(spark: Any, base: Path, key: RunKey = KEY, **changes: Any) -> RunPlan:
+    return prepare_run(spark, config(base, **changes), key, lambda step: None)
 
 
 def total(reservation: ledger.Reservation, column: str = "body") -> float:
@@ -369,10 +369,10 @@ class TestWhatARunSpends:
         """One setup for each way in which a second release can differ, all in one ledger: the sum after each."""
         setup = setup_of(spark, here, run={"id": "first"})
 
-        def after(changed: Setup, **known: Any) -> float:
+        def after(changed: RunPlan, **known: Any) -> float:
             return total(ledger.reserve(changed, **known))
 
-        def with_config(changed: Setup, **settings: Any) -> Setup:
+        def with_config(changed: RunPlan, **settings: Any) -> RunPlan:
             return replace(changed, config=config(here, **settings))
 
         assert after(setup) == 1.0
@@ -452,7 +452,7 @@ class TestWhatARunSpends:
     ) -> None:
         setup = setup_of(spark, here, run={"id": "a"})
 
-        def promised(run_id: str, **guarantee: Any) -> Setup:
+        def promised(run_id: str, **guarantee: Any) -> RunPlan:
             class Promising:
                 fingerprint = run_id
 
@@ -564,8 +564,8 @@ class TestARun:
     ) -> None:
         settings = config(here, run={"id": "c"}, ledger={"limit": 1.0})
         with monkeypatch.context() as patch:
-            patch.setattr(ledgers_table, "_retried", self.failing_at(2))
-            with pytest.raises(NotAccounted):
+            patch.setattr(ledgers_table, "_retry_on_conflict", self.failing_at(2))
+            with pytest.raises(RecordingError):
                 run(settings, spark, key=KEY)
         assert [one.status for one in entries(spark, here)] == ["reserved"]
         recovered = run(settings, spark, key=OTHER)  # its key is gone, and nothing is drawn again
@@ -574,7 +574,7 @@ class TestARun:
 
     @staticmethod
     def failing_at(turn: int) -> Any:
-        real, turns = ledgers_table._retried, iter(range(1, 100))
+        real, turns = ledgers_table._retry_on_conflict, iter(range(1, 100))
 
         def retried(path: str, once: Any) -> Any:
             if next(turns) == turn:
@@ -642,7 +642,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.errors import RunError
 from dptext_spark.spark.job import ledger
 from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.job.prepare import validated
+from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.tables.tables import Target
 from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig

@@ -20,4 +20,4 @@ def test_a_micro_batch_that_committed_says_the_same_of_duplicates_as_one_that_is
     setup: Any = SimpleNamespace(config=config, df="rows", run_id="s.0", kept=["id"])
     committed = [{"version": 0, "userMetadata": json.dumps({"dptext_run": "s.0"})}]
     for commits in ([], committed):
-        assert duplicates.admitted(setup, commits).dropped == dropped
+        assert duplicates.deduplicate(setup, commits).dropped == dropped

@@ -18,10 +18,10 @@ from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.config.model import RunConfig
-from dptext_spark.errors import CountsDisagree, DataError, SettingsError
+from dptext_spark.errors import CountMismatchError, DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing.audit import audit_table
-from dptext_spark.spark.job import account
+from dptext_spark.spark.job import reconcile
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import resolved, texts_in
 from dptext_spark.spark.udf.column import Elements
@@ -261,8 +261,8 @@ class TestTheJob:
     ) -> None:
         source = self.source(df, tmp_path)
         seen: list[Any] = []
-        real = account.consistency.audit
-        monkeypatch.setattr(account.consistency, "audit", lambda *a: seen.append(real(*a)) or seen[-1])
+        real = reconcile.consistency.audit
+        monkeypatch.setattr(reconcile.consistency, "audit", lambda *a: seen.append(real(*a)) or seen[-1])
         facts = run(self.config(tmp_path), spark, key=KEY).facts
         out = spark.read.format("delta").load(str(tmp_path / "out"))
         assert out.dtypes == source.dtypes
@@ -295,7 +295,7 @@ class TestTheJob:
         self, spark, df: DataFrame, tmp_path: Folder, monkeypatch: pytest.MonkeyPatch, column: str
     ) -> None:
         self.source(df, tmp_path)
-        real = account.consistency.audit
+        real = reconcile.consistency.audit
         value = {
             "tags": "transform(tags, (t, i) -> IF(i = 3, 'the zebra', t))",
             "threads": "map(1, named_struct('text', 'the man', 'by', 'Dan'))",
@@ -306,9 +306,9 @@ class TestTheJob:
             spark.sql(f"UPDATE delta.`{path}` SET {column} = {value} WHERE id = 5 OR id = 1")
             return real(setup, version + 1, rows, say)
 
-        monkeypatch.setattr(account.consistency, "audit", break_one)
+        monkeypatch.setattr(reconcile.consistency, "audit", break_one)
         said = "two replacements" if column == "tags" else "texts are not their source"
-        with pytest.raises(CountsDisagree, match=said):
+        with pytest.raises(CountMismatchError, match=said):
             run(self.config(tmp_path), spark, key=KEY)
 
     @pytest.mark.parametrize(

@@ -18,13 +18,13 @@ from dptext_spark import spark as dps
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.selection import Selection
 from dptext_spark.model.artifact import save
-from dptext_spark.model.importance import choosing
+from dptext_spark.model.importance import with_importance
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError
 from dptext_spark.spark.udf.column import (
     ORDINAL_BITS,
     RESULT,
-    Job,
+    UdfSpec,
     applied,
     batches,
     build,
@@ -48,9 +48,9 @@ def folder(privatizer, tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def job(folder: Path | str = "", columns: tuple[str, ...] = ("body",), **more: bool) -> Job:
+def job(folder: Path | str = "", columns: tuple[str, ...] = ("body",), **more: bool) -> UdfSpec:
     ids = {"has_row_id": True, "has_record_id": False} | more
-    return Job(columns, Shipped(str(folder), ""), KEY, "r", **ids)
+    return UdfSpec(columns, Shipped(str(folder), ""), KEY, "r", **ids)
 
 
 def python_functions(df: DataFrame) -> Iterator[bytes]:
@@ -269,7 +269,7 @@ def test_the_struct_stands_beside_the_columns(spark, folder: Path) -> None:
 def test_importance_chooses_in_whole_rows_and_refuses_records_of_several(
     privatizer_at, tmp_path: Path
 ) -> None:
-    model = choosing(privatizer_at("record"), Selection(provider="random", percent=20))
+    model = with_importance(privatizer_at("record"), Selection(provider="random", percent=20))
     save(model, tmp_path / "model")
     ids, customers = pa.array([1, 2]), pa.array(["a", "a"])
     arrays = (pa.array(["good day", "time"]), pa.array([["good", None, "good people"], None]))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.artifact import MANIFEST, read_manifest, save
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.udf.column import Job, applied, replaced
+from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
 
 TEXTS = pa.array(["the time of the day is now", "what he said about the house"])
@@ -111,7 +111,7 @@ def test_a_broadcast_draws_the_same_and_is_made_once(spark, privatizer, folder: 
     assert drawn_by_a_worker(spark, shipped) == drawn(privatizer)
     assert ship(spark, folder, "broadcast") == shipped
     df = spark.createDataFrame([(1, TEXTS[0].as_py()), (2, TEXTS[1].as_py())], "id long, body string")
-    job = Job(("body",), shipped, RunKey.insecure(1), "", True, False)
+    job = UdfSpec(("body",), shipped, RunKey.insecure(1), "", True, False)
     for udf in ("auto", "pandas"):
         out = replaced(applied(df, job, udf, F.col("id"), None), job, ["id", "body"])
         assert [row["body"] for row in out.orderBy("id").collect()] == drawn(privatizer)

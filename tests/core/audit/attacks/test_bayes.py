@@ -15,7 +15,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText, Diffractor, SanText
-from dptext_spark.mechanisms.tem import Tem
+from dptext_spark.mechanisms.tem import TEM
 from dptext_spark.randomness.draws import Draws
 from tests.core.audit.plain_attacks import some_law, table_sampler
 
@@ -61,7 +61,7 @@ def law_of(sampler: Any, words: int) -> np.ndarray:
     return law
 
 
-@pytest.mark.parametrize("mechanism", [CusText(epsilon=2.0, k=5), Tem(epsilon=2.0)])
+@pytest.mark.parametrize("mechanism", [CusText(epsilon=2.0, k=5), TEM(epsilon=2.0)])
 @pytest.mark.parametrize("some", [False, True])
 def test_it_is_the_formula(mechanism: Any, some: bool, lexicon: Lexicon) -> None:
     sampler = mechanism.compile(lexicon)
@@ -86,7 +86,7 @@ def test_it_is_the_formula(mechanism: Any, some: bool, lexicon: Lexicon) -> None
 
 @pytest.mark.parametrize(
     "mechanism",
-    [Tem(epsilon=2.0), SanText(epsilon=2.0, sensitive=0.5, p=0.4), Diffractor(epsilon=0.5, lists=2)],
+    [TEM(epsilon=2.0), SanText(epsilon=2.0, sensitive=0.5, p=0.4), Diffractor(epsilon=0.5, lists=2)],
 )
 def test_read_backwards_it_is_the_same(mechanism: Any, lexicon: Lexicon) -> None:
     sampler = mechanism.compile(lexicon)

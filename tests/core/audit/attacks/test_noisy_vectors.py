@@ -12,7 +12,7 @@ from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import (
-    Calibrated,
+    MVC,
     Gaussian,
     Laplace,
     Mahalanobis,
@@ -25,8 +25,8 @@ from dptext_spark.randomness.draws import Draws
 
 V, D = 50, 4
 MADE: dict[str, Mechanism] = {
-    "calibrated": Calibrated(epsilon=4.0),
-    "calibrated, little noise": Calibrated(epsilon=40.0),
+    "calibrated": MVC(epsilon=4.0),
+    "calibrated, little noise": MVC(epsilon=40.0),
     "mahalanobis": Mahalanobis(epsilon=4.0, lam=0.7),
     "vickrey": Vickrey(epsilon=6.0, noise="mahalanobis"),
     "projection": Projection(epsilon=5.0, m=3),
@@ -115,7 +115,7 @@ def test_the_bounds_hold_what_many_draws_show(lexicon: Lexicon, name: str) -> No
 
 
 def test_candidates_of_vectors_hold_the_word(lexicon: Lexicon) -> None:
-    sampler = Calibrated(epsilon=40.0).compile(lexicon)
+    sampler = MVC(epsilon=40.0).compile(lexicon)
     words = np.repeat(np.arange(V, dtype=np.int32), 3)
     found = candidates_of_vectors(sampler, zipf(V), words, 5)
     assert (found.best == words).mean() > 0.9 and found.slot.tolist() == list(range(3 * V))

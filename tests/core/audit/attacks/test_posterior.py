@@ -22,8 +22,8 @@ from dptext_spark.audit.attacks.posterior import (
 from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import Calibrated, CusText, Diffractor, Mechanism, Sampler, SanText, Tem
-from dptext_spark.mechanisms.samplers import WholeSampler
+from dptext_spark.mechanisms import MVC, TEM, CusText, Diffractor, Mechanism, Sampler, SanText
+from dptext_spark.mechanisms.samplers import ExponentialSampler
 
 V = 160
 WORDS = [f"w{chr(97 + i // 26 % 26)}{chr(97 + i % 26)}" for i in range(V)]
@@ -32,8 +32,8 @@ MADE: dict[str, Mechanism] = {
     "santext, published": SanText(epsilon=0.3, calibration="published"),
     "santext+": SanText(epsilon=1.5, sensitive=0.5, p=0.3),
     "santext+, every word drawn": SanText(epsilon=1.5, sensitive=0.5, p=1.0),
-    "tem": Tem(epsilon=2.0),
-    "tem, narrow": Tem(epsilon=2.0, gamma=1.5),
+    "tem": TEM(epsilon=2.0),
+    "tem, narrow": TEM(epsilon=2.0, gamma=1.5),
     "geometric": Diffractor(epsilon=0.4),
     "geometric, three lists": Diffractor(epsilon=0.4, lists=3),
     "tem on lists": Diffractor(epsilon=0.6, form="tem", lists=2),
@@ -129,7 +129,7 @@ def test_tries_agree_with_the_exact_attack(samplers: dict[str, Sampler], name: s
 
 def test_what_has_no_columns(lexicon: Lexicon) -> None:
     assert not has_columns(CusText(k=10).compile(lexicon))
-    assert not has_columns(Calibrated().compile(lexicon))
+    assert not has_columns(MVC().compile(lexicon))
 
 
 def test_equal_likelihoods_are_taken_by_their_ids() -> None:
@@ -161,7 +161,7 @@ def test_a_law_that_was_compiled_for_some_words_only_is_attacked(
     some = np.arange(
         5, len(lexicon), dtype=np.int32
     )  # the first word, by whose law kinds are told apart, has none
-    (sampler,) = WholeSampler.together(lexicon.vectors, [(2.0, math.inf)], some)
+    (sampler,) = ExponentialSampler.together(lexicon.vectors, [(2.0, math.inf)], some)
     prior = np.where(np.arange(len(lexicon)) < 5, 0.0, 1.0) / len(some)
     whole = SanText(epsilon=2.0).compile(lexicon)
     assert adversary(sampler, prior, tries=500).alone == adversary(whole, prior, tries=500).alone

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.audit.comparison.asked import Asked
 from dptext_spark.audit.comparison.compare import compare
 from dptext_spark.audit.comparison.measured_points import FILE
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
+from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.cli.app import compare as command_line
 from dptext_spark.cli.app import main
@@ -73,7 +73,7 @@ def command(places: Path, *more: object) -> list[str]:
 
 
 def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Path) -> None:
-    asked = Asked.of(config, "custext,diffractor:form=tem,tem", ["0.5,3,12"], **SIZES)
+    asked = ComparisonSpec.of(config, "custext,diffractor:form=tem,tem", ["0.5,3,12"], **SIZES)
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     found = compare(config, asked, *texts)
     assert len(found.points) == 9 and found.refused == ()
@@ -99,7 +99,7 @@ def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Pat
 def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Path) -> None:
     for name in ("onnx", "onnxruntime", "tokenizers", "safetensors"):
         pytest.importorskip(name, reason="the extra [encoder] is not installed")
-    asked = Asked.of(config, "custext", ["1,12"], encoder=str(make_tiny_bert(tmp_path)), **SIZES)
+    asked = ComparisonSpec.of(config, "custext", ["1,12"], encoder=str(make_tiny_bert(tmp_path)), **SIZES)
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     found = compare(config, asked, *texts)
     low, high = (one.utilities[EMBEDDED] for one in found.points)
@@ -109,12 +109,12 @@ def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Pa
     said = comparison_text(found, 200)
     assert "embedding, %" in said and "the sentence embeddings of a record" in said
     with pytest.raises(SettingsError, match="encoder: 'no-such-bert' is neither a folder nor"):
-        Asked.of(config, "custext", ["1,12"], encoder="no-such-bert", **SIZES)
+        ComparisonSpec.of(config, "custext", ["1,12"], encoder="no-such-bert", **SIZES)
 
 
 def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, places: Path) -> None:
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
-    asked = Asked.of(config, "calibrated", ["1,20"], **SIZES)
+    asked = ComparisonSpec.of(config, "calibrated", ["1,20"], **SIZES)
     low, high = compare(config, asked, *texts).points
     for one in (low, high):
         figure = one.risks[BAYES]
@@ -122,7 +122,7 @@ def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, place
         assert one.more["how"].startswith("between bounds, from 4,096 words")
     # At this ε every word stays.
     assert high.risks[BAYES].lower > 0.95 > 0.5 > low.risks[BAYES].lower
-    refused = Asked.of(config, "truncated_gumbel", ["60,90"], **SIZES)
+    refused = ComparisonSpec.of(config, "truncated_gumbel", ["60,90"], **SIZES)
     for one in compare(config, refused, *texts).points:
         assert "the 20 likeliest words" in one.more["how"] and "20 draws" in one.more["how"]
 
@@ -200,17 +200,17 @@ def test_the_table_says_what_is_best(places: Path, capsys: pytest.CaptureFixture
 )
 def test_a_wrong_grid_or_name(config: ModelConfig, mechanisms: str, epsilons: list[str], said: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        Asked.of(config, mechanisms, epsilons)
+        ComparisonSpec.of(config, mechanisms, epsilons)
     assert said in str(caught.value)
 
 
 def test_other_wrong_input(config: ModelConfig, places: Path) -> None:
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     with pytest.raises(SettingsError, match="levels"):
-        Asked.of(config, "custext", ["1,2"], "0.5,0.1")
+        ComparisonSpec.of(config, "custext", ["1,2"], "0.5,0.1")
     with pytest.raises(SettingsError, match=r"attacked: 1 given; valid: 2 or more"):
-        Asked.of(config, "custext", ["1,2"], attacked=1)
-    asked = Asked.of(config, "tem", ["0,1"], **SIZES)
+        ComparisonSpec.of(config, "custext", ["1,2"], attacked=1)
+    asked = ComparisonSpec.of(config, "tem", ["0,1"], **SIZES)
     with pytest.raises(
         SettingsError, match=r"epsilons: tem accepts fewer than 2 of them. mechanism.epsilon: 0"
     ):
@@ -226,7 +226,7 @@ def test_too_few_epsilons_are_told_before_anything_is_compiled(
     config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
-    asked = Asked.of(config, "custext,tem", ["custext=1,2", "tem=0,1"], **SIZES)
+    asked = ComparisonSpec.of(config, "custext,tem", ["custext=1,2", "tem=0,1"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.comparison.compare.load_lexicons", None)
     with pytest.raises(SettingsError, match="epsilons: tem accepts fewer than 2 of them"):
         compare(config, asked, *texts)
@@ -234,7 +234,7 @@ def test_too_few_epsilons_are_told_before_anything_is_compiled(
 
 def test_an_epsilon_that_is_refused_leaves_the_others(config: ModelConfig, places: Path) -> None:
     texts = [read_records(places / name, name) for name in ("public", "private")]
-    asked = Asked.of(config, "custext,tem", ["0,1,2"], **SIZES)
+    asked = ComparisonSpec.of(config, "custext,tem", ["0,1,2"], **SIZES)
     found = compare(config, asked, *texts)
     assert [(one.mechanism, one.epsilon) for one in found.points] == [
         ("custext", 0.0), ("custext", 1.0), ("custext", 2.0), ("tem", 1.0), ("tem", 2.0),
@@ -246,7 +246,7 @@ def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
     config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
-    asked = Asked.of(config, "santext,tem", ["0.5,2"], **SIZES)
+    asked = ComparisonSpec.of(config, "santext,tem", ["0.5,2"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
     steps: list[str] = []
     together = compare(config, asked, *texts, progress=lambda step, share: steps.append(step))
@@ -256,7 +256,7 @@ def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
         "tem, ε = 0.5 (3 of 4): compiling",
         "tem, ε = 2 (4 of 4): compiling",
     ]
-    monkeypatch.setattr("dptext_spark.audit.comparison.compared_texts.words_of", lambda text: None)
+    monkeypatch.setattr("dptext_spark.audit.comparison.corpus.words_of", lambda text: None)
     assert together.points == compare(config, asked, *texts).points
     assert "drawn from the prior" in together.points[0].more["how"]
 
@@ -265,7 +265,7 @@ def test_processors_make_no_difference(
     config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
-    asked = Asked.of(config, "diffractor,calibrated,tem", ["2,8"], **SIZES)
+    asked = ComparisonSpec.of(config, "diffractor,calibrated,tem", ["2,8"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
     monkeypatch.setattr("dptext_spark.audit.threads.DRAWN", 100)
     found = []
@@ -276,7 +276,7 @@ def test_processors_make_no_difference(
 
 
 def test_settings_of_the_file_are_those_of_the_mechanism_that_it_names(config: ModelConfig) -> None:
-    curves: dict[str, Any] = Asked.of(
+    curves: dict[str, Any] = ComparisonSpec.of(
         config, "custext,custext:k=4,custext:mapping=aggressive,tem", ["1,2"]
     ).curves
     assert [curves[name].k for name in list(curves)[:3]] == [8, 4, 8]
@@ -290,7 +290,7 @@ def test_one_class_of_labels(
         "dptext_spark.audit.comparison.compare.load_lexicons", None
     )  # it is told before anything else
     lines = (places / "private").read_text(encoding="utf-8").replace("\tyes", "\tno").splitlines()
-    asked = Asked.of(config, "custext", ["1,2"], **SIZES)
+    asked = ComparisonSpec.of(config, "custext", ["1,2"], **SIZES)
     public = read_records(places / "public", "public", "last")
     # Another label that is only tested does not help.
     for number, (text, said) in enumerate(
@@ -307,7 +307,7 @@ def test_one_class_of_labels(
 
 
 def test_texts_without_words(config: ModelConfig, places: Path) -> None:
-    asked = Asked.of(config, "custext", ["1,2"], **SIZES)
+    asked = ComparisonSpec.of(config, "custext", ["1,2"], **SIZES)
     text = read_records(places / "public", "public")
     for empty in (["", " "], ["zzzz, 12", "!"]):
         nothing = Records(pa.array(empty), None)
@@ -325,4 +325,4 @@ def test_the_command_line_has_the_defaults_of_the_code() -> None:
         ("words", "few"),
         ("draws", "draws"),
     ):
-        assert shown[option].default == getattr(Asked, field)
+        assert shown[option].default == getattr(ComparisonSpec, field)

@@ -16,7 +16,7 @@ from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT, Text, risks
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import CusText, Sampler, Tem
+from dptext_spark.mechanisms import TEM, CusText, Sampler
 from dptext_spark.randomness.draws import Draws
 
 V = 120
@@ -73,7 +73,7 @@ def test_a_table_is_attacked_exactly(lexicon: Lexicon, text: Text) -> None:
 
 
 def test_read_backwards_it_agrees(lexicon: Lexicon, text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
-    sampler = Tem(epsilon=3.0).compile(lexicon)
+    sampler = TEM(epsilon=3.0).compile(lexicon)
     forward, more = risks(sampler, text)
     assert forward[BAYES].exact and more["how"].startswith("exact")
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
@@ -87,7 +87,7 @@ def test_read_backwards_it_agrees(lexicon: Lexicon, text: Text, monkeypatch: pyt
 
 @pytest.mark.parametrize(("epsilon", "few"), [(1.0, 40), (4.0, 40), (4.0, 200)])
 def test_bounds_hold_what_is_exact(lexicon: Lexicon, text: Text, epsilon: float, few: int) -> None:
-    sampler = Tem(epsilon=epsilon).compile(lexicon)
+    sampler = TEM(epsilon=epsilon).compile(lexicon)
     hidden: Any = Lawless(sampler)
     truth, _ = risks(sampler, text)
     found, more = risks(hidden, text, few=few, draws=400, tries=2_000)

@@ -12,18 +12,18 @@ from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import CusText, Diffractor, SanText, Tem, diffractor
-from dptext_spark.mechanisms.samplers import WholeSampler
+from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText, diffractor
+from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.randomness.draws import Draws
 
 V = 600
 MADE: dict[str, Any] = {
     "custext": CusText(k=5),
     "santext": SanText(),
-    "tem": Tem(),
-    "tem, narrow": Tem(gamma=1.5),
+    "tem": TEM(),
+    "tem, narrow": TEM(gamma=1.5),
     "santext+": SanText(sensitive=0.5),
-    "tem, exact": Tem(calibration="exact"),
+    "tem, exact": TEM(calibration="exact"),
     "geometric": Diffractor(),
     "on lists": Diffractor(form="tem"),
     "two lists": Diffractor(lists=2),
@@ -58,7 +58,7 @@ def test_it_draws_as_each_alone(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatc
     for (name, epsilon), wanted in alone.items():
         made: Any = grid.sampler(name, epsilon)
         np.testing.assert_array_equal(made.sample(ids, draws), wanted, err_msg=name)
-        assert (isinstance(made, WholeSampler) and made.place is not None) == (name in TOGETHER)
+        assert (isinstance(made, ExponentialSampler) and made.place is not None) == (name in TOGETHER)
     assert walks == [1, 2]  # once for both forms, once for two lists
 
 

@@ -16,7 +16,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import Calibrated, CusText
+from dptext_spark.mechanisms import MVC, CusText
 from dptext_spark.mechanisms.samplers import TableSampler
 
 WORDS = 60
@@ -124,7 +124,7 @@ def test_an_epsilon_that_the_mechanism_refuses_is_passed_over() -> None:
 
 def test_without_a_law_the_bound_decides(lexicon: Lexicon) -> None:
     """The same draws as a lax reading by the estimate would: the cautious one ends lower, and at its end the bound holds."""
-    compile_at = Calibrated().over_epsilons(lexicon)
+    compile_at = MVC().over_epsilons(lexicon)
     chosen: list[Ids] = []
 
     def sample() -> Ids:

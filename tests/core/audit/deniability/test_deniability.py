@@ -21,7 +21,7 @@ from dptext_spark.audit.deniability.word_figures import DistinctOutputs, Smalles
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import Calibrated, CusText, Diffractor, Sampler, SanText
+from dptext_spark.mechanisms import MVC, CusText, Diffractor, Sampler, SanText
 
 WORDS = 90
 
@@ -78,7 +78,7 @@ def test_a_lexicon_is_measured_as_word_by_word(mechanism: CusText, lexicon: Lexi
 
 
 def test_the_standard_figures_of_a_mechanism_without_a_law(lexicon: Lexicon) -> None:
-    sampler = Calibrated(epsilon=4.0).compile(lexicon)
+    sampler = MVC(epsilon=4.0).compile(lexicon)
     words = np.array([3, 88, 41], np.int32)
     found = measure(sampler, words, WORDS, draws=1000, confidence=0.999)
     assert [one.figure.name for one in found] == ["N_w", "S_w", "S_w[100]", "S_w[1000]"]
@@ -129,7 +129,7 @@ def test_the_middle_of_a_list(form: str, rate: int) -> None:
 
 def test_which_words_are_looked_at(lexicon: Lexicon) -> None:
     assert examined(CusText(k=5).compile(lexicon), WORDS, 10).tolist() == list(range(WORDS))
-    lawless = Calibrated(epsilon=3.0).compile(lexicon)
+    lawless = MVC(epsilon=3.0).compile(lexicon)
     assert examined(lawless, WORDS, 5).tolist() == [0, 22, 44, 66, 89]
     assert examined(lawless, WORDS, SAMPLE).tolist() == list(range(WORDS))
     (every,) = deniability(lawless, WORDS, STANDARD[:1], draws=5)
@@ -162,7 +162,7 @@ def test_a_grid_that_is_none(grid: list[float]) -> None:
 
 
 def test_what_cannot_be_measured(lexicon: Lexicon) -> None:
-    sampler = Calibrated(epsilon=3.0).compile(lexicon)
+    sampler = MVC(epsilon=3.0).compile(lexicon)
     with pytest.raises(
         SettingsError, match="draws: 999 given, but a figure asks for more; valid: 1000 or more"
     ):

@@ -12,8 +12,8 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import MECHANISMS, Calibrated, CusText, Sampler, SanText
-from dptext_spark.mechanisms.samplers import TableSampler, WholeSampler
+from dptext_spark.mechanisms import MECHANISMS, MVC, CusText, Sampler, SanText
+from dptext_spark.mechanisms.samplers import ExponentialSampler, TableSampler
 from dptext_spark.randomness.draws import Draws
 
 WORDS = 80
@@ -97,7 +97,7 @@ def test_a_row_that_holds_a_weight_of_nothing() -> None:
 def test_laws_with_a_tail(lexicon: Lexicon, epsilon: float, sensitive: int | None) -> None:
     """Rows too short for the lexicon: heads and tails of some words together, to the bit those of each alone."""
     outputs = None if sensitive is None else np.arange(sensitive, dtype=np.int32)
-    sampler = WholeSampler.of(lexicon.vectors, epsilon, outputs=outputs, keep=0.25, slots=16)
+    sampler = ExponentialSampler.of(lexicon.vectors, epsilon, outputs=outputs, keep=0.25, slots=16)
     assert sampler.summary["head"] < 16
     words = np.random.default_rng(2).permutation(WORDS).astype(np.int32)
     found = outcomes(sampler, words)
@@ -107,7 +107,7 @@ def test_laws_with_a_tail(lexicon: Lexicon, epsilon: float, sensitive: int | Non
 
 
 def test_no_words(lexicon: Lexicon) -> None:
-    for mechanism in (CusText(k=5), SanText(), Calibrated(epsilon=3.0)):
+    for mechanism in (CusText(k=5), SanText(), MVC(epsilon=3.0)):
         sampler = mechanism.compile(lexicon)
         none = outcomes(sampler, np.empty(0, np.int32))
         assert (len(none.words), len(none.ids), none.starts.tolist()) == (0, 0, [0])
@@ -116,7 +116,7 @@ def test_no_words(lexicon: Lexicon) -> None:
 
 
 def test_draws_must_be_one_or_more(lexicon: Lexicon) -> None:
-    sampler = Calibrated(epsilon=3.0).compile(lexicon)
+    sampler = MVC(epsilon=3.0).compile(lexicon)
     with pytest.raises(SettingsError, match="draws: 0 given; valid: 1 or more"):
         outcomes(sampler, np.zeros(1, np.int32), draws=0)
 

@@ -19,7 +19,7 @@ from dptext_spark.audit.deniability.word_figures import (
 )
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import CusText, Diffractor, Mechanism, SanText, Tem
+from dptext_spark.mechanisms import TEM, CusText, Diffractor, Mechanism, SanText
 from dptext_spark.mechanisms.samplers.ordering import WINDOW, Window
 
 LAWS = [
@@ -177,7 +177,7 @@ def test_more_different_outputs_than_draws_are_not_estimated() -> None:
         SanText(epsilon=1.5),
         SanText(epsilon=1.5, sensitive=0.4, p=0.3),
         SanText(epsilon=1.5, sensitive=0.4, p=1.0),
-        Tem(epsilon=6.0),
+        TEM(epsilon=6.0),
     ],
     ids=str,
 )

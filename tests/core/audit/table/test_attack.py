@@ -10,7 +10,7 @@ import pytest
 
 from dptext_spark.audit.table.attack import NOT_THE_BEST, TOO_FEW, attack_sample
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import Calibrated, CusText, Mahalanobis, TruncatedGumbel
+from dptext_spark.mechanisms import MVC, CusText, Mahalanobis, TruncatedGumbel
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.text.policy import Policy
@@ -84,7 +84,7 @@ def test_one_record_teaches_and_none_is_attacked(lexicon: Lexicon) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "kind"),
     [
-        (Calibrated(epsilon=60.0), "noise"),
+        (MVC(epsilon=60.0), "noise"),
         (Mahalanobis(epsilon=60.0), "noise"),
         (TruncatedGumbel(epsilon=200.0, unsafe="published"), "draws"),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.utility import encoder_similarity as module
-from dptext_spark.audit.utility.encoder_similarity import encoder_likeness, matched
+from dptext_spark.audit.utility.encoder_similarity import encoder_similarity, matched
 from dptext_spark.encoder.outputs import TextVectors
 from dptext_spark.errors import DataError
 
@@ -37,7 +37,7 @@ def test_sub_words_are_matched_with_the_most_similar() -> None:
 
 
 def test_figures_by_hand() -> None:
-    found = encoder_likeness(read, ["a b", "c", None, "d"], ["a c", "c", "a", "d"])
+    found = encoder_similarity(read, ["a b", "c", None, "d"], ["a c", "c", "a", "d"])
     cosines = [0.5, 1.0, 1.0]
     assert found.mean.value == pytest.approx(np.mean(cosines)) and (found.records, found.left_out) == (3, 1)
     assert found.matched["precision"].value == pytest.approx((0.5 + 1 + 1) / 3)
@@ -50,22 +50,22 @@ def test_figures_by_hand() -> None:
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     plain, private = ([" ".join(rng.choice([*"abcd"], 5)) for _ in range(23)] for _ in range(2))
-    whole = encoder_likeness(read, plain, private)
+    whole = encoder_similarity(read, plain, private)
     monkeypatch.setattr(module, "AT_ONCE", 4)
-    assert encoder_likeness(read, plain, private) == whole
+    assert encoder_similarity(read, plain, private) == whole
 
 
 def test_others_are_other_records() -> None:
     texts = [*"abcd"] * 1
-    found = encoder_likeness(read, texts, texts)
+    found = encoder_similarity(read, texts, texts)
     assert found.mean.value == 1.0 and found.others == 0.0 and found.other_matched["F1"] == 0.0
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(DataError, match="must be as many"):
-        encoder_likeness(read, ["a"], [])
+        encoder_similarity(read, ["a"], [])
     with pytest.raises(DataError, match="none of them holds a sub-word"):
-        encoder_likeness(read, ["a", ""], ["", "b"])
+        encoder_similarity(read, ["a", ""], ["", "b"])
 
 
 def test_by_a_bert(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def test_by_a_bert(tmp_path: Path) -> None:
 
     reader = partial(vectors, Encoder.open(make_tiny_bert(tmp_path)))
     texts = ["the movie was good", "the film was bad", "dull and bad", "unbelievable"]
-    same = encoder_likeness(reader, texts, texts)
+    same = encoder_similarity(reader, texts, texts)
     assert same.mean.value == pytest.approx(1, abs=1e-6)
     assert same.matched["F1"].value == pytest.approx(1, abs=1e-6) and same.others < 1
-    other = encoder_likeness(reader, texts, ["the film was good", *texts[1:]])
+    other = encoder_similarity(reader, texts, ["the film was good", *texts[1:]])
     assert other.mean.value < same.mean.value

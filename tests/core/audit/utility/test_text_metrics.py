@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from dptext_spark.audit.utility import text_metrics
-from dptext_spark.audit.utility.text_metrics import record_cosines, text_overlap, vector_likeness
+from dptext_spark.audit.utility.text_metrics import record_cosines, text_overlap, vector_similarity
 from dptext_spark.errors import DataError
 
 
@@ -62,7 +62,7 @@ def test_likeness_stands_beside_that_of_others() -> None:
     rows = random.integers(0, 100, (200, 6))
     noisy = np.where(random.random(rows.shape) < 0.5, random.integers(0, 100, rows.shape), rows)
     plain, private = records([-1], *rows.tolist()), records([0], *noisy.tolist())
-    found = vector_likeness(vectors, plain, private)
+    found = vector_similarity(vectors, plain, private)
     assert (found.records, found.left_out) == (200, 1)
     cosines = record_cosines(vectors, plain, private)[1:]
     assert found.mean.value == pytest.approx(cosines.mean())
@@ -73,9 +73,9 @@ def test_likeness_stands_beside_that_of_others() -> None:
     assert found.mean.value > 0.4 > 0.15 > abs(found.others)
     assert found.unprotected == 1.0 and found.restricted
     json.dumps(found.as_dict(), allow_nan=False)
-    assert vector_likeness(vectors, plain, plain).mean.value == pytest.approx(1.0, abs=1e-6)
+    assert vector_similarity(vectors, plain, plain).mean.value == pytest.approx(1.0, abs=1e-6)
     with pytest.raises(DataError, match="none of them holds a word"):
-        vector_likeness(vectors, records([-1]), records([0]))
+        vector_similarity(vectors, records([-1]), records([0]))
 
 
 def test_every_record_is_compared_with_another() -> None:

@@ -10,14 +10,14 @@ import pytest
 
 from dptext_spark.mechanisms.privacy_loss import by_distance
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
-from dptext_spark.mechanisms.privacy_loss.loss import spread
-from dptext_spark.mechanisms.samplers.exponential import WholeSampler
+from dptext_spark.mechanisms.privacy_loss.loss import evenly_spaced
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.exponential_rows import log_normalisers
 from dptext_spark.model.certificate import verdict
 from dptext_spark.rounding import digits_up
 
 
-def plain(sampler: WholeSampler, vectors: np.ndarray, words: list[int]) -> float:
+def plain(sampler: ExponentialSampler, vectors: np.ndarray, words: list[int]) -> float:
     """max over pairs and outputs of |ln P - ln P'| / min(d, γ), by the laws that are sampled."""
     laws = {w: np.log(sampler.law(w).probability) for w in words}
     worst = 0.0
@@ -36,7 +36,7 @@ def plain(sampler: WholeSampler, vectors: np.ndarray, words: list[int]) -> float
 def test_all_pairs(epsilon: float, slots: int) -> None:
     vectors = np.random.default_rng(1).normal(size=(90, 4)).astype(np.float32)
     vectors[3] = vectors[40]
-    sampler = WholeSampler.of(vectors, epsilon, slots=slots)
+    sampler = ExponentialSampler.of(vectors, epsilon, slots=slots)
     found = by_distance(sampler)
     worst = plain(sampler, vectors, list(range(90)))
     smallest = 0.05  # no two different vectors here are nearer
@@ -50,7 +50,7 @@ def test_all_pairs(epsilon: float, slots: int) -> None:
 def test_only_words_that_can_come_out_are_compared() -> None:
     vectors = np.random.default_rng(2).normal(size=(60, 3)).astype(np.float32)
     listed = np.arange(0, 60, 3, dtype=np.int32)
-    sampler = WholeSampler.of(vectors, 2.0, outputs=listed, keep=0.5, slots=16)
+    sampler = ExponentialSampler.of(vectors, 2.0, outputs=listed, keep=0.5, slots=16)
     found = by_distance(sampler)
     assert found.total == 20 * 19 // 2 and found.worst is not None
     assert set(found.worst) <= set(listed.tolist())
@@ -65,7 +65,7 @@ def test_only_words_that_can_come_out_are_compared() -> None:
 
 
 def test_equal_words_have_no_loss() -> None:
-    sampler = WholeSampler.of(np.ones((5, 3), np.float32), 2.0)
+    sampler = ExponentialSampler.of(np.ones((5, 3), np.float32), 2.0)
     found = by_distance(sampler)
     assert found.worst is None and found.value <= 1e-12
 
@@ -76,7 +76,7 @@ def test_words_that_cannot_come_out_are_bounded(epsilon: float, p: float) -> Non
     """Against the laws: on sensitive outputs ln(1/p) more than the stated slope times the distance, and no more."""
     vectors = np.random.default_rng(2).normal(size=(60, 3)).astype(np.float32)
     listed = np.arange(0, 60, 3, dtype=np.int32)
-    sampler = WholeSampler.of(vectors, epsilon, outputs=listed, keep=1.0 - p, slots=16)
+    sampler = ExponentialSampler.of(vectors, epsilon, outputs=listed, keep=1.0 - p, slots=16)
     found = by_distance(sampler)
     most = found.value if found.others is None else found.others
     assert found.value <= most <= epsilon
@@ -99,19 +99,24 @@ def test_words_that_cannot_come_out_are_bounded(epsilon: float, p: float) -> Non
 
 
 class TestASample:
-    def sampler(self) -> WholeSampler:
-        return WholeSampler.of(np.random.default_rng(1).normal(size=(90, 4)).astype(np.float32), 1.0)
+    def sampler(self) -> ExponentialSampler:
+        return ExponentialSampler.of(np.random.default_rng(1).normal(size=(90, 4)).astype(np.float32), 1.0)
 
     def test_words_are_taken_at_equal_steps(self) -> None:
-        assert spread(10, 4).tolist() == [0, 3, 6, 9] and spread(10, 2).tolist() == [0, 9]
-        assert spread(5, 5).tolist() == spread(5, 9).tolist() == spread(5, None).tolist() == [0, 1, 2, 3, 4]
-        assert (np.diff(spread(32_857, 2_000)) > 0).all()
+        assert evenly_spaced(10, 4).tolist() == [0, 3, 6, 9] and evenly_spaced(10, 2).tolist() == [0, 9]
+        assert (
+            evenly_spaced(5, 5).tolist()
+            == evenly_spaced(5, 9).tolist()
+            == evenly_spaced(5, None).tolist()
+            == [0, 1, 2, 3, 4]
+        )
+        assert (np.diff(evenly_spaced(32_857, 2_000)) > 0).all()
 
     def test_the_triangle_inequality_closes_the_rest(self) -> None:
         sampler = self.sampler()
         found = by_distance(sampler, sample=30)
         assert (found.pairs, found.total, found.closed, found.value) == (435, 4005, True, 1.0)
-        assert set(found.worst or ()) <= set(spread(90, 30).tolist())
+        assert set(found.worst or ()) <= set(evenly_spaced(90, 30).tolist())
         assert found.attained <= by_distance(sampler).attained
         assert verdict(sampler.guarantee, found) == "confirmed"
         assert "every pair among 30 words at equal steps" in found.method
@@ -133,6 +138,6 @@ class TestASample:
 @pytest.mark.parametrize("radius", [math.inf, 1.5])
 def test_sums_without_rows_are_those_of_the_rows(radius: float, outputs: np.ndarray | None) -> None:
     vectors = np.random.default_rng(1).normal(size=(90, 13)).astype(np.float32)
-    made = WholeSampler.of(vectors, 1.7, radius, outputs=outputs, slots=16)
+    made = ExponentialSampler.of(vectors, 1.7, radius, outputs=outputs, slots=16)
     sums = log_normalisers(vectors, made.outputs, 0.85, float(made.figures[1]))
     assert sums == pytest.approx(np.asarray(made.log_normaliser), abs=1e-13)

@@ -9,7 +9,7 @@ import pytest
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import Calibrated, Laplace, Mahalanobis, Vickrey
+from dptext_spark.mechanisms import MVC, Laplace, Mahalanobis, Vickrey
 from dptext_spark.mechanisms.privacy_loss import by_draws
 from dptext_spark.mechanisms.privacy_loss.sampled import distance
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
@@ -23,17 +23,15 @@ def lexicon() -> Lexicon:
     return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
 
 
-@pytest.mark.parametrize(
-    "mechanism", [Calibrated(epsilon=2.0), Mahalanobis(epsilon=2.0), Vickrey(epsilon=2.0)]
-)
-def test_a_true_claim_is_not_refuted(lexicon: Lexicon, mechanism: Calibrated) -> None:
+@pytest.mark.parametrize("mechanism", [MVC(epsilon=2.0), Mahalanobis(epsilon=2.0), Vickrey(epsilon=2.0)])
+def test_a_true_claim_is_not_refuted(lexicon: Lexicon, mechanism: MVC) -> None:
     found = by_draws(mechanism.compile(lexicon), pairs=12, draws=4000)
     assert 0 < found.attained <= 2.0 and found.pairs == 12 < found.total
     assert found.confidence == 1 - 1e-6
 
 
 def test_a_claim_that_is_ten_times_too_small_is_refuted(lexicon: Lexicon) -> None:
-    sampler = Calibrated(epsilon=4.0).compile(lexicon)
+    sampler = MVC(epsilon=4.0).compile(lexicon)
     boasting = replace(sampler, guarantee=replace(sampler.guarantee, epsilon=0.4))
     assert by_draws(boasting, pairs=12, draws=4000).attained > 0.4
 
@@ -45,10 +43,8 @@ def test_laplace_noise_between_any_two_words(lexicon: Lexicon) -> None:
     assert by_draws(boasting, pairs=12, draws=4000).attained > 0.01
 
 
-@pytest.mark.parametrize(
-    "mechanism", [Calibrated(epsilon=2.0), Mahalanobis(epsilon=2.0), Vickrey(epsilon=2.0)]
-)
-def test_equal_vectors_at_mirrored_places(mechanism: Calibrated) -> None:
+@pytest.mark.parametrize("mechanism", [MVC(epsilon=2.0), Mahalanobis(epsilon=2.0), Vickrey(epsilon=2.0)])
+def test_equal_vectors_at_mirrored_places(mechanism: MVC) -> None:
     """Each word has a twin at the other end of the list: no nearest pair and no mirrored one has a distance."""
     half = np.random.default_rng(5).normal(size=(30, 3)).astype(np.float32)
     sampler = mechanism.compile(lexicon_of(np.concatenate([half, half[::-1]])))
@@ -100,7 +96,7 @@ def test_words_that_differ_where_the_lexicon_hardly_does_are_not_told_apart() ->
 
 def test_the_distance_is_that_of_the_noise(lexicon: Lexicon) -> None:
     vectors = lexicon.vectors.astype(np.float64)
-    assert distance(Calibrated(epsilon=2.0).compile(lexicon), 3, 8) == pytest.approx(
+    assert distance(MVC(epsilon=2.0).compile(lexicon), 3, 8) == pytest.approx(
         np.linalg.norm(vectors[3] - vectors[8])
     )
     covariance = np.cov(vectors.T, bias=True)

@@ -11,7 +11,7 @@ import pytest
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import TruncatedLaplace
 from dptext_spark.mechanisms.privacy_loss import by_exits, truncated_laplace
-from dptext_spark.mechanisms.privacy_loss.loss import spread
+from dptext_spark.mechanisms.privacy_loss.loss import evenly_spaced
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
 from tests.core.mechanisms.plain_noise import lexicon_of
@@ -68,7 +68,7 @@ def test_pairs_that_were_not_computed_are_not_counted(monkeypatch: pytest.Monkey
 
 def test_a_sample_of_words() -> None:
     made = TruncatedLaplace(1.0).compile(lexicon_of(np.random.default_rng(4).normal(size=(130, 5))))
-    found, ids = by_exits(made, sample=20), spread(130, 20)
+    found, ids = by_exits(made, sample=20), evenly_spaced(130, 20)
     exact, pair = worst(made.centers[ids], *made.parameters)
     assert found.delta == pytest.approx(exact, rel=1e-9) and found.worst == tuple(int(ids[i]) for i in pair)
     assert (found.pairs, found.total) == (190, 130 * 129 // 2) and "among 20 words" in found.method

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import MECHANISMS, Calibrated, Laplace, Vickrey
+from dptext_spark.mechanisms import MECHANISMS, MVC, Laplace, Vickrey
 from dptext_spark.mechanisms.samplers.approximate import RECALL_DRAWS, recall, words_evenly
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.model.artifact import open_artifact, save
@@ -35,7 +35,7 @@ def test_no_table_that_knows_the_word_stands_before_the_index(
     lexicon: Lexicon, search: str, epsilon: float
 ) -> None:
     """Else a noisy vector could be answered in two ways, and which one would tell the word."""
-    made = Calibrated(epsilon, search=search).compile(lexicon)  # type: ignore[arg-type]
+    made = MVC(epsilon, search=search).compile(lexicon)  # type: ignore[arg-type]
     assert made.table.near.shape[1] == 0 and made.index is not None
     ids = (np.arange(1500) % 2000).astype(np.int32)
     points = made.centers[ids] + made._noise_of_public_draws(1500)
@@ -43,7 +43,7 @@ def test_no_table_that_knows_the_word_stands_before_the_index(
     found = made.index.search(made.targets, points, 1)[:, 0]
     assert (made.sample(ids, draws_of(1500, 0)) == found).all()
     if epsilon == 1e6:
-        assert Calibrated(epsilon).compile(lexicon).table.near.shape[1] > 0
+        assert MVC(epsilon).compile(lexicon).table.near.shape[1] > 0
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -51,7 +51,7 @@ def test_no_table_that_knows_the_word_stands_before_the_index(
 def test_draws_depend_on_their_word_and_numbers_alone(
     lexicon: Lexicon, search: str, second: float | None
 ) -> None:
-    mechanism = Calibrated(3.0, search=search) if second is None else Vickrey(3.0, second, search=search)  # type: ignore[arg-type]
+    mechanism = MVC(3.0, search=search) if second is None else Vickrey(3.0, second, search=search)  # type: ignore[arg-type]
     made = mechanism.compile(lexicon)
     ids = np.random.default_rng(2).integers(0, 2000, 1700).astype(np.int32)
     blocks = draws_of(1700).blocks
@@ -67,7 +67,7 @@ def test_draws_depend_on_their_word_and_numbers_alone(
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("second", [False, True])
 def test_recall_is_measured_and_told(lexicon: Lexicon, search: str, second: bool) -> None:
-    kind = Vickrey if second else Calibrated
+    kind = Vickrey if second else MVC
     made, exact = kind(3.0, search=search).compile(lexicon), kind(3.0).compile(lexicon)  # type: ignore[arg-type]
     figures, wanted = made.summary["search"], 1 + second
     points = made.centers[words_evenly(2000)].astype(np.float64) + exact._noise_of_public_draws(RECALL_DRAWS)
@@ -125,14 +125,14 @@ def test_every_noise_mechanism_offers_it(name: str) -> None:
 def test_tiny_lexicons(search: str, vectors: list[list[float]]) -> None:
     tiny = lexicon_of(np.array(vectors))
     ids = (np.arange(300) % len(vectors)).astype(np.int32)
-    for kind in (Calibrated, Vickrey):
+    for kind in (MVC, Vickrey):
         approximate, exact = kind(0.7, search=search).compile(tiny), kind(0.7).compile(tiny)  # type: ignore[arg-type]
         assert (approximate.sample(ids, draws_of(300)) == exact.sample(ids, draws_of(300))).all()
 
 
 def test_recall_on_real_vectors(glove: Lexicon) -> None:
     """What the README says of cells: binomial limits at 1e-6, and .005 for the rounded figures."""
-    made = Calibrated(1.0, search="ivf").compile(glove)
+    made = MVC(1.0, search="ivf").compile(glove)
     ids, factor = words_evenly(len(glove)), made.parameters[1]
     for epsilon, wanted in ((1.0, 0.76), (10.0, 0.87), (20.0, 0.99)):
         at = dataclasses.replace(made, parameters=np.array([epsilon, factor]))

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.mechanisms.samplers import WholeSampler, exponential
+from dptext_spark.mechanisms.samplers import ExponentialSampler, exponential
 from dptext_spark.mechanisms.samplers.exponential import rounded_up
 from dptext_spark.mechanisms.samplers.exponential_rows import nearest
 from dptext_spark.mechanisms.samplers.exponential_tail import EVERY, acceptance, decay, summed
@@ -49,7 +49,7 @@ class Numbers:
         return np.tile(self.rounds[(index - 1) % len(self.rounds)], (self.count, 1))
 
 
-def entrance(made: WholeSampler, word: int) -> int:
+def entrance(made: ExponentialSampler, word: int) -> int:
     """A number of lane 0 that leads into the tail."""
     cells, tail = made.cells[word].tolist(), len(made.level)
     shift = 64 - (len(cells).bit_length() - 1)
@@ -61,11 +61,11 @@ def entrance(made: WholeSampler, word: int) -> int:
     raise AssertionError("no way into the tail")
 
 
-def enters(made: WholeSampler) -> list[int]:
+def enters(made: ExponentialSampler) -> list[int]:
     return [w for w in range(len(made.level)) if (read_row(made.cells[w])[0] == len(made.level)).any()]
 
 
-def exact_law(made: WholeSampler, word: int) -> dict[int, Fraction]:
+def exact_law(made: ExponentialSampler, word: int) -> dict[int, Fraction]:
     """The law as it is drawn, every step counted; how a proposal is decided is found by asking, not by a formula."""
     ids, weight = read_row(made.cells[word])
     row = {int(u): Fraction(int(w), 2**63) for u, w in zip(ids, weight, strict=True)}
@@ -138,7 +138,7 @@ class TestLaw:
         vectors = plain.gaussian(90, 5)
         vectors[3] = vectors[40] = vectors[80]
         vectors[11] = 0
-        made = WholeSampler.of(vectors, epsilon, radius, slots=slots)
+        made = ExponentialSampler.of(vectors, epsilon, radius, slots=slots)
         cut = float(made.figures[1])
         assert cut == min(radius, 40 * math.log(2) / (epsilon / 2))
         away = plain.distances(vectors)
@@ -154,7 +154,7 @@ class TestLaw:
     @pytest.mark.parametrize("epsilon", [0.5, 5.0])
     def test_some_outputs_only(self, epsilon: float, keep: float, slots: int) -> None:
         vectors, outputs = plain.gaussian(80), np.arange(1, 80, 2, dtype=np.int32)
-        made = WholeSampler.of(vectors, epsilon, outputs=outputs, keep=keep, slots=slots)
+        made = ExponentialSampler.of(vectors, epsilon, outputs=outputs, keep=keep, slots=slots)
         weight = np.exp(-epsilon * np.minimum(plain.distances(vectors), made.figures[1]) / 2)
         weight[:, ::2] = 0
         for w in range(80):
@@ -169,7 +169,7 @@ class TestLaw:
     )
     def test_it_is_what_is_sampled_exactly(self, epsilon: float, radius: float) -> None:
         """Numbers are counted, not drawn: the law's integers are off by their rounding and no more."""
-        made = WholeSampler.of(plain.gaussian(40, 3), epsilon, radius, slots=16)
+        made = ExponentialSampler.of(plain.gaussian(40, 3), epsilon, radius, slots=16)
         for word in enters(made)[:3]:
             exact, law = exact_law(made, word), made.law(word)
             assert sum(exact.values()) == 1
@@ -179,7 +179,7 @@ class TestLaw:
     def test_what_is_accepted_at_any_distance_would_be_accepted_at_its_own(self) -> None:
         vectors = plain.gaussian(120, 3)
         for epsilon in (0.05, 1.0, 6.0):
-            made = WholeSampler.of(vectors, epsilon, slots=16)
+            made = ExponentialSampler.of(vectors, epsilon, slots=16)
             step, cut, _ = made.figures
             for w, row in enumerate(np.minimum(plain.distances(vectors), cut)):
                 least = min(int(acceptance(step * (x - made.level[w]))) for x in row)
@@ -188,7 +188,7 @@ class TestLaw:
     def test_where_the_ball_fits_the_head_no_distance_is_needed(self) -> None:
         vectors = plain.gaussian(200)
         radius = float(np.median(np.sort(plain.distances(vectors), axis=1)[:, 14]))
-        made = WholeSampler.of(vectors, 2.0, radius, slots=16)
+        made = ExponentialSampler.of(vectors, 2.0, radius, slots=16)
         fits = made.level == radius
         assert fits.sum() == 100 and (made.surely[fits] == LAST).all() and (made.rounds[fits] == 1).all()
 
@@ -197,7 +197,7 @@ class TestLaw:
         """Nothing of the head exceeds its last; the rounds go on until what is left cannot matter."""
         vectors = plain.gaussian(60)
         vectors[20:] = vectors[20]
-        made = WholeSampler.of(vectors, epsilon, slots=16)
+        made = ExponentialSampler.of(vectors, epsilon, slots=16)
         wanted = plain.laws(plain.distances(vectors), epsilon, made.figures[1])
         for w in range(60):
             plain.check_law(made.law(w), wanted[w], made.slack)
@@ -206,7 +206,7 @@ class TestLaw:
 
     def test_equal_vectors_alone(self) -> None:
         for words in (2, 3, 16, 17, 100):
-            made = WholeSampler.of(np.ones((words, 2), np.float32), 3.0, slots=16)
+            made = ExponentialSampler.of(np.ones((words, 2), np.float32), 3.0, slots=16)
             for w in range(words):
                 plain.check_law(made.law(w), np.full(words, 1 / words), made.slack)
             assert set(plain.draw(made, 1, 40 * words, "equal").tolist()) == set(range(words))
@@ -214,10 +214,10 @@ class TestLaw:
     def test_the_largest_and_the_smallest_epsilon(self) -> None:
         vectors = plain.gaussian(40)
         for slots in (16, 512):
-            sharp = WholeSampler.of(vectors, sys.float_info.max, slots=slots).law(7)
+            sharp = ExponentialSampler.of(vectors, sys.float_info.max, slots=slots).law(7)
             assert sharp.probability[7] == pytest.approx(1 - 39 * 2.0**-40, rel=1e-15)
             for epsilon in (5e-324, 1e-300):
-                flat = WholeSampler.of(vectors, epsilon, slots=slots).law(7)
+                flat = ExponentialSampler.of(vectors, epsilon, slots=slots).law(7)
                 np.testing.assert_allclose(flat.probability, 1 / 40, rtol=1e-12)
 
 
@@ -227,7 +227,7 @@ class TestSampling:
         ("epsilon", "radius"), [(0.2, 9.0), (1.0, 9.0), (2.5, 9.0), (5.0, 9.0), (3.0, 1.2)]
     )
     def test_draws_follow_the_law(self, epsilon: float, radius: float, slots: int) -> None:
-        made = WholeSampler.of(plain.gaussian(300, 6), epsilon, radius, slots=slots)
+        made = ExponentialSampler.of(plain.gaussian(300, 6), epsilon, radius, slots=slots)
         for w in (0, 7, 299):
             drawn = plain.draw(made, w, 40_000, f"{epsilon} {radius} {slots}")
             plain.check_draws(drawn, made.law(w))
@@ -235,12 +235,12 @@ class TestSampling:
     @pytest.mark.parametrize("keep", [0.0, 0.7])
     def test_with_some_outputs_only(self, keep: float) -> None:
         outputs = np.arange(100, 300, dtype=np.int32)
-        made = WholeSampler.of(plain.gaussian(300, 6), 2.0, outputs=outputs, keep=keep, slots=16)
+        made = ExponentialSampler.of(plain.gaussian(300, 6), 2.0, outputs=outputs, keep=keep, slots=16)
         for w in (5, 200):
             plain.check_draws(plain.draw(made, w, 40_000, f"outputs {keep}"), made.law(w))
 
     def test_after_the_last_round_comes_the_fallback(self) -> None:
-        made = WholeSampler.of(plain.gaussian(60, 6), 4.0, slots=16)
+        made = ExponentialSampler.of(plain.gaussian(60, 6), 4.0, slots=16)
         found = enters(made)
         assert len(found) == 60 and (made.fallback == np.arange(60)).all() and made.rounds.min() > 1
         for w in found:
@@ -251,7 +251,7 @@ class TestSampling:
 
     def test_the_fallback_comes_out_as_often_as_the_law_says(self) -> None:
         """Draws that were rejected in every round, counted beside those that were not: a binomial of the stated rate."""
-        made = WholeSampler.of(plain.gaussian(60, 6), 4.0, slots=16)
+        made = ExponentialSampler.of(plain.gaussian(60, 6), 4.0, slots=16)
         w, n = 3, 400_000
         ids, weight = read_row(made.cells[w])
         blocks = np.arange(2 * n, dtype=np.uint64).reshape(n, 2)
@@ -268,7 +268,7 @@ class TestSampling:
         assert made.law(w).probability[w] == pytest.approx(own, rel=1e-12)
 
     def test_a_draw_depends_on_its_word_and_block_alone(self) -> None:
-        made = WholeSampler.of(plain.gaussian(150, 8), 1.5, slots=16)
+        made = ExponentialSampler.of(plain.gaussian(150, 8), 1.5, slots=16)
         assert made.rounds.max() > 1
         ids = np.arange(3000, dtype=np.int32) % 150
         blocks = np.random.default_rng(2).integers(0, 2**63, (3000, 2)).astype(np.uint64)
@@ -279,11 +279,11 @@ class TestSampling:
             assert (made.sample(ids[part], Draws(bytes(32), blocks[part])) == every[part]).all()
 
     def test_it_travels_as_read_only_arrays(self) -> None:
-        made = WholeSampler.of(plain.gaussian(100), 1.0, slots=16)
+        made = ExponentialSampler.of(plain.gaussian(100), 1.0, slots=16)
         arrays = {name: array.copy() for name, array in made.arrays().items()}
         for array in arrays.values():
             array.setflags(write=False)
-        again = WholeSampler.restore(arrays, made.guarantee, made.summary)
+        again = ExponentialSampler.restore(arrays, made.guarantee, made.summary)
         ids, blocks = np.arange(100, dtype=np.int32), np.arange(200, dtype=np.uint64).reshape(100, 2)
         assert (
             again.sample(ids, Draws(bytes(32), blocks)) == made.sample(ids, Draws(bytes(32), blocks))
@@ -293,20 +293,20 @@ class TestSampling:
 
 class TestCompilation:
     def test_threads_make_no_difference(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        first = WholeSampler.of(plain.gaussian(333, 9), 1.0, slots=32).arrays()
+        first = ExponentialSampler.of(plain.gaussian(333, 9), 1.0, slots=32).arrays()
         monkeypatch.setattr(os, "cpu_count", lambda: 1)
-        second = WholeSampler.of(plain.gaussian(333, 9), 1.0, slots=32).arrays()
+        second = ExponentialSampler.of(plain.gaussian(333, 9), 1.0, slots=32).arrays()
         assert all((first[name] == second[name]).all() for name in first)
 
     def test_rows_are_as_long_as_they_need_to_be(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def slots(words: int, **options: object) -> int:
-            return int(WholeSampler.of(plain.gaussian(words), 1.0, **options).cells.shape[1])  # type: ignore[arg-type]
+            return int(ExponentialSampler.of(plain.gaussian(words), 1.0, **options).cells.shape[1])  # type: ignore[arg-type]
 
         assert [slots(words) for words in (2, 3, 4, 5, 512, 513)] == [2, 4, 4, 8, 512, 512]
         half = np.arange(4, dtype=np.int32)
         assert (slots(8, outputs=half), slots(8, outputs=half, keep=0.5)) == (4, 8)
         assert slots(3, outputs=half[:1]) == 1
-        assert WholeSampler.of(plain.gaussian(512), 1.0).vectors.shape == (
+        assert ExponentialSampler.of(plain.gaussian(512), 1.0).vectors.shape == (
             512,
             4,
         )  # certificates measure by them
@@ -316,7 +316,7 @@ class TestCompilation:
         assert slots(600) == 16
 
     def test_the_summary_and_the_guarantee(self) -> None:
-        made = WholeSampler.of(plain.gaussian(60), 2.0, 1.75, slots=16, note=" Noted.")
+        made = ExponentialSampler.of(plain.gaussian(60), 2.0, 1.75, slots=16, note=" Noted.")
         likeliest = plain.laws(plain.distances(plain.gaussian(60)), 2.0, 1.75).diagonal()
         unchanged = made.summary.pop("unchanged")
         assert unchanged == pytest.approx(
@@ -345,7 +345,7 @@ class TestCompilation:
             "0",
             "55.4518",
         ]
-        assert WholeSampler.of(plain.gaussian(60), 5e-324).summary["cut_off_distance"] is None
+        assert ExponentialSampler.of(plain.gaussian(60), 5e-324).summary["cut_off_distance"] is None
 
     def test_other_processors_and_thread_counts(self, on_another_processor: Callable[[str], str]) -> None:
         """A process without vector instructions, on one thread, with nothing cached, gives every byte."""
@@ -357,7 +357,7 @@ def digest() -> str:
     vectors = plain.gaussian(700, 11)
     found = hashlib.sha256()
     for epsilon, radius in ((0.5, math.inf), (2.0, 3.0), (6.0, math.inf)):
-        made = WholeSampler.of(vectors, epsilon, radius, slots=32)
+        made = ExponentialSampler.of(vectors, epsilon, radius, slots=32)
         for array in made.arrays().values():
             found.update(np.ascontiguousarray(array).tobytes())
         blocks = np.arange(10_000, dtype=np.uint64).reshape(-1, 2)
@@ -373,8 +373,10 @@ class TestTogether:
         laws = [(0.5, math.inf), (2.0, math.inf), (2.0, 2.5), (9.0, 4.0)]
         numbers = Draws(bytes(32), np.arange(8_000, dtype=np.uint64).reshape(4_000, 2))
         ids = np.resize(chosen, 4_000)
-        for (epsilon, radius), made in zip(laws, WholeSampler.together(vectors, laws, chosen), strict=True):
-            alone = WholeSampler.of(vectors, epsilon, radius)
+        for (epsilon, radius), made in zip(
+            laws, ExponentialSampler.together(vectors, laws, chosen), strict=True
+        ):
+            alone = ExponentialSampler.of(vectors, epsilon, radius)
             np.testing.assert_array_equal(made.cells, alone.cells[chosen])
             for name in ("level", "surely", "rounds", "fallback"):
                 np.testing.assert_array_equal(getattr(made, name)[chosen], getattr(alone, name)[chosen])
@@ -387,7 +389,9 @@ class TestTogether:
             assert made.guarantee.epsilon == epsilon
 
     def test_a_word_without_a_row_is_not_drawn(self) -> None:
-        (made,) = WholeSampler.together(plain.gaussian(700), [(1.0, math.inf)], np.array([1, 5], np.int32))
+        (made,) = ExponentialSampler.together(
+            plain.gaussian(700), [(1.0, math.inf)], np.array([1, 5], np.int32)
+        )
         draws = Draws(bytes(32), np.zeros((2, 2), np.uint64))
         with pytest.raises(ValueError, match="some words only"):
             made.sample(np.array([1, 6], np.int32), draws)

@@ -16,7 +16,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import Calibrated, Mahalanobis, Projection, Vickrey
+from dptext_spark.mechanisms import MVC, Mahalanobis, Projection, Vickrey
 from dptext_spark.mechanisms.mvc import radial_noise
 from dptext_spark.mechanisms.samplers.graph_index import GraphIndex
 from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, NeighborTable
@@ -251,7 +251,7 @@ def digest() -> str:
         parts.append(total.hexdigest()[:16])
 
     for epsilon in (3.0, 60.0):
-        add(Calibrated(epsilon).compile(lexicon))
+        add(MVC(epsilon).compile(lexicon))
         add(Mahalanobis(epsilon, 0.6).compile(lexicon))
         add(Vickrey(epsilon, 0.4, "mahalanobis").compile(lexicon))
         add(Projection(epsilon, m=20).compile(lexicon))

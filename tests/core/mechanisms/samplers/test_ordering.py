@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.samplers.ordering import LineSampler, Window, _power, _scaled_up, floor
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler, Window, _power, _scaled_up, floor
 
 TOTAL = 2**63
 NONE = Guarantee("metric_dp", 0.0, status="refuted")
@@ -33,7 +33,7 @@ class Numbers:
 
 def sampler(
     form: str, words: int, epsilon: float, lists: int = 1, beta: float = 0.001, seed: int = 0
-) -> LineSampler:
+) -> OrderingSampler:
     rng = np.random.default_rng(seed)
     order = np.array([rng.permutation(words) for _ in range(lists)], np.int32)
     if lists == 1:
@@ -41,7 +41,7 @@ def sampler(
     window = (
         Window.tem(words, lists, epsilon, beta) if form == "tem" else Window.geometric(words, lists, epsilon)
     )
-    return LineSampler.of(order, window, NONE, {"form": form})
+    return OrderingSampler.of(order, window, NONE, {"form": form})
 
 
 @given(st.data(), st.integers(2, 63))
@@ -73,7 +73,7 @@ def plain(form: str, words: int, i: int, epsilon: float, beta: float = 0.001) ->
     return geometric(words, i, epsilon) if form == "geometric" else tem(words, i, epsilon, beta)
 
 
-def weights(made: LineSampler, word: int) -> list[int]:
+def weights(made: OrderingSampler, word: int) -> list[int]:
     law = made.law(word)
     assert law.ids.tolist() == list(range(len(made.place)))
     found = list(map(int, law.weight))
@@ -82,7 +82,7 @@ def weights(made: LineSampler, word: int) -> list[int]:
     return found
 
 
-def worst(made: LineSampler, epsilon: float) -> float:
+def worst(made: OrderingSampler, epsilon: float) -> float:
     """Return the largest ln(P(u|w)/P(u|w')) - ε·max_l d_l, over all pairs and outputs, from the integers."""
     words = len(made.place)
     laws = [weights(made, w) for w in range(words)]
@@ -235,7 +235,7 @@ class TestBound:
         assert worst(sampler("geometric", words, epsilon, 2), epsilon) <= 0
 
 
-def exact_law(made: LineSampler, word: int) -> dict[int, int]:
+def exact_law(made: OrderingSampler, word: int) -> dict[int, int]:
     """Count the 63-bit numbers that draw each output, by bisection for where the output changes along a list."""
     words, lists = made.place.shape
     counts: dict[int, int] = {}
@@ -298,7 +298,7 @@ def test_powers_are_exact(epsilon: float) -> None:
 
 def test_it_travels_and_lists_of_one_word_order() -> None:
     made = sampler("tem", 50, 1.3, 4)
-    again = LineSampler.restore(made.arrays(), made.guarantee, made.summary)
+    again = OrderingSampler.restore(made.arrays(), made.guarantee, made.summary)
     numbers = Numbers(np.random.default_rng(0).integers(0, 2**64, 4000, dtype=np.uint64).tolist())
     ids = np.arange(4000, dtype=np.int32) % 50
     assert (again.sample(ids, numbers) == made.sample(ids, numbers)).all()

@@ -13,7 +13,7 @@ from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import Calibrated, CusText, Diffractor, Tem, TruncatedGumbel
+from dptext_spark.mechanisms import MVC, TEM, CusText, Diffractor, TruncatedGumbel
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.report.sections import model_attacks
 from dptext_spark.report.sections.model_attacks import attacks_on, read_lines
@@ -50,7 +50,7 @@ def table(lexicon: Lexicon) -> Privatizer:
 
 @pytest.fixture(scope="module")
 def noisy(lexicon: Lexicon) -> Privatizer:
-    return Privatizer(lexicon, Calibrated(epsilon=5.0).compile(lexicon), Policy(stop_words="draw"))
+    return Privatizer(lexicon, MVC(epsilon=5.0).compile(lexicon), Policy(stop_words="draw"))
 
 
 def test_the_bayes_adversary_is_exact_beside_its_baselines(table: Privatizer) -> None:
@@ -107,9 +107,9 @@ def test_draws_that_are_quick_cover_the_whole_lexicon(lexicon: Lexicon) -> None:
     assert found["lower"] <= truth.upper and truth.lower <= found["upper"] < 1.0
 
 
-@pytest.mark.parametrize("mechanism", [Tem(epsilon=3.0), Diffractor(epsilon=0.5)])
+@pytest.mark.parametrize("mechanism", [TEM(epsilon=3.0), Diffractor(epsilon=0.5)])
 def test_long_laws_are_read_backwards_and_longer_ones_tried(
-    mechanism: Tem | Diffractor, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
+    mechanism: TEM | Diffractor, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     privatizer = Privatizer(lexicon, mechanism.compile(lexicon), Policy(stop_words="draw"))
     (read,), _ = attacks_on(privatizer, [], _say)
@@ -161,7 +161,7 @@ def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lex
     def compile_at(epsilon: float) -> object:
         if epsilon > 4.0:
             raise SettingsError("mechanism.epsilon: too large")
-        return Calibrated(epsilon=epsilon).compile(lexicon)
+        return MVC(epsilon=epsilon).compile(lexicon)
 
     found = deniability_of(RUN, Model(noisy, compile_at), _say)
     assert found.basis.startswith(f"Estimated from 1,000 draws of each of {WORDS} words of {WORDS}")

@@ -9,10 +9,10 @@ import pytest
 from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.membership import membership_attack
 from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
-from dptext_spark.audit.utility.encoder_similarity import EncoderLikeness
+from dptext_spark.audit.utility.encoder_similarity import EncoderSimilarity
 from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import Estimate
-from dptext_spark.audit.utility.text_metrics import VectorLikeness, text_overlap
+from dptext_spark.audit.utility.text_metrics import VectorSimilarity, text_overlap
 from dptext_spark.report.blocks import Chart
 from dptext_spark.report.sections.measured import measured
 from dptext_spark.report.sections.named_results import arranged
@@ -30,11 +30,11 @@ def results() -> dict[str, dict[str, Any]]:
         attribute_attack(both, moods),
         membership_attack(TextClassifier(), both, moods),
         text_overlap(both.plain[:9], both.private[:9]),
-        VectorLikeness(
+        VectorSimilarity(
             Estimate(0.5, 0.4, 0.6), {"p5": 0.1, "p95": 0.8}, others=0.3, unprotected=1.0, records=9, left_out=2, exact=False,
             confidence=0.95, resamples=1_000, restricted=True,
         ),
-        EncoderLikeness(
+        EncoderSimilarity(
             Estimate(0.5, 0.4, 0.6), {"p5": 0.1, "p95": 0.8}, others=0.3, unprotected=1.0,
             matched={"precision": Estimate(0.7, 0.65, 0.75), "F1": Estimate(0.71, 0.66, 0.76)},
             other_matched={"precision": 0.31, "F1": 0.32}, records=9, left_out=2, exact=False, confidence=0.95, resamples=1_000,

@@ -7,7 +7,7 @@ import pytest
 
 from dptext_spark.audit.deniability.calibrate import Calibration, Point
 from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
-from dptext_spark.audit.deniability.requirement import Finding, Requirement
+from dptext_spark.audit.deniability.requirement import Requirement, RequirementResult
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.report.terminal.calibration import BAR, calibration_text
@@ -21,8 +21,8 @@ def point(epsilon: float, unchanged: float, size: float, exact: bool = True) -> 
     return Point(
         epsilon,
         (
-            Finding(unchanged, upper, upper <= 0.5, 1, exact),
-            Finding(size, size, size >= 2, None, exact),
+            RequirementResult(unchanged, upper, upper <= 0.5, 1, exact),
+            RequirementResult(size, size, size >= 2, None, exact),
         ),
     )
 

@@ -26,9 +26,9 @@ import numpy as np
 
 from dptext_spark.arrays import U64
 from dptext_spark.mechanisms.base import TOTAL, Law
-from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, spread
+from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, evenly_spaced
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
-from dptext_spark.mechanisms.samplers.ordering import DIGITS, LineSampler
+from dptext_spark.mechanisms.samplers.ordering import DIGITS, OrderingSampler
 from dptext_spark.runtime.jit import Int, compiled
 
 # How far the numbers that give an output are from their share of the window, see kernels/windows.py.
@@ -65,7 +65,7 @@ def _share(edges: Any, start: Any, width: Any, i: Int, j: Int) -> float:
     return np.float64(high - low) / np.float64(width[i])
 
 
-def by_steps(sampler: LineSampler, progress: Progress | None = None, sample: int | None = None) -> Loss:
+def by_steps(sampler: OrderingSampler, progress: Progress | None = None, sample: int | None = None) -> Loss:
     """Return the largest loss for each unit of the largest distance over the lists.
 
     Args:
@@ -99,7 +99,7 @@ def by_steps(sampler: LineSampler, progress: Progress | None = None, sample: int
 def _blocks(steps: int, sample: int | None) -> list[tuple[int, int]]:
     """Return which steps are looked at, from the first of each block to its last."""
     if sample is not None and sample < steps:
-        return [(int(i), int(i) + 1) for i in spread(steps, sample)]
+        return [(int(i), int(i) + 1) for i in evenly_spaced(steps, sample)]
     return [(first, min(first + BLOCK, steps)) for first in range(0, steps, BLOCK)]
 
 
@@ -127,7 +127,7 @@ def _exactly(edges: Any, start: Any, width: int, many: int) -> tuple[float, int]
     return (found if Decimal(found) >= exact else math.nextafter(found, math.inf)), at
 
 
-def _attained(sampler: LineSampler, at: int) -> tuple[float, tuple[int, int]]:
+def _attained(sampler: OrderingSampler, at: int) -> tuple[float, tuple[int, int]]:
     """Compare laws count by count for some neighbours, the worst position first; return the largest loss a unit, and its pair."""
     words, lists = sampler.place.shape
     positions = dict.fromkeys(

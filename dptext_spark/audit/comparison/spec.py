@@ -13,7 +13,7 @@ from dptext_spark.audit.comparison.frontier import LEAST_POINTS, check_levels
 from dptext_spark.audit.deniability.deniability import check_epsilons
 from dptext_spark.config.file import override
 from dptext_spark.config.model import ModelConfig
-from dptext_spark.config.values import mechanism_of
+from dptext_spark.config.values import parse_mechanism
 from dptext_spark.encoder.folder import require_encoders
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
@@ -23,7 +23,7 @@ ATTACKED = 1_000  # of those, that are attacked in context
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ComparisonSpec:
     """What is compared.
 
     Attributes:
@@ -55,7 +55,7 @@ class Asked:
         levels: str | None = None,
         encoder: str | None = None,
         **sizes: int,
-    ) -> Asked:
+    ) -> ComparisonSpec:
         """Read what stands on a command line.
 
         Args:
@@ -104,7 +104,7 @@ def _mechanism(text: str, base: Mechanism) -> Mechanism:
         return base if name == base.name else kind()
     values = asdict(base) if name == base.name else {}  # type: ignore[call-overload]
     try:
-        return mechanism_of({"name": name} | values | given)
+        return parse_mechanism({"name": name} | values | given)
     except PydanticCustomError as error:
         raise SettingsError(str(error)) from None
 

@@ -9,7 +9,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Diffractor
 from dptext_spark.mechanisms.privacy_loss import by_steps
-from dptext_spark.mechanisms.samplers.ordering import LineSampler
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.model.certificate import verdict
 
 WORDS = 40
@@ -21,7 +21,7 @@ def lexicon() -> Lexicon:
     return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
 
 
-def plain(sampler: LineSampler) -> float:
+def plain(sampler: OrderingSampler) -> float:
     logs = np.array([np.log(sampler.law(w).weight.astype(np.float64)) for w in range(WORDS)])
     worst = 0.0
     for w in range(WORDS):

@@ -16,7 +16,7 @@ from dptext_spark.spark.tables.tables import our_commits, undone_by
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.job.plan import Setup
+    from dptext_spark.spark.job.plan import RunPlan
 
 # A run that finishes an unfinished one must agree with it in these.
 SETTINGS = ("config", "artifact", "input", "input_version", "identity", "output")
@@ -54,8 +54,8 @@ def other_engine(then: str) -> str:
     return f"engine ({then} then, {ENGINE_VERSION} now): the package was updated, and the same key gives other draws since"
 
 
-def bound(
-    setup: Setup,
+def bind_run(
+    setup: RunPlan,
     record: dict[str, Any],
     earlier: dict[str, Any] | None,
     commit: Mapping[str, Any] | None,

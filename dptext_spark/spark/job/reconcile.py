@@ -10,10 +10,10 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from dptext_spark.disclosure.disclosure import disclosure
-from dptext_spark.errors import CountsDisagree, RunError
+from dptext_spark.errors import CountMismatchError, RunError
 from dptext_spark.spark.job import consistency, counting, runs
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.plan import Setup, versions
+from dptext_spark.spark.job.plan import RunPlan, versions
 from dptext_spark.spark.session.session import cores_of
 from dptext_spark.spark.tables.tables import our_commits, releases
 from dptext_spark.spark.udf.batches import batched
@@ -21,8 +21,8 @@ from dptext_spark.spark.udf.column import RESULT, applied
 from dptext_spark.spark.udf.ship import ship
 
 
-def account(
-    setup: Setup, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float | None,
+def reconcile(
+    setup: RunPlan, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float | None,
     say: Callable[[str], None],
     at: Observer = unobserved,
     *,
@@ -98,14 +98,14 @@ def account(
             raise
         problems.append("its account could not be written")  # lesser news, which must not hide the other
     if problems:
-        raise CountsDisagree(
+        raise CountMismatchError(
             f"run {setup.run_id} committed version {commit['version']} of {setup.place.target}, but {'; '.join(problems)}. "
             "Nothing was rolled back; do not share this version."
         )
     return facts
 
 
-def stated(setup: Setup, facts: dict[str, Any]) -> dict[str, Any]:
+def stated(setup: RunPlan, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the statement of a run or a stream, from its facts and its settings."""
     config = {**setup.config.as_dict(), "input": setup.shown_settings(setup.run_id)["input"]}
     selector = setup.privatizer.selector
@@ -127,7 +127,7 @@ def _formula(epsilon: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _metrics(
-    setup: Setup, counts: dict[str, Any] | None, seconds: float | None, audited: consistency.Audit
+    setup: RunPlan, counts: dict[str, Any] | None, seconds: float | None, audited: consistency.Audit
 ) -> tuple[list[tuple[str | None, str, float | None]], dict[str, Any]]:
     """Return the rows of `metrics`, and the same figures by name."""
     rows: list[tuple[str | None, str, float | None]] = [(None, "write_seconds", seconds)]
@@ -157,7 +157,7 @@ def _metrics(
     return rows, {**whole, "record_epsilon": epsilon, "tokens_per_second": speed}
 
 
-def _units_by_record(setup: Setup) -> dict[str, Any]:
+def _units_by_record(setup: RunPlan) -> dict[str, Any]:
     """Sum the draws of each record over its rows: a second pass, since a record may lie in many partitions."""
     job = setup.job(ship(setup.spark, setup.folder, setup.config.run.ship))
     frame = applied(setup.df, job, setup.config.run.udf, setup.identity.row, setup.identity.record)

@@ -41,7 +41,7 @@ def statistic(values: F64, name: str) -> tuple[float, int | None]:
 
 
 @dataclass(frozen=True)
-class Spread:
+class Distribution:
     """A figure's distribution over words.
 
     Attributes:
@@ -59,7 +59,7 @@ class Spread:
     counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, values: F64, edges: Sequence[float]) -> Spread:
+    def of(cls, values: F64, edges: Sequence[float]) -> Distribution:
         """Return the spread of float64[n], n >= 1, over bins; what lies outside of them counts to the first or the last."""
         ascending = np.sort(values)
         named = {f"p{rank}": percentile(ascending, rank) for rank in PERCENTILES}

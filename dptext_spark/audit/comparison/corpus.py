@@ -15,10 +15,10 @@ import pyarrow as pa
 from dptext_spark._version import __version__
 from dptext_spark.arrays import Ids
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.comparison.asked import Asked
 from dptext_spark.audit.comparison.frontier import Measure, Point
 from dptext_spark.audit.comparison.measured_points import digest
 from dptext_spark.audit.comparison.risks import Text, risks, words_of
+from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.audit.utility.encoder_similarity import Originals
 from dptext_spark.audit.utility.learning import classes_of
 from dptext_spark.audit.utility.retained import (
@@ -49,7 +49,7 @@ POINTS = 2  # raised when the same settings give other figures
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedTexts:
+class EvaluationCorpus:
     """Both texts, and what every point depends on.
 
     Attributes:
@@ -64,7 +64,7 @@ class ComparedTexts:
     """
 
     config: ModelConfig
-    asked: Asked
+    asked: ComparisonSpec
     lexicons: tuple[Lexicon, ...]
     whole: Text
     attacked: Text
@@ -76,11 +76,11 @@ class ComparedTexts:
     def of(
         cls,
         config: ModelConfig,
-        asked: Asked,
+        asked: ComparisonSpec,
         lexicons: tuple[Lexicon, ...],
         public: Records,
         private: Records,
-    ) -> ComparedTexts:
+    ) -> EvaluationCorpus:
         """Read both texts.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.audit.deniability.spread import PERCENTILES, Spread, count_edges, percentile
+from dptext_spark.audit.deniability.distribution import PERCENTILES, Distribution, count_edges, percentile
 
 
 @pytest.mark.parametrize("words", [1, 2, 7, 99, 100, 101, 1000])
@@ -18,7 +18,7 @@ def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(words: in
 
 def test_a_spread() -> None:
     values = np.array([4.0, 1.0, 1.0, 30.0])
-    spread = Spread.of(values, (0.0, 1.0, 5.0, 20.0))
+    spread = Distribution.of(values, (0.0, 1.0, 5.0, 20.0))
     assert list(spread.percentiles) == ["min", *(f"p{rank}" for rank in PERCENTILES), "max"]
     assert (spread.percentiles["min"], spread.percentiles["p50"], spread.percentiles["max"]) == (
         1.0,

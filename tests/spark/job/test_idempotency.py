@@ -17,18 +17,18 @@ from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.errors import RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.binding import (
+from dptext_spark.spark.job.idempotency import (
     DECIDED,
     OF_THE_KEY,
     SEAL,
     SETTINGS,
-    bound,
+    bind_run,
     check_finished,
     check_still_there,
     engine_of_commit,
     seal,
 )
-from dptext_spark.spark.job.plan import Setup
+from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.schemas import RUNS
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 
@@ -50,12 +50,12 @@ def commit_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_first_run_is_bound_to_what_it_asks() -> None:
-    assert bound(setup_of(), ROW, None, None) == ROW
+    assert bind_run(setup_of(), ROW, None, None) == ROW
 
 
 def test_equal_rows_agree_whatever_their_state() -> None:
     earlier = {**ROW, "status": "failed", "rows": 3, "second_release": True}
-    assert bound(setup_of(), ROW, earlier, None) == {**ROW, "second_release": True}
+    assert bind_run(setup_of(), ROW, earlier, None) == {**ROW, "second_release": True}
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -64,29 +64,29 @@ def test_other_settings_are_refused(name: str, committed: str) -> None:
     other = {**ROW, name: "another"}
     earlier = None if committed == "without its row" else other
     with pytest.raises(RunError, match=f"begun with another {name};"):
-        bound(setup_of(), ROW, earlier, None if committed == "no" else commit_of(other))
+        bind_run(setup_of(), ROW, earlier, None if committed == "no" else commit_of(other))
 
 
 def test_another_key_is_a_second_release() -> None:
     earlier = {**ROW, "key_commitment": "c2"}
     with pytest.raises(RunError, match=r"another key and did not finish.*second_release=accept"):
-        bound(setup_of(), ROW, earlier, None)
-    assert bound(setup_of("accept"), ROW, earlier, None) == {**ROW, "second_release": True}
+        bind_run(setup_of(), ROW, earlier, None)
+    assert bind_run(setup_of("accept"), ROW, earlier, None) == {**ROW, "second_release": True}
     with pytest.raises(RunError, match="another key_commitment, config;"):
-        bound(setup_of("accept"), ROW, {**earlier, "config": "x"}, None)
+        bind_run(setup_of("accept"), ROW, {**earlier, "config": "x"}, None)
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["with its row", "without its row"])
 def test_a_run_that_committed_keeps_its_key(lost: bool) -> None:
     then = {**ROW, "key_commitment": "c2", "key_kind": "env", "second_release": True}
-    assert bound(setup_of(), ROW, None if lost else then, commit_of(then)) == then
+    assert bind_run(setup_of(), ROW, None if lost else then, commit_of(then)) == then
 
 
 def test_a_commit_that_does_not_say_what_it_was_begun_with() -> None:
     commit = {"userMetadata": json.dumps({"dptext_run": "r1"})}
     with pytest.raises(RunError, match="its row in `runs` is lost"):
-        bound(setup_of(), ROW, None, commit)
-    assert bound(setup_of(), ROW, ROW, commit) == ROW
+        bind_run(setup_of(), ROW, None, commit)
+    assert bind_run(setup_of(), ROW, ROW, commit) == ROW
 
 
 def test_what_binds_a_run_is_in_the_table_and_the_seal_is_short() -> None:
@@ -159,8 +159,8 @@ class TestAnotherEngine:
         # Its settings may differ for the same reason, and that is what is said.
         for one in (older, {**older, "config": "x", "key_commitment": "c2"}):
             with pytest.raises(RunError, match=said):
-                bound(setup_of(), ROW, one, None)
-        assert bound(setup_of("accept"), ROW, older, None) == {**ROW, "second_release": True}
+                bind_run(setup_of(), ROW, one, None)
+        assert bind_run(setup_of("accept"), ROW, older, None) == {**ROW, "second_release": True}
 
     @pytest.mark.parametrize("lost", [False, True], ids=["with its row", "without its row"])
     def test_a_run_that_committed_is_not_accounted_for(self, older: dict[str, Any], lost: bool) -> None:
@@ -172,7 +172,7 @@ class TestAnotherEngine:
             with pytest.raises(
                 RunError, match=r"engine \(1 then, 2 now\).*was not accounted for.*version of the package"
             ):
-                bound(setup_of(accepted), ROW, None if lost else older, commit)
+                bind_run(setup_of(accepted), ROW, None if lost else older, commit)
         assert engine_of_commit(commit) == "1" and engine_of_commit(commit_of(ROW)) == ENGINE_VERSION
 
     def test_a_finished_run_is_another_release(self, older: dict[str, Any]) -> None:
@@ -245,7 +245,7 @@ class TestACommitThatWasMade:
             check_still_there("/out", "r1", 1, commits)
 
 
-def made(key: int = 0, kept: tuple[str, ...] = ("id", "lang", "body", "ts"), **source: Any) -> Setup:
+def made(key: int = 0, kept: tuple[str, ...] = ("id", "lang", "body", "ts"), **source: Any) -> RunPlan:
     """A run as far as its row of settings goes, without a session."""
     config = parse_config(
         {"input": {"path": "/in", **source}, "columns": ["body", "meta.note"], "output": {"path": "/out"}}
@@ -266,13 +266,13 @@ def made(key: int = 0, kept: tuple[str, ...] = ("id", "lang", "body", "ts"), **s
     rest = dict.fromkeys(
         ("privatizer", "input_version", "corrupt", "identity", "place", "compiled", "certificate", "folder")
     )
-    return Setup(
+    return RunPlan(
         spark=session, config=config, run_id="r1", key=RunKey(secret), key_kind="file", kept=list(kept),
         df=SimpleNamespace(schema=schema, columns=schema.fieldNames()), **rest,
     )  # fmt: skip
 
 
-def config_of(setup: Setup) -> str:
+def config_of(setup: RunPlan) -> str:
     return json.dumps(setup.shown_settings("r1"), sort_keys=True)
 
 
@@ -345,11 +345,11 @@ def test_rows_of_earlier_versions_are_the_same_settings() -> None:
     then["input"] |= {"options": {"pwd": "x", "db.password": "(hidden)"}, "where": given["where"]}
     del then["input"]["time_zone"]
     earlier = {**ROW, "config": json.dumps(then, sort_keys=True)}
-    assert bound(setup_of(), now, earlier, None, setup.spellings("r1")) == now
+    assert bind_run(setup_of(), now, earlier, None, setup.spellings("r1")) == now
     for changes in ({"where": "author = 'b'"}, {"options": {"pwd": "z", "db.password": "(hidden)"}}):
         other = {**ROW, "config": json.dumps({**then, "input": {**then["input"], **changes}}, sort_keys=True)}
         with pytest.raises(RunError, match="begun with another config"):
-            bound(setup_of(), now, other, None, setup.spellings("r1"))
+            bind_run(setup_of(), now, other, None, setup.spellings("r1"))
 
 
 def test_what_is_bound_by_a_key_is_compared_under_that_key() -> None:
@@ -357,12 +357,12 @@ def test_what_is_bound_by_a_key_is_compared_under_that_key() -> None:
     then, now = ({**ROW, "config": config_of(made(key, **given))} for key in (0, 1))
     then = {**then, "key_commitment": "c2"}
     with pytest.raises(RunError, match="another key_commitment, config"):  # it cannot be compared
-        bound(setup_of("accept"), now, then, None)
+        bind_run(setup_of("accept"), now, then, None)
     # A run that committed is only accounted for, and keeps what its row says.
-    assert bound(setup_of(), now, then, commit_of(then)) == then
+    assert bind_run(setup_of(), now, then, commit_of(then)) == then
     other = {
         **ROW,
         "config": config_of(made(1, **{**given, "where": "body = 'a' OR id = 1", "format": "tsv"})),
     }
     with pytest.raises(RunError, match="begun with another config"):
-        bound(setup_of(), other, then, commit_of(then))
+        bind_run(setup_of(), other, then, commit_of(then))
