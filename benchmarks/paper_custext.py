@@ -12,9 +12,9 @@ import pyarrow as pa
 from scipy.optimize import brentq
 
 from benchmarks.measure import Grid, Section
+from benchmarks.query_attack import nearly_tied_law, queries_needed
 from benchmarks.sizes import Sizes
 from benchmarks.sources import by_frequency, row_ids, sst2, texts
-from dptext_spark.audit.attacks.query_attack import nearly_tied_law, queries_needed
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText

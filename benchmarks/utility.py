@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from benchmarks import paper_tables
 from benchmarks.measure import Grid, Section
+from benchmarks.query_attack import queries_needed
 from benchmarks.sentiment import KEY, Made, OneSet, Say, Task, shares
 from benchmarks.sizes import Sizes
 from benchmarks.sources import by_frequency, lexicons, row_ids
+from benchmarks.word_counts import frequency_shift, kept_words
 from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.membership import membership_attack
-from dptext_spark.audit.attacks.query_attack import queries_needed
 from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
 from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import Estimate
 from dptext_spark.audit.utility.text_metrics import text_overlap, vector_similarity
-from dptext_spark.audit.utility.word_counts import frequency_shift, kept_words
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, SanText
 from dptext_spark.mechanisms.output_sets import MAPPINGS, output_sets

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.simlex import simlex_spearman
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.similarity import simlex_spearman
 from dptext_spark.lexicon.vocabulary import Vocabulary
 
 HEADER = "word1\tword2\tPOS\tSimLex999\n"

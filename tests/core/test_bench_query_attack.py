@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks.query_attack import nearly_tied_law, queries_needed, success_rate
+from benchmarks.query_attack import nearly_tied_law, queries_needed, success_rate
 
 
 def exact_rate(law: list[float], queries: int) -> float:
@@ -55,7 +55,7 @@ def test_the_input_stands_anywhere() -> None:
 def test_a_long_law_gives_what_its_counts_in_parts_give(monkeypatch: pytest.MonkeyPatch) -> None:
     law = np.concatenate([[0.3], np.full(700, 0.001)])
     whole = success_rate(law, 5, 40_000, np.random.default_rng(1))
-    monkeypatch.setattr("dptext_spark.audit.attacks.query_attack.CELLS", 701 * 64)
+    monkeypatch.setattr("benchmarks.query_attack.CELLS", 701 * 64)
     parts = success_rate(law, 5, 40_000, np.random.default_rng(2))
     assert whole == pytest.approx(parts, abs=4.9 * math.sqrt(2) * 0.5 / math.sqrt(40_000))
 

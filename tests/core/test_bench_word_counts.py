@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.audit.utility.word_counts import frequency_shift, kept_words
+from benchmarks.word_counts import frequency_shift, kept_words
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
