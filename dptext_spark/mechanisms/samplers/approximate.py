@@ -7,9 +7,8 @@ one way for one word and the index another way for another word would tell the t
 When it pays: `ivf` where noise is long, so that the search is the cost, and where a word that is near but not the nearest will
 do. On the 32,857 words of the GloVe excerpt (calibrated noise, one core) it searches a point in 50 to 80 us, the exact search in
 200 to 260, and finds the nearest word for 76 % of the points at ε = 1, 87 % at 10, 99 % at 20 and all at 50. Where noise is so
-short that the table settles most draws (there, ε of 100 and more) the exact search is the faster one. `hnsw` does not pay there:
-330 to 470 us, 58 %, 76 %, 94 % and 98 %; its cost grows with the logarithm of the lexicon, so it is for lexicons of many times
-that size. The recall of a compiled model stands in its summary.
+short that the table settles most draws (there, ε of 100 and more) the exact search is the faster one. The
+recall of a compiled model stands in its summary.
 
 An inverted file ("IVF"): words in cells around centroids; only the cells nearest to a point are searched.
 
@@ -26,7 +25,7 @@ no longer be post-processing of the noisy vector.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -36,7 +35,6 @@ import numpy.typing as npt
 from dptext_spark.arrays import F64, I32, I64, Ids, Vectors
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.parameters import choice
-from dptext_spark.mechanisms.samplers.graph_index import GraphIndex
 from dptext_spark.mechanisms.samplers.nearest import Contest, Targets
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
@@ -238,25 +236,23 @@ def _sorted_by_cell(chosen: Any, cells: Int) -> tuple[Any, Any]:
     return sizes, rows
 
 
-Search = Literal["exact", "ivf", "hnsw"]
+Search = Literal["exact", "ivf"]
 RECALL_DRAWS = 512  # by which recall is measured: public numbers, words at even steps through the lexicon
-Index = CellIndex | GraphIndex
-_STORED: tuple[tuple[str, type[Index]], ...] = (("cells.words", CellIndex), ("graph.links", GraphIndex))
-_KINDS: dict[str, Callable[..., Index]] = {"ivf": CellIndex.of, "hnsw": GraphIndex.of}
+_STORED = "cells.words"  # an array that every stored index has
 
 
 def search_choice() -> Any:
     """Declare `search`, as every noise mechanism has it."""
     meaning = (
-        "How the word next to the noisy vector is found: exactly, or by an approximate index (`ivf`: cells, `hnsw`: a graph), "
+        "How the word next to the noisy vector is found: exactly, or by an approximate index (`ivf`: cells), "
         "which changes which word comes out, not the guarantee."
     )
     return choice(Search, "exact", meaning)
 
 
-def index_of(search: Search, targets: Targets) -> Index | None:
+def index_of(search: Search, targets: Targets) -> CellIndex | None:
     """Make the index of a search; none for `exact`."""
-    return None if search == "exact" else _KINDS[search](targets.vectors)
+    return None if search == "exact" else CellIndex.of(targets.vectors)
 
 
 def check_index(arrays: Arrays, words: int) -> tuple[str, ...]:
@@ -265,23 +261,18 @@ def check_index(arrays: Arrays, words: int) -> tuple[str, ...]:
     Raises:
         DataError: a search along them would leave the lexicon.
     """
-    for name, kind in _STORED:
-        if name in arrays:
-            kind.check(arrays, words)
-            return kind.ARRAYS
-    return ()
+    if _STORED not in arrays:
+        return ()
+    CellIndex.check(arrays, words)
+    return CellIndex.ARRAYS
 
 
-def restored(arrays: Mapping[str, npt.NDArray[Any]]) -> Index | None:
+def restored(arrays: Mapping[str, npt.NDArray[Any]]) -> CellIndex | None:
     """Return the index that stored arrays hold, if any."""
-    for name, kind in _STORED:
-        if name in arrays:
-            found: Index = kind.restore(arrays)
-            return found
-    return None
+    return CellIndex.restore(arrays) if _STORED in arrays else None
 
 
-def recall(index: Index, targets: Targets, points: F64, wanted: int) -> float:
+def recall(index: CellIndex, targets: Targets, points: F64, wanted: int) -> float:
     """Return the share of float64[n, d] points for which the index finds the nearest word (or both of the nearest two)."""
     exact, found = targets.search(points, wanted), index.search(targets, points, wanted)
     return float((exact[:, :wanted] == found[:, :wanted]).all(axis=1).mean())

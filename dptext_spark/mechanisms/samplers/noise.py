@@ -40,7 +40,7 @@ from dptext_spark.mechanisms.numerics.elementary import (
 from dptext_spark.mechanisms.numerics.matrices import transform
 from dptext_spark.mechanisms.samplers.approximate import (
     POINTS,
-    Index,
+    CellIndex,
     Search,
     check_index,
     index_of,
@@ -93,7 +93,7 @@ class NoiseSampler:
     table: NeighborTable
     guarantee: Guarantee
     summary: dict[str, Any] = field(default_factory=dict)
-    index: Index | None = None
+    index: CellIndex | None = None
 
     @classmethod
     def of(

@@ -18,7 +18,6 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, Mahalanobis, Projection, Vickrey
 from dptext_spark.mechanisms.mvc import radial_noise
-from dptext_spark.mechanisms.samplers.graph_index import GraphIndex
 from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, NeighborTable
 from dptext_spark.mechanisms.samplers.noise import NOISES, NoiseSampler, fill, lanes_of
 from dptext_spark.randomness.draws import Draws
@@ -255,13 +254,7 @@ def digest() -> str:
         add(Mahalanobis(epsilon, 0.6).compile(lexicon))
         add(Vickrey(epsilon, 0.4, "mahalanobis").compile(lexicon))
         add(Projection(epsilon, m=20).compile(lexicon))
-    cells = Vickrey(6.0, 0.4, search="ivf").compile(lexicon)
-    add(cells)
-    # A ring with chords for a graph: faiss is not asked, since its sums depend on the processor.
-    links = (np.arange(1500)[:, None] + np.array([1, 7, 40, 200, 1299, 1460, 1493, 1499])) % 1500
-    begins = np.array([0, 8])
-    ring = GraphIndex(links.astype(np.int32).reshape(-1), np.arange(1501) * 8, begins, entry=0, beam=60)
-    add(dataclasses.replace(cells, index=ring))
+    add(Vickrey(6.0, 0.4, search="ivf").compile(lexicon))
     return " ".join(parts)
 
 
