@@ -61,17 +61,16 @@ def compare(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="A folder for compare.html and for the points, from which a later call goes on."),
+        typer.Option(help="A folder for compare.html."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare mechanisms where attacks succeed equally, because ε means another thing for each: which keeps most of the text?"""
     from dptext_spark.audit.comparison.compare import compare as run_comparison
-    from dptext_spark.audit.comparison.measured_points import write_private
     from dptext_spark.audit.comparison.spec import ComparisonSpec
     from dptext_spark.config.load import load_model_config
     from dptext_spark.errors import require_extra
-    from dptext_spark.report.comparison import comparison_page, comparison_text
+    from dptext_spark.report.comparison import comparison_page, comparison_text, write_private
     from dptext_spark.text.records import read_records
 
     if out is not None:
@@ -92,7 +91,7 @@ def compare(
     known = read_records(public, "public", labels if public_labels is None else public_labels)
     secret = read_records(private, "private", labels)
     with progress() as say:
-        found = run_comparison(settings, asked, known, secret, folder=out, progress=say)
+        found = run_comparison(settings, asked, known, secret, progress=say)
     if out is not None:
         write_private(out / "compare.html", comparison_page(found))
     if as_json:

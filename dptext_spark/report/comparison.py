@@ -6,26 +6,44 @@ The rows and sentences of a comparison, which its text and its page share.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 
 from dptext_spark._version import __version__
 from dptext_spark.audit.comparison import risks
 from dptext_spark.audit.comparison.compare import Comparison
 from dptext_spark.audit.comparison.frontier import NOT_REACHED, Best, Curve, Frontier, Measure, Point, Reached
-from dptext_spark.audit.comparison.measured_points import RESTRICTED
 from dptext_spark.audit.utility import retained
 from dptext_spark.audit.utility.retained import TESTED
+from dptext_spark.errors import DataError
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, Tile, pairs
 from dptext_spark.report.charts import MOST_LINES, Line, lines
 from dptext_spark.report.terminal.console import hanging
 from dptext_spark.rounding import exact, percent_down, percent_up
 
+RESTRICTED = "figures in this file depend on the private text. Not for sharing."
 READ = (
     "A curve is a mechanism, a mark on it an ε. Further to the right the attack finds more; of two curves the upper one keeps "
     "more at the same risk. Between marks a curve is straight by assumption, beyond them nothing was measured. The shade is the "
     "interval of the utility, a thin line across a mark that of the risk. The upright scale need not begin at 0."
 )
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a text that nobody but the user may read.
+
+    Raises:
+        DataError: the folder cannot be made, or the file not be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with open(file, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:
+            os.fchmod(out.fileno(), 0o600)
+            out.write(text)
+    except OSError as error:
+        raise DataError(f"out: {str(file)!r} cannot be written ({error.strerror}).") from None
 
 
 def comparison_text(found: Comparison, columns: int) -> str:

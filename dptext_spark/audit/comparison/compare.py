@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from dptext_spark.audit.comparison.corpus import EvaluationCorpus, check_labels
 from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, Measure, Point, frontier
-from dptext_spark.audit.comparison.measured_points import KeptPoints
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
 from dptext_spark.audit.comparison.spec import ComparisonSpec
@@ -62,7 +60,6 @@ def compare(
     public: Records,
     private: Records,
     *,
-    folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Measure every mechanism at every ε, and compare.
@@ -72,7 +69,6 @@ def compare(
         asked: what is compared.
         public: what the adversary knows of the language.
         private: what is replaced; its labels, where it has any, give an accuracy.
-        folder: where points are kept; those that are there are taken. None keeps none.
         progress: is told each step.
 
     Raises:
@@ -100,28 +96,21 @@ def compare(
     _require_enough(asked, refused)
     lexicons = with_shared_words(load_lexicons(config, say))
     texts = EvaluationCorpus.of(config, asked, lexicons, public, private)
-    kept = KeptPoints(folder)
     points: list[Point] = []
     no = {(name, epsilon) for name, epsilon, _ in refused}
     every = ((name, epsilon) for name in asked.curves for epsilon in asked.epsilons[name])
     wanted = [one for one in every if one not in no]
-    keys = {one: texts.key(one[0], asked.curves[one[0]], one[1]) for one in wanted}
-    missing = [one for one in wanted if kept.get(keys[one]) is None]
-    grid = SamplerGrid(lexicons, asked.curves, missing, texts.drawn())
+    grid = SamplerGrid(lexicons, asked.curves, wanted, texts.drawn())
     for done, (name, epsilon) in enumerate(wanted, start=1):
         step = f"{name}, ε = {epsilon:g} ({done} of {len(wanted)})"
-        point = kept.get(keys[name, epsilon])
-        if point is None:
-            try:
-                say(f"{step}: {grid.told(name, epsilon)}", None)
-                sampler = grid.sampler(name, epsilon)
-            except SettingsError as error:
-                refused.append((name, epsilon, str(error)))
-                _require_enough(asked, refused)
-                continue
-            point = texts.measured(name, epsilon, sampler, partial(_say, say, step))
-            kept.put(keys[name, epsilon], point)
-        points.append(point)
+        try:
+            say(f"{step}: {grid.told(name, epsilon)}", None)
+            sampler = grid.sampler(name, epsilon)
+        except SettingsError as error:
+            refused.append((name, epsilon, str(error)))
+            _require_enough(asked, refused)
+            continue
+        points.append(texts.measured(name, epsilon, sampler, partial(_say, say, step)))
     names = [KEPT, COSINE]
     names += [EMBEDDED] if asked.encoder is not None else []
     names += [ACCURACY] if private.labels is not None else []

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from dptext_spark._version import __version__
 from dptext_spark.arrays import Ids
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.comparison.frontier import Measure, Point
-from dptext_spark.audit.comparison.measured_points import digest
 from dptext_spark.audit.comparison.risks import Text, risks, words_of
 from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.audit.utility.encoder_similarity import Originals
@@ -38,14 +37,12 @@ from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.outputs import vectors
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import Mechanism, Sampler
+from dptext_spark.mechanisms import Sampler
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.records import Records
 from dptext_spark.text.tokens import Reading, drawn_words, read
 from dptext_spark.text.word_table import WordTable
-
-POINTS = 2  # raised when the same settings give other figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +56,6 @@ class EvaluationCorpus:
         whole: the records of the private text that are replaced.
         attacked: those of them that are attacked.
         labels: of the former, or None.
-        digests: of the texts and the labels.
         encoder: what compares texts, too, or None.
     """
 
@@ -69,7 +65,6 @@ class EvaluationCorpus:
     whole: Text
     attacked: Text
     labels: tuple[str, ...] | None
-    digests: dict[str, str]
     encoder: Encoder | None = None
 
     @classmethod
@@ -110,19 +105,8 @@ class EvaluationCorpus:
         whole, attacked = (read(engine, one.texts) for one in (chosen, chosen.spaced(asked.attacked)))
         if not attacked.drawn.any():
             raise DataError("private: no word of it would be drawn; valid: a text in the lexicon's language.")
-        digests = {
-            "public": _digest(public.texts),
-            "private": _digest(private.texts),
-            "labels": "none" if private.labels is None else digest(list(private.labels)),
-        }
         encoder = None if asked.encoder is None else Encoder.open(asked.encoder, threads=os.cpu_count() or 1)
-        return cls(config, asked, lexicons, text(whole), text(attacked), chosen.labels, digests, encoder)
-
-    def key(self, name: str, mechanism: Mechanism, epsilon: float) -> str:
-        """Return the digest of everything that a point depends on."""
-        values = asdict(mechanism) | {"name": mechanism.name, "epsilon": epsilon}  # type: ignore[call-overload]
-        values = {field: list(one) if isinstance(one, tuple) else one for field, one in values.items()}
-        return digest({"curve": name, "mechanism": values, **self.settings(), **self.digests})
+        return cls(config, asked, lexicons, text(whole), text(attacked), chosen.labels, encoder)
 
     def settings(self) -> dict[str, Any]:
         """Return what all points are made with, JSON-able; nothing of the texts."""
@@ -131,11 +115,10 @@ class EvaluationCorpus:
         return {
             "version": __version__,
             "engine": ENGINE_VERSION,
-            "points": POINTS,
             "lexicon_fingerprints": [lexicon.fingerprint for lexicon in self.lexicons],
             "words": len(self.lexicons[0]),
             "policy": spec["policy"],
-            "stop_words": digest(list(self.config.policy.stop_list())),
+            "stop_words": _digest(self.config.policy.stop_list()),
             "consistency": self.config.consistency,
             "few": asked.few,
             "draws": asked.draws,
@@ -198,8 +181,7 @@ def check_labels(private: Records, records: int) -> None:
     classes_of([one for place, one in enumerate(labels) if place % TESTED != TESTED - 1], "labels")
 
 
-def _digest(texts: pa.StringArray) -> str:
-    found = hashlib.sha256()
-    for text in texts.to_pylist():
-        found.update(len(text.encode()).to_bytes(8, "little") + text.encode())
-    return found.hexdigest()
+def _digest(words: Iterable[str]) -> str:
+    """Return the sha256 of a list of words, hex: settings name long lists by it."""
+    text = json.dumps(list(words), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
