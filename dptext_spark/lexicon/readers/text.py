@@ -4,18 +4,21 @@ A line is a key and d numbers. The last d fields are the numbers and what stands
 which may so hold ASCII spaces itself (some keys of GloVe's Common Crawl do); but its last part must then
 be neither a number nor empty, or the line has a field too many. One space at the end of a line and a
 carriage return are no part of it. Where there is no header, the first line gives d: its key is one field.
+
+A compiled loop splits the lines; Arrow reads the numbers, each rounded once, to the float32 nearest to what is written.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from dptext_spark.arrays import I32, U8
 from dptext_spark.errors import DataError
-from dptext_spark.lexicon.readers.decimals import DOUBTFUL, MALFORMED, PLAIN, WORD, exact_float32, scan_number
 from dptext_spark.lexicon.readers.stream import Block, ByteSource, Entries, check_dimensions, keys_of
 from dptext_spark.runtime.jit import compiled
 
@@ -25,6 +28,7 @@ TOO_LONG = f"longer than {LONGEST_LINE:,} bytes, so these are no vectors as text
 HEADER = re.compile(rb"(\d{1,18}) (\d{1,9})", re.ASCII)
 ZIPPED_RATIO = 4  # text is seldom more than this many times larger than its gzip file
 FINE, SHORT, LONG, NO_NUMBER = range(4)
+DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def read_text(source: ByteSource, *, header_required: bool) -> Entries:
@@ -119,39 +123,87 @@ def _block(text: bytes, dimensions: int) -> tuple[Any, Any, int, int, int]:
     """
     data = np.frombuffer(text, np.uint8)
     most = len(text) // (2 * dimensions + 1) + 1
-    rows = np.empty((most, dimensions), np.float32)
-    offsets = np.zeros(most + 1, np.int64)
-    keys = np.empty(len(text), np.uint8)
-    doubts = np.empty((max(4096, dimensions), 5), np.int64)
-    lines, used, trouble, field, doubtful = _parse(data, rows, keys, offsets, doubts)
-    for row, column, start, end, place in doubts[:doubtful].tolist():
-        value = exact_float32(text[start:end])
-        if value is None:
-            lines, trouble, field = row, NO_NUMBER, place  # before any other trouble: doubts are in order
+    names, numbers = _Fields.of(len(text), most), _Fields.of(len(text), most * dimensions)
+    extra, parts = np.zeros(most, np.int64), np.zeros((most, 2), np.int64)
+    lines, used, trouble = _split(
+        data, dimensions, names.data, names.offsets, numbers.data, numbers.offsets, extra, parts
+    )
+    field = int(extra[lines]) + dimensions + 1 if trouble == SHORT else 0
+    for line in np.flatnonzero(extra[:lines]).tolist():
+        part = text[parts[line, 0] : parts[line, 1]]
+        if not part or DECIMAL.fullmatch(part):
+            lines, trouble, field = line, LONG, int(extra[line]) + dimensions + 1
             break
-        rows[row, column] = value
-    names = keys_of(keys[: offsets[lines]].copy(), offsets[: lines + 1])
-    return names, rows[:lines], used, trouble, field
+    fields = pa.StringArray.from_buffers(
+        lines * dimensions, pa.py_buffer(numbers.offsets), pa.py_buffer(numbers.data)
+    )
+    wrong = _first_that_is_no_number(fields)
+    if wrong is not None:
+        lines, column = divmod(wrong, dimensions)
+        trouble, field = NO_NUMBER, int(extra[lines]) + column + 2
+    values = fields[: lines * dimensions].cast(pa.float32()).to_numpy().reshape(lines, dimensions)
+    keys = keys_of(names.data[: names.offsets[lines]].copy(), names.offsets[: lines + 1].astype(np.int64))
+    return keys, values, used, trouble, field
+
+
+class _Fields(NamedTuple):
+    """Fields one after the other: uint8[...], and where each begins, int32[n + 1]."""
+
+    data: U8
+    offsets: I32
+
+    @classmethod
+    def of(cls, size: int, most: int) -> _Fields:
+        return cls(np.empty(size, np.uint8), np.zeros(most + 1, np.int32))
+
+
+def _first_that_is_no_number(fields: pa.StringArray) -> int | None:
+    """Return the place of the first field that Arrow reads as no number, or None."""
+
+    def reads(first: int, last: int) -> bool:
+        try:
+            fields[first:last].cast(pa.float32())
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    low, high = 0, len(fields)
+    if reads(low, high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if reads(low, middle) else (low, middle)
+    return low
 
 
 @compiled
-def _parse(data: Any, rows: Any, keys: Any, offsets: Any, doubts: Any) -> tuple[int, int, int, int, int]:
-    """Parse lines up to the last line feed, to a malformed line, or until `doubts` could overflow.
+def _split(
+    data: Any,
+    dimensions: int,
+    keys: Any,
+    key_offsets: Any,
+    numbers: Any,
+    number_offsets: Any,
+    extra: Any,
+    parts: Any,
+) -> tuple[int, int, int]:
+    """Split lines into keys and fields of numbers, up to the last line feed or to a line that is too short.
 
     Args:
         data: uint8[...].
-        rows: float32[most, d], filled.
+        dimensions: numbers in a line.
         keys: uint8[...], filled with the keys one after the other.
-        offsets: int64[most + 1], filled: where each key begins.
-        doubts: int64[m, 5] with m >= d, filled: row, column, start, end and place in its line of fields to
-            look at again.
+        key_offsets: int32[most + 1], filled: where each key begins.
+        numbers: uint8[...], filled with the fields of numbers one after the other.
+        number_offsets: int32[most * d + 1], filled: where each of them begins.
+        extra: int64[most], filled: spaces in a key; of a line that is too short, spaces less d.
+        parts: int64[most, 2], filled where a key holds spaces: where its last part begins and ends.
 
     Returns:
-        (lines, bytes used, trouble, its field, number of doubts).
+        (lines, bytes used, trouble).
     """
-    dimensions = rows.shape[1]
-    line, position, doubtful, size = 0, 0, 0, 0
-    while position < data.shape[0] and doubtful + dimensions <= doubts.shape[0]:
+    line, position, size, digits, fields = 0, 0, 0, 0, 0
+    while position < data.shape[0]:
         end, spaces = position, 0
         while end < data.shape[0] and data[end] != 10:
             spaces += 1 if data[end] == 32 else 0
@@ -164,33 +216,28 @@ def _parse(data: Any, rows: Any, keys: Any, offsets: Any, doubts: Any) -> tuple[
         if end > position and data[end - 1] == 32:
             end -= 1
             spaces -= 1
+        extra[line] = spaces - dimensions
         if spaces < dimensions:
-            return line, position, SHORT, spaces + 1, doubtful
+            return line, position, SHORT
         i, part = position, position
         for _ in range(spaces - dimensions + 1):
             part = i
             while data[i] != 32:
                 i += 1
             i += 1
-        if spaces > dimensions:
-            kind = scan_number(data, part, i - 1)[1]
-            if kind in (PLAIN, DOUBTFUL) or part == i - 1:
-                return line, position, LONG, spaces + 1, doubtful
+        parts[line, 0], parts[line, 1] = part, i - 1
         for j in range(position, i - 1):
             keys[size] = data[j]
             size += 1
-        offsets[line + 1] = size
-        for column in range(dimensions):
-            value, kind, stop = scan_number(data, i, end)
-            place = spaces - dimensions + column + 2
-            if kind == MALFORMED:
-                return line, position, NO_NUMBER, place, doubtful
-            if kind in (DOUBTFUL, WORD):
-                doubts[doubtful, 0], doubts[doubtful, 1], doubts[doubtful, 2] = line, column, i
-                doubts[doubtful, 3], doubts[doubtful, 4] = stop, place
-                doubtful += 1
-            rows[line, column] = value
-            i = stop + 1
+        key_offsets[line + 1] = size
+        while i <= end:
+            if i == end or data[i] == 32:
+                fields += 1
+                number_offsets[fields] = digits
+            else:
+                numbers[digits] = data[i]
+                digits += 1
+            i += 1
         line += 1
         position = after
-    return line, position, FINE, 0, doubtful
+    return line, position, FINE

@@ -131,7 +131,7 @@ def test_numbers_that_are_not_finite_are_dropped_and_counted(tmp_path: Path) -> 
     assert lexicon.counts == ReadCounts(read=7, kept=2, non_finite=5)
 
 
-def test_more_doubtful_numbers_than_fit_at_once(tmp_path: Path) -> None:
+def test_numbers_below_the_normal_range(tmp_path: Path) -> None:
     lines = [f"w{chr(97 + i % 26)}{chr(97 + i // 26)} 1e-42 {i}e-43 -2e-44" for i in range(600)]
     lines += [f"n{chr(97 + i % 26)}{chr(97 + i // 26)} nan 1 nan" for i in range(600)]
     fives = [
