@@ -165,7 +165,8 @@ def _added(how: str, folder: Path, workers: int) -> list[float]:
     try:
         for step in ("open", "measure"):
             for one in running:
-                assert one.stdin is not None and one.stdout is not None
+                assert one.stdin is not None
+                assert one.stdout is not None
                 one.stdin.write(f"{step}\n")
                 one.stdin.flush()
                 said = one.stdout.readline()

@@ -45,7 +45,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         began = time.perf_counter()
         compared = compare(
             config, asked, Records(task.test, None), Records(task.train, tuple(task.train_labels)),
-            progress=lambda step, share: say(f"frontier: {step}"),
+            progress=lambda step, _: say(f"frontier: {step}"),
         )  # fmt: skip
         seconds = time.perf_counter() - began
     section.figures.append(

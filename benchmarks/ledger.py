@@ -30,6 +30,7 @@ def _reservation(place: Place, entries: int, say: Callable[[str], None]) -> Figu
     """Time a reservation in a ledger of many entries, beside what Spark takes to give that table to the driver."""
     from dptext_spark.config.keys import taken
     from dptext_spark.config.load import parse_config
+    from dptext_spark.runtime.progress import silent
     from dptext_spark.spark.job import ledger
     from dptext_spark.spark.job.prepare import prepare_run
 
@@ -46,7 +47,7 @@ def _reservation(place: Place, entries: int, say: Callable[[str], None]) -> Figu
         shutil.rmtree(place.base / "elsewhere", ignore_errors=True)
         shutil.rmtree(place.base / "elsewhere_audit", ignore_errors=True)
         config = parse_config(place.settings("elsewhere", f"among-{number}", ledger={"path": path}))
-        setup = prepare_run(place.session, config, taken(config.key), lambda step: None)
+        setup = prepare_run(place.session, config, taken(config.key), silent)
         began = time.perf_counter()
         ledger.reserve(setup)
         between = time.perf_counter()

@@ -49,7 +49,7 @@ STOP_WORDS = {"keep": "stop words kept", "draw": "stop words drawn"}
 MIB = 1 << 20
 
 
-def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Callable[[str], None]) -> None:
+def measure(section: Section, _: str, lexicon: Lexicon, sizes: Sizes, say: Callable[[str], None]) -> None:
     """Add what stays, speed and memory to a section."""
     say("papers: 1-Diffractor, what stays")
     section.grids.append(

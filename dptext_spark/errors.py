@@ -49,7 +49,7 @@ class RecordingError(DPTextError):
     exit_code = 6
 
 
-class RequirementBroken(DPTextError):
+class BrokenRequirementError(DPTextError):
     """A written table was audited, and a figure breaks what is required of it."""
 
     exit_code = 7

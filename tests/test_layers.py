@@ -153,7 +153,8 @@ def test_what_is_imported_at_once_is_installed_with_the_package() -> None:
         name = re.match(r"[\w.-]+", requirement)
         assert name is not None
         declared.setdefault(of.group(1) if of else "", set()).add(name.group().lower().replace("_", "-"))
-    assert "numpy" in declared[""] and "pyspark" in declared["spark"]
+    assert "numpy" in declared[""]
+    assert "pyspark" in declared["spark"]
     declared[""] |= {"llvmlite", "pydantic-core"}  # of numba and pydantic, which pin them
     declared["spark"] |= {"py4j"}  # of pyspark
     distributions = packages_distributions()
@@ -166,9 +167,11 @@ def test_what_is_imported_at_once_is_installed_with_the_package() -> None:
             names = node.names if isinstance(node, ast.Import) else []
             modules = [name.name for name in names]
             modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-            for top in {module.split(".")[0] for module in modules} - sys.stdlib_module_names - {PACKAGE}:
-                if not allowed & {name.lower().replace("_", "-") for name in distributions.get(top, ())}:
-                    missing.append(f"{file.relative_to(CHECKOUT)} imports {top}")
+            missing += [
+                f"{file.relative_to(CHECKOUT)} imports {top}"
+                for top in {module.split(".")[0] for module in modules} - sys.stdlib_module_names - {PACKAGE}
+                if not allowed & {name.lower().replace("_", "-") for name in distributions.get(top, ())}
+            ]
     assert missing == []
 
 

@@ -82,7 +82,8 @@ def test_its_audits_can_be_planned(tmp_path: Path, capsys: pytest.CaptureFixture
         given = [str(settings) if word == "reviews.yaml" else word for word in words if word != "--dry-run"]
         assert main([*given, "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert "original_share <= 0.4" in said and "accuracy_private_private >= 0.7" in said
+    assert "original_share <= 0.4" in said
+    assert "accuracy_private_private >= 0.7" in said
 
 
 def test_its_figures_of_an_audit_are_those_of_the_code() -> None:
@@ -92,7 +93,8 @@ def test_its_figures_of_an_audit_are_those_of_the_code() -> None:
         for row in re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)
         for name in re.findall(r"`(\w+)`", row)
     }
-    assert len(named) > 10 and named <= set(MEANING)
+    assert len(named) > 10
+    assert named <= set(MEANING)
 
 
 def test_its_inline_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,13 +126,17 @@ def test_its_tables_are_those_of_the_schemas() -> None:
 
     text = README.read_text(encoding="utf-8")
     runs = re.search(r"shareable/runs`\*\*: one row a run: (.*?)\.\n", text, flags=re.DOTALL)
-    assert runs is not None and re.findall(r"`(\w+)`", runs.group(1)) == RUNS.fieldNames()
+    assert runs is not None
+    assert re.findall(r"`(\w+)`", runs.group(1)) == RUNS.fieldNames()
     published = re.search(r"shareable/published`\*\* \(.*?\): (.*?)\.\n", text, flags=re.DOTALL)
-    assert published is not None and re.findall(r"`(\w+)`", published.group(1)) == PUBLISHED.fieldNames()
+    assert published is not None
+    assert re.findall(r"`(\w+)`", published.group(1)) == PUBLISHED.fieldNames()
     ledger = re.search(r"see \[below\]\(#what-was-spent-so-far\): (.*?)\.\n", text, flags=re.DOTALL)
-    assert ledger is not None and re.findall(r"`(\w+)`", ledger.group(1)) == LEDGER.fieldNames()
+    assert ledger is not None
+    assert re.findall(r"`(\w+)`", ledger.group(1)) == LEDGER.fieldNames()
     metrics = re.search(r"restricted/metrics`\*\*: (.*?):", text, flags=re.DOTALL)
-    assert metrics is not None and re.findall(r"`(\w+)`", metrics.group(1)) == METRICS.fieldNames()
+    assert metrics is not None
+    assert re.findall(r"`(\w+)`", metrics.group(1)) == METRICS.fieldNames()
 
 
 def newest(section: str) -> dict[str, Any]:

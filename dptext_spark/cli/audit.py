@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dptext_spark.cli.options import Json, Override
-from dptext_spark.errors import RequirementBroken
+from dptext_spark.errors import BrokenRequirementError
 from dptext_spark.report.terminal.console import progress, width, write, write_error, write_json
 
 
@@ -103,4 +103,4 @@ def audit(
         write(table_audit_text(found.as_dict(), width()))
     if found.broken:
         write_error(f"requirement broken: {'; '.join(found.broken)}. Do not publish {found.table}.")
-        raise typer.Exit(RequirementBroken.exit_code)
+        raise typer.Exit(BrokenRequirementError.exit_code)

@@ -9,11 +9,11 @@ import traceback
 from collections.abc import Callable
 
 from dptext_spark.errors import (
+    BrokenRequirementError,
     CountMismatchError,
     DataError,
     DPTextError,
     RecordingError,
-    RequirementBroken,
     RunError,
     SettingsError,
 )
@@ -27,7 +27,7 @@ EXIT_CODES = {
     RunError.exit_code: "the run failed or was refused before its commit",
     CountMismatchError.exit_code: "the run committed, but its counts or its consistency audit do not agree: do not share",
     RecordingError.exit_code: "the run committed, but its account failed: run again with the same run.id",
-    RequirementBroken.exit_code: "the audited table breaks a requirement: do not publish it",
+    BrokenRequirementError.exit_code: "the audited table breaks a requirement: do not publish it",
 }
 _KINDS = {
     SettingsError.exit_code: "bad settings",
@@ -35,7 +35,7 @@ _KINDS = {
     RunError.exit_code: "failed",
     CountMismatchError.exit_code: "mismatch",
     RecordingError.exit_code: "not accounted",
-    RequirementBroken.exit_code: "requirement broken",
+    BrokenRequirementError.exit_code: "requirement broken",
 }
 
 

@@ -436,7 +436,7 @@ def _literal(writer: _Writer, node: Any, pattern: bool) -> list[str | Reference]
     return _raw(writer, node, pattern)
 
 
-def _raw(writer: _Writer, node: Any, pattern: bool) -> list[str | Reference]:
+def _raw(_: _Writer, node: Any, pattern: bool) -> list[str | Reference]:
     if not pattern and of_now(node.this):
         raise refused(
             "a text that Spark may read as a time of today given (for a column of texts: LIKE 'today'; for a time: the whole "
@@ -445,11 +445,11 @@ def _raw(writer: _Writer, node: Any, pattern: bool) -> list[str | Reference]:
     return [_quoted(node.this)]
 
 
-def _boolean(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _boolean(_: _Writer, node: Any, __: bool) -> list[str | Reference]:
     return ["TRUE" if node.this else "FALSE"]
 
 
-def _reference(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _reference(_: _Writer, node: Any, __: bool) -> list[str | Reference]:
     return [_parts(node)]
 
 
@@ -519,7 +519,7 @@ def _cast(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
     return [f"{word}(", *writer.piece(node.this, OR), f" AS {typed})"]
 
 
-def _interval(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _interval(_: _Writer, node: Any, __: bool) -> list[str | Reference]:
     amount, unit = node.this, str(getattr(node.args.get("unit"), "this", "")).upper()
     unit = unit.removesuffix("S")
     if type(amount).__name__ != "Literal" or not re.fullmatch(r"-?\d{1,6}", amount.this) or unit not in UNITS:
@@ -575,7 +575,7 @@ _FORMS: dict[str, _Form] = {
     "Paren": _form(ATOM, _paren, "this"),
     "Literal": _form(ATOM, _literal, "this is_string"),
     "RawString": _form(ATOM, _raw, "this"),
-    "Null": _form(ATOM, lambda writer, node, _: ["NULL"], ""),
+    "Null": _form(ATOM, lambda *_: ["NULL"], ""),
     "Boolean": _form(ATOM, _boolean, "this"),
     "Column": _form(ATOM, _reference, "this table db catalog"),
     "Dot": _form(ATOM, _dot),

@@ -128,7 +128,7 @@ class Mechanism(ABC):
         """
         return lambda epsilon: self._at(epsilon).compile(*lexicons)
 
-    def by_distance(self, words: int) -> tuple[float, float] | None:
+    def by_distance(self, words: int) -> tuple[float, float] | None:  # noqa: ARG002
         """Return (ε, γ) where the law is ∝ exp(-ε·min(d, γ)/2) over all V words, d Euclidean; None where it is another."""
         return None
 

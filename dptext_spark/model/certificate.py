@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.privacy_loss import Loss, Progress, vector_loss, worst_loss
+from dptext_spark.mechanisms.privacy_loss import Loss, vector_loss, worst_loss
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact, rounded_down
+from dptext_spark.runtime.progress import Counted
 
 CHEAP = 50_000  # words: all pairs of them are looked at within seconds
 Verdict = Literal["confirmed", "refuted", "not refuted"]
@@ -107,7 +108,9 @@ def _release(guarantee: Guarantee, loss: Loss | None) -> dict[str, Any] | None:
 
 def _of_vector(claimed: Guarantee, loss: Loss) -> str:
     """Write the exact δ of the noisy vector."""
-    assert loss.delta is not None and loss.delta_most is not None and loss.delta_opposite is not None
+    assert loss.delta is not None
+    assert loss.delta_most is not None
+    assert loss.delta_opposite is not None
     return (
         f"Release of the noisy vector, {_alone(claimed, loss)}: its true δ at ε = {exact(claimed.epsilon)} is "
         f"{digits_up(loss.delta, 6)} for the worst pair of this lexicon ({loss.pairs:,} of {loss.total:,} pairs; {loss.method}), "
@@ -126,7 +129,7 @@ def _of_word(claimed: Guarantee, loss: Loss) -> str:
 
 
 def certify(
-    privatizer: Privatizer, progress: Progress | None = None, sample: int | None = None
+    privatizer: Privatizer, progress: Counted | None = None, sample: int | None = None
 ) -> Certificate:
     """Certify the guarantee of a privatizer's draws.
 
@@ -145,7 +148,7 @@ def certify(
     return replace(worst, seconds=sum(one.seconds for one in found), levels=tuple(found))
 
 
-def _certified(sampler: Sampler, words: int, progress: Progress | None, sample: int | None) -> Certificate:
+def _certified(sampler: Sampler, words: int, progress: Counted | None, sample: int | None) -> Certificate:
     """Certify one law."""
     began = time.perf_counter()
     loss = worst_loss(sampler, words, progress, sample)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -24,9 +24,9 @@ from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import made_from, with_importance
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.runtime.paths import user_cache
+from dptext_spark.runtime.progress import Progress, silent
 
 # Told each step, in words that hold nothing of the data, with the share that is done where it is known.
-Progress = Callable[[str, float | None], None]
 
 
 def prepare(
@@ -46,7 +46,7 @@ def prepare(
             a parameter does not fit the lexicon.
         DataError: the lexicon or the artifact is missing, damaged or changed.
     """
-    say = progress or (lambda step, share: None)
+    say = progress or silent
     if config.run.artifact is not None:
         folder, expected = Path(config.run.artifact), config.run.artifact_fingerprint
         artifact.require_expected(folder, expected)
@@ -82,7 +82,7 @@ def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | Non
             "importance.corpus: none given, so that a run counts its own texts and makes its own model; valid here: a text file, "
             "a document a line."
         )
-    say = progress or (lambda step, share: None)
+    say = progress or silent
     _compile(config, load_lexicons(config, say), Path(folder), say)
     return artifact.expected_fingerprint(folder)
 
@@ -104,7 +104,7 @@ def load_lexicons(config: ModelConfig, progress: Progress | None = None) -> tupl
         SettingsError: an unknown format.
         DataError: one is missing, malformed or changed.
     """
-    say = progress or (lambda step, share: None)
+    say = progress or silent
     tokenizer = config.policy.tokenizer
     return tuple(_load(source, field, tokenizer, say) for field, source in _sources(config).items())
 

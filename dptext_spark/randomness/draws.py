@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dptext_spark.arrays import I64, U8, U64
 from dptext_spark.errors import DataError, SettingsError, require_choice
-from dptext_spark.randomness.key_sources import KEY_BYTES, KeySource, KeyUnavailable, flaw_of
+from dptext_spark.randomness.key_sources import KEY_BYTES, KeySource, KeyUnavailableError, flaw_of
 from dptext_spark.runtime.jit import Int, compiled, mul_high
 
 DELIVER = ("closure", "executors")
@@ -147,7 +147,7 @@ class KeyReference:
 def _read_at_worker(reference: KeyReference) -> RunKey:
     found = RunKey(reference.source.read(), kind=reference.source.kind, source=reference.source)
     if found.delivered() != reference:
-        raise KeyUnavailable(
+        raise KeyUnavailableError(
             f"key.{reference.source.kind}: another key than the driver's is there.", "KEY_DIFFERS"
         )
     return found
@@ -157,7 +157,7 @@ def key_at_hand(key: RunKey | KeyReference) -> RunKey:
     """Return the key that a closure brought, or names: then it is read and compared once a process.
 
     Raises:
-        KeyUnavailable: it is not there, may be read by others, or is another key than the driver's.
+        KeyUnavailableError: it is not there, may be read by others, or is another key than the driver's.
     """
     return key if isinstance(key, RunKey) else _read_at_worker(key)
 

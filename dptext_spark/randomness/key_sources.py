@@ -38,7 +38,7 @@ _LETTERS = dict(
 _WORDS_ARE_LIKELIER = 28  # bits
 
 
-class KeyUnavailable(SettingsError):
+class KeyUnavailableError(SettingsError):
     """A key that is not where it should be, is none, or is another one; the code is all that a worker tells of it."""
 
     def __init__(self, message: str, code: Code = "KEY_INVALID") -> None:
@@ -63,7 +63,7 @@ class KeySource:
         """Return the bytes of the key: of a file as they are, of a variable what its base64 or hex stands for.
 
         Raises:
-            KeyUnavailable: it is not there, may be read by others, or is no key.
+            KeyUnavailableError: it is not there, may be read by others, or is no key.
         """
         return _of_file(self.place) if self.kind == "file" else _of_variable(self.place)
 
@@ -76,7 +76,7 @@ def _of_file(path: str) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no valid path"
-        raise KeyUnavailable(f"{where} cannot be read ({why}).", "KEY_MISSING") from None
+        raise KeyUnavailableError(f"{where} cannot be read ({why}).", "KEY_MISSING") from None
     try:
         before = os.fstat(descriptor)
         _check_status(where, before)
@@ -85,14 +85,16 @@ def _of_file(path: str) -> bytes:
             content += more
         now = os.stat(path)
     except OSError as error:
-        raise KeyUnavailable(f"{where} cannot be read ({error.strerror}).", "KEY_MISSING") from None
+        raise KeyUnavailableError(f"{where} cannot be read ({error.strerror}).", "KEY_MISSING") from None
     finally:
         os.close(descriptor)
     if len(content) != before.st_size or _identity(now) != _identity(before):
-        raise KeyUnavailable(f"{where} was changed or put in another's place while it was read; start again.")
+        raise KeyUnavailableError(
+            f"{where} was changed or put in another's place while it was read; start again."
+        )
     flaw = flaw_of(content)
     if flaw is not None:
-        raise KeyUnavailable(f"{where} is no key: {flaw}; valid: {_RANDOM}.")
+        raise KeyUnavailableError(f"{where} is no key: {flaw}; valid: {_RANDOM}.")
     return content
 
 
@@ -100,16 +102,18 @@ def _check_status(where: str, status: os.stat_result) -> None:
     """Refuse what is no regular file of the caller's own, or root's, that nobody else may touch."""
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
-        raise KeyUnavailable(f"{where} cannot be read as a key: it is no regular file.")
+        raise KeyUnavailableError(f"{where} cannot be read as a key: it is no regular file.")
     if status.st_uid not in (os.geteuid(), 0):
-        raise KeyUnavailable(
+        raise KeyUnavailableError(
             f"{where} belongs to user {status.st_uid}, and this process runs as user {os.geteuid()}; valid: a file of the "
             "process's own user, or of root.",
         )
     if mode & _OWN:
-        raise KeyUnavailable(f"{where} may be read or written by others (mode {mode:o}); use `chmod 600`.")
+        raise KeyUnavailableError(
+            f"{where} may be read or written by others (mode {mode:o}); use `chmod 600`."
+        )
     if not KEY_BYTES <= status.st_size <= MOST_BYTES:
-        raise KeyUnavailable(
+        raise KeyUnavailableError(
             f"{where} holds {status.st_size} bytes; {KEY_BYTES} or more are needed, and {MOST_BYTES} at most: {_RANDOM}.",
         )
 
@@ -123,7 +127,7 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 def _of_variable(name: str) -> bytes:
     text = os.environ.get(name)
     if not text:
-        raise KeyUnavailable(
+        raise KeyUnavailableError(
             f"key.env: the environment variable {name!r} is not set in the driver (a run removes it when it has read it); "
             f"valid: {KEY_BYTES} bytes or more in base64 or hex, {_MADE_BY}.",
             "KEY_MISSING",
@@ -131,7 +135,7 @@ def _of_variable(name: str) -> bytes:
     content = decoded(os.fsencode(text), "key.env")
     flaw = flaw_of(content)
     if flaw is not None:
-        raise KeyUnavailable(f"key.env: {name!r} holds no key: {flaw}; valid: {_RANDOM}.")
+        raise KeyUnavailableError(f"key.env: {name!r} holds no key: {flaw}; valid: {_RANDOM}.")
     return content
 
 
@@ -139,16 +143,16 @@ def decoded(text: bytes, field: str) -> bytes:
     """Return the bytes of a key written as text: hex where all of it are hex digits, else base64 (of either alphabet).
 
     Raises:
-        KeyUnavailable: it is neither, or shorter than 32 bytes. The message holds nothing of it but its length.
+        KeyUnavailableError: it is neither, or shorter than 32 bytes. The message holds nothing of it but its length.
     """
     found = _decoded(text)
     if found is None:
-        raise KeyUnavailable(
+        raise KeyUnavailableError(
             f"{field}: {len(b''.join(text.split()))} characters that are no base64 and no hex given; valid: {KEY_BYTES} bytes "
             f"or more in base64 or hex, {_MADE_BY}.",
         )
     if len(found) < KEY_BYTES:
-        raise KeyUnavailable(
+        raise KeyUnavailableError(
             f"{field}: {len(found)} bytes given; valid: {KEY_BYTES} or more in base64 or hex, {_MADE_BY}.",
         )
     return found

@@ -98,7 +98,7 @@ def lines(
     """
     from matplotlib.ticker import FuncFormatter, LogLocator
 
-    with _drawing(key) as (figure, axes):
+    with _Drawing(key) as (figure, axes):
         for line, look in zip(drawn, _LINES, strict=False):
             axes.plot(line.x, line.y, label=line.name, **look)
             if line.low is not None and line.high is not None:
@@ -111,7 +111,7 @@ def lines(
         if log_y:
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:,g}"))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
             axes.minorticks_off()
         else:
             axes.set_ylim(bottom, top or 1.08 * max(value for line in drawn for value in line.y))
@@ -144,7 +144,7 @@ def histogram(
     """
     import numpy as np
 
-    with _drawing(key) as (figure, axes):
+    with _Drawing(key) as (figure, axes):
         places = list(range(len(edges))) if even else list(edges)
         widths = [after - before for before, after in pairwise(places)]
         axes.bar(places[:-1], list(counts), width=widths, align="edge", linewidth=0.6, **_FILLS[4])
@@ -177,7 +177,7 @@ def bars(drawn: Sequence[Bar], *, key: str, x: str, top: float | None = None) ->
     Returns:
         The SVG element.
     """
-    with _drawing(key, height=0.75 + BAR * 1.35 * len(drawn)) as (figure, axes):
+    with _Drawing(key, height=0.75 + BAR * 1.35 * len(drawn)) as (figure, axes):
         end = top or max([bar.value for bar in drawn] + [bar.high or 0.0 for bar in drawn]) or 1.0
         for place, bar in enumerate(reversed(drawn)):
             axes.barh(place, bar.value, height=0.42, linewidth=0.8, **_FILLS[bar.kind % len(_FILLS)])
@@ -197,7 +197,7 @@ def bars(drawn: Sequence[Bar], *, key: str, x: str, top: float | None = None) ->
         return _svg(figure, key)
 
 
-class _drawing:
+class _Drawing:
     """A figure with its axes, in the style of the charts and with ids that repeat."""
 
     def __init__(self, key: str, height: float = HEIGHT) -> None:

@@ -18,7 +18,7 @@ from pyspark.logger import PySparkLogger
 
 from dptext_spark.errors import DataError, DPTextError, RunError
 from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
-from dptext_spark.randomness.key_sources import KeyUnavailable
+from dptext_spark.randomness.key_sources import KeyUnavailableError
 from dptext_spark.spark.session.session import context_of
 
 try:
@@ -73,7 +73,7 @@ def worker_key(key: RunKey | KeyReference) -> RunKey:
     """
     try:
         return key_at_hand(key)
-    except KeyUnavailable as error:
+    except KeyUnavailableError as error:
         context = TaskContext.get()
         raise TaskError(error.code, context.partitionId() if context is not None else 0, 0, 0) from None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dptext_spark.config.keys import refuse_given, taken
 from dptext_spark.config.model import RunConfig
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import suppress_sensitive_logs
 from dptext_spark.spark.job.job import Report, run_once
 from dptext_spark.spark.job.prepare import prepare_run
@@ -23,7 +23,7 @@ def run(
     spark: SparkSession | None = None,
     *,
     key: RunKey | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Steps | None = None,
 ) -> Report:
     """Run the job.
 
@@ -44,7 +44,7 @@ def run(
         CountMismatchError: the run committed, now or before, but its counts or the consistency audit do not agree.
         RecordingError: the run committed, but its account could not be made.
     """
-    say = progress or (lambda step: None)
+    say = progress or silent
     refuse_given(config.key, key)
     key = key or taken(config.key)  # before Spark starts, which would inherit a variable
     if key is None and config.is_stream:

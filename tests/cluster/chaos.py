@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.cluster import faults
 from tests.cluster.faults import Job, Outcome
-from tests.cluster.standalone import Application, Cluster, Missing, installed_wheel
+from tests.cluster.standalone import Application, Cluster, MissingError, installed_wheel
 from tests.cluster.tally import Tally
 
 # What is done to a run whose undisturbed twin took so many seconds; returns how often it struck.
@@ -180,7 +180,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="dptext-chaos-") as folder:
         try:
             return 1 if chaos(count, seed, Path(folder)) else 0
-        except Missing as lacking:
+        except MissingError as lacking:
             say(f"not here: {lacking}")
             return 2
 

@@ -12,13 +12,13 @@ import pytest
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A master and two workers, which end with the test run."""
     pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-    from tests.cluster.standalone import Cluster, Missing, installed_wheel, require_machine
+    from tests.cluster.standalone import Cluster, MissingError, installed_wheel, require_machine
 
     folder = tmp_path_factory.mktemp("cluster")
     try:
         require_machine()
         installed = installed_wheel(folder / "installed")
-    except Missing as lacking:
+    except MissingError as lacking:
         pytest.skip(str(lacking))
     with Cluster(folder / "cluster", installed) as started:
         yield started

@@ -34,18 +34,18 @@ SHORT_LIVED = (
 )
 
 
-class Missing(Exception):
+class MissingError(Exception):
     """This machine lacks what a cluster needs; the message says what."""
 
 
 def require_machine() -> None:
-    """Raise :class:`Missing` where a cluster would not come up."""
+    """Raise :class:`MissingError` where a cluster would not come up."""
     if sys.platform != "linux":
-        raise Missing("the cluster's processes are found and stopped by Linux's means")
+        raise MissingError("the cluster's processes are found and stopped by Linux's means")
     if shutil.which("bash") is None or shutil.which("ps") is None:
-        raise Missing("Spark's launchers need bash and ps")
+        raise MissingError("Spark's launchers need bash and ps")
     if psutil.virtual_memory().available < NEEDED:
-        raise Missing(f"{NEEDED >> 30} GiB of free memory are needed for a cluster")
+        raise MissingError(f"{NEEDED >> 30} GiB of free memory are needed for a cluster")
 
 
 def installed_wheel(folder: Path) -> Path:

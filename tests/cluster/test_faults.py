@@ -100,7 +100,8 @@ def test_an_undisturbed_run_is_what_it_should_be(story: Story) -> None:
 
 
 def test_a_driver_that_dies_before_its_commit_leaves_no_version(story: Story) -> None:
-    assert story.early_left >= 3 and not story.early_committed
+    assert story.early_left >= 3
+    assert not story.early_committed
 
 
 def test_the_same_run_again_finishes_through_a_storm(story: Story) -> None:
@@ -147,4 +148,5 @@ def test_what_would_be_wrong_is_seen(story: Story, tmp_path: Path) -> None:
     rows[3]["body"] += " again"
     pq.write_table(pa.Table.from_pylist(rows), copy.target / "part-00000-an-uncommitted-one.parquet")
     found = faults.differences(copy, story.calm)
-    assert len(found) == 1 and f"two outputs in the target's files: ({rows[3]['id']},)" in found[0]
+    assert len(found) == 1
+    assert f"two outputs in the target's files: ({rows[3]['id']},)" in found[0]

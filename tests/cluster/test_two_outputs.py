@@ -33,7 +33,8 @@ def folder(tmp_path: Path) -> Path:
 def test_a_second_attempt_of_a_task_is_the_same_file(folder: Path) -> None:
     _write(folder / "part-00000-bbbb-c000.snappy.parquet")
     found = scan(folder)
-    assert found.sound and (found.files, found.cut) == (2, 0)
+    assert found.sound
+    assert (found.files, found.cut) == (2, 0)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,8 @@ def test_one_record_of_five_thousand_with_another_output_is_found(folder: Path, 
     (folder / place).parent.mkdir(exist_ok=True)
     _write(folder / place, changed=1234)
     found = scan(folder)
-    assert not found.sound and found.twice == (1234,)
+    assert not found.sound
+    assert found.twice == (1234,)
 
 
 @pytest.mark.parametrize("size", [0, 4, 5, 9_000])
@@ -52,7 +54,8 @@ def test_a_file_that_was_cut_is_the_beginning_of_the_finished_one(folder: Path, 
     assert len(whole) > 9_000
     (folder / "part-00000-bbbb-c000.snappy.parquet").write_bytes(whole[:size])
     found = scan(folder)
-    assert found.sound and (found.files, found.cut) == (1, 1)
+    assert found.sound
+    assert (found.files, found.cut) == (1, 1)
 
 
 def test_a_cut_file_with_other_draws_is_found(folder: Path) -> None:

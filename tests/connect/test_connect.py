@@ -127,13 +127,15 @@ def test_a_run_comes_out_as_on_a_classic_session(client: Client) -> None:
     here = dps.run(config_of(client.folder, "classic"), client.spark, key=KEY).as_dict(internal=True)
     written = _contents(client.spark, client.found["place"])
     assert written == _contents(client.spark, str(client.folder / "classic"))
-    assert written != _contents(client.spark, str(client.folder / "in")) and len(written) == ROWS
+    assert written != _contents(client.spark, str(client.folder / "in"))
+    assert len(written) == ROWS
     assert there["status"] == here["status"] == "succeeded"
     counted = set(there["restricted"]) - {"tokens_per_second"}
     assert {name: there["restricted"][name] for name in counted} == {
         name: here["restricted"][name] for name in counted
     }
-    assert there["rows"] == ROWS and there["text_bytes"] == here["text_bytes"]
+    assert there["rows"] == ROWS
+    assert there["text_bytes"] == here["text_bytes"]
     same = ("guarantee", "identity", "other_columns", "consistency_audit", "input_version", "certificate")
     assert {name: there[name] for name in same} == {name: here[name] for name in same}
     assert there["consistency_audit"]["passed"] is True
@@ -158,7 +160,8 @@ def test_errors_say_what_to_do_and_no_private_word(client: Client) -> None:
     assert "Spark failed with CAST_INVALID_INPUT" in said["cast"]
     assert "succeeded" not in said.values()
     for text in (*said.values(), client.printed):
-        assert MARKER not in text and MARKER.encode().hex() not in text
+        assert MARKER not in text
+        assert MARKER.encode().hex() not in text
     assert MARKER in (client.folder / "marked").joinpath(
         _a_file(client.folder / "marked")
     ).read_bytes().decode("latin1")
@@ -170,7 +173,8 @@ def test_the_key_is_in_nothing_that_client_and_server_wrote(client: Client) -> N
     folders = (client.folder, client.server.log.parent)
     files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
     events = [file for file in files if client.server.events in file.parents]
-    assert sum(file.stat().st_size for file in events) > 100_000 and client.server.log in files
+    assert sum(file.stat().st_size for file in events) > 100_000
+    assert client.server.log in files
     files.remove(client.folder / "unsent.key")
     assert traces(files, [SECRET, UNSENT]) == []
     assert traces([file for file in files if file != client.server.log], [LOGGED]) == []
@@ -179,7 +183,8 @@ def test_the_key_is_in_nothing_that_client_and_server_wrote(client: Client) -> N
     # input.where fails on (README, Security).
     lines = [line for file in events for line in file.read_bytes().splitlines() if MARKER.encode() in line]
     own = (b"DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", b"CAST_INVALID_INPUT")
-    assert lines and all(any(condition in line for condition in own) for line in lines)
+    assert lines
+    assert all(any(condition in line for condition in own) for line in lines)
 
 
 def test_a_server_at_debug_logs_the_key_of_a_closure_by_the_loggers_that_are_named(client: Client) -> None:
@@ -192,10 +197,10 @@ def test_a_server_at_debug_logs_the_key_of_a_closure_by_the_loggers_that_are_nam
         logger = found[1] if found else logger
         if spelt in line:
             loud.add(logger)
-    assert loud == {"SessionHolder"} and PLAN_LOGGERS[0].endswith(".SessionHolder")
-    assert "NettyServerHandler: [" in client.server.printed() and PLAN_LOGGERS[1].endswith(
-        ".NettyServerHandler"
-    )
+    assert loud == {"SessionHolder"}
+    assert PLAN_LOGGERS[0].endswith(".SessionHolder")
+    assert "NettyServerHandler: [" in client.server.printed()
+    assert PLAN_LOGGERS[1].endswith(".NettyServerHandler")
     assert client.found["levels"] == dict.fromkeys(PLAN_LOGGERS, "ERROR")
     assert client.found["levels_debug"] == dict.fromkeys(PLAN_LOGGERS, "DEBUG")
 
@@ -211,14 +216,17 @@ def test_a_key_that_each_worker_reads_draws_as_on_a_classic_session(client: Clie
     assert client.found["executors"] == [json.loads(row[0]) for row in rows] != client.found["auto"]
     here = dps.run(config_of(client.folder, "classic_unsent", run={"id": "unsent"}), client.spark, key=key)
     written = _contents(client.spark, str(client.folder / "unsent"))
-    assert written == _contents(client.spark, str(client.folder / "classic_unsent")) and len(written) == ROWS
+    assert written == _contents(client.spark, str(client.folder / "classic_unsent"))
+    assert len(written) == ROWS
     there = client.found["executors_facts"]
     assert there["consistency_audit"] == here.as_dict()["consistency_audit"]
-    assert there["consistency_audit"]["passed"] is True and there["key_kind"] == "file"
+    assert there["consistency_audit"]["passed"] is True
+    assert there["key_kind"] == "file"
 
 
 def test_a_key_file_that_others_may_read_is_refused(client: Client) -> None:
-    assert client.found["unsafe"]["kind"] == "KeyUnavailable" and "mode 640" in client.found["unsafe"]["said"]
+    assert client.found["unsafe"]["kind"] == "KeyUnavailableError"
+    assert "mode 640" in client.found["unsafe"]["said"]
 
 
 def _a_file(folder: Path) -> str:

@@ -87,7 +87,8 @@ def test_a_figure_is_judged_by_its_median() -> None:
 
 def test_texts_are_like_running_text() -> None:
     batch = texts(packaged(), 400, 25)
-    assert batch.equals(texts(packaged(), 400, 25)) and not batch.equals(texts(packaged(), 400, 25, seed=1))
+    assert batch.equals(texts(packaged(), 400, 25))
+    assert not batch.equals(texts(packaged(), 400, 25, seed=1))
     assert {len(row.split(" ")) for row in batch.to_pylist()} == {25}
     stop = set(Policy().stop_list())
     words = [token.strip(".,").lower() for row in batch.to_pylist() for token in row.split(" ")]
@@ -98,15 +99,16 @@ def test_texts_are_like_running_text() -> None:
 def test_real_sentences_are_read_without_their_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert sst2()[0] is None and "sst2/train.tsv" in sst2()[1]
+    assert sst2()[0] is None
+    assert "sst2/train.tsv" in sst2()[1]
     (tmp_path / "sst2").mkdir()
     for part, text in (("train", "no movement , no yuks\t0\na film\t1\n"), ("dev", "best\t1\n")):
         (tmp_path / "sst2" / f"{part}.tsv").write_text(text, encoding="utf-8")
     monkeypatch.setenv("DPTEXT_SHARED_DATA", str(tmp_path))
     found, reason = sst2(("train", "dev"))
-    assert (
-        found is not None and found.to_pylist() == ["no movement , no yuks", "a film", "best"] and not reason
-    )
+    assert found is not None
+    assert found.to_pylist() == ["no movement , no yuks", "a film", "best"]
+    assert not reason
 
 
 def test_the_plain_loop_does_the_work_of_the_engine(privatizer: Privatizer) -> None:
@@ -162,7 +164,8 @@ def test_the_engine_section() -> None:
 def test_the_mapping_section() -> None:
     section = mapping.measure(TOY, quiet)
     compiled = [figure for figure in section.figures if figure.goals]
-    assert len(compiled) == 2 and all(figure.peer_name.startswith("faiss.knn") for figure in compiled)
+    assert len(compiled) == 2
+    assert all(figure.peer_name.startswith("faiss.knn") for figure in compiled)
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +218,8 @@ def test_the_calibration_section() -> None:
     assert [gain["mechanism"] for gain in gains[::5]] == ["custext", "santext", "tem", "diffractor"]
     for gain in gains:
         assert gain["internal"] >= gain["epsilon"]
-        assert gain["kept"][1] >= gain["kept"][0] and gain["distance"][1] <= gain["distance"][0]
+        assert gain["kept"][1] >= gain["kept"][0]
+        assert gain["distance"][1] <= gain["distance"][0]
     assert len(section.facts["certified_here"]) == 2
     assert all(one["holds"] and one["loss"] > 1.995 for one in section.facts["certified_here"])
     listed = next(gain for gain in gains if (gain["mechanism"], gain["epsilon"]) == ("diffractor", 2.0))
@@ -229,7 +233,8 @@ def test_the_calibration_section() -> None:
     geometric = Diffractor(epsilon=2.0, calibration="exact").compile(words)
     assert geometric.summary["internal_epsilon"] == pytest.approx(2.0, rel=1e-6)
     table = calibration.markdown(gains).splitlines()
-    assert len(table) == 2 + 2 * 4 and table[2].startswith("| packaged, custext: kept, % | ")
+    assert len(table) == 2 + 2 * 4
+    assert table[2].startswith("| packaged, custext: kept, % | ")
     assert {line.count("|") for line in table} == {7}
 
 
@@ -246,12 +251,15 @@ def test_the_papers_section() -> None:
     assert all(abs(ours / theirs - 1) < 0.2 for theirs, ours in attack)
     stays = {row[:2]: row for row in grids["1-Diffractor"].rows if row[0] in ("geometric", "tem")}
     for row in stays.values():
-        assert row[2] == pytest.approx(row[3], abs=1e-3) and row[4] == pytest.approx(100 * (1 - row[2]))
+        assert row[2] == pytest.approx(row[3], abs=1e-3)
+        assert row[4] == pytest.approx(100 * (1 - row[2]))
     assert [round(stays["geometric", epsilon][6], 1) for epsilon in (0.1, 1.0, 3.0)] == [89.8, 13.4, 5.0]
     levels = [row for row in grids["CusText, Table 6"].rows if row[1] == "kept"]
-    assert all(0 <= row[5] <= row[4] <= 100 for row in levels) and len(levels) == 9
+    assert all(0 <= row[5] <= row[4] <= 100 for row in levels)
+    assert len(levels) == 9
     speeds = [figure.name.rsplit(": ", 1) for figure in section.figures]
-    assert len({text for text, _ in speeds}) == 3 and len({mechanism for _, mechanism in speeds}) == 6
+    assert len({text for text, _ in speeds}) == 3
+    assert len({mechanism for _, mechanism in speeds}) == 6
     assert all(figure.ratio is not None for figure in section.figures)
     json.dumps(section.as_dict(), allow_nan=False)
 
@@ -272,14 +280,15 @@ def test_a_plain_table_is_shown_and_recorded() -> None:
 def test_the_attacks_section() -> None:
     section = attacks.measure(TOY, quiet)
     chain, *others = section.figures
-    assert (
-        [goal.limit for goal in chain.goals] == [20_000]
-        and chain.ratio is not None
-        and chain.value.median > 0
-    )
-    assert len(others) == 2 and all(len(figure.value.runs) == TOY.long_rounds for figure in others)
+    assert [goal.limit for goal in chain.goals] == [20_000]
+    assert chain.ratio is not None
+    assert chain.value.median > 0
+    assert len(others) == 2
+    assert all(len(figure.value.runs) == TOY.long_rounds for figure in others)
     (facts,) = section.facts["texts"].values()
-    assert facts["words"] == 20 and facts["public_words"] == 100 and 0 <= facts["guessed"] <= 1
+    assert facts["words"] == 20
+    assert facts["public_words"] == 100
+    assert 0 <= facts["guessed"] <= 1
 
 
 def test_the_plain_chain_guesses_the_same() -> None:
@@ -289,7 +298,8 @@ def test_the_plain_chain_guesses_the_same() -> None:
     tokens = simulate(sampler, words, np.ones(len(words), np.bool_), bounds)
     plausible = candidates(sampler, of_drawn(model.unigram[:300], None), tokens.outputs)
     guesses, _ = posterior_guesses(tokens, plausible, model)
-    assert (guesses == plain_guesses(tokens, plausible, model)).all() and 0.2 < (guesses == words).mean() < 1
+    assert (guesses == plain_guesses(tokens, plausible, model)).all()
+    assert 0.2 < (guesses == words).mean() < 1
 
 
 def test_the_lexicon_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,8 +316,11 @@ def test_the_lexicon_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_audits_section() -> None:
     section = audits.measure(TOY, quiet)
     table, laws, peak = section.figures
-    assert table.goals and len(table.value.runs) == TOY.long_rounds
-    assert laws.value.median > 0 and 0.05 < peak.value.median < 2.0 and peak.goals
+    assert table.goals
+    assert len(table.value.runs) == TOY.long_rounds
+    assert laws.value.median > 0
+    assert 0.05 < peak.value.median < 2.0
+    assert peak.goals
 
 
 @pytest.mark.skipif(
@@ -318,7 +331,8 @@ def test_the_memory_section() -> None:
     (figure,) = section.figures
     assert len(figure.value.runs) == TOY.workers
     for one in section.facts["packaged"]["mapped"] + section.facts["packaged"]["copied"]:
-        assert one["before"]["private"] > 0 and one["after"]["private"] > 0
+        assert one["before"]["private"] > 0
+        assert one["after"]["private"] > 0
 
 
 def test_a_run_prints_and_records(
@@ -328,15 +342,18 @@ def test_a_run_prints_and_records(
     file = tmp_path / "records" / "record.json"
     command.main(["--quick", "--only", "engine", "--rounds", "3", "--record", str(file)])
     record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    assert record["sizes"]["name"] == "toy" and list(record["sections"]) == ["engine"]
+    assert record["sizes"]["name"] == "toy"
+    assert list(record["sections"]) == ["engine"]
     assert record["repeat"] == "python -m benchmarks --quick --only engine --rounds 3"
-    assert record["machine"]["cores"] >= 1 and record["machine"]["memory_bytes"] > 0
+    assert record["machine"]["cores"] >= 1
+    assert record["machine"]["memory_bytes"] > 0
     assert {"python", "numpy", "numba", "pyarrow"} <= set(record["versions"])
     first = record["sections"]["engine"]["figures"][0]
     assert len(first["value"]["runs"]) == len(first["ratio"]["runs"]) == 3
     assert {goal["of"] for goal in first["goals"]} == {"value", "ratio"}
     printed = capsys.readouterr().out
-    assert "ns/word" in printed and re.search(r"goals: \d+ of \d+ met", printed)
+    assert "ns/word" in printed
+    assert re.search(r"goals: \d+ of \d+ met", printed)
 
 
 def test_an_interrupted_run_leaves_what_it_has_measured(

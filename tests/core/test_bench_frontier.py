@@ -16,7 +16,10 @@ def test_the_frontier_section(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setenv("DPTEXT_SHARED_DATA", str(tmp_path / "nowhere"))
     section = frontier.measure(TOY, lambda step: None)
     (figure,) = section.figures
-    assert figure.judged()[0][1] == "met" and "30 points" in figure.name
-    assert len(section.grids) == 3 and len(section.grids[0].headings) == 2 + 6
-    assert section.facts["text"] == "made-up sentences" and len(section.facts["points"]) == 30
+    assert figure.judged()[0][1] == "met"
+    assert "30 points" in figure.name
+    assert len(section.grids) == 3
+    assert len(section.grids[0].headings) == 2 + 6
+    assert section.facts["text"] == "made-up sentences"
+    assert len(section.facts["points"]) == 30
     json.dumps(section.as_dict(), allow_nan=False)

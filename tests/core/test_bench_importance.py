@@ -21,14 +21,17 @@ def without_real_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_the_section() -> None:
     pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
     section = importance.measure(TOY, lambda step: None)
-    assert section.facts["providers"] == ["idf", "random"] and len(section.skipped) == 3
+    assert section.facts["providers"] == ["idf", "random"]
+    assert len(section.skipped) == 3
     rows, kinds = section.grids
     place = {name: rows.headings.index(name) for name in ("here, both", "drawn", "known of all", "%")}
     # Two ends; by document frequency top, medium and bottom, by chance any: two strategies, every second share.
     assert len(rows.rows) == 2 + 3 * 2 * 4 + 2 * 4
     for row in rows.rows:
-        assert len(row) == len(rows.headings) and 0 <= row[place["here, both"]] <= 1
-        assert 0 <= row[place["drawn"]] <= 1 and 0 <= row[place["known of all"]] <= 1
+        assert len(row) == len(rows.headings)
+        assert 0 <= row[place["here, both"]] <= 1
+        assert 0 <= row[place["drawn"]] <= 1
+        assert 0 <= row[place["known of all"]] <= 1
     drawn = [row[place["drawn"]] for row in rows.rows if row[0] == "random" and row[2] == "aggressive"]
     assert drawn == sorted(drawn)
     assert [row[0] for row in kinds.rows] == list(KINDS)

@@ -33,7 +33,8 @@ def test_words_that_are_drawn_are_no_stop_words() -> None:
     stop = set(Policy().stop_list())
     words = packaged().vocabulary.strings().to_pylist()
     assert not any(words[word] in stop for word in ids)
-    assert (ids == drawn_ids(packaged(), 5000)).all() and len(set(ids.tolist())) > 1000
+    assert (ids == drawn_ids(packaged(), 5000)).all()
+    assert len(set(ids.tolist())) > 1000
     # As frequent as in texts: the 100 first of them by 1 / (rank + 2.7), to 5 standard deviations.
     others = [1 / (rank + 2.7) for rank, word in enumerate(words) if word not in stop]
     share = sum(others[:100]) / sum(others)
@@ -51,7 +52,8 @@ def test_a_text_is_sanitized_in_a_part_of_its_rows() -> None:
     policy = Policy(stop_words="draw")
     whole, part = (prepared(packaged(TOY.lexicon_words), TEM(), TOY, policy, part) for part in (1, 10))
     assert (whole.words, part.words) == (TOY.rows * TOY.words_a_row, TOY.rows // 10 * TOY.words_a_row)
-    assert whole.kinds["stop_kept"] == 0 and whole.kinds["drawn"] > 0.9
+    assert whole.kinds["stop_kept"] == 0
+    assert whole.kinds["drawn"] > 0.9
 
 
 def test_the_process_of_mechanisms_has_one_thread_for_matrix_products() -> None:
@@ -75,12 +77,14 @@ def test_the_mechanisms_section(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(names)) == len(names)
     # Six of the mechanisms and settings have this peer, with stop words kept and drawn: a fixed number, which must be said.
     fixed = [figure for figure in section.figures if figure.peer_name == "mldp-text"]
-    assert len(fixed) == 12 and all("not measured here" in figure.note for figure in fixed)
+    assert len(fixed) == 12
+    assert all("not measured here" in figure.note for figure in fixed)
     judged = [figure for figure in section.figures if figure.goals]
     assert {figure.unit for figure in judged} == {"tokens/s", "ns", "MB", "Gflop/s", "s"}
     laws = section.facts["whole laws"]["laws"]
     assert set(laws) == {"santext, ε = 1", "santext, ε = 1000", "tem, ε = 1000"}  # at ε = 1 both are one law
     for figure in section.figures:
         if figure.peer_name == "sampling alone":
-            assert figure.peer is not None and figure.value.median > figure.peer.median
+            assert figure.peer is not None
+            assert figure.value.median > figure.peer.median
     assert "the list of 300 words" in names[-1]

@@ -26,7 +26,8 @@ def test_the_utility_section() -> None:
     pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
     pytest.importorskip("sacrebleu", reason="the extra [audit] is not installed")
     section = utility.measure(TOY, lambda step: None)
-    assert section.facts["text"] == "made-up sentences" and len(section.skipped) == 3
+    assert section.facts["text"] == "made-up sentences"
+    assert len(section.skipped) == 3
     grids = {grid.title: grid for grid in section.grids}
     assert len(grids) == 14
     for grid in section.grids[:5]:
@@ -63,8 +64,10 @@ def test_sst2_is_read_with_its_labels(tmp_path: Path, monkeypatch: pytest.Monkey
             "the first one\t1\nkey to he\t0\nit\t0", encoding="utf-8"
         )
     task, reasons = Task.sst2(packaged(TOY.lexicon_words), 8)
-    assert reasons == [] and task.train.to_pylist() == ["the first one", "key to he", "it"]
-    assert task.train_labels == ["1", "0", "0"] and task.test_labels == ["1", "0"]
+    assert reasons == []
+    assert task.train.to_pylist() == ["the first one", "key to he", "it"]
+    assert task.train_labels == ["1", "0", "0"]
+    assert task.test_labels == ["1", "0"]
     assert by_frequency(packaged(TOY.lexicon_words), task.train).vocabulary.strings().to_pylist()[:2] == [
         "first",
         "he",
@@ -81,5 +84,6 @@ def test_sentences_are_compared_by_an_encoder_where_one_is_at_hand(
     section, lexicon = Section("utility", ""), packaged(TOY.lexicon_words)
     task, _ = Task.sst2(lexicon, 40)
     rows = list(paper_tables._similarity(section, lexicon, task, (10.0,), lambda step: None))
-    assert not section.skipped and len(rows) == 7 * 2
+    assert not section.skipped
+    assert len(rows) == 7 * 2
     assert all(-1 <= row[-1] <= 1 for row in rows)

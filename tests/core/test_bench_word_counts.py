@@ -34,10 +34,13 @@ def test_shares_of_kept_words() -> None:
     found = kept_words(counters)
     assert found.of_drawn.value == 3 / 8
     assert found.of_known.value == (3 + 4) / (8 + 4)
-    assert found.of_all.value == (3 + 4) / 16 and found.tokens == 16
+    assert found.of_all.value == (3 + 4) / 16
+    assert found.tokens == 16
     with_marks = kept_words(counters, np.array([12, 8]))
-    assert with_marks.of_all.value == 7 / 20 and with_marks.of_known == found.of_known
-    assert found.exact and found.restricted
+    assert with_marks.of_all.value == 7 / 20
+    assert with_marks.of_known == found.of_known
+    assert found.exact
+    assert found.restricted
     json.dumps(found.as_dict(), allow_nan=False)
     with pytest.raises(DataError, match="3 rows given for 2"):
         kept_words(counters, np.array([1, 2, 3]))
@@ -95,6 +98,7 @@ def test_the_ends_of_the_shift() -> None:
     same = frequency_shift(text, text, 2).found
     assert (same.bits, same.total_variation) == (0.0, 0.0)
     apart = frequency_shift(text, np.array([2], np.int32), 3).found
-    assert apart.bits == pytest.approx(1.0) and apart.total_variation == pytest.approx(1.0)
+    assert apart.bits == pytest.approx(1.0)
+    assert apart.total_variation == pytest.approx(1.0)
     with pytest.raises(DataError, match="no word of the lexicon"):
         frequency_shift(text, np.array([-1], np.int32), 3)

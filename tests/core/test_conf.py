@@ -46,11 +46,15 @@ def test_each_file_is_valid_and_begins_with_what_it_is_for(file: Path) -> None:
 def test_the_examples_are_what_they_say() -> None:
     assert load_config(CONF / "record.yaml").consistency == "record"
     dataset = load_config(CONF / "dataset.yaml")
-    assert dataset.consistency == "dataset" and dataset.key.file is not None
+    assert dataset.consistency == "dataset"
+    assert dataset.key.file is not None
     ledger = load_config(CONF / "ledger.yaml").ledger
-    assert ledger.path is not None and ledger.limit == 4.0 and ledger.override is None
+    assert ledger.path is not None
+    assert ledger.limit == 4.0
+    assert ledger.override is None
     papers = load_config(CONF / "papers.yaml")
-    assert papers.policy.tokenizer == "whitespace" and papers.policy.stop_words == "draw"
+    assert papers.policy.tokenizer == "whitespace"
+    assert papers.policy.stop_words == "draw"
     assert papers.mechanism == CusText(mapping="conservative", metric="euclidean", remainder="own")
     importance = load_config(CONF / "importance.yaml")
     assert importance.mechanism == replace(papers.mechanism, epsilon=3.0)  # type: ignore[type-var]
@@ -61,10 +65,10 @@ def test_the_examples_are_what_they_say() -> None:
         load_config(CONF / "incremental.yaml"),
         load_config(CONF / "streaming.yaml"),
     )
-    assert (
-        incremental.mode == "incremental" and incremental.checkpoint == "/data/tickets_sanitized_checkpoint"
-    )
-    assert streaming.mode == "streaming" and streaming.output.mode == incremental.output.mode == "append"
+    assert incremental.mode == "incremental"
+    assert incremental.checkpoint == "/data/tickets_sanitized_checkpoint"
+    assert streaming.mode == "streaming"
+    assert streaming.output.mode == incremental.output.mode == "append"
     assert load_config(CONF / "csv.yaml").input.options == {
         "header": "true",
         "sep": ";",
@@ -80,7 +84,8 @@ def test_settings_that_share_a_ledger_agree_on_its_limit() -> None:
         if config.ledger.path is not None and config.ledger.limit is not None:
             place = (config.ledger.path, str(config.input.path or config.input.table))
             named.setdefault(place, set()).add(config.ledger.limit)
-    assert len(named) >= 2 and all(len(limits) == 1 for limits in named.values()), named
+    assert len(named) >= 2
+    assert all(len(limits) == 1 for limits in named.values()), named
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

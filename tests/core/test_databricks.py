@@ -126,19 +126,23 @@ def test_the_wheel_is_this_package_and_its_entry_point_exists(
 ) -> None:
     project = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
     (artifact,) = bundle["artifacts"].values()
-    assert (BUNDLE / artifact["path"]).resolve() == CHECKOUT and "--wheel-dir dist ." in artifact["build"]
+    assert (BUNDLE / artifact["path"]).resolve() == CHECKOUT
+    assert "--wheel-dir dist ." in artifact["build"]
     for task in tasks.values():
         (library,) = task["libraries"]
         assert (BUNDLE / "resources" / library["whl"]).resolve() == CHECKOUT / "dist" / "*.whl"
     for name, command in (("doctor", "doctor"), ("sanitize", "run")):
         asked = tasks[name]["python_wheel_task"]
-        assert f'name = "{asked["package_name"]}"' in project and f'{asked["entry_point"]} = "' in project
+        assert f'name = "{asked["package_name"]}"' in project
+        assert f'{asked["entry_point"]} = "' in project
         assert asked["parameters"] == [command, "${workspace.file_path}/settings.yaml"]
 
 
 def test_its_settings_are_valid_and_name_a_secret() -> None:
     config = load_config(BUNDLE / "settings.yaml")
-    assert config.key.kind == "secret" and config.output.table and config.shareable
+    assert config.key.kind == "secret"
+    assert config.output.table
+    assert config.shareable
     assert (
         f"put-secret {config.key.secret.scope} {config.key.secret.name} "
         in (BUNDLE / "databricks.yml").read_text()

@@ -8,11 +8,11 @@ import pytest
 
 from dptext_spark import errors
 from dptext_spark.errors import (
+    BrokenRequirementError,
     CountMismatchError,
     DataError,
     DPTextError,
     RecordingError,
-    RequirementBroken,
     RunError,
     SettingsError,
     did_you_mean,
@@ -27,7 +27,7 @@ CODES = {
     RunError: 4,
     CountMismatchError: 5,
     RecordingError: 6,
-    RequirementBroken: 7,
+    BrokenRequirementError: 7,
 }
 
 
@@ -40,7 +40,8 @@ def test_every_error_has_an_exit_code_of_its_own() -> None:
 
 def test_errors_travel_between_processes() -> None:
     again = pickle.loads(pickle.dumps(DataError("row_key: 3 NULLs.")))
-    assert type(again) is DataError and str(again) == "row_key: 3 NULLs."
+    assert type(again) is DataError
+    assert str(again) == "row_key: 3 NULLs."
 
 
 def test_a_name_outside_the_list() -> None:

@@ -16,7 +16,8 @@ JOBS = Path(__file__).resolve().parents[2] / "jobs"
 
 def job(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"job_{name}", JOBS / f"{name}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

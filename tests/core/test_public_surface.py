@@ -96,4 +96,5 @@ def test_importing_the_package_costs_nothing() -> None:
 def test_the_version_is_that_of_the_distribution() -> None:
     project = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     found = re.search(r'^version = "(.+)"$', project, re.MULTILINE)
-    assert found is not None and found.group(1) == dp.__version__
+    assert found is not None
+    assert found.group(1) == dp.__version__

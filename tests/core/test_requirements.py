@@ -36,7 +36,8 @@ def declared() -> dict[str, Any]:
 
 def module(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"requirements_{name}", FOLDER / f"{name}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     return made
@@ -47,7 +48,8 @@ def test_a_lock_file_holds_names_versions_and_hashes_only(lock: str) -> None:
     lines = (FOLDER / f"{lock}.txt").read_text().splitlines()
     assert [line for line in lines if LINE.fullmatch(line) is None] == []
     followed = [after.startswith("    --hash") for line, after in pairwise(lines) if line.endswith("\\")]
-    assert followed and all(followed)
+    assert followed
+    assert all(followed)
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -141,13 +143,15 @@ class TestAudit:
             "run.txt: 1 of 1 packages checked, no known vulnerability",
         )
         end, said = audit.judge("run.txt", [CLEAN, LEFT_OUT])
-        assert end == audit.NOT_CHECKED and "NOT AUDITED, 1 of 2 packages checked; left out: scipy" in said
+        assert end == audit.NOT_CHECKED
+        assert "NOT AUDITED, 1 of 2 packages checked; left out: scipy" in said
         assert audit.judge("run.txt", [])[0] == audit.NOT_CHECKED
 
     def test_what_is_found_is_named_even_where_others_were_left_out(self) -> None:
         audit = module("audit")
         end, said = audit.judge("run.txt", [LEFT_OUT, VULNERABLE])
-        assert end == audit.FOUND and "jinja2 3.1.5: CVE-2025-27516" in said
+        assert end == audit.FOUND
+        assert "jinja2 3.1.5: CVE-2025-27516" in said
 
     def test_every_lock_file_is_audited(self) -> None:
         assert (

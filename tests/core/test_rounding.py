@@ -35,7 +35,8 @@ def test_an_epsilon_reads_back_equal(epsilon: float) -> None:
 def test_nothing_is_rounded_the_wrong_way(number: float, places: int) -> None:
     meant = Decimal(repr(number))
     low, high = read(rounded_down(number, places)), read(rounded_up(number, places))
-    assert low <= meant <= high and (high - low) * 10**places <= 1
+    assert low <= meant <= high
+    assert (high - low) * 10**places <= 1
     assert meant <= read(digits_up(number, 4))
 
 
@@ -79,8 +80,7 @@ def test_digits_go_where_they_are_told(number: float, digits: int) -> None:
     low, high = (
         Decimal(round_conservatively(number, digits, up=up).replace(",", "")) for up in (False, True)
     )
-    assert low <= meant <= high and high - low <= Decimal(f"1e{1 - digits}") * max(high, low)
-    assert (
-        round_conservatively(1234.56, 2, up=False) == "1.2e+03"
-        and round_conservatively(0.49999, 3, up=False) == "0.499"
-    )
+    assert low <= meant <= high
+    assert high - low <= Decimal(f"1e{1 - digits}") * max(high, low)
+    assert round_conservatively(1234.56, 2, up=False) == "1.2e+03"
+    assert round_conservatively(0.49999, 3, up=False) == "0.499"

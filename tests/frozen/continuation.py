@@ -129,7 +129,8 @@ def write(base: Path) -> None:
 def go_on(base: Path) -> None:
     """Let this checkout go on with everything, and compare."""
     expected = json.loads((base / "expected.json").read_text(encoding="utf-8"))
-    assert _left(base, "run") == expected["run"] and _left(base, "stream") == expected["stream"]
+    assert _left(base, "run") == expected["run"]
+    assert _left(base, "stream") == expected["stream"]
     facts = _run(base, "run")
     assert (facts["status"], facts["run_id"]) == ("unchanged", RUN)
     assert _left(base, "run") == expected["run"]

@@ -126,7 +126,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
             run(*(with_spark if name in with_spark else (name,)))
         return done[name]
 
-    yield get
+    return get
 
 
 def test_these_are_all() -> None:
@@ -150,7 +150,8 @@ def test_its_outputs_are_kept_and_small(name: str) -> None:
             picture = output.get("data", {}).get("image/png")
             if picture is not None:
                 bytes_of = base64.b64decode(picture)
-                assert bytes_of.startswith(b"\x89PNG") and len(bytes_of) < MOST_PICTURE
+                assert bytes_of.startswith(b"\x89PNG")
+                assert len(bytes_of) < MOST_PICTURE
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -188,7 +189,8 @@ def test_each_chart_says_what_it_shows_and_how_to_read_it(name: str) -> None:
     notebook = read(CHECKOUT / "notebooks" / name)
     for cell, below in zip(notebook.cells, notebook.cells[1:], strict=False):
         if "plt.show()" in cell.source:
-            assert below.cell_type == "markdown" and below.source.startswith("**What it shows.**"), cell.id
+            assert below.cell_type == "markdown", cell.id
+            assert below.source.startswith("**What it shows.**"), cell.id
             assert "**How to read it.**" in below.source, cell.id
 
 
@@ -216,7 +218,8 @@ def test_it_runs_and_its_outputs_are_those_that_are_kept(name: str, executed: Ca
     cure = f"{name}: python -m tests.notebooks.kernel {name[0]}"
     assert [shape(cell) for cell in fresh] == [shape(cell) for cell in stored], cure
     for now, kept in zip(fresh, stored, strict=True):
-        assert forbidden(now) == [] and str(Path.home()) not in " ".join(texts(now))
+        assert forbidden(now) == []
+        assert str(Path.home()) not in " ".join(texts(now))
         if VARIES not in kept.metadata.get("tags", []):
             assert texts(now) == texts(kept), cure
 
@@ -224,7 +227,8 @@ def test_it_runs_and_its_outputs_are_those_that_are_kept(name: str, executed: Ca
 def test_the_quickstart_sanitizes(executed: Callable[[str], Any]) -> None:
     _, found = executed("1_quickstart.ipynb")
     before, after = found["before"], found["after"]
-    assert found["rows"] == 120 and list(after) == list(before)
+    assert found["rows"] == 120
+    assert list(after) == list(before)
     assert all(after[name] == before[name] for name in ("ticket_id", "customer_id", "priority"))
     for name in ("subject", "body"):
         # An identifier of several parts, such as a telephone number, becomes one placeholder.
@@ -287,14 +291,18 @@ def test_the_audit_is_a_gate_and_the_report_stands(executed: Callable[[str], Any
     assert found["status"] == "succeeded"
     assert found["app"] == "quickstart", "the session that was there was not taken"
     figures = found["figures"]
-    assert figures["rows"] == 300 and figures["missing_in_table"] == figures["missing_in_source"] == 0
-    assert figures["aligned_share"] > 0.95 and figures["oov_kept_share"] == 0
-    assert 0.05 < figures["original_share"] < 0.2 and figures["original_share_all"] > 0.4
+    assert figures["rows"] == 300
+    assert figures["missing_in_table"] == figures["missing_in_source"] == 0
+    assert figures["aligned_share"] > 0.95
+    assert figures["oov_kept_share"] == 0
+    assert 0.05 < figures["original_share"] < 0.2
+    assert figures["original_share_all"] > 0.4
     assert found["broken"] == ["context_success <= 0.2"]
     assert found["certificate"] == "confirmed"
     alone, context = (found["attacks"][name] for name in ("Bayes-optimal adversary", "contextual adversary"))
     assert alone["most_frequent"] < alone["success"] < context["success"] < 1
-    assert found["page"].startswith("<!doctype html>") and "first-release" in found["page"]
+    assert found["page"].startswith("<!doctype html>")
+    assert "first-release" in found["page"]
     assert len(found["statement"]["sections"]) >= 4
 
 
@@ -304,7 +312,8 @@ def test_private_text_teaches_what_private_text_means(executed: Callable[[str], 
         accuracy = found["accuracy"][column]
         assert accuracy["plain/plain"] > 0.98
         assert accuracy["plain/private"] == min(accuracy.values())
-        assert least < accuracy["private/private"] < 1.0 and least < accuracy["private/plain"]
+        assert least < accuracy["private/private"] < 1.0
+        assert least < accuracy["private/plain"]
     assert 0.15 < found["majority"] < 0.25
     assert found["curve"]["0.5"]["private/private"] > 0.7
     assert found["curve"]["12.0"]["plain/private"] > found["curve"]["0.5"]["plain/private"] + 0.1
@@ -317,4 +326,5 @@ def test_words_that_matter_are_drawn(executed: Callable[[str], Any]) -> None:
     assert accuracy["all drawn"] < accuracy["top, by idf, 30 %"] < accuracy["bottom, by idf, 30 %"]
     assert accuracy["bottom, by idf, 30 %"] < accuracy["nothing drawn"]
     assert known["top, by idf, 30 %"] < known["any, by random, 30 %"] < known["bottom, by idf, 30 %"] < 1
-    assert found["unit"] == 1.0 and found["most"] > 6
+    assert found["unit"] == 1.0
+    assert found["most"] > 6

@@ -109,7 +109,8 @@ def _digest(file: Path) -> str:
     """Return a digest of a Parquet file up to its footer, where each JVM lists encodings in an order of its own."""
     content = file.read_bytes()
     footer = int.from_bytes(content[-8:-4], "little") + 8
-    assert content[-4:] == b"PAR1" and footer < len(content)
+    assert content[-4:] == b"PAR1"
+    assert footer < len(content)
     return hashlib.sha256(content[:-footer]).hexdigest()
 
 
@@ -296,7 +297,8 @@ def _check_left(history: History, processes: int, left: Left, calm: Left) -> Non
     made_empty = E.TABLE_CREATION in done
     assert left.versions == made_empty + ((2 if whole else 1) if E.DATA_COMMIT in done else 0)
     assert left.loose == 0
-    assert left.rows.items() <= calm.rows.items() and bool(left.rows) == (E.DATA_COMMIT in done)
+    assert left.rows.items() <= calm.rows.items()
+    assert bool(left.rows) == (E.DATA_COMMIT in done)
     assert {name for name, *_ in left.metrics} == {
         *([first] if E.METRICS in done else []),
         *([f"{RUN}.1"] if whole else []),
@@ -313,7 +315,9 @@ def _check_finished(history: History, processes: int, left: Left, made: Made) ->
     """Compare what came of it with what comes of a run, or a stream, that nothing happens to."""
     stream = history.kind == "stream"
     calm = made.calm["stream" if stream else "run"]
-    assert left.rows == calm.rows and left.digests == calm.digests and left.loose == 0
+    assert left.rows == calm.rows
+    assert left.digests == calm.digests
+    assert left.loose == 0
     assert left.versions == calm.versions + (history.kind == "named")
     assert left.metrics == calm.metrics
     first = f"{RUN}.0" if stream else RUN

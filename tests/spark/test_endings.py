@@ -77,7 +77,9 @@ class Stage:
         with pytest.raises(DPTextError) as found:
             runner.run(CONFIG, spark=object())  # type: ignore[arg-type]
         said = str(found.value)
-        assert "marker" not in said and found.value.__cause__ is None and found.value.__suppress_context__
+        assert "marker" not in said
+        assert found.value.__cause__ is None
+        assert found.value.__suppress_context__
         not_committed = "before its commit" in said or "Nothing was written to" in said
         committed = "was committed" in said or "committed version" in said
         assert not_committed + committed + ("is not known" in said) <= 1
@@ -91,17 +93,21 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 def test_before_the_write(stage: Stage) -> None:
     stage.fails = {"validated": MARKER}
-    assert type(stage.ended()) is RunError and "Nothing was written to the target." in str(stage.ended())
+    assert type(stage.ended()) is RunError
+    assert "Nothing was written to the target." in str(stage.ended())
     stage.fails = {"validated": DataError("columns: x.")}
-    assert str(stage.ended()) == "columns: x." and stage.rows == []
+    assert str(stage.ended()) == "columns: x."
+    assert stage.rows == []
 
 
 @pytest.mark.parametrize(("error", "kind"), [(MARKER, RunError), (BAD_ROW, DataError)])
 def test_a_write_that_did_not_commit(stage: Stage, error: Exception, kind: type) -> None:
     stage.fails = {"write": error}
     ended = stage.ended()
-    assert type(ended) is kind and "before its commit. Files that it left behind" in str(ended)
-    assert [row["status"] for row in stage.rows] == ["started", "failed"] and stage.settled == ["failed"]
+    assert type(ended) is kind
+    assert "before its commit. Files that it left behind" in str(ended)
+    assert [row["status"] for row in stage.rows] == ["started", "failed"]
+    assert stage.settled == ["failed"]
     stage.fails["leftover_files"] = MARKER
     assert "could not be listed" in str(stage.ended())
 
@@ -109,28 +115,34 @@ def test_a_write_that_did_not_commit(stage: Stage, error: Exception, kind: type)
 def test_a_write_that_committed_and_then_failed(stage: Stage) -> None:
     stage.fails, stage.commits = {"write": MARKER}, [False, True]
     ended = stage.ended()
-    assert type(ended) is RecordingError and "run again with run.id=r1" in str(ended)
-    assert [row["status"] for row in stage.rows] == ["started"] and stage.settled == []
+    assert type(ended) is RecordingError
+    assert "run again with run.id=r1" in str(ended)
+    assert [row["status"] for row in stage.rows] == ["started"]
+    assert stage.settled == []
 
 
 def test_a_write_of_which_nothing_is_known(stage: Stage) -> None:
     stage.fails, stage.commits = {"write": MARKER, "history": MARKER}, [False, False]
     ended = stage.ended()
-    assert type(ended) is RunError and "is not known" in str(ended) and stage.settled == []
+    assert type(ended) is RunError
+    assert "is not known" in str(ended)
+    assert stage.settled == []
 
 
 @pytest.mark.parametrize("error", [MARKER, AUDIT, DataError("audit.shareable: lacks x.")])
 def test_an_account_that_failed(stage: Stage, error: Exception) -> None:
     stage.fails = {"account": error}
     ended = stage.ended()
-    assert type(ended) is RecordingError and ended.exit_code == 6
+    assert type(ended) is RecordingError
+    assert ended.exit_code == 6
     assert "The data was committed, but not accounted for" in str(ended)
 
 
 def test_a_ledger_that_cannot_be_settled_after_the_commit(stage: Stage) -> None:
     stage.fails = {"settle": RunError("ledger: other runs kept changing it.")}
     ended = stage.ended()
-    assert type(ended) is RecordingError and "was committed, but not accounted for" in str(ended)
+    assert type(ended) is RecordingError
+    assert "was committed, but not accounted for" in str(ended)
 
 
 def test_a_mismatch_is_said_as_it_is(stage: Stage) -> None:
@@ -138,7 +150,8 @@ def test_a_mismatch_is_said_as_it_is(stage: Stage) -> None:
     assert str(stage.ended()) == "run r1 committed version 0 of /out, but x."
     stage.earlier = {**BOUND, "status": "mismatch", "output_version": 0}
     ended = stage.ended()
-    assert type(ended) is CountMismatchError and "Nothing was written again" in str(ended)
+    assert type(ended) is CountMismatchError
+    assert "Nothing was written again" in str(ended)
 
 
 def test_a_commit_that_the_target_no_longer_holds_is_not_accounted_for(stage: Stage) -> None:
@@ -147,7 +160,8 @@ def test_a_commit_that_the_target_no_longer_holds_is_not_accounted_for(stage: St
         {"version": 2, "operation": "RESTORE", "operationParameters": {"version": None}, "userMetadata": None}
     ]
     ended = stage.ended()
-    assert "version 2 restored the table" in str(ended) and stage.rows == []
+    assert "version 2 restored the table" in str(ended)
+    assert stage.rows == []
 
 
 @pytest.mark.parametrize("second", [False, True])
@@ -165,4 +179,5 @@ def test_a_second_count_that_failed(stage: Stage) -> None:
     stage.earlier, stage.commits = {**BOUND, "status": "started"}, [True, True]
     stage.fails = {"write": AssertionError("nothing is written again"), "recounted": BAD_ROW}
     ended = stage.ended()
-    assert type(ended) is RecordingError and "run again with run.id=r1" in str(ended)
+    assert type(ended) is RecordingError
+    assert "run again with run.id=r1" in str(ended)

@@ -39,7 +39,7 @@ def fragments(monkeypatch: pytest.MonkeyPatch) -> list[logging.LogRecord]:
 
 
 def raised_by(spark) -> Exception:
-    with suppress_sensitive_logs(), pytest.raises(Exception) as caught:
+    with suppress_sensitive_logs(), pytest.raises(Exception, match=MARKER) as caught:
         malformed(spark).collect()
     return caught.value
 
@@ -76,11 +76,13 @@ class TestReduced:
         message = f"Traceback {MARKER}\n{TaskError(code, 4, 5, 3)}\n SQLSTATE: 38000 {MARKER}"
         error = reduced(ValueError(message), ["body", "note"])
         assert type(error) is kind
-        assert str(error).startswith(said) and MARKER not in str(error)
+        assert str(error).startswith(said)
+        assert MARKER not in str(error)
 
     def test_workers_without_the_package_are_told_apart(self) -> None:
         lost = Exception("Traceback ... ModuleNotFoundError: No module named 'dptext_spark'")
-        assert "PYSPARK_PYTHON" in str(reduced(lost, ["body"])) and "doctor" in str(reduced(lost, ["body"]))
+        assert "PYSPARK_PYTHON" in str(reduced(lost, ["body"]))
+        assert "doctor" in str(reduced(lost, ["body"]))
 
     def test_an_error_of_ours_stays_itself(self) -> None:
         error = SettingsError("mechanism.k: 0 given")
@@ -88,11 +90,11 @@ class TestReduced:
 
     @pytest.mark.parametrize("condition", [f"{MARKER} is bad", "", None, 7])
     def test_what_is_no_condition_is_not_repeated(self, condition: object) -> None:
-        class Odd(Exception):
+        class OddError(Exception):
             def getCondition(self) -> object:
                 return condition
 
-        assert str(reduced(Odd(MARKER), [])) == "Spark failed with Odd."
+        assert str(reduced(OddError(MARKER), [])) == "Spark failed with OddError."
 
 
 def test_a_run_that_spark_fails_is_not_chained_to_the_text(spark, tmp_path: Path, fragments: list) -> None:
@@ -108,7 +110,8 @@ def test_a_run_that_spark_fails_is_not_chained_to_the_text(spark, tmp_path: Path
     with pytest.raises(RunError, match=r"CAST_INVALID_INPUT \(SQLSTATE 22018\)") as caught:
         run(parse_config(settings), spark, key=RunKey.insecure(1))
     assert MARKER not in str(caught.value)
-    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
     assert fragments == []
 
 
@@ -149,7 +152,7 @@ def test_delta_does_not_inform_of_a_tables_values_meanwhile(spark) -> None:
     spark.sparkContext.setLogLevel("INFO")
     try:
         assert levels() == ["INFO"] * 3
-        with pytest.raises(ValueError, match="inside"), suppress_sensitive_logs(spark):
+        with pytest.raises(ValueError, match="inside"), suppress_sensitive_logs(spark):  # noqa: PT012
             assert levels() == ["WARN", "WARN", "INFO"]
             with suppress_sensitive_logs(spark):
                 assert levels() == ["WARN", "WARN", "INFO"]
@@ -170,12 +173,12 @@ def test_delta_does_not_inform_of_a_tables_values_meanwhile(spark) -> None:
 def test_what_ended_a_stream_is_named_by_its_own_condition() -> None:
     """Some causes stand in the message of the query's error only, of which nothing but the name is taken."""
 
-    class Ended(Exception):
+    class EndedError(Exception):
         def getCondition(self) -> str:
             return "STREAM_FAILED"
 
     told = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
-    assert condition_of(Ended(f"{told}[DELTA_SCHEMA_CHANGED_WITH_VERSION] a private")) == (
+    assert condition_of(EndedError(f"{told}[DELTA_SCHEMA_CHANGED_WITH_VERSION] a private")) == (
         "DELTA_SCHEMA_CHANGED_WITH_VERSION"
     )
-    assert condition_of(Ended(f"{told}a private [word]")) == "STREAM_FAILED"
+    assert condition_of(EndedError(f"{told}a private [word]")) == "STREAM_FAILED"

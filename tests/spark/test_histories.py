@@ -243,12 +243,14 @@ class Histories(RuleBasedStateMachine):
         if row is not None and row["status"] in ("succeeded", "recovered", "mismatch"):
             assert not written  # it is finished, whoever asks, whatever became of the target
         if committed:
-            assert not written and status != "succeeded"
+            assert not written
+            assert status != "succeeded"
         if row is not None and key != asked.key and not accept and not row["second_release"]:
             assert not written
         if status in ("succeeded", "recovered"):
             now = self._rows()[run_id]
-            assert now["status"] == status and now["output_version"] is not None
+            assert now["status"] == status
+            assert now["output_version"] is not None
             assert self._metrics()[run_id, None, "write_seconds"] == 1
             settled = [one for one in self._entries() if one.run_id == run_id and one.status == RESERVED]
             # What stays reserved is of an attempt with another key.
@@ -258,7 +260,8 @@ class Histories(RuleBasedStateMachine):
             assert mine or not settled
             assert not settled or now["second_release"] or key != asked.key or accept
         if status == "succeeded":
-            assert len(written) == 1 and self._commits()[run_id] == committed + 1
+            assert len(written) == 1
+            assert self._commits()[run_id] == committed + 1
         if status == "unchanged":
             assert self._rows()[run_id] == row
         if status in ("succeeded", "recovered", "unchanged"):

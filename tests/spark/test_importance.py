@@ -77,7 +77,8 @@ def test_levels_of_words_that_spark_counts(spark, privatizer, tmp_path: Path) ->
     assert [(written[i]["body"], written[i]["tags"]) for i in range(len(BODIES))] == rows
     assert [row[0] for row in rows] != BODIES
     restricted, one = facts["restricted"], model.units.of_one.epsilon
-    assert restricted["not_chosen"] > 0 and restricted["record_epsilon"]["max"] == max(units) * one > 0
+    assert restricted["not_chosen"] > 0
+    assert restricted["record_epsilon"]["max"] == max(units) * one > 0
     row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
     assert "WORDS ARE RELEASED IN CLEAR (importance)" in row["disclosure"]
     assert json.loads(row["config"])["importance"]["levels"][1]["epsilon"] == 2
@@ -175,7 +176,8 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
         out = dps.privatize(frame, ["body"], own, weights=["w"], udf=udf, **options)
         assert out.columns == ["id", "body"]
         assert [row["body"] for row in out.orderBy("id").collect()] == expected.to_pylist()
-    assert expected[0].as_py().startswith("time for ") and expected[2].as_py().endswith(" world")
+    assert expected[0].as_py().startswith("time for ")
+    assert expected[2].as_py().endswith(" world")
     broken = frame.withColumn("w", F.slice("w", 1, 1))
     frame.write.format("delta").save(str(tmp_path / "in"))
     broken.write.format("delta").save(str(tmp_path / "broken"))
@@ -193,8 +195,8 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
     )
     assert spark.read.format("delta").load(str(tmp_path / "out")).columns == ["id", "body"]
     assert done.facts["other_columns"] == ["id"]
+    wrong = {"input": {"path": str(tmp_path / "broken")}, "output": {"path": str(tmp_path / "none")}}
     with pytest.raises(DataError, match=r"importance: [12] texts or weights in partition"):
-        wrong = {"input": {"path": str(tmp_path / "broken")}, "output": {"path": str(tmp_path / "none")}}
         run(parse_config({**settings, **wrong}), spark, key=KEY)
     with pytest.raises(DataError, match=r"importance.weights: column 'id' is of type bigint"):
         dps.privatize(frame, ["body"], own, weights=["id"], **options)
@@ -204,4 +206,5 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
         dps.privatize(frame, ["body"], with_importance(privatizer, Selection(percent=30)), **options)
     found = dps.document_frequencies(frame, ["body"], privatizer)
     here = Frequencies.of(privatizer.engine, texts([row[1] for row in rows]))
-    assert found.digest == here.digest and found.documents == 2
+    assert found.digest == here.digest
+    assert found.documents == 2

@@ -169,7 +169,8 @@ def test_the_wheel_as_py_files(wheel: Path, submit: Submit, tmp_path: Path) -> N
     checkup, report = documents(said)
     assert checks(checkup)["dptext_spark"] == "0.1.0+zip, the same build everywhere"
     assert str(tmp_path / "tmp") in checks(checkup)["code cache"]
-    assert report["rows"] == 20 and report["status"] == "succeeded"
+    assert report["rows"] == 20
+    assert report["status"] == "succeeded"
 
 
 def test_a_packed_folder_as_archive(wheel: Path, submit: Submit, tmp_path: Path) -> None:
@@ -205,7 +206,8 @@ def test_a_packed_environment_as_archive(wheel: Path, submit: Submit, tmp_path: 
     )  # fmt: skip
     checkup, report = documents(said)
     assert checks(checkup)["dptext_spark"] == "0.1.0+env, the same build everywhere"
-    assert report["rows"] == 20 and report["status"] == "succeeded"
+    assert report["rows"] == 20
+    assert report["status"] == "succeeded"
 
 
 def test_the_readme_has_these_commands() -> None:

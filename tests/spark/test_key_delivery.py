@@ -103,7 +103,8 @@ class TestTheLazyFunction:
             return [tuple(row) for row in out.orderBy("id").collect()]
 
         there = drawn("executors")
-        assert there == drawn("closure") and {row[2] for row in there} != set(TEXTS)
+        assert there == drawn("closure")
+        assert {row[2] for row in there} != set(TEXTS)
 
     def test_a_worker_that_finds_another_key_fails_by_a_code(
         self, spark: Any, file: Path, privatizer: Privatizer
@@ -120,7 +121,8 @@ class TestTheLazyFunction:
             change()
             with pytest.raises(Exception, match=rf"DPTEXT\[{code}\] partition=\d+") as caught:
                 out.collect()
-            assert other.hex() not in str(caught.value) and repr(other)[2:-1] not in str(caught.value)
+            assert other.hex() not in str(caught.value)
+            assert repr(other)[2:-1] not in str(caught.value)
 
     def test_a_variable_that_the_workers_lack_fails_by_a_code(
         self, spark: Any, privatizer: Privatizer, monkeypatch: pytest.MonkeyPatch
@@ -155,7 +157,8 @@ class TestTheLazyFunction:
         finally:
             logger.removeHandler(handler)
             logger._cache.clear()
-        assert seen == ["Request: of somebody else 100 %"] and len(logger.filters) == 1
+        assert seen == ["Request: of somebody else 100 %"]
+        assert len(logger.filters) == 1
 
 
 class TestTheJob:
@@ -166,7 +169,8 @@ class TestTheJob:
         assert _rows(spark, tmp_path / "closure") == _rows(spark, tmp_path / "executors")
         assert _rows(spark, tmp_path / "closure") != _rows(spark, tmp_path / "in")
         for facts in (closure, executors):
-            assert facts["status"] == "succeeded" and facts["key_kind"] == "file"
+            assert facts["status"] == "succeeded"
+            assert facts["key_kind"] == "file"
             assert facts["consistency_audit"]["passed"] is True
         assert closure["consistency_audit"] == executors["consistency_audit"]
         assert closure["disclosure"] == executors["disclosure"] or "disclosure" not in closure
@@ -184,9 +188,8 @@ class TestTheJob:
             RunError, match=r"key\.deliver: executors given.*no such file or variable \(KEY_MISSING\)"
         ) as caught:
             job("out", "executors", say)
-        assert "the same file at the same path" in str(caught.value) and "before its commit" in str(
-            caught.value
-        )
+        assert "the same file at the same path" in str(caught.value)
+        assert "before its commit" in str(caught.value)
         assert not list((tmp_path / "out" / "_delta_log").glob("*.json"))
 
     def test_a_key_of_the_calling_program_is_refused_before_anything_is_read(
@@ -236,8 +239,10 @@ class TestAVariable:
     ) -> None:
         monkeypatch.setenv("RUN_KEY", base64.b64encode(SECRET).decode())
         key = Key(env="RUN_KEY", deliver="executors")
-        assert key_of(spark, key).secret == SECRET and "RUN_KEY" in os.environ
-        assert key_of(self.SESSION, key).secret == SECRET and "RUN_KEY" not in os.environ
+        assert key_of(spark, key).secret == SECRET
+        assert "RUN_KEY" in os.environ
+        assert key_of(self.SESSION, key).secret == SECRET
+        assert "RUN_KEY" not in os.environ
 
 
 class TestTheDoctor:

@@ -97,8 +97,10 @@ def test_the_jobs_ended_as_planned(traces: tuple[Path, str]) -> None:
         line.split()[0]: line for line in said if line.split()[0] in ("good", "invalid", "nulls", "checked")
     }
     assert ended["good"] == "good succeeded"
-    assert "invalid DataError" in ended["invalid"] and "1 rows with invalid UTF-8" in ended["invalid"]
-    assert "nulls DataError" in ended["nulls"] and "NULL in 1 of 2 rows" in ended["nulls"]
+    assert "invalid DataError" in ended["invalid"]
+    assert "1 rows with invalid UTF-8" in ended["invalid"]
+    assert "nulls DataError" in ended["nulls"]
+    assert "NULL in 1 of 2 rows" in ended["nulls"]
     assert "checked RunError Spark failed with" in ended["checked"]
     assert "Files that it left behind, in no version of the table:" in ended["checked"]
 
@@ -114,9 +116,11 @@ def test_nothing_private_lies_around(traces: tuple[Path, str]) -> None:
         content = file.read_bytes()
         # A constraint on the target is evaluated by Delta, which logs the row that breaks it: outside of this job's control.
         outside = (base / "events") in file.parents or file.name == "stderr"
-        for needle in needles:
-            if needle in content and not (outside and _only_beside(content, needle, b"CHECK")):
-                found.append((file.relative_to(base).as_posix(), needle))
+        found += [
+            (file.relative_to(base).as_posix(), needle)
+            for needle in needles
+            if needle in content and not (outside and _only_beside(content, needle, b"CHECK"))
+        ]
     names = {file.relative_to(base).parts[0] for file in searched}
     assert {"out", "events", "stdout", "stderr"} <= names
     assert any(file.stat().st_size > 10_000 for file in searched if (base / "events") in file.parents)
@@ -128,7 +132,8 @@ def test_a_key_that_workers_read_draws_as_one_that_travels(traces: tuple[Path, s
     """The variable is inherited by the workers of a local Spark, and stays there."""
     wrote = [line.split(maxsplit=2) for line in traces[1].splitlines() if line.startswith("WROTE ")]
     assert [way for _, way, _ in wrote] == list(WAYS)
-    assert {said for _, _, said in wrote} == {wrote[0][2]} and wrote[0][2].endswith("True")
+    assert {said for _, _, said in wrote} == {wrote[0][2]}
+    assert wrote[0][2].endswith("True")
     assert "please tell" not in wrote[0][2]
 
 

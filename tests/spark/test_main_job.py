@@ -82,7 +82,8 @@ def test_identifiers_are_replaced_whole_counted_by_type_and_part_of_a_run(spark,
     assert report.status == "succeeded"  # the audit of consistency pairs texts that hold identifiers
     texts = [str(row[1]) for row in _rows(spark, tmp_path / "out").values()]
     found = [re.fullmatch(r"\S+ \S+ (\+\d\d \d{3} \d{7}) or \S+ to \[EMAIL\], \S+", text) for text in texts]
-    assert all(found) and len({match[1] for match in found if match}) == 20
+    assert all(found)
+    assert len({match[1] for match in found if match}) == 20
     restricted = report.facts["restricted"]
     assert (restricted["identifiers"], restricted["identifiers_email"], restricted["identifiers_phone"]) == (
         80,
@@ -115,7 +116,8 @@ class TestARunThatSucceeds:
         monkeypatch.chdir(tmp_path)
         config = _config("in", tmp_path, output={"path": "out"}, run={"id": "first"})
         report = run(config, spark, key=KEY)
-        assert report.status == "succeeded" and len(_rows(spark, tmp_path / "out")) == ROWS
+        assert report.status == "succeeded"
+        assert len(_rows(spark, tmp_path / "out")) == ROWS
         assert run(config, spark, key=KEY).status == "unchanged"
         with pytest.raises(RunError, match="exists"):
             run(_config("in", tmp_path, output={"path": "out"}), spark, key=KEY)
@@ -126,7 +128,8 @@ class TestARunThatSucceeds:
         # body: 10 words, of which there, about, the are kept and one is a number; note: 2 words in 108 rows.
         assert report.facts["rows"] == ROWS
         assert restricted["words"] == 10 * ROWS + 2 * 108
-        assert restricted["stop_kept"] == 3 * ROWS and restricted["numbers"] == ROWS
+        assert restricted["stop_kept"] == 3 * ROWS
+        assert restricted["numbers"] == ROWS
         assert restricted["drawn"] == 6 * ROWS + 2 * 108
         assert restricted["record_epsilon"]["mean"] == pytest.approx((6 * ROWS + 2 * 108) / ROWS)
         assert set(report.facts["record_epsilon"]) == {
@@ -139,12 +142,14 @@ class TestARunThatSucceeds:
         assert account_rows.schema.fieldNames() == RUNS.fieldNames()
         assert [row["status"] for row in account_rows.collect()] == ["succeeded"]
         certificate = json.loads(account_rows.collect()[0]["certificate"])
-        assert certificate["verdict"] == "confirmed" and certificate == report.facts["certificate"]
+        assert certificate["verdict"] == "confirmed"
+        assert certificate == report.facts["certificate"]
         assert certificate["sentence"] in json.dumps(report.facts["disclosure"], ensure_ascii=False)
         metrics = spark.read.format("delta").load(str(tmp_path / "out_audit/restricted/metrics"))
         assert metrics.schema.fieldNames() == METRICS.fieldNames()
         found = {(row["column"], row["metric"]): row["value"] for row in metrics.collect()}
-        assert found["note", "words"] == 216.0 and found[None, "words"] == restricted["words"]
+        assert found["note", "words"] == 216.0
+        assert found[None, "words"] == restricted["words"]
 
     def test_draws_the_same_by_key_whatever_the_layout(self, spark, source: str, tmp_path: Path) -> None:
         def outcome(name: str, key: RunKey, **changes: object) -> dict[int, tuple[str | None, ...]]:
@@ -241,8 +246,10 @@ class TestARunId:
         written = _rows(spark, tmp_path / "out")
         # With another key, as the operating system gives: nothing is drawn again, and nothing can be counted.
         recovered = run(config, spark)
-        assert recovered.status == "recovered" and recovered.facts["second_release"] is False
-        assert recovered.facts["counted"] is None and recovered.facts["restricted"] == {}
+        assert recovered.status == "recovered"
+        assert recovered.facts["second_release"] is False
+        assert recovered.facts["counted"] is None
+        assert recovered.facts["restricted"] == {}
         assert _rows(spark, tmp_path / "out") == written
         assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
         row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
@@ -251,7 +258,8 @@ class TestARunId:
         shutil.rmtree(tmp_path / "out_audit/shareable/runs")
         assert run(config, spark, key=KEY).facts["counted"] is None
         again = runs.find(spark, str(tmp_path / "out_audit/shareable/runs"), "r3")
-        assert again is not None and again["key_commitment"] == row["key_commitment"]
+        assert again is not None
+        assert again["key_commitment"] == row["key_commitment"]
         assert again["key_commitment"] != KEY.commitment("r3")
 
     @pytest.mark.parametrize(
@@ -279,7 +287,8 @@ class TestARunId:
                 run(config, spark, key=KEY)
         recovered = run(config, spark, key=KEY)
         assert (recovered.status, recovered.facts["counted"]) == ("recovered", "again")
-        assert recovered.facts["write_seconds"] is None and recovered.facts["tokens_per_second"] is None
+        assert recovered.facts["write_seconds"] is None
+        assert recovered.facts["tokens_per_second"] is None
         metrics = spark.read.format("delta").load(str(tmp_path / "out_audit/restricted/metrics")).collect()
         found = {f"{row['column']}.{row['metric']}": row["value"] for row in metrics}
         timed = {"None.write_seconds", "None.tokens_per_second"}
@@ -287,7 +296,8 @@ class TestARunId:
             k: v for k, v in counted.items() if k not in timed
         }
         assert all(found[name] is None and counted[name] for name in timed)
-        assert counted["None.drawn"] and run(config, spark, key=KEY).status == "unchanged"
+        assert counted["None.drawn"]
+        assert run(config, spark, key=KEY).status == "unchanged"
 
 
 class TestWhatDoesNotAgree:
@@ -326,7 +336,8 @@ class TestWhatDoesNotAgree:
         monkeypatch.setattr(reconcile.consistency, "audit", break_one)
         with pytest.raises(CountMismatchError, match="groups of equal words have two replacements"):
             run(config, spark, key=KEY)
-        assert planted[0].problems == [] and planted[0].figures["groups"] > 5
+        assert planted[0].problems == []
+        assert planted[0].figures["groups"] > 5
         assert planted[1].figures["broken_groups"] == 1
 
 
@@ -362,7 +373,8 @@ class TestWhatIsRefused:
             changes = changes | {"lexicon": {"source": str(tmp_path / "tiny")}}
         with pytest.raises(kind, match=said):
             run(_config(source, tmp_path, **changes), spark, key=KEY)
-        assert not (tmp_path / "out").exists() and not (tmp_path / "out_audit").exists()
+        assert not (tmp_path / "out").exists()
+        assert not (tmp_path / "out_audit").exists()
 
     def test_an_existing_target(self, spark, source: str, tmp_path: Path) -> None:
         run(_config(source, tmp_path), spark, key=KEY)
@@ -428,7 +440,8 @@ class TestWhatIsRefused:
         config = _config(source, tmp_path, input={"table": "twice"}, row_key=None)
         with pytest.raises(SettingsError, match="row_key: none given"):
             run(config, spark, key=KEY)
-        assert not (tmp_path / "out").exists() and not (tmp_path / "out_audit").exists()
+        assert not (tmp_path / "out").exists()
+        assert not (tmp_path / "out_audit").exists()
 
 
 class TestInputs:
@@ -443,7 +456,7 @@ class TestInputs:
                 input={"path": str(tmp_path / f"f_{form}"), "format": form}, output={"path": str(tmp_path / f"o_{form}")},
             )  # fmt: skip
             report = run(config, spark, key=KEY)
-            assert report.facts["rows"] == ROWS and report.facts["restricted"]["words"] == 10 * ROWS, form
+            assert (report.facts["rows"], report.facts["restricted"]["words"]) == (ROWS, 10 * ROWS), form
             assert report.facts["identity"].startswith("file_row" if form == "parquet" else "ordinal"), form
 
     def test_invalid_utf8_fails_the_run_and_leaves_no_version(self, spark, tmp_path: Path) -> None:
@@ -477,7 +490,7 @@ class TestInputs:
                 input={"path": str(tmp_path / f"a.{form}"), "format": form},
             )  # fmt: skip
             report = run(config, spark, key=KEY)
-            assert report.facts["corrupt_records"] == 1 and report.facts["rows"] == 2, form
+            assert (report.facts["corrupt_records"], report.facts["rows"]) == (1, 2), form
             out = spark.read.format("delta").load(str(tmp_path / f"bad_{form}"))
             assert out.columns == (["body"] if form == "json" else ["body", "note"])
             assert "marker" not in repr(out.collect())
@@ -494,4 +507,5 @@ class TestInputs:
 
     def test_no_rows(self, spark, source: str, tmp_path: Path) -> None:
         report = run(_config(source, tmp_path, input={"path": source, "where": "id < 0"}), spark, key=KEY)
-        assert report.status == "succeeded" and report.facts["rows"] == 0
+        assert report.status == "succeeded"
+        assert report.facts["rows"] == 0

@@ -76,7 +76,8 @@ def test_a_run_states_its_guarantee(spark, tmp_path, name: str) -> None:
         }
     )
     report = run(config, spark, key=KEY)
-    assert report.status == "succeeded" and report.facts["rows"] == len(ROWS)
+    assert report.status == "succeeded"
+    assert report.facts["rows"] == len(ROWS)
     assert report.facts["guarantee"]["kind"] == {"tem": "metric_dp", "gaussian": "approx_dp"}[name]
     said = " ".join(s for part in report.facts["disclosure"]["sections"] for s in part["sentences"])
     assert report.facts["guarantee"]["sentence"] in said

@@ -48,7 +48,8 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_a_notebooks_utility_is_asked(notebook: dict[str, Any], held: bytes | str) -> None:
     notebook["dbutils"] = utility(held, "getBytes" if isinstance(held, bytes) else "get")
     found = key_of(SESSION, ASKED)
-    assert found.secret == RAW and found.kind == "secret"
+    assert found.secret == RAW
+    assert found.kind == "secret"
 
 
 def test_a_jobs_utility_comes_with_the_platforms_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +71,8 @@ def test_a_secret_that_cannot_be_had_is_said_without_it(notebook: dict[str, Any]
         key_of(SESSION, wrong)
     with pytest.raises(SettingsError, match=r"key\.secret: 4 bytes given; valid: 32 or more") as two:
         key_of(SESSION, ASKED)
-    assert one.value.__suppress_context__ and not any("MARKER" in str(caught.value) for caught in (one, two))
+    assert one.value.__suppress_context__
+    assert not any("MARKER" in str(caught.value) for caught in (one, two))
 
 
 def test_a_variable_is_refused_where_the_driver_runs_in_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +85,8 @@ def test_a_variable_is_refused_where_the_driver_runs_in_the_cluster(monkeypatch:
 
 def test_without_a_source_each_run_has_a_key_of_its_own() -> None:
     one, two = key_of(SESSION, Key()), key_of(SESSION, Key())
-    assert one.secret != two.secret and one.kind == "os"
+    assert one.secret != two.secret
+    assert one.kind == "os"
 
 
 @pytest.mark.cluster
@@ -102,7 +105,8 @@ def test_a_run_with_a_key_of_the_environment_can_be_repeated(
             "audit": {"consistency_scopes": 0},
         }  # fmt: skip
         facts = run(parse_config(settings), spark).facts
-        assert facts["key_kind"] == "env" and "RUN_KEY" not in os.environ
+        assert facts["key_kind"] == "env"
+        assert "RUN_KEY" not in os.environ
         rows = spark.read.format("delta").load(str(tmp_path / name)).orderBy("id").collect()
         texts.append([row["body"] for row in rows])
     assert texts[0] == texts[1]

@@ -70,22 +70,27 @@ def test_a_killed_driver_changes_nothing(spark, base: Path) -> None:
     out = Target(path=str(base / "out"))
     _add(spark, base, 0)
     _killed(base, "committed")
-    assert len(history(spark, out)) == 1 and _statuses(spark, base)["killed.0"] == "started"
+    assert len(history(spark, out)) == 1
+    assert _statuses(spark, base)["killed.0"] == "started"
     assert not list((base / "out_checkpoint/commits").glob("[0-9]*"))
     _add(spark, base, ROWS)
     _killed(base, "writing")  # after it repaired the account of the first
-    assert len(history(spark, out)) == 1 and _statuses(spark, base)["killed.0"] == "recovered"
+    assert len(history(spark, out)) == 1
+    assert _statuses(spark, base)["killed.0"] == "recovered"
     assert _statuses(spark, base)["killed.1"] == "started"
     report = run(parse_config(settings(base, "out")), spark)
-    assert report.status == "succeeded" and report.facts["rows"] == ROWS
-    assert report.facts["batches"]["in_all"] == 2 and report.facts["batches"]["rows"] == 2 * ROWS
+    assert report.status == "succeeded"
+    assert report.facts["rows"] == ROWS
+    assert report.facts["batches"]["in_all"] == 2
+    assert report.facts["batches"]["rows"] == 2 * ROWS
     assert len(history(spark, out)) == 2
     assert _statuses(spark, base) == {"killed": "succeeded", "killed.0": "recovered", "killed.1": "succeeded"}
     # The same stream, undisturbed: the same micro-batches, and at token level the same draws.
     calm = run(parse_config(settings(base, "calm")), spark)
     assert calm.facts["batches"]["in_all"] == 2
     rows = _rows(spark, base / "out")
-    assert len(rows) == 2 * ROWS and rows == _rows(spark, base / "calm")
+    assert len(rows) == 2 * ROWS
+    assert rows == _rows(spark, base / "calm")
     _one_output_a_row(base / "out", rows)
     _nothing_private(base)
 
@@ -109,6 +114,7 @@ def _nothing_private(base: Path) -> None:
     # What Spark shuffles is the input, and a killed JVM cannot remove it: spark.io.encryption.enabled is for that.
     ours = [file for file in files if not {base / "in", base / "local"} & set(file.parents)]
     assert traces(ours, [MARKER.encode()]) == []
-    assert len(ours) > 50 and any((base / "events").rglob("*"))
+    assert len(ours) > 50
+    assert any((base / "events").rglob("*"))
     assert len(files) > len(ours)
     assert runs.checked("killed.0")

@@ -91,7 +91,8 @@ def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
     # Spark's launcher puts both streams of a Python application on stdout: progress comes before the document.
     assert json.loads(done.stdout[done.stdout.index("{\n") :])["rows"] == 40
     out = spark.read.format("delta").load(str(tmp_path / "out"))
-    assert out.count() == 40 and out.where("body LIKE '%Please%Martin%'").count() < 10
+    assert out.count() == 40
+    assert out.where("body LIKE '%Please%Martin%'").count() < 10
     runs = spark.read.format("delta").load(str(tmp_path / "out_audit" / "shareable" / "runs")).collect()
     assert [(row["status"], row["artifact"]) for row in runs] == [
         ("succeeded", open_artifact(tmp_path / "model").fingerprint)
@@ -102,4 +103,6 @@ def test_wrong_settings_end_the_job_before_spark_starts(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("columns: [body]\nmechanism: {k: 1}\n", encoding="utf-8")
     done = _python("privatize.py", str(file), folder=tmp_path)
-    assert done.returncode == 2 and "mechanism.k" in done.stderr and "spark" not in done.stderr.lower()
+    assert done.returncode == 2
+    assert "mechanism.k" in done.stderr
+    assert "spark" not in done.stderr.lower()

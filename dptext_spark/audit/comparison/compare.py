@@ -20,7 +20,8 @@ from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.lexicon.lexicon import with_shared_words
-from dptext_spark.model.compile import Progress, load_lexicons
+from dptext_spark.model.compile import load_lexicons
+from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.text.records import Records
 
 
@@ -76,7 +77,7 @@ def compare(
         DataError: the lexicon is missing or damaged; the public text holds no word of it; no word of the private text would be
             drawn; one class of labels.
     """
-    say = progress or (lambda step, share: None)
+    say = progress or silent
     if config.run.artifact is not None:
         raise SettingsError(
             f"run.artifact: {config.run.artifact!r} given, but a comparison compiles several mechanisms; valid: null."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -39,6 +39,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Sampler
 from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.records import Records
 from dptext_spark.text.tokens import Reading, drawn_words, read
@@ -132,7 +133,7 @@ class EvaluationCorpus:
         found = words_of(self.attacked)
         return None if found is None else np.union1d(found, self.whole.words[self.whole.drawn])
 
-    def measured(self, name: str, epsilon: float, sampler: Sampler, say: Callable[[str], None]) -> Point:
+    def measured(self, name: str, epsilon: float, sampler: Sampler, say: Steps) -> Point:
         """Measure a point."""
         say("attacking")
         found, more = risks(sampler, self.attacked, few=self.asked.few, draws=self.asked.draws)

@@ -6,7 +6,6 @@ same words; its upper bound counts all others as found, and for noise on vectors
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +32,6 @@ EXPLAINED = {
     CONTEXT: "The share of the replaced words of the private text that the contextual adversary guesses from the replacements "
     "and the words around them, word pairs counted in the public text.",
 }
-Say = Callable[[str, float | None], None]
 
 
 @dataclass(frozen=True, eq=False)

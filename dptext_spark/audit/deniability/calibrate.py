@@ -26,6 +26,7 @@ from dptext_spark.audit.deniability.requirement import Requirement, RequirementR
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.runtime.progress import Progress, silent
 
 LOW, HIGH = 0.01, 100.0
 STEPS = 24
@@ -33,7 +34,6 @@ LEAST_STEPS = 4
 DIGITS = 4
 TIE = 1e-12  # relative; exact figures that differ by less are equal
 CHOSEN = "half of them evenly spaced by id, half those farthest from their nearest word, which deny least"
-Progress = Callable[[str, float | None], None]
 
 
 @dataclass
@@ -127,7 +127,7 @@ def calibrate(
         sample,
         draws,
         confidence,
-        progress or (lambda step, share: None),
+        progress or silent,
         prior=prior,
     )
     grid = _grid(low, high, (steps + 1) // 2)

@@ -27,6 +27,7 @@ from dptext_spark.audit.deniability.word_figures import (
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import is_number
+from dptext_spark.runtime.progress import Counted
 
 STANDARD: tuple[WordFigure, ...] = (Unchanged(), SmallestSet(), DistinctOutputs(100), DistinctOutputs(1000))
 ENTROPIES = {"N_w": "min_entropy", "S_w": "max_entropy"}
@@ -35,7 +36,6 @@ SAMPLE = 200  # words that are drawn from where there is no law
 WORST = 10
 EVERY, SPACED, GIVEN = "every word of the lexicon", "words evenly spaced by id", "words that were named"
 # Told how many words are done, of how many.
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ def measure(
     figures: Sequence[WordFigure] = STANDARD,
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
-    progress: Progress | None = None,
+    progress: Counted | None = None,
     chosen: str = GIVEN,
 ) -> list[Measured]:
     """Return figures of some words, in one pass over their laws or draws; a figure with a short cut needs none.
@@ -184,7 +184,7 @@ def deniability(
     words: Ids | None = None,
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
-    progress: Progress | None = None,
+    progress: Counted | None = None,
 ) -> list[Measured]:
     """Return figures over a lexicon of `total` words; see :func:`measure` and :func:`examined`."""
     looked_at = examined(sampler, total) if words is None else words

@@ -22,8 +22,9 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
-from dptext_spark.model.compile import Progress, load_lexicons
+from dptext_spark.model.compile import load_lexicons
 from dptext_spark.rounding import round_conservatively
+from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.tokens import drawn_words
 from dptext_spark.text.word_table import WordTable
@@ -96,7 +97,7 @@ def find_epsilon(
         raise SettingsError(
             "importance.levels: given, but a search looks for one ε; valid: null, or importance.percent (--set importance=null)."
         )
-    say = progress or (lambda step, share: None)
+    say = progress or silent
     lexicons = with_shared_words(load_lexicons(config, say))
     say(f"preparing {config.mechanism.name} for {len(lexicons[0]):,} words", None)
     quick = config.mechanism.sampler in QUICK

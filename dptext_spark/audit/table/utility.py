@@ -9,7 +9,7 @@ What encoders say of a written table: how alike its texts are to those of its so
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
@@ -31,6 +31,7 @@ from dptext_spark.audit.utility.text_metrics import text_overlap, vector_similar
 from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.outputs import guesses, vectors
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.runtime.progress import Counted
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.tokens import Reading, read
 
@@ -233,9 +234,6 @@ def _figure(name: str, found: Estimate) -> Figure:
     return Figure(name, found.value, found.lower, found.upper)
 
 
-Progress = Callable[[int, int], None]
-
-
 def likeness_to(source: str, texts: Both[Sequence[str]]) -> Findings:
     """Compare texts by an encoder, on all cores.
 
@@ -257,7 +255,7 @@ def likeness_to(source: str, texts: Both[Sequence[str]]) -> Findings:
 
 
 def named_by(
-    source: str, engine: Engine, texts: Both[Sequence[str]], progress: Progress | None = None
+    source: str, engine: Engine, texts: Both[Sequence[str]], progress: Counted | None = None
 ) -> Findings:
     """Let a masked language model name words of texts, on all cores.
 

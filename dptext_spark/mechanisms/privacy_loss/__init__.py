@@ -11,17 +11,17 @@ from typing import Any
 from dptext_spark.mechanisms.privacy_loss.exponential import by_distance
 from dptext_spark.mechanisms.privacy_loss.finite import by_rank, by_steps, within_groups
 from dptext_spark.mechanisms.privacy_loss.half_spaces import by_half_spaces
-from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress
+from dptext_spark.mechanisms.privacy_loss.loss import Loss
 from dptext_spark.mechanisms.privacy_loss.sampled import by_draws
 from dptext_spark.mechanisms.privacy_loss.truncated_laplace import by_exits
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
+from dptext_spark.runtime.progress import Counted
 
 __all__ = [
     "Loss",
-    "Progress",
     "by_distance",
     "by_draws",
     "by_exits",
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def worst_loss(
-    sampler: Any, words: int, progress: Progress | None = None, sample: int | None = None
+    sampler: Any, words: int, progress: Counted | None = None, sample: int | None = None
 ) -> Loss | None:
     """Return the largest loss of the word that a compiled mechanism releases, by the way that its law allows.
 
@@ -62,7 +62,7 @@ def worst_loss(
     return None
 
 
-def vector_loss(sampler: Any, progress: Progress | None = None, sample: int | None = None) -> Loss | None:
+def vector_loss(sampler: Any, progress: Counted | None = None, sample: int | None = None) -> Loss | None:
     """Return the loss of the noisy vector that is never released, where a claim rests on it and it is known exactly."""
     if isinstance(sampler, NoiseSampler) and sampler.noise == "truncated_laplace":
         return by_exits(sampler, progress, sample)

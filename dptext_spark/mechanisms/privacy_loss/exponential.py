@@ -16,12 +16,13 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.mechanisms.numerics.distances import squared_distances
-from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, evenly_spaced
+from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, evenly_spaced
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, cut_off
 from dptext_spark.mechanisms.samplers.exponential_rows import log_normalisers
 from dptext_spark.mechanisms.tight_epsilon import internal_epsilon
 from dptext_spark.rounding import digits_up
 from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.runtime.progress import Counted
 
 ROWS = 32  # words looked at together, so that a tile of others serves them all from the cache
 TILE = 64
@@ -73,7 +74,7 @@ def steepest(
     logs: F64,
     step: float,
     cut: float,
-    progress: Progress | None = None,
+    progress: Counted | None = None,
 ) -> Steepest:
     """Return the largest step + |ln Z - ln Z'| / min(distance, cut) over all pairs.
 
@@ -105,7 +106,7 @@ def steepest(
 
 
 def by_distance(
-    sampler: ExponentialSampler, progress: Progress | None = None, sample: int | None = None
+    sampler: ExponentialSampler, progress: Counted | None = None, sample: int | None = None
 ) -> Loss:
     """Return the largest loss for each unit of distance over all pairs of words that the guarantee compares.
 
@@ -177,7 +178,7 @@ def calibrated_whole(
     epsilon: float,
     calibration: str,
     *,
-    radius: Callable[[float], float] = lambda internal: math.inf,
+    radius: Callable[[float], float] = lambda _: math.inf,
     outputs: Ids | None = None,
     keep: float = 0.0,
     note: str = "",

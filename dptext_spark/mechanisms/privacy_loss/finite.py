@@ -26,10 +26,11 @@ import numpy as np
 
 from dptext_spark.arrays import U64
 from dptext_spark.mechanisms.base import TOTAL, Law
-from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, Progress, evenly_spaced
+from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, evenly_spaced
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.mechanisms.samplers.ordering import DIGITS, OrderingSampler
 from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.runtime.progress import Counted
 
 # How far the numbers that give an output are from their share of the window, see kernels/windows.py.
 COUNT_ERROR = Fraction(19, 2)
@@ -65,7 +66,7 @@ def _share(edges: Any, start: Any, width: Any, i: Int, j: Int) -> float:
     return np.float64(high - low) / np.float64(width[i])
 
 
-def by_steps(sampler: OrderingSampler, progress: Progress | None = None, sample: int | None = None) -> Loss:
+def by_steps(sampler: OrderingSampler, progress: Counted | None = None, sample: int | None = None) -> Loss:
     """Return the largest loss for each unit of the largest distance over the lists.
 
     Args:
@@ -174,7 +175,7 @@ class _Group:
         self.low[below], self.lowest[below] = weight[below], word
 
 
-def within_groups(sampler: HasLaw, words: int, progress: Progress | None = None) -> Loss:
+def within_groups(sampler: HasLaw, words: int, progress: Counted | None = None) -> Loss:
     """Return the largest loss between words that share an output set (the same set of possible outputs), exactly.
 
     Over a group the worst loss of an output is ln of its largest weight over its smallest, so all pairs are covered by one

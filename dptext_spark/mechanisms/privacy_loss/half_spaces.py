@@ -15,9 +15,10 @@ import numpy as np
 
 from dptext_spark.arrays import F32, Bools, Ids
 from dptext_spark.mechanisms.extent import distant_pairs
-from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress, clopper_pearson
+from dptext_spark.mechanisms.privacy_loss.loss import Loss, clopper_pearson
 from dptext_spark.mechanisms.privacy_loss.sampled import CONFIDENCE, drawn
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.runtime.progress import Counted
 
 PAIRS = 3
 TRIAL = 1_500  # draws of each word of a pair, to choose by
@@ -39,7 +40,7 @@ class Event(NamedTuple):
     gain: float
 
 
-def by_half_spaces(sampler: NoiseSampler, progress: Progress | None = None) -> Loss:
+def by_half_spaces(sampler: NoiseSampler, progress: Counted | None = None) -> Loss:
     """Return a lower bound on the δ that distant pairs of words need at the claimed ε.
 
     Args:

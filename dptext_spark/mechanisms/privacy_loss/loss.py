@@ -6,7 +6,6 @@ Bounds on a probability from how often an event was seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -17,7 +16,6 @@ from scipy.special import betaincinv
 from dptext_spark.arrays import F64, I32
 
 # Told how many words are done, of how many.
-Progress = Callable[[int, int], None]
 # A logarithm of a ratio of two 64-bit integers, taken in float64, errs by less than this.
 LOG_SLACK = 1e-13
 

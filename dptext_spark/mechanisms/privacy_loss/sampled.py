@@ -17,8 +17,9 @@ import numpy as np
 
 from dptext_spark.arrays import F32, Ids
 from dptext_spark.lexicon.neighbors import nearest
-from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress, clopper_pearson
+from dptext_spark.mechanisms.privacy_loss.loss import Loss, clopper_pearson
 from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.progress import Counted
 
 CONFIDENCE = 1 - 1e-6  # that all bounds together hold
 PAIRS = 24
@@ -29,7 +30,7 @@ _SUBKEY = hashlib.sha256(b"certificate").digest()  # public: nothing private is 
 Distance = Callable[[int, int], float]
 
 
-def by_draws(sampler: Any, progress: Progress | None = None, pairs: int = PAIRS, draws: int = DRAWS) -> Loss:
+def by_draws(sampler: Any, progress: Counted | None = None, pairs: int = PAIRS, draws: int = DRAWS) -> Loss:
     """Return what pairs of near words, and of distant ones, are found to lose.
 
     Args:

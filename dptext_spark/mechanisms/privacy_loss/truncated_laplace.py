@@ -19,9 +19,10 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64
 from dptext_spark.mechanisms.extent import distant_pairs
-from dptext_spark.mechanisms.privacy_loss.loss import Loss, Progress, evenly_spaced
+from dptext_spark.mechanisms.privacy_loss.loss import Loss, evenly_spaced
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.runtime.progress import Counted
 
 ROWS, TILE = 32, 64
 STARTS = 64  # distant pairs that the search begins with
@@ -87,7 +88,7 @@ def _search(
     return best, best_i, best_j, left
 
 
-def by_exits(sampler: NoiseSampler, progress: Progress | None = None, sample: int | None = None) -> Loss:
+def by_exits(sampler: NoiseSampler, progress: Counted | None = None, sample: int | None = None) -> Loss:
     """Return the δ of the noisy vector: that of the worst pair of the lexicon, and what the mechanism says of all vectors.
 
     Args:
@@ -144,7 +145,7 @@ def _all_pairs(
     bound: tuple[float, float],
     noise: F64,
     found: tuple[float, tuple[int, int] | None],
-    progress: Progress | None,
+    progress: Counted | None,
 ) -> tuple[float, tuple[int, int] | None, int]:
     """Return (the largest -ln of the probability to stay, its pair, pairs covered)."""
     words, size = vectors.shape

@@ -164,7 +164,7 @@ class SelectionSampler:
             _select(self.near, self.distance, limit, end, ids[rows], some, numbers, out[rows])
         return out
 
-    def law(self, word_id: int) -> None:
+    def law(self, word_id: int) -> None:  # noqa: ARG002
         """Return None: the law has no closed form."""
         return None
 

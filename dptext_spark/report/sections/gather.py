@@ -7,7 +7,7 @@ depend on no private text. What cannot be had is left out, with a sentence that 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dptext_spark._version import __version__
@@ -17,8 +17,8 @@ from dptext_spark.report.results import is_attack
 from dptext_spark.report.sections.model_attacks import attacks_on
 from dptext_spark.report.sections.model_figures import Deniability, Model, deniability_of
 from dptext_spark.report.sections.published import Published, published_section
+from dptext_spark.runtime.progress import Progress, silent
 
-Progress = Callable[[str, float | None], None]
 _NO_UTILITY = (
     "What the text is still good for depends on the text and on its use, and was not measured in this run; results of audits "
     "can be added by --figures."
@@ -65,7 +65,7 @@ def gathered(
         JSON-able: `run`, `statement`, `certificate`, `worst_pair`, `deniability`, `attacks`, `utility`, `metrics`,
         `metrics_by_column`, `published`, `examples`, `internal`, `model_missing`, `version`, and why what is missing is.
     """
-    say = progress or (lambda step, share: None)
+    say = progress or silent
     run = run_of(row)
     found = certificate = run["certificate"]
     pair: list[str] | None = None

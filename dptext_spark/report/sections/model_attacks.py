@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,9 @@ from dptext_spark.mechanisms.samplers.table import TableSampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.report.sections.measured import sure
 from dptext_spark.rounding import exact, percent_down, percent_up
+from dptext_spark.runtime.progress import Progress
 from dptext_spark.text.tokens import Reading, drawn_words, read
 
-Progress = Callable[[str, float | None], None]
 MOST_ENTRIES = 2_000_000_000  # probabilities of a lexicon's laws that are looked at for a report
 MOST_LINES = 20_000  # of a public text that are looked at
 MOST_SEARCHES = 40_000  # replaced words of it, where each draw is a search of the lexicon

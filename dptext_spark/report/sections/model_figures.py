@@ -15,8 +15,8 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.samplers.table import TableSampler
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.runtime.progress import Progress
 
-Progress = Callable[[str, float | None], None]
 SAMPLED = 200  # words that are looked at where a law is as long as the lexicon
 DRAWN = 50  # where there is none, and each word takes a thousand draws
 CURVES = 10  # of those, at each ε of the curves

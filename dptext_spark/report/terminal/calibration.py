@@ -46,7 +46,8 @@ def _bar(result: Calibration, point: Point) -> str:
 
 def _sentences(found: FoundEpsilon) -> list[str]:
     result = found.calibration
-    assert result.epsilon is not None and result.holds_from is not None
+    assert result.epsilon is not None
+    assert result.holds_from is not None
     standing = []
     for one, finding in zip(result.requirements, result.at(result.epsilon).findings, strict=True):
         at = "" if finding.word is None else f", the word {found.word(finding.word)!r}"

@@ -67,7 +67,7 @@ def progress() -> Iterator[Callable[[str, float | None], None]]:
         return
     said: list[str] = []
 
-    def say(step: str, share: float | None) -> None:
+    def say(step: str, _: float | None) -> None:
         if step not in said[-1:]:
             said.append(step)
             console.print(step)

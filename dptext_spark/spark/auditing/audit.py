@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.auditing.pair_tables import LEVELS, SCHEMAS, WHOLE, PairTables
 from dptext_spark.spark.auditing.two_tables import opened, require_matching, require_the_model, sides
 from dptext_spark.spark.auditing.utility import check_classes, use_of
@@ -103,7 +104,7 @@ class TableAudit:
 
 
 def audit_table(
-    plan: AuditPlan, spark: SparkSession | None = None, progress: Callable[[str], None] | None = None
+    plan: AuditPlan, spark: SparkSession | None = None, progress: Steps | None = None
 ) -> TableAudit:
     """Audit a table and write the metrics.
 
@@ -117,7 +118,7 @@ def audit_table(
         DataError: a table or a column is missing, a key is NULL or repeats, or the rows do not match.
         RunError: Spark failed.
     """
-    say = progress or (lambda step: None)
+    say = progress or silent
     session = spark or spark_session()
     with suppress_sensitive_logs(session):
         try:
@@ -128,12 +129,12 @@ def audit_table(
             raise reduced(error, list(plan.columns)) from None
 
 
-def _audit(plan: AuditPlan, spark: SparkSession, say: Callable[[str], None]) -> TableAudit:
+def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
     began = time.time()
     say("reading both schemas")
     tables = opened(spark, plan)
     say("preparing the model")
-    privatizer, folder = prepare(plan.model, lambda step, share: say(step))
+    privatizer, folder = prepare(plan.model, lambda step, _: say(step))
     require_the_model(plan, privatizer, tables)
     classes = check_classes(plan, tables.source, say)
     say("checking that row_key is unique in both (a pass over each key)")
@@ -227,7 +228,10 @@ def _rows(figures: Sequence[Figure]) -> list[tuple[str | None, str, float | None
     for figure in figures:
         assert figure.name in MEANING
         rows.append((figure.column, PREFIX + figure.name, figure.value))
-        for bound in ("lower", "upper"):
-            if getattr(figure, bound) is not None:
-                rows.append((figure.column, f"{PREFIX}{figure.name}_{bound}", getattr(figure, bound)))
+        bounds = {"lower": figure.lower, "upper": figure.upper}
+        rows += [
+            (figure.column, f"{PREFIX}{figure.name}_{name}", bound)
+            for name, bound in bounds.items()
+            if bound is not None
+        ]
     return rows

@@ -41,7 +41,7 @@ SCHEMAS = {
 }
 
 
-class _InvalidText(Exception):
+class _InvalidTextError(Exception):
     """Some rows of a batch are no UTF-8."""
 
     def __init__(self, rows: int) -> None:
@@ -90,7 +90,7 @@ class PairTables:
                 number += 1
         except GeneratorExit:
             raise
-        except _InvalidText as error:
+        except _InvalidTextError as error:
             raise TaskError(INVALID_UTF8, partition, number, error.rows) from None
         except BaseException as error:
             raise TaskError(f"AUDIT_{type(error).__name__}", partition, number, 0) from None
@@ -102,7 +102,7 @@ class PairTables:
             source, output = (words_of(privatizer.engine, side, keys) for side in (texts, written))
             invalid = int((source.invalid | output.invalid).sum())
             if invalid:
-                raise _InvalidText(invalid)
+                raise _InvalidTextError(invalid)
             pairing = pair(source, output)
             both = _held(texts) == _held(written)
             row = np.repeat(np.arange(len(batch)), np.diff(source.bounds))

@@ -35,6 +35,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.compile import load_lexicon
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.auditing.two_tables import value_of
 from dptext_spark.spark.job.consistency import scope_sampler
 
@@ -44,7 +45,7 @@ Part = tuple[str, Callable[[], Findings]]
 TEST = 5  # records of every so many-th hash are tried on
 
 
-def check_classes(plan: AuditPlan, source: DataFrame, say: Callable[[str], None]) -> dict[str, int]:
+def check_classes(plan: AuditPlan, source: DataFrame, say: Steps) -> dict[str, int]:
     """Refuse columns that are no labels, before anything else is read; return how many classes each has, by option.
 
     Raises:
@@ -69,7 +70,7 @@ def use_of(
     rows: int,
     key: RunKey,
     classes: dict[str, int],
-    say: Callable[[str], None],
+    say: Steps,
 ) -> Findings:
     """Measure what a plan asks for.
 
@@ -114,7 +115,7 @@ def use_of(
 
 
 def _compared(
-    plan: AuditPlan, privatizer: Privatizer, sampled: Callable[[int], DataFrame], say: Callable[[str], None]
+    plan: AuditPlan, privatizer: Privatizer, sampled: Callable[[int], DataFrame], say: Steps
 ) -> Iterator[Part]:
     """Yield how texts of the sample are compared, each with a name for what is left out."""
     if not (plan.likeness or plan.encoder or plan.masked_model):
@@ -133,7 +134,7 @@ def _compared(
         yield "masked_model", lambda: named_by(masked_model, privatizer.engine, texts, asked)
 
 
-def _tell(say: Callable[[str], None], done: int, whole: int) -> None:
+def _tell(say: Steps, done: int, whole: int) -> None:
     say(f"asking a masked language model for words ({100 * done / whole:.0f} %)")
 
 
@@ -142,7 +143,7 @@ def _learnt(
     rows: int,
     sampled: Callable[[int], DataFrame],
     classes: dict[str, int],
-    say: Callable[[str], None],
+    say: Steps,
 ) -> Iterator[Part]:
     """Read rows with their classes, and yield what is to be learnt of them."""
     say(f"reading about {min(rows, plan.label_rows, LOCAL):,} rows to learn from")
@@ -156,7 +157,7 @@ def _parts(
     rows: int,
     sampled: Callable[[int], DataFrame],
     classes: dict[str, int],
-    say: Callable[[str], None],
+    say: Steps,
 ) -> Iterator[Part]:
     """Yield what is to be learnt, each with a name for what is left out."""
     if plan.label is not None:

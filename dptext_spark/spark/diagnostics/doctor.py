@@ -21,6 +21,7 @@ from dptext_spark.model import artifact
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import KeyReference
 from dptext_spark.runtime.paths import user_cache
+from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.diagnostics.probe import (
     arrow_slots,
     driver_facts,
@@ -71,7 +72,7 @@ _KEY_CURE = (
 def examine(
     config: RunConfig | None = None,
     spark: SparkSession | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Steps | None = None,
 ) -> Iterator[CheckResult]:
     """Check what a run needs, one finding after the other.
 
@@ -83,7 +84,7 @@ def examine(
     Yields:
         what was found. Without a session there is nothing more to check.
     """
-    say = progress or (lambda step: None)
+    say = progress or silent
     say("starting Spark")
     try:
         session = spark or spark_session()
@@ -98,9 +99,7 @@ def examine(
             yield from _settings(session, config, say)
 
 
-def _machines(
-    spark: SparkSession, config: RunConfig | None, say: Callable[[str], None]
-) -> Iterator[CheckResult]:
+def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iterator[CheckResult]:
     import pyspark
 
     yield check_spark(spark.version, pyspark.__version__)
@@ -186,7 +185,7 @@ def _tiny(folder: str) -> tuple[Path, Privatizer]:
     return place, made
 
 
-def _settings(spark: SparkSession, config: RunConfig, say: Callable[[str], None]) -> Iterator[CheckResult]:
+def _settings(spark: SparkSession, config: RunConfig, say: Steps) -> Iterator[CheckResult]:
     say("looking at the key, the input and the places that are written")
     yield _checked("key", lambda: _key(spark, config), _KEY_CURE)
     yield _checked(

@@ -18,7 +18,7 @@ from pyspark.sql import functions
 
 from dptext_spark.model.artifact import MANIFEST, read_manifest
 from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
-from dptext_spark.randomness.key_sources import KeyUnavailable
+from dptext_spark.randomness.key_sources import KeyUnavailableError
 from dptext_spark.runtime.environment import process_facts
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.spark.session.session import context_of
@@ -70,7 +70,7 @@ def worker_keys(spark: SparkSession, key: KeyReference, slots: int) -> list[str]
         time.sleep(0.2)  # so that no slot takes the task of another
         try:
             key_at_hand(key)
-        except KeyUnavailable as error:
+        except KeyUnavailableError as error:
             return error.code
         return ""
 

@@ -6,7 +6,7 @@ is seen. At token level there is nothing to prove.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from pyspark.sql import Window, functions
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import KeyReference, RunKey, hash_keys, identify
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import TaskError, worker_key
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import opened
@@ -55,7 +56,7 @@ class Audit:
         return {"said": self.said, "passed": not self.problems if self.figures else None}
 
 
-def audit(setup: RunPlan, version: int, rows: int | None, say: Callable[[str], None]) -> Audit:
+def audit(setup: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
     """Audit the committed version of a run.
 
     Args:

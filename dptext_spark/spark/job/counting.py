@@ -6,7 +6,7 @@ The counts of a run whose driver died after its commit: counted again, where its
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, Observation
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.rounding import exact
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import counting
 from dptext_spark.spark.tables.paths import Path
 from dptext_spark.spark.udf.batches import batched
@@ -141,7 +142,7 @@ def record_epsilon(
     return {**figures, "basis": basis}
 
 
-def recounted(setup: RunPlan, key_then: str, say: Callable[[str], None]) -> dict[str, Any] | None:
+def recounted(setup: RunPlan, key_then: str, say: Steps) -> dict[str, Any] | None:
     """Count what the committed run counted while it wrote: one pass over the same input, which writes nothing.
 
     The same key draws the same words, so the sums are those that were lost, whatever the batches.

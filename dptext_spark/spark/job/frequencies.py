@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.jit import compilations
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import TaskError, suppress_sensitive_logs
 from dptext_spark.spark.tables.paths import Path, paths_of
 from dptext_spark.spark.tables.tables import check_text_columns
@@ -71,7 +72,7 @@ def document_frequencies(df: DataFrame, columns: Sequence[str], privatizer: Priv
         )
 
 
-def with_document_frequencies(setup: RunPlan, say: Callable[[str], None]) -> RunPlan:
+def with_document_frequencies(setup: RunPlan, say: Steps) -> RunPlan:
     """Return the run with its model complete: where importance is measured by the run's own texts, they are counted now."""
     selection = setup.config.importance
     if selection is None or not selection.own_data:
@@ -80,7 +81,7 @@ def with_document_frequencies(setup: RunPlan, say: Callable[[str], None]) -> Run
     with batched(setup):
         shipped = ship(setup.spark, setup.folder, setup.config.run.ship)
         found = count_documents(setup.df, setup.paths, shipped, len(setup.privatizer.engine.table.flags))
-    privatizer, folder = prepare(setup.config, lambda step, share: say(step), found)
+    privatizer, folder = prepare(setup.config, lambda step, _: say(step), found)
     privatizer.warm_up()
     found_there = certificate_of(folder)
     return replace(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.counting import recounted
@@ -49,7 +50,7 @@ class Report:
 def run_once(
     prepare: Callable[[], RunPlan],
     config: RunConfig,
-    say: Callable[[str], None],
+    say: Steps,
     at: Observer = unobserved,
 ) -> Report:
     """Carry out one run, or one micro-batch of a stream: what `prepare` gives is bound, written and accounted for.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -35,6 +35,7 @@ from dptext_spark.ledger.entry import (
 )
 from dptext_spark.model.artifact import read_manifest
 from dptext_spark.report.sections.published import Published, unit_of
+from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
@@ -283,16 +284,14 @@ def failed(reservation: Reservation, setup: RunPlan, left: list[str], started: f
     settle(reservation, VOID, "failed before its commit, and no file is left of it")
 
 
-def read(
-    path: str, spark: SparkSession | None = None, progress: Callable[[str], None] | None = None
-) -> list[Balance]:
+def read(path: str, spark: SparkSession | None = None, progress: Steps | None = None) -> list[Balance]:
     """Return what a ledger says of each of its inputs.
 
     Raises:
         SettingsError: there is none.
         DataError: what is there is no ledger, or one of a newer version.
     """
-    say = progress or (lambda step: None)
+    say = progress or silent
     path = absolute(path)
     session = spark or spark_session()
     say("reading the ledger")

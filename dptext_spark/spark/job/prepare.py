@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -16,6 +15,7 @@ from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import compilations
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job.checks import check_key, check_output, check_weights, partitions_of, place_of
 from dptext_spark.spark.job.frequencies import with_document_frequencies
 from dptext_spark.spark.job.plan import RunPlan
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def prepare_run(
-    spark: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None]
-) -> RunPlan:
+def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say: Steps) -> RunPlan:
     """Check the settings against the input and the target, and prepare the model.
 
     Raises:
@@ -53,7 +51,7 @@ def prepare_run(
     key = key_of(spark, config.key, key)
     check_output(spark, config, place, df, kept, persistent=key.kind != "os", dropped=dropped)
     say("preparing the model")
-    privatizer, folder = prepare(config, lambda step, share: say(step))
+    privatizer, folder = prepare(config, lambda step, _: say(step))
     if privatizer.chooses:
         privatizer.warm_up()
     if config.row_key and not config.is_stream:

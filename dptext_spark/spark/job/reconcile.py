@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import functions as F
 
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.errors import CountMismatchError, RunError
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import consistency, counting, runs
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.plan import RunPlan, versions
@@ -23,7 +23,7 @@ from dptext_spark.spark.udf.ship import ship
 
 def reconcile(
     setup: RunPlan, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float | None,
-    say: Callable[[str], None],
+    say: Steps,
     at: Observer = unobserved,
     *,
     recovered: bool,

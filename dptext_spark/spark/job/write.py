@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import counting
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import SEAL, seal
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def write(
-    setup: RunPlan, record: dict[str, Any], say: Callable[[str], None], at: Observer = unobserved
+    setup: RunPlan, record: dict[str, Any], say: Steps, at: Observer = unobserved
 ) -> tuple[dict[str, Any] | None, float]:
     """Write the target in one commit, which bears the seal of the row that binds the run; return the counts and the seconds."""
     spark, config = setup.spark, setup.config
@@ -115,7 +115,7 @@ LEAST_BYTES = 64 << 20
 LEAST_BYTES_NOISE = 256 << 10  # where each word searches the lexicon
 
 
-def repartition_skewed(setup: RunPlan, say: Callable[[str], None]) -> RunPlan:
+def repartition_skewed(setup: RunPlan, say: Steps) -> RunPlan:
     """Return the run with its rows dealt out over more partitions, or as it is.
 
     Args:

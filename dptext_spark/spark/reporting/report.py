@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from dptext_spark.report.results import read_results, require_run
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
 from dptext_spark.report.sections.published import MOST_WORDS, PUBLISHABLE, Published, publish, wanted
+from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.checks import place_of
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-Progress = Callable[[str, float | None], None]
 LATEST = "latest"
 NEWEST = 5  # run ids that are named where one does not exist
 _NOT_AGAIN = (
@@ -131,7 +131,7 @@ def report(
         SettingsError: no such run, or what is asked for needs a setting that is not there.
         DataError: the tables are not those of an account, or hold no such metric, or an audit is of another run.
     """
-    say, asked = progress or (lambda step, share: None), asked or Wanted()
+    say, asked = progress or silent, asked or Wanted()
     require_extra("audit", "jinja2", "matplotlib")
     noisy, results = wanted(asked.publish), read_results(asked.figures)
     say("reading the account", None)

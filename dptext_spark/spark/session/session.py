@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.runtime.paths import user_cache
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.session.java import find_java
 
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ INTERVAL = 2.0
 
 
 @contextmanager
-def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
+def watched(spark: SparkSession, say: Steps) -> Iterator[None]:
     """Tell `say` the tasks done of the stages that run, every two seconds, or as a server of Spark Connect tells them."""
     context = context_of(spark)
     if context is None:
@@ -374,10 +375,10 @@ def watched(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
 
 
 @contextmanager
-def _told_by_the_server(spark: Any, say: Callable[[str], None]) -> Iterator[None]:
+def _told_by_the_server(spark: Any, say: Steps) -> Iterator[None]:
     line = _Line(say)
 
-    def told(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+    def told(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001
         known = list(stages or ())
         line.show(sum(stage.num_completed_tasks for stage in known), sum(stage.num_tasks for stage in known))
 
@@ -391,7 +392,7 @@ def _told_by_the_server(spark: Any, say: Callable[[str], None]) -> Iterator[None
 class _Line:
     """Says how many tasks are done, and nothing twice."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, say: Steps) -> None:
         self._say, self._last = say, ""
 
     def show(self, done: int, total: int) -> None:

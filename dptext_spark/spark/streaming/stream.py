@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
@@ -48,7 +49,7 @@ EVOLVED = (
 )
 
 
-class Stopped(Exception):
+class MicroBatchError(Exception):
     """What Spark is told of a micro-batch that failed or may not begin: its number only. Spark logs it, and keeps it."""
 
 
@@ -56,7 +57,7 @@ def stream(
     session: SparkSession,
     config: RunConfig,
     key: RunKey | None,
-    say: Callable[[str], None],
+    say: Steps,
     at: Observer = unobserved,
 ) -> dict[str, Any]:
     """Read what was added since the last run, or until the stream is stopped, and return the facts.
@@ -119,7 +120,7 @@ def require_lasting(kind: str, mode: str) -> None:
 
 
 def _prepared(
-    session: SparkSession, config: RunConfig, key: RunKey | None, say: Callable[[str], None], at: Observer
+    session: SparkSession, config: RunConfig, key: RunKey | None, say: Steps, at: Observer
 ) -> RunPlan:
     """Check everything that can be checked before the first micro-batch, and bind the checkpoint."""
     if context_of(session) is None:
@@ -191,7 +192,7 @@ def _source(setup: RunPlan) -> DataFrame:
 class _Batches:
     """What Spark calls for each micro-batch, in a thread of its own."""
 
-    def __init__(self, setup: RunPlan, say: Callable[[str], None], at: Observer) -> None:
+    def __init__(self, setup: RunPlan, say: Steps, at: Observer) -> None:
         self.facts: list[dict[str, Any]] = []
         self.failure: DPTextError | None = None
         self.closed = False
@@ -217,7 +218,7 @@ class _Batches:
                     self.failure = _reduced(
                         error, self._setup.config, f"It was micro-batch {number} of the stream."
                     )
-        raise Stopped(f"micro-batch {number}")
+        raise MicroBatchError(f"micro-batch {number}")
 
     def _one(self, df: DataFrame, number: int) -> None:
         config, base = self._setup.config, self._setup

@@ -29,10 +29,12 @@ def test_it_can_be_attacked(name: str, lexicon: Lexicon) -> None:
     sampler = MECHANISMS[name](**PARAMETERS[name]).compile(lexicon)
     lawful = sampler.law(0) is not None
     one = bayes_attack(sampler, WORDS, draws=DRAWS)
-    assert one.exact is lawful and one.draws == (None if lawful else DRAWS)
+    assert one.exact is lawful
+    assert one.draws == (None if lawful else DRAWS)
     assert 0 <= one.lower <= one.success <= one.upper <= 1
     # The optimum is at least what the most frequent word gives.
-    assert one.upper >= one.baseline and (not lawful or one.success >= one.baseline - 1e-12)
+    assert one.upper >= one.baseline
+    assert not lawful or one.success >= one.baseline - 1e-12
     random = np.random.default_rng(6)
     words = random.choice(WORDS, 400, p=1 / np.arange(2, WORDS + 2) / (1 / np.arange(2, WORDS + 2)).sum())
     words, bounds = words.astype(np.int32), np.arange(0, 401, 10)
@@ -40,7 +42,9 @@ def test_it_can_be_attacked(name: str, lexicon: Lexicon) -> None:
     for level in LEVELS:
         tokens = simulate(sampler, words, words > 2, bounds, level)
         found = context_attack(sampler, tokens, model, np.arange(WORDS) > 2, level=level, draws=DRAWS)
-        assert found.lower <= found.success <= found.upper and 0 <= found.certainty <= 1
+        assert found.lower <= found.success <= found.upper
+        assert 0 <= found.certainty <= 1
         assert found.draws == one.draws
-        assert found.covered == 1.0 and found.tokens == (words > 2).sum()
+        assert found.covered == 1.0
+        assert found.tokens == (words > 2).sum()
     assert 0 <= frequency_attack(tokens, model, np.arange(WORDS) > 2, sampler).success <= 1

@@ -6,11 +6,11 @@ import pytest
 
 from dptext_spark.cli.exit_codes import EXIT_CODES, INTERRUPTED, ended
 from dptext_spark.errors import (
+    BrokenRequirementError,
     CountMismatchError,
     DataError,
     DPTextError,
     RecordingError,
-    RequirementBroken,
     RunError,
     SettingsError,
 )
@@ -28,7 +28,7 @@ def failing(error: BaseException) -> int:
         (RunError, 4, "failed"),
         (CountMismatchError, 5, "mismatch"),
         (RecordingError, 6, "not accounted"),
-        (RequirementBroken, 7, "requirement broken"),
+        (BrokenRequirementError, 7, "requirement broken"),
         (DPTextError, 4, "failed"),
     ],
 )
@@ -43,14 +43,18 @@ def test_each_kind_of_error_has_its_code(
 def test_no_ending_says_that_a_run_committed_and_did_not() -> None:
     for code, said in EXIT_CODES.items():
         before = "nothing was" in said or "before its commit" in said
-        assert before == (code in (2, 3, 4)) and ("the run committed" in said) == (code in (5, 6))
+        assert before == (code in (2, 3, 4))
+        assert ("the run committed" in said) == (code in (5, 6))
 
 
 def test_an_unexpected_error_is_named_by_its_type_only(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(lambda: failing(KeyError("marker"))) == 4
     out, err = capsys.readouterr()
-    assert out == "" and "an unexpected KeyError" in err and "--debug" in err
-    assert "marker" not in err and "Traceback" not in err
+    assert out == ""
+    assert "an unexpected KeyError" in err
+    assert "--debug" in err
+    assert "marker" not in err
+    assert "Traceback" not in err
 
 
 def test_debug_shows_the_traceback_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:

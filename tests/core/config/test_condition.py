@@ -128,8 +128,10 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_may_not_stand_in_a_condition(text: str) -> None:
     said = refusal(text)
-    assert HOSTILE[text] in said and "valid: " in said
-    assert "zanzibar" not in said and "randomUUID" not in said
+    assert HOSTILE[text] in said
+    assert "valid: " in said
+    assert "zanzibar" not in said
+    assert "randomUUID" not in said
 
 
 @pytest.mark.parametrize(
@@ -180,14 +182,18 @@ def test_times_are_told_from_other_conditions() -> None:
     def tells(text: str) -> bool:
         return parsed(text).tells_time
 
-    assert tells("year(a) = 2024") and tells("CAST(a AS DATE) > b") and tells("date_format(a, 'yyyy') = b")
+    assert tells("year(a) = 2024")
+    assert tells("CAST(a AS DATE) > b")
+    assert tells("date_format(a, 'yyyy') = b")
     assert not tells("a > 1 AND lower(b) = 'x'")
 
 
 def test_every_function_can_be_called() -> None:
     for name in FUNCTIONS:
         assert f"{name}(`a`, `b`)" in written(f"{name.upper()}(a, b) = 1")
-    assert not (NUMBERS & TIMES or NUMBERS & TEXTS or TIMES & TEXTS)
+    assert not (NUMBERS & TIMES)
+    assert not (NUMBERS & TEXTS)
+    assert not (TIMES & TEXTS)
 
 
 def test_many_conditions_and_deep_ones() -> None:
@@ -218,4 +224,5 @@ def test_the_parser_is_loaded_only_where_there_is_a_condition() -> None:
 def test_the_readme_lists_the_functions() -> None:
     readme = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
     listed = re.search(r"<!-- functions of input.where -->(.*?)<!-- end -->", readme, re.DOTALL)
-    assert listed is not None and set(re.findall(r"`(\w+)`", listed[1])) == FUNCTIONS
+    assert listed is not None
+    assert set(re.findall(r"`(\w+)`", listed[1])) == FUNCTIONS

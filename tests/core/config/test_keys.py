@@ -31,12 +31,11 @@ def test_a_variable_is_read_once_and_removed(form: str, monkeypatch: pytest.Monk
     read_key(Key(env="RUN_KEY"))
     assert os.environ["RUN_KEY"] == FORMS[form]
     found = taken(Key(env="RUN_KEY"))
-    assert (
-        found is not None
-        and found.secret == SECRET + (SECRET[::-1] if "lines" in form else b"")
-        and found.kind == "env"
-    )
-    assert "RUN_KEY" not in os.environ and os.environb.get(b"RUN_KEY") is None
+    assert found is not None
+    assert found.secret == SECRET + (SECRET[::-1] if "lines" in form else b"")
+    assert found.kind == "env"
+    assert "RUN_KEY" not in os.environ
+    assert os.environb.get(b"RUN_KEY") is None
     with pytest.raises(SettingsError, match=r"key\.env: the environment variable 'RUN_KEY' is not set"):
         taken(Key(env="RUN_KEY"))
 
@@ -55,7 +54,9 @@ def test_what_is_no_key_is_refused_unseen(text: str, said: str, monkeypatch: pyt
     monkeypatch.setenv("RUN_KEY", text)
     with pytest.raises(SettingsError) as caught:
         read_key(Key(env="RUN_KEY"))
-    assert said in str(caught.value) and "MARKER" not in str(caught.value) and text not in str(caught.value)
+    assert said in str(caught.value)
+    assert "MARKER" not in str(caught.value)
+    assert text not in str(caught.value)
 
 
 def test_a_file_is_checked(tmp_path: Path) -> None:
@@ -84,12 +85,13 @@ def test_other_sources_need_nothing_here() -> None:
 def test_a_file_is_read_before_spark_starts(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_bytes(SECRET)
+    file.chmod(0o644)
     with pytest.raises(SettingsError, match=r"key\.file: .*may be read or written by others"):
-        file.chmod(0o644)
         taken(Key(file=str(file)))
     file.chmod(0o600)
     found = taken(Key(file=str(file)))
-    assert found is not None and found.secret == SECRET
+    assert found is not None
+    assert found.secret == SECRET
     assert taken(Key()) is None
 
 
@@ -97,7 +99,9 @@ def test_a_variable_of_the_workers_stays(monkeypatch: pytest.MonkeyPatch) -> Non
     """Workers of a local Spark that is started later inherit it."""
     monkeypatch.setenv("RUN_KEY", FORMS["base64"])
     found = taken(Key(env="RUN_KEY", deliver="executors"))
-    assert found is not None and found.secret == SECRET and found.source is not None
+    assert found is not None
+    assert found.secret == SECRET
+    assert found.source is not None
     assert os.environ["RUN_KEY"] == FORMS["base64"]
 
 

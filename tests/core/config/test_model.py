@@ -25,7 +25,8 @@ LEAST: dict[str, Any] = {"input": {"path": "/data/in"}, "columns": ["body"], "ou
 def refused(**sections: Any) -> str:
     with pytest.raises(SettingsError) as caught:
         parse_config({**LEAST, **sections})
-    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
     return str(caught.value)
 
 
@@ -35,17 +36,26 @@ def accepted(**sections: Any) -> RunConfig:
 
 def test_the_least_settings_have_the_documented_defaults() -> None:
     config = parse_config(LEAST)
-    assert config.input.format == "delta" and config.input.options == {} and config.input.where is None
-    assert config.columns == ("body",) and config.row_key is None and config.record_key is None
-    assert config.consistency == "token" and config.lexicon.source == "default"
-    assert config.mechanism == CusText() and config.policy_object() == Policy()
-    assert config.output.mode == "error" and config.output.other_columns == "keep"
-    assert not config.output.overwrite_raw and config.output.fresh_noise == "refuse"
-    assert config.key.file is None and config.run.artifact is None and config.run.batch_rows == "auto"
+    assert config.input.format == "delta"
+    assert config.input.options == {}
+    assert config.input.where is None
+    assert config.columns == ("body",)
+    assert config.row_key is None
+    assert config.record_key is None
+    assert config.consistency == "token"
+    assert config.lexicon.source == "default"
+    assert config.mechanism == CusText()
+    assert config.policy_object() == Policy()
+    assert config.output.mode == "error"
+    assert config.output.other_columns == "keep"
+    assert not config.output.overwrite_raw
+    assert config.output.fresh_noise == "refuse"
+    assert config.key.file is None
+    assert config.run.artifact is None
+    assert config.run.batch_rows == "auto"
     assert (config.run.ship, config.run.udf, config.run.second_release) == ("artifact", "auto", "refuse")
-    assert (
-        config.shareable == "/data/out_audit/shareable" and config.restricted == "/data/out_audit/restricted"
-    )
+    assert config.shareable == "/data/out_audit/shareable"
+    assert config.restricted == "/data/out_audit/restricted"
     assert config.audit.consistency_scopes == 1000
     assert (config.ledger.path, config.ledger.limit, config.ledger.raise_limit, config.ledger.override) == (
         None,
@@ -239,7 +249,8 @@ def test_a_wrong_choice_is_refused_with_the_valid_ones(
     section: str, name: str, given: object, valid: str
 ) -> None:
     message = refused(**{section: {**LEAST.get(section, {}), name: given}})
-    assert message.startswith(f"{section}.{name}: {given!r} ") and valid in message
+    assert message.startswith(f"{section}.{name}: {given!r} ")
+    assert valid in message
 
 
 def test_a_wrong_level_is_refused() -> None:
@@ -287,7 +298,8 @@ class TestSeveralLexicons:
         more = ["default", "/b.vec", {"source": "/c.txt", "format": "glove", "limit": 50}]
         config = accepted(lexicon={"source": "/a.txt", "more": more}, mechanism={"name": "diffractor"})
         assert [one.source for one in config.lexicon.more] == ["default", "/b.vec", "/c.txt"]
-        assert config.lexicon.more[2].limit == 50 and config.lexicon.more[0].format == "auto"
+        assert config.lexicon.more[2].limit == 50
+        assert config.lexicon.more[0].format == "auto"
         again = parse_config(json.loads(json.dumps(config.as_dict())))
         assert again.lexicon == config.lexicon
         assert config.spec()["lexicon"]["more"][1]["source"] == "/b.vec"
@@ -341,7 +353,8 @@ class TestSeveralLexicons:
         message = refused(
             mechanism={"name": "diffractor"}, lexicon={"more": ["/a", "s3://user:secret@bucket/v.txt"]}
         )
-        assert "lexicon.more[1].source: holds a password" in message and "secret" not in message
+        assert "lexicon.more[1].source: holds a password" in message
+        assert "secret" not in message
 
 
 def test_all_problems_are_listed_at_once() -> None:
@@ -369,7 +382,8 @@ def test_a_long_value_is_cut() -> None:
 )
 def test_a_predicate_that_is_not_deterministic_is_refused(where: str) -> None:
     message = refused(input={"path": "/a", "where": where})
-    assert message.startswith("input.where: ") and "valid: a condition on the columns of each row" in message
+    assert message.startswith("input.where: ")
+    assert "valid: a condition on the columns of each row" in message
 
 
 @pytest.mark.parametrize(
@@ -432,7 +446,9 @@ class TestSensitiveWordsFromAFile:
         file.write_bytes(content)
         message = refused(mechanism={"name": "santext", "sensitive": {"file": str(file)}})
         wanted = "is no UTF-8 text" if b"\xff" in content else "a list of two words or more is needed"
-        assert message.startswith("mechanism.sensitive") and wanted in message and "secretword" not in message
+        assert message.startswith("mechanism.sensitive")
+        assert wanted in message
+        assert "secretword" not in message
 
     @pytest.mark.parametrize(
         ("given", "said"),
@@ -471,7 +487,8 @@ def test_load_reads_a_file_and_applies_overrides(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\nmechanism: {epsilon: 1}\n")
     config = load_config(file, ["mechanism.epsilon=2", "policy.numbers=mask", "columns=[body, subject]"])
-    assert config.mechanism == CusText(epsilon=2) and config.policy.numbers == "mask"
+    assert config.mechanism == CusText(epsilon=2)
+    assert config.policy.numbers == "mask"
     assert config.columns == ("body", "subject")
 
 
@@ -488,9 +505,11 @@ class TestStreams:
     STREAM: dict[str, Any] = {"mode": "incremental", "row_key": "id"}  # noqa: RUF012  (a constant)
 
     def test_defaults(self) -> None:
-        assert accepted().mode == "batch" and accepted().checkpoint is None
+        assert accepted().mode == "batch"
+        assert accepted().checkpoint is None
         config = accepted(**self.STREAM)
-        assert config.output.mode == "append" and config.checkpoint == "/data/out_checkpoint"
+        assert config.output.mode == "append"
+        assert config.checkpoint == "/data/out_checkpoint"
         assert config.as_dict()["stream"] == {
             "trigger": None, "checkpoint": None, "changes": "refuse", "duplicates": "refuse", "max_files": None,
             "starting_version": None,

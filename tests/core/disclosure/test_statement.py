@@ -40,7 +40,8 @@ def test_it_is_html_with_all_text_escaped() -> None:
         ("li", "ε = 2."),
         ("h2", "Across runs"),
     ]
-    assert "<b>" not in STATEMENT.html() and "<h3>" in STATEMENT.html()
+    assert "<b>" not in STATEMENT.html()
+    assert "<h3>" in STATEMENT.html()
 
 
 def test_it_is_json_and_reads_back() -> None:
@@ -55,5 +56,7 @@ def test_it_grows_under_a_heading_or_by_one() -> None:
 
 def test_what_records_came_to_is_marked_as_restricted_and_never_rounded_down() -> None:
     said = STATEMENT.with_composed({"mean": 12.31, "p95": 40.0, "max": 81.25}).under("What is protected")[-1]
-    assert said.startswith("Restricted, ") and "12.4 on average" in said
-    assert "40.0 at most for 95 %" in said and said.endswith("81.3 at most.")
+    assert said.startswith("Restricted, ")
+    assert "12.4 on average" in said
+    assert "40.0 at most for 95 %" in said
+    assert said.endswith("81.3 at most.")

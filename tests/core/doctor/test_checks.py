@@ -63,7 +63,9 @@ def test_a_machine_that_differs_is_named_with_what_to_do(
 ) -> None:
     found = judged(**changes)
     assert {one.check for one in found.values() if one.status != "ok"} == {check}
-    assert found[check].status == status and said in found[check].said and cure in found[check].cure
+    assert found[check].status == status
+    assert said in found[check].said
+    assert cure in found[check].cure
 
 
 def test_what_is_no_mismatch_is_none() -> None:
@@ -82,7 +84,9 @@ def test_without_the_package_nothing_else_is_judged() -> None:
     (found,) = on.check_workers(DRIVER, bare, 5, 99.0, 101.0)
     assert found.status == "fail"
     assert found.said == "dptext_spark cannot be imported on node-0, node-1, node-2 and 2 more (/py)"
-    assert "--py-files" in found.cure and ".zip" in found.cure and "--archives" in found.cure
+    assert "--py-files" in found.cure
+    assert ".zip" in found.cure
+    assert "--archives" in found.cure
 
 
 @pytest.mark.parametrize(
@@ -99,33 +103,40 @@ def test_without_the_package_nothing_else_is_judged() -> None:
 )
 def test_java(driver: str | None, executors: list[str], status: str) -> None:
     found = on.check_java(driver, executors, "4.2.0")
-    assert found.status == status and bool(found.cure) == (status != "ok")
+    assert found.status == status
+    assert bool(found.cure) == (status != "ok")
 
 
 @pytest.mark.parametrize("spark", ["4.0.0", "4.0.1", "4.1.4"])
 def test_spark_before_4_2_does_not_start_with_java_24_or_newer(spark: str) -> None:
     assert on.check_java("21.0.8", ["21.0.8"], spark).status == "ok"
     found = on.check_java("21.0.8", ["25.0.2"], spark)
-    assert found.status == "fail" and f"Spark {spark} does not start with Java 24" in found.cure
+    assert found.status == "fail"
+    assert f"Spark {spark} does not start with Java 24" in found.cure
 
 
 def test_spark_4_0_0_runs_and_the_doctor_says_what_it_lacks() -> None:
     found = on.check_spark("4.0.0", "4.0.0")
-    assert found.status == "warn" and "fixes of Spark 4.0.1" in found.said and "4.0.1" in found.cure
+    assert found.status == "warn"
+    assert "fixes of Spark 4.0.1" in found.said
+    assert "4.0.1" in found.cure
     assert on.check_spark("4.0.1", "4.0.1").status == "ok"
 
 
 def test_spark_and_pyspark_are_of_one_release() -> None:
     assert on.check_spark("4.2.0", "4.2.1").status == "ok"
     found = on.check_spark("4.0.1", "4.2.0")
-    assert found.status == "fail" and "pyspark==4.0.1" in found.cure
+    assert found.status == "fail"
+    assert "pyspark==4.0.1" in found.cure
 
 
 def test_this_process_has_all_the_facts() -> None:
     facts = process_facts(["/none/such/folder"])
     told = {"drawn", "seal", "seconds", "compiled"}  # what a model adds
     assert facts.keys() == DRIVER.keys() - told
-    assert facts["cache_writable"] and facts["versions"]["numba"] and facts["free"]["/none/such/folder"] > 0
+    assert facts["cache_writable"]
+    assert facts["versions"]["numba"]
+    assert facts["free"]["/none/such/folder"] > 0
 
 
 @pytest.mark.parametrize(
@@ -142,6 +153,9 @@ def test_this_process_has_all_the_facts() -> None:
 def test_a_server_that_logs_plans(levels: dict[str, str] | None, travels: bool, status: str) -> None:
     """The key is in a plan where it travels, and in a log where a logger of plans is at DEBUG."""
     found = on.check_server_log(levels, travels=travels)
-    assert found.status == status and bool(found.cure) == (status != "ok")
+    assert found.status == status
+    assert bool(found.cure) == (status != "ok")
     if status == "fail":
-        assert "a.SessionHolder" in found.said and "Netty" not in found.said and "executors" in found.cure
+        assert "a.SessionHolder" in found.said
+        assert "Netty" not in found.said
+        assert "executors" in found.cure

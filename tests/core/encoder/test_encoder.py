@@ -64,7 +64,8 @@ def test_attention_is_that_of_a_plain_bert(encoder: Encoder, folder: Path) -> No
 def test_words_sum_to_one_in_each_text(encoder: Encoder) -> None:
     words = spans_of(TEXTS)
     found = encoder.importance(words)
-    assert found.dtype == np.float32 and found.shape == words.starts.shape
+    assert found.dtype == np.float32
+    assert found.shape == words.starts.shape
     sums = [found[start:end].sum() for start, end in zip(words.bounds[:-1], words.bounds[1:], strict=True)]
     np.testing.assert_allclose(sums, [1, 1, 0, 1, 1, 0, 1, 1, 1], atol=1e-6)
 
@@ -80,7 +81,9 @@ def test_a_word_is_the_sum_of_its_sub_words_over_the_sum_of_the_words(encoder: E
 
 def test_a_word_of_bytes_that_are_no_text_has_no_importance(encoder: Encoder) -> None:
     found = encoder.importance(spans_of([b"the \xff\xfe film"]))
-    assert found[1] == 0 and found[0] > 0 and found[2] > 0
+    assert found[1] == 0
+    assert found[0] > 0
+    assert found[2] > 0
 
 
 def test_a_result_does_not_depend_on_the_batch(encoder: Encoder) -> None:
@@ -108,7 +111,8 @@ def test_a_long_text_is_looked_at_in_windows(encoder: Encoder, folder: Path) -> 
     found = encoder.attention(pieces)
     edges = np.sort(depth, axis=0)[-2] == depth.max(axis=0)  # equally central in two
     np.testing.assert_allclose(found[~edges], expected[~edges], rtol=2e-6)
-    assert edges.sum() <= 2 and (found > 0).all()
+    assert edges.sum() <= 2
+    assert (found > 0).all()
 
 
 def test_nothing_is_nothing(encoder: Encoder) -> None:

@@ -44,7 +44,8 @@ def test_any_bytes_are_cut(tokenizer: Tokenizer, texts: list[bytes]) -> None:
     assert (found.starts <= found.ends).all()
     assert len(found.bounds) == len(rows)
     row = np.repeat(np.arange(len(texts)), np.diff(found.bounds))
-    assert (found.starts >= rows[row]).all() and (found.ends <= rows[row + 1]).all()
+    assert (found.starts >= rows[row]).all()
+    assert (found.ends <= rows[row + 1]).all()
 
 
 def test_a_word_in_the_form_of_the_sub_words(tokenizer: Tokenizer) -> None:

@@ -15,7 +15,8 @@ def test_every_sub_word_is_looked_at_once(positions: int) -> None:
     cut = windows(bounds, positions)
     looked_at = np.concatenate([np.arange(*pair) for pair in zip(cut.first, cut.last, strict=True)])
     assert np.array_equal(looked_at, np.arange(lengths.sum()))
-    assert (cut.first >= cut.starts).all() and (cut.last <= cut.starts + cut.sizes).all()
+    assert (cut.first >= cut.starts).all()
+    assert (cut.last <= cut.starts + cut.sizes).all()
     assert (cut.starts >= bounds[cut.texts]).all()
     assert (cut.starts + cut.sizes <= bounds[cut.texts + 1]).all()
     assert (cut.sizes == np.minimum(lengths[cut.texts], positions - 2)).all()
@@ -30,7 +31,8 @@ def test_neighbours_share_a_quarter() -> None:
 def test_padding_is_small_and_depends_on_the_window_alone() -> None:
     sizes = np.arange(1, 511)
     found = padded_lengths(sizes, 512)
-    assert (found >= sizes + 2).all() and (found <= 512).all()
+    assert (found >= sizes + 2).all()
+    assert (found <= 512).all()
     assert ((found - sizes - 2) / (sizes + 2)).max() <= 1 / 16
     assert np.array_equal(padded_lengths(sizes[::-1], 512), found[::-1])
     assert padded_lengths(np.array([97]), 99).tolist() == [99]

@@ -47,7 +47,8 @@ def test_a_level_never_counts_as_less_than_it_is(epsilons: list[float]) -> None:
 def test_delta_adds_up_too() -> None:
     levels = [Guarantee("approx_dp", epsilon, delta) for epsilon, delta in ((1.0, 1e-3), (4.0, 1e-3))]
     found = common_unit(levels)
-    assert found.multiples == (1, 4) and found.of_one.delta == 1e-3
+    assert found.multiples == (1, 4)
+    assert found.of_one.delta == 1e-3
 
 
 def test_the_weakest_holds_for_all() -> None:

@@ -42,7 +42,8 @@ def test_documents_are_counted_once_a_word() -> None:
         "dog": 1,
     }
     both = counted(TEXT) + counted(TEXT)
-    assert both.documents == 8 and both.counts.tolist() == (2 * found.counts).tolist()
+    assert both.documents == 8
+    assert both.counts.tolist() == (2 * found.counts).tolist()
     assert both.digest != found.digest == counted(TEXT).digest
 
 
@@ -64,7 +65,8 @@ def test_the_weight_is_the_logarithm_of_the_share() -> None:
     idf = Idf.of(MODEL.engine.table, counted(TEXT))
     one, two, none = (np.float32(math.log(5) - math.log(1 + n)) for n in (1, 2, 0))
     assert weights(idf, "Cat dog ox, frob 12!") == [two, one, none, 0, none, none, 0]
-    assert idf.values is not None and idf.values.dtype == np.float32
+    assert idf.values is not None
+    assert idf.values.dtype == np.float32
     everywhere = Idf.of(MODEL.engine.table, counted(["cat"] * 3))
     assert weights(everywhere, "cat") == [0]
 
@@ -88,10 +90,12 @@ def test_a_file_holds_a_document_a_line(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dptext_spark.importance.idf.LINES", 2)
         found = Frequencies.read(MODEL.engine, file)
-    assert found.documents == 4 and found.counts[WORDS.index("ox")] == 1
+    assert found.documents == 4
+    assert found.counts[WORDS.index("ox")] == 1
     assert found.digest == Frequencies.read(MODEL.engine, file).digest
     made = with_importance(MODEL, Selection(percent=20, corpus=str(file)))
-    assert made.selector is not None and "4 documents" in made.selector.provider.sentence
+    assert made.selector is not None
+    assert "4 documents" in made.selector.provider.sentence
     bad = tmp_path / "bad.txt"
     for content, said in ((b"\xff\n", "no UTF-8"), (b"\n \n", "holds no document")):
         bad.write_bytes(content)
@@ -116,12 +120,14 @@ def test_what_a_model_is_made_from(tmp_path: Path) -> None:
 
 def test_nothing_is_chosen_before_it_is_counted() -> None:
     made = with_importance(MODEL, Selection(percent=20))
-    assert not made.chooses and made.selector is not None
+    assert not made.chooses
+    assert made.selector is not None
     assert "counted without any noise" in made.selector.provider.sentence
     with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
         made.privatize(pa.array(["cat"]), column="b", row_ids=pa.array([1]), key=None)  # type: ignore[arg-type]
     complete = with_importance(MODEL, Selection(percent=20), (), counted(TEXT))
-    assert complete.chooses and complete.fingerprint != made.fingerprint
+    assert complete.chooses
+    assert complete.fingerprint != made.fingerprint
     assert (
         complete.fingerprint != with_importance(MODEL, Selection(percent=20), (), counted(["ox"])).fingerprint
     )
@@ -134,5 +140,7 @@ def test_words_are_looked_up_as_the_engine_does() -> None:
     found = numbers_of(MODEL.engine.table, words)
     known = [WORDS.index(word) for word in ("cat", "s", "o'clock", "x\u0345y", "d" * 90)]
     marks = int((found == NO_WORD).sum())
-    assert found[found >= 0].tolist() == known and marks == 3 and not (found == UNKNOWN).any()
+    assert found[found >= 0].tolist() == known
+    assert marks == 3
+    assert not (found == UNKNOWN).any()
     assert len(checked(Idf.of(MODEL.engine.table, counted(TEXT)), words)) == len(found)

@@ -237,7 +237,8 @@ class TestChosenTextByText:
         privatizer, laws = made("record", RandomImportance(), **SHARES["levels"])
         worst, _ = worst_loss(privatizer, laws, LAYOUTS["two columns"], together=False)
         assert worst == pytest.approx(sum(EPSILONS), abs=1e-9)
-        assert privatizer.guarantee().unit == IN_ONE_TEXT and privatizer.guarantee().epsilon == 5.0
+        assert privatizer.guarantee().unit == IN_ONE_TEXT
+        assert privatizer.guarantee().epsilon == 5.0
 
     def test_a_drawn_word_stands_in_clear_elsewhere(self) -> None:
         privatizer, laws = made("record", RandomImportance(), **SHARES["a share"])
@@ -250,7 +251,8 @@ class TestChosenTextByText:
             worst, _ = worst_loss(privatizer, laws, LAYOUTS["one text"], together=False)
             assert worst <= privatizer.guarantee().epsilon + 1e-12
         said = privatizer.guarantee().sentence
-        assert "all occurrences of a drawn word in a text, given" in said and "record" not in said
+        assert "all occurrences of a drawn word in a text, given" in said
+        assert "record" not in said
         assert "of each text the most important" in said
         assert "of each record the most important" in privatizer.guarantee(of_rows=True).sentence
 

@@ -96,7 +96,8 @@ def test_what_does_not_agree_is_named(more: dict[str, Any], given: dict[str, Any
 def test_without_importance_all_words_are_drawn() -> None:
     for empty in ({}, {"importance": None}):
         config = parse_model_config(empty)
-        assert config.importance is None and config.spec()["importance"] is None
+        assert config.importance is None
+        assert config.spec()["importance"] is None
         assert config.mechanisms() == (config.mechanism,)
 
 
@@ -127,4 +128,5 @@ def test_the_strategy_follows_from_the_consistency() -> None:
 
 def test_one_column_of_weights_needs_no_list() -> None:
     config = parse_config({**RUN, "importance": {"provider": "column", "weights": "w", "percent": 5}})
-    assert config.importance is not None and config.importance.weights == ("w",)
+    assert config.importance is not None
+    assert config.importance.weights == ("w",)

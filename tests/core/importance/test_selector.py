@@ -92,15 +92,17 @@ class TestOneLevel:
     def test_unknown_words_and_numbers_get_what_the_policy_says_chosen_or_not(self) -> None:
         (out,), counters = sanitized(model(percent=1, direction="bottom"), ["a frobnicate 123 cat quux"])
         assert out is not None
-        assert (
-            out.startswith(f"{next_word('a')} [OOV] ") and out.endswith(" cat [OOV]") and " 123 " not in out
-        )
-        assert counters.totals()["oov"] == 2 and counters.totals()["numbers"] == 1
+        assert out.startswith(f"{next_word('a')} [OOV] ")
+        assert out.endswith(" cat [OOV]")
+        assert " 123 " not in out
+        assert counters.totals()["oov"] == 2
+        assert counters.totals()["numbers"] == 1
 
     def test_stop_words_take_places_and_stay(self) -> None:
         keep = Policy(stop_words="keep")
         (out,), counters = sanitized(model(keep, percent=50), ["ourselves cat"])
-        assert out == "ourselves cat" and counters.units.tolist() == [0]
+        assert out == "ourselves cat"
+        assert counters.units.tolist() == [0]
 
     def test_punctuation_takes_places_where_it_is_ranked(self) -> None:
         text = "cat, ox! , ."
@@ -110,7 +112,8 @@ class TestOneLevel:
 
     def test_null_and_empty_texts(self) -> None:
         out, counters = sanitized(model(), [None, "", " ", "cat"])
-        assert out == [None, "", " ", next_word("cat")] and counters.units.tolist() == [0, 0, 0, 1]
+        assert out == [None, "", " ", next_word("cat")]
+        assert counters.units.tolist() == [0, 0, 0, 1]
 
     @settings(max_examples=100)
     @given(policy=POLICIES, texts=st.lists(st.one_of(st.none(), TEXTS), min_size=1, max_size=3))
@@ -140,7 +143,8 @@ class TestOneLevel:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(chunks, "STRIP_BYTES", least)
             parts, recounted = sanitized(made, texts)
-        assert whole == parts and counters.rows.tolist() == recounted.rows.tolist()
+        assert whole == parts
+        assert counters.rows.tolist() == recounted.rows.tolist()
         for i, text in enumerate(texts):  # nor does it depend on the other texts
             alone, _ = sanitized(made, [*[None] * i, text])
             assert alone[i] == whole[i]
@@ -149,12 +153,14 @@ class TestOneLevel:
 class TestStrategies:
     def test_aggressive_looks_at_each_occurrence(self) -> None:
         (out,), counters = sanitized(model(percent=25), ["cat cat dog dog"])
-        assert out == f"{next_word('cat')} cat dog dog" and counters.units.tolist() == [1]
+        assert out == f"{next_word('cat')} cat dog dog"
+        assert counters.units.tolist() == [1]
 
     def test_conservative_draws_all_occurrences_of_a_chosen_word(self) -> None:
         (out,), counters = sanitized(model(consistency="record", percent=25), ["cat CAT dog Cat"])
         assert out == f"{next_word('cat')} {next_word('cat').upper()} dog {next_word('cat').capitalize()}"
-        assert counters.column("drawn").tolist() == [3] and counters.units.tolist() == [1]
+        assert counters.column("drawn").tolist() == [3]
+        assert counters.units.tolist() == [1]
 
     def test_dataset_level_is_refused(self) -> None:
         with pytest.raises(SettingsError, match="consistency: 'dataset' given with importance"):
@@ -189,7 +195,8 @@ class TestLevels:
             selector = Selector(chosen, Lengths(), (Spy(1, len(WORDS)),))
             made = Privatizer(words, Spy(0, len(WORDS)), DRAW, "token", "same", selector=selector)  # type: ignore[arg-type]
             sanitized(made, ["cat dog ox a cat dog ox a cat dog"] * 20)
-        assert len(seen[0]) == 160 and len(seen[1]) == 240
+        assert len(seen[0]) == 160
+        assert len(seen[1]) == 240
         assert not set(seen[0]) & set(seen[1])
 
     def test_units_are_counted_by_level(self) -> None:
@@ -202,7 +209,8 @@ class TestLevels:
                 selector=Selector(chosen, Lengths(), (second,)),
             )  # fmt: skip
             _, counters = sanitized(made, ["seventh cat dog cat dog"])
-            assert made.units.multiples == (1, 4) and made.units.of_one.epsilon == 0.5
+            assert made.units.multiples == (1, 4)
+            assert made.units.of_one.epsilon == 0.5
             assert counters.units.tolist() == [expected]
             promised = made.guarantee()
             assert promised.epsilon == 2.0
@@ -268,12 +276,14 @@ class TestChance:
     def test_places_depend_on_the_number_of_words_alone(self) -> None:
         one = self.weights(["cat dog ox"])
         assert one == self.weights(["seventh a s", "cat dog ox"])[:3] == self.weights(["cat", "a dog ox"])[1:]
-        assert one != self.weights(["cat dog ox a"])[:3] and one != self.weights(["cat dog ox"], seed=1)
+        assert one != self.weights(["cat dog ox a"])[:3]
+        assert one != self.weights(["cat dog ox"], seed=1)
 
     def test_every_place_comes_first_as_often(self) -> None:
         sizes = range(20, 220)
         first = [int(np.argmax(self.weights([" ".join(["cat"] * n)]))) / n for n in sizes]
-        assert 0.4 < float(np.mean(first)) < 0.6 and 0.04 < float(np.var(first)) < 0.13
+        assert 0.4 < float(np.mean(first)) < 0.6
+        assert 0.04 < float(np.var(first)) < 0.13
 
 
 def test_a_model_that_chooses_otherwise_draws_otherwise() -> None:
@@ -291,7 +301,8 @@ def test_it_travels_and_warms_up() -> None:
             pickle.dumps(replace(made, selector=None if made.selector is None else made.selector))
         )
         again.warm_up()
-        assert again.chooses and again.fingerprint == made.fingerprint
+        assert again.chooses
+        assert again.fingerprint == made.fingerprint
 
 
 def test_what_was_compiled_must_be_what_was_chosen() -> None:

@@ -179,17 +179,16 @@ class TestAKeptLimit:
         assert (said["limit"], said["kept"], said["left"]) == (4.0, 4.0, 2.5)
         assert [(one["column"], one["left"]) for one in said["columns"]] == [("body", 3.0), ("note", 2.5)]
         text = " ".join(spent_text([balance], 200).split())
-        assert (
-            "limit ε = 4, spent ε = 1, left ε = 3" in text
-            and "limit ε = 4, spent ε = 1.5, left ε = 2.5" in text
-        )
+        assert "limit ε = 4, spent ε = 1, left ε = 3" in text
+        assert "limit ε = 4, spent ε = 1.5, left ε = 2.5" in text
         assert "the limit ε = 4 was set by run r9 on 2026-11-21" in text
         assert "no limit is kept" in spent_text(balances([entry()], "/l"))
         refuted = spent_text(balances([entry(holds=False)], "/l", [limited(4.0)]))
         assert "limit ε = 4, no ε stands for it, left ε = 0" in refuted
 
     def test_what_is_left_is_never_rounded_up(self) -> None:
-        assert left_of(1.0, 1e-20) == math.nextafter(1.0, 0.0) and left_of(0.3, 0.2) == 0.1
+        assert left_of(1.0, 1e-20) == math.nextafter(1.0, 0.0)
+        assert left_of(0.3, 0.2) == 0.1
         assert left_of(1.0, 2.0) == left_of(1.0, math.inf) == 0.0
 
 
@@ -198,7 +197,8 @@ class TestPublishedCounts:
 
     def test_are_counted_by_themselves(self) -> None:
         entries = [entry(), counts(0.5), counts(0.25), counts(1.0, unit="a record of at most 50 words")]
-        assert total(*entries) == 1.0 and total(*entries, column=COUNTS) == 1.75
+        assert total(*entries) == 1.0
+        assert total(*entries, column=COUNTS) == 1.75
         (balance,) = balances(entries, "/l", [limited(2.0)])
         assert [(one.column, one.total) for one in balance.columns] == [("body", 1.0), (COUNTS, 1.75)]
         assert [(one.unit, one.epsilon) for one in balance.columns[1].figures] == [
@@ -208,7 +208,8 @@ class TestPublishedCounts:
             spent_text([balance], 300).split()
         )
         assert "On published counts: ε = 0.75 for a record" in balance.sentence
-        assert any("counted by themselves" in note for note in balance.notes) and balance.left == 0.25
+        assert any("counted by themselves" in note for note in balance.notes)
+        assert balance.left == 0.25
 
     def test_may_not_pass_the_limit_by_themselves(self) -> None:
         balance = grown([entry(epsilon=3.0), counts(0.5)], counts(0.75))
@@ -223,7 +224,8 @@ class TestPublishedCounts:
 
 class TestWhatAddsUp:
     def test_nothing(self) -> None:
-        assert total() == 0.0 and str(spent_on([], "body")) == "nothing"
+        assert total() == 0.0
+        assert str(spent_on([], "body")) == "nothing"
 
     def test_draws_of_their_own_add_up_in_decimals(self) -> None:
         assert total(entry(), entry(), entry()) == 3.0
@@ -263,7 +265,8 @@ class TestWhatAddsUp:
         assert total(*batches) == 1.0
         # A batch that may hold records again, and a run over the whole table, are releases of their own.
         again = entry(release="S", run_id="s.5", input_version="delta:5")
-        assert total(*batches, again) == 2.0 and total(*batches, again, entry()) == 3.0
+        assert total(*batches, again) == 2.0
+        assert total(*batches, again, entry()) == 3.0
         other_stream = entry(release="T", records=ADDED, run_id="t.0")
         assert total(*batches, other_stream) == 2.0
 
@@ -282,7 +285,8 @@ class TestColumns:
             entry(consistency="token", column=name, epsilon=size)
             for name, size in (("body", 1.0), ("note", 2.0))
         ]
-        assert total(*both) == 1.0 and total(*both, column="note") == 2.0
+        assert total(*both) == 1.0
+        assert total(*both, column="note") == 2.0
 
     def test_at_the_other_levels_a_word_is_one_unit_in_all_of_them(self) -> None:
         together = [entry(column=name, release="R") for name in ("body", "note")]
@@ -329,25 +333,28 @@ class TestKinds:
             ("euclidean, space 1", 3.0),
             ("euclidean, space 2", 1.0),
         ]
-        assert "not to be added" in str(found) and "for each unit of distance (euclidean, space 1)" in str(
-            found
-        )
+        assert "not to be added" in str(found)
+        assert "for each unit of distance (euclidean, space 1)" in str(found)
         assert found.total == 4.0  # what a limit is compared with is no smaller than any of them
 
     def test_a_distance_stands_beside_a_probability(self) -> None:
         found = spent_on([entry(), entry(kind="metric_dp", metric="euclidean")], "body")
-        assert [one.metric for one in found.figures] == [None, "euclidean"] and found.total == 2.0
+        assert [one.metric for one in found.figures] == [None, "euclidean"]
+        assert found.total == 2.0
 
     def test_units_are_not_added_but_a_limit_counts_them_all(self) -> None:
         found = spent_on([entry(), entry(consistency="token")], "body")
-        assert [one.unit for one in found.figures] == [RECORD, TOKEN] and found.total == 2.0
+        assert [one.unit for one in found.figures] == [RECORD, TOKEN]
+        assert found.total == 2.0
 
     @pytest.mark.parametrize("order", [1, -1])
     def test_no_epsilon_stands_for_a_guarantee_that_was_refuted(self, order: int) -> None:
         entries = [entry(release="R"), entry(release="R", holds=False), entry()][::order]
         found = spent_on(entries, "body")
-        assert math.isinf(found.total) and "no ε at all" in str(found)
-        assert found.as_dict()["total"] is None and found.as_dict()["figures"][0]["epsilon"] is None
+        assert math.isinf(found.total)
+        assert "no ε at all" in str(found)
+        assert found.as_dict()["total"] is None
+        assert found.as_dict()["figures"][0]["epsilon"] is None
 
 
 class TestInputs:
@@ -370,9 +377,8 @@ class TestInputs:
 
     def test_a_name_is_the_same_name_only(self) -> None:
         named = entry(input="table:a.b.v", input_id=None)
-        assert (
-            of_input([named], "table:a.b.v", None) == [named] and of_input([named], "table:a.b.w", None) == []
-        )
+        assert of_input([named], "table:a.b.v", None) == [named]
+        assert of_input([named], "table:a.b.w", None) == []
 
     def test_what_was_moved_and_made_anew_is_followed(self) -> None:
         chain = [
@@ -413,7 +419,8 @@ class TestARun:
         asked = [entry(consistency="token", column=name) for name in ("body", "note")]
         assert "one word of body, note: ε = 1" in grown([], *asked).sentence
         said = grown([entry(consistency="token", column="note", epsilon=0.5)], *asked).sentence
-        assert "one word of note: ε = 1.5" in said and "On one word of body: ε = 1 " in said
+        assert "one word of note: ε = 1.5" in said
+        assert "On one word of body: ε = 1 " in said
 
     def test_columns_of_other_runs_are_named_too(self) -> None:
         balance = grown([entry(consistency="token", column="note")], entry(consistency="token"))
@@ -425,27 +432,26 @@ class TestARun:
     def test_knows_what_did_not_finish(self) -> None:
         open_run, finished = entry(status=RESERVED), entry(status=RESERVED, release="R")
         balance = grown([open_run, finished, entry(release="R"), entry(status=VOID)], entry(status=RESERVED))
-        assert balance.unfinished == 1 and any("1 that did not finish" in note for note in balance.notes)
+        assert balance.unfinished == 1
+        assert any("1 that did not finish" in note for note in balance.notes)
 
     def test_counts_from_the_first_entry_and_says_what_it_leaves_out(self) -> None:
         balance = grown([entry(at=datetime(2025, 1, 2), input="/other", input_id=None)], entry())
         notes = " ".join(balance.notes)
-        assert (
-            balance.since == datetime(2025, 1, 2)
-            and "under another ledger" in notes
-            and "a copy, a clone or a view" in notes
-        )
-        assert "worst record" in notes and "input.where" in notes and "a release of any column" in notes
+        assert balance.since == datetime(2025, 1, 2)
+        assert "under another ledger" in notes
+        assert "a copy, a clone or a view" in notes
+        assert "worst record" in notes
+        assert "input.where" in notes
+        assert "a release of any column" in notes
         assert "a release of any column" not in " ".join(grown([], entry(consistency="token")).notes)
 
     def test_its_balance_is_json(self) -> None:
         found = allowed(grown([entry(holds=False)], entry()), 1.0, "reviewed")
         read = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-        assert (
-            read["columns"][0]["total"] is None
-            and read["override"] == "reviewed"
-            and read["sentence"] == found.sentence
-        )
+        assert read["columns"][0]["total"] is None
+        assert read["override"] == "reviewed"
+        assert read["sentence"] == found.sentence
 
 
 class TestALimit:
@@ -456,11 +462,13 @@ class TestALimit:
             allowed(grown(tenth, entry(epsilon=0.2)), 0.3, None)
         said = str(refused.value)
         assert "ledger.limit: 0.3 given; ε = 0.2 was spent on one word of body in /data/tickets" in said
-        assert "asks for 0.2 more, which makes 0.4" in said and "ledger.override" in said
+        assert "asks for 0.2 more, which makes 0.4" in said
+        assert "ledger.override" in said
 
     def test_is_not_asked_for_where_nothing_is_spent(self) -> None:
         balance = allowed(grown([entry(release="R"), entry()], entry(release="R")), 1.0, "unused")
-        assert balance.override is None and balance.warnings == ()
+        assert balance.override is None
+        assert balance.warnings == ()
 
     def test_counts_every_kind(self) -> None:
         with pytest.raises(RunError, match="which makes 2"):
@@ -481,7 +489,8 @@ class TestALimit:
         balance = allowed(grown([entry()], entry()), 1.5, "review 7 of the board")
         assert balance.override == "review 7 of the board"
         (warning,) = balance.warnings
-        assert "PASSED: ε came to 2 with ledger.limit 1.5" in warning and "review 7 of the board" in warning
+        assert "PASSED: ε came to 2 with ledger.limit 1.5" in warning
+        assert "review 7 of the board" in warning
 
     def test_none_refuses_nothing(self) -> None:
         assert allowed(grown([entry(holds=False)], entry(epsilon=1e9)), None, None).limit is None
@@ -519,15 +528,12 @@ class TestUnderstated:
             assert old.understated
             (balance,) = balances([old, entry(epsilon=2.0)], "/ledger")
             said = "at least ε = 7 for all occurrences of a word in a record (spent 2 times, 1 of them understated)"
-            assert (
-                said in balance.sentence and balance.as_dict()["columns"][0]["figures"][0]["understated"] == 1
-            )
+            assert said in balance.sentence
+            assert balance.as_dict()["columns"][0]["figures"][0]["understated"] == 1
             assert any("The sum is a lower bound" in note for note in balance.notes)
             shown = " ".join(spent_text([balance]).split())
-            assert (
-                said in shown
-                and "may have been drawn at two levels, whose ε add up, or stand in clear" in shown
-            )
+            assert said in shown
+            assert "may have been drawn at two levels, whose ε add up, or stand in clear" in shown
             # So says the account of a run that adds to them.
             assert said in grown([old], entry(epsilon=2.0)).sentence
 
@@ -540,7 +546,8 @@ class TestUnderstated:
         ]  # fmt: skip
         assert not any(one.understated for one in plain)
         (balance,) = balances(plain, "/ledger")
-        assert "at least" not in balance.sentence and "understated" not in spent_text([balance])
+        assert "at least" not in balance.sentence
+        assert "understated" not in spent_text([balance])
         # What was void counts for nothing.
         void = entry(mechanism=self.made_by(self.LEVELS), status=VOID)
         assert "at least" not in balances([*plain, void], "/ledger")[0].sentence

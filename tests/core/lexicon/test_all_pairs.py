@@ -19,7 +19,8 @@ def test_the_nearest_are_found(monkeypatch: pytest.MonkeyPatch, tile: int, words
     vectors[words // 2] = vectors[0]  # a tie
     count = min(count, words)
     ids, squares = all_neighbors(vectors, count)
-    assert ids.shape == squares.shape == (words, count) and (ids.dtype, squares.dtype) == (
+    assert ids.shape == squares.shape == (words, count)
+    assert (ids.dtype, squares.dtype) == (
         np.int32,
         np.float32,
     )
@@ -41,7 +42,8 @@ def test_it_is_the_same_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatc
     several = all_neighbors(vectors, 9)
     monkeypatch.setattr(module.os, "cpu_count", lambda: 1)
     alone = all_neighbors(vectors, 9)
-    assert (several[0] == alone[0]).all() and (several[1] == alone[1]).all()
+    assert (several[0] == alone[0]).all()
+    assert (several[1] == alone[1]).all()
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4, 7, 8])

@@ -42,7 +42,8 @@ def check(vectors: np.ndarray, k: int, metric: str) -> None:
     everything = np.arange(len(vectors), dtype=np.int32)
     ids, distances = nearest(vectors, everything, k, metric)
     wanted_ids, wanted = brute(vectors, everything, range(len(vectors)), k, metric)
-    assert ids.dtype == np.int32 and distances.dtype == np.float64
+    assert ids.dtype == np.int32
+    assert distances.dtype == np.float64
     np.testing.assert_array_equal(ids, wanted_ids)
     np.testing.assert_array_equal(distances, wanted)
 

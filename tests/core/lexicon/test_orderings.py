@@ -42,7 +42,8 @@ def plain(vectors: np.ndarray, start: int) -> list[int]:
 
 def check(vectors: np.ndarray, starts: list[int]) -> None:
     found = orderings(vectors, starts)
-    assert found.dtype == np.int32 and found.shape == (len(starts), len(vectors))
+    assert found.dtype == np.int32
+    assert found.shape == (len(starts), len(vectors))
     for order, start in zip(found.tolist(), starts, strict=True):
         assert order == plain(vectors, start)
 
@@ -161,5 +162,6 @@ def test_several_embeddings_have_their_walks_one_after_the_other() -> None:
     rng = np.random.default_rng(8)
     embeddings = [rng.normal(size=(40, size)).astype(np.float32) for size in (3, 5)]
     starts, order = several_walks(embeddings, 2, 7)
-    assert starts == start_words(40, 4, 7) and order.shape == (4, 40)
+    assert starts == start_words(40, 4, 7)
+    assert order.shape == (4, 40)
     assert (order == [plain(embeddings[n // 2], start) for n, start in enumerate(starts)]).all()

@@ -21,7 +21,8 @@ def test_the_words_of_all_in_the_order_of_the_first() -> None:
     assert [one.vocabulary.strings().to_pylist() for one in found] == [list("zeba")] * 3
     for one in found:
         assert one.vectors[:, 0].tolist() == [ord(w) for w in "zeba"]
-        assert one.vectors.dtype == np.float32 and one.vectors.flags.c_contiguous
+        assert one.vectors.dtype == np.float32
+        assert one.vectors.flags.c_contiguous
     assert [one.name for one in found] == ["a", "b", "lexicon"]
     assert [one.metric for one in found] == ["cosine", "euclidean", "cosine"]
     assert same_words(found)
@@ -36,7 +37,8 @@ def test_those_that_agree_stay_themselves() -> None:
 def test_the_same_words_in_another_order_are_put_in_order() -> None:
     assert not same_words([lexicon("abc"), lexicon("acb")])
     found = with_shared_words([lexicon("abc"), lexicon("cab")])
-    assert same_words(found) and (found[0].vectors == found[1].vectors).all()
+    assert same_words(found)
+    assert (found[0].vectors == found[1].vectors).all()
 
 
 @pytest.mark.parametrize(("other", "number"), [("xyz", 0), ("ayz", 1)])

@@ -44,7 +44,8 @@ def whole(law: Law, words: int) -> Reals:
 
 def check_law(law: Law, wanted: Reals, slack: float) -> None:
     """Integers that sum to 2^63, for exactly the outputs that are possible, within `slack` of the logarithm."""
-    assert law.weight.dtype == np.uint64 and law.ids.dtype == np.int32
+    assert law.weight.dtype == np.uint64
+    assert law.ids.dtype == np.int32
     assert sum(map(int, law.weight)) == 2**63
     assert law.ids.tolist() == np.flatnonzero(wanted).tolist()
     assert np.abs(np.log(law.probability) - np.log(wanted[law.ids])).max() <= slack

@@ -63,10 +63,10 @@ def test_names_are_the_registry_s() -> None:
 
 def test_the_specification(mechanism: Mechanism) -> None:
     assert dataclasses.is_dataclass(mechanism)
-    assert mechanism == dataclasses.replace(mechanism) and hash(mechanism) == hash(
-        dataclasses.replace(mechanism)
-    )
-    assert mechanism.paper and mechanism.protects
+    assert mechanism == dataclasses.replace(mechanism)
+    assert hash(mechanism) == hash(dataclasses.replace(mechanism))
+    assert mechanism.paper
+    assert mechanism.protects
     fields = dataclasses.asdict(mechanism)
     assert type(mechanism)(**fields) == mechanism
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -78,12 +78,16 @@ def test_the_specification(mechanism: Mechanism) -> None:
 
 def test_the_sampler(mechanism: Mechanism, lexicon: Lexicon) -> None:
     made = mechanism.compile(lexicon)
-    assert isinstance(made, Sampler) and isinstance(made, mechanism.sampler)
-    assert isinstance(made.guarantee, Guarantee) and made.guarantee.epsilon == mechanism.epsilon
+    assert isinstance(made, Sampler)
+    assert isinstance(made, mechanism.sampler)
+    assert isinstance(made.guarantee, Guarantee)
+    assert made.guarantee.epsilon == mechanism.epsilon
     ids = np.random.default_rng(0).integers(0, WORDS, 5000).astype(np.int32)
     drawn = made.sample(ids, Draws(bytes(32), blocks(5000)))
-    assert drawn.dtype == np.int32 and drawn.shape == ids.shape
-    assert drawn.min() >= 0 and drawn.max() < WORDS
+    assert drawn.dtype == np.int32
+    assert drawn.shape == ids.shape
+    assert drawn.min() >= 0
+    assert drawn.max() < WORDS
     assert made.sample(ids[:0], Draws(bytes(32), blocks(0))).shape == (0,)
 
 
@@ -105,7 +109,8 @@ def test_the_law_is_what_is_drawn(mechanism: Mechanism, lexicon: Lexicon) -> Non
         if law is None:
             continue
         assert sum(map(int, law.weight)) == 2**63
-        assert (np.diff(law.ids) > 0).all() and (law.weight > 0).all()
+        assert (np.diff(law.ids) > 0).all()
+        assert (law.weight > 0).all()
         drawn = made.sample(np.full(300, word, np.int32), Draws(bytes(32), blocks(300)))
         assert set(drawn.tolist()) <= set(law.ids.tolist())
 

@@ -56,7 +56,8 @@ class TestParameters:
             "calibration": "published",
         }
         assert MECHANISMS["custext"] is CusText
-        assert CusText(epsilon=1) == CusText() and hash(CusText()) == hash(CusText(k=20))
+        assert CusText(epsilon=1) == CusText()
+        assert hash(CusText()) == hash(CusText(k=20))
 
     @pytest.mark.parametrize(
         "epsilon",
@@ -103,27 +104,29 @@ class TestParameters:
     def test_a_last_set_that_no_law_has_room_for_is_refused_before_the_walk(
         self, words: int, k: int, fits: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        class Walked(Exception):
+        class WalkedError(Exception):
             pass
 
         def walk(*args: object) -> None:
-            raise Walked
+            raise WalkedError
 
         monkeypatch.setattr("dptext_spark.mechanisms.custext.output_sets", walk)
         small = lexicon(gaussian(words, 1))
-        with pytest.raises(Walked if fits else SettingsError) as found:
+        with pytest.raises(WalkedError if fits else SettingsError) as found:
             CusText(k=k, mapping="conservative").compile(small)
         if not fits:
             said = str(found.value)
-            assert said.startswith(f"mechanism.k: {k} given; ") and "mechanism.remainder=own" in said
+            assert said.startswith(f"mechanism.k: {k} given; ")
+            assert "mechanism.remainder=own" in said
             other = int(said.split("such as ")[1].split()[0])
-            assert 2 <= other < k and other + words % other <= 4096
+            assert 2 <= other < k
+            assert other + words % other <= 4096
         for choice in (
             CusText(k=k, mapping="conservative", remainder="own"),
             CusText(k=k),
             CusText(k=other if not fits else 2048, mapping="conservative"),
         ):
-            with pytest.raises(Walked):
+            with pytest.raises(WalkedError):
                 choice.compile(small)
 
     def test_it_is_frozen(self) -> None:
@@ -208,7 +211,8 @@ class TestLaw:
         made = CusText(2.5, 4, "aggressive").compile(lexicon(gaussian(40)))
         guarantee = made.guarantee
         assert (guarantee.kind, guarantee.epsilon, guarantee.delta) == ("epsilon_dp_within_group", 2.5, 0.0)
-        assert "ε = 2.5" in guarantee.sentence and "same output set" in guarantee.sentence
+        assert "ε = 2.5" in guarantee.sentence
+        assert "same output set" in guarantee.sentence
         assert "no other word" in guarantee.sentence
         assert (
             f"{percent_up(made.summary['alone_share'])} of the lexicon's words are alone"
@@ -245,23 +249,27 @@ class TestSmallEpsilon:
         assert worst <= 1 + Fraction(epsilon)  # which is less than e^ε
         assert found.attained <= epsilon
         if epsilon < max(1e-12, k**2 * 2.0**-47):
-            assert worst == 1 and (found.value, found.attained) == (0.0, 0.0)
+            assert worst == 1
+            assert (found.value, found.attained) == (0.0, 0.0)
             assert (
                 made.law(0).weight.tolist()
                 == CusText(0, k, "conservative").compile(lexicon(vectors)).law(0).weight.tolist()
             )
         else:
-            assert found.value == pytest.approx(math.log1p(float(worst - 1)), rel=3e-14) and worst > 1
+            assert found.value == pytest.approx(math.log1p(float(worst - 1)), rel=3e-14)
+            assert worst > 1
         assert verdict(made.guarantee, found) == "confirmed"
 
     def test_exact_calibration_where_the_law_is_uniform(self) -> None:
         made = CusText(1e-13, 4, "conservative", calibration="exact").compile(lexicon(gaussian(12)))
-        assert within_groups(made, 12).value == 0.0 and made.summary["internal_epsilon"] == 1e-13
+        assert within_groups(made, 12).value == 0.0
+        assert made.summary["internal_epsilon"] == 1e-13
 
 
 def test_the_largest_k_stands_in_the_catalogue() -> None:
     (k,) = (parameter for parameter in described("custext")["parameters"] if parameter["name"] == "k")
-    assert "no more than 4,096 words of a large one" in k["meaning"] and k["max"] == 4096
+    assert "no more than 4,096 words of a large one" in k["meaning"]
+    assert k["max"] == 4096
     with pytest.raises(SettingsError, match=r"mechanism\.k: 4097 given; valid: an integer from 2 to 4096"):
         CusText(1.0, 4097)
 

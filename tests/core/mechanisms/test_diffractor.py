@@ -61,7 +61,8 @@ class TestParameters:
             Diffractor(form="geometrical")  # type: ignore[arg-type]
 
     def test_lists_beside_a_preset(self) -> None:
-        assert Diffractor(preset="L1", lists=2) and Diffractor(preset="L1")
+        assert Diffractor(preset="L1", lists=2)
+        assert Diffractor(preset="L1")
         for preset, lists in (("L0", 2), ("L1", 3), ("L2", 5)):
             with pytest.raises(SettingsError, match=rf"mechanism\.lists: {lists} given, but preset {preset}"):
                 Diffractor(preset=preset, lists=lists)  # type: ignore[arg-type]
@@ -72,12 +73,15 @@ class TestLists:
         made = Diffractor(lists=3, list_seed=7).compile(lexicon(200))
         starts = start_words(200, 3, 7)
         assert (made.order == orderings(lexicon(200).vectors, starts)).all()
-        assert made.summary["list_seed"] == 7 and made.summary["starts"] == starts
-        assert made.order[:, 0].tolist() == starts and len(set(starts)) == 3
+        assert made.summary["list_seed"] == 7
+        assert made.summary["starts"] == starts
+        assert made.order[:, 0].tolist() == starts
+        assert len(set(starts)) == 3
 
     def test_a_seed_gives_the_same_lists_again_and_another_others(self) -> None:
         first, second, other = (Diffractor(list_seed=s).compile(lexicon(100)).order for s in (1, 1, 2))
-        assert (first == second).all() and not (first == other).all()
+        assert (first == second).all()
+        assert not (first == other).all()
 
     def test_the_lexicon_s_metric_is_not_used(self) -> None:
         one = lexicon(100)
@@ -181,8 +185,10 @@ class TestGuarantee:
     def test_what_it_says(self, form: str) -> None:
         made = Diffractor(2.5, form, lists=4).compile(lexicon(60)).guarantee  # type: ignore[arg-type]
         assert (made.kind, made.epsilon, made.delta, made.status) == ("metric_dp", 2.5, 0.0, "proved")
-        assert made.metric == "list places" and made.unit == "word"
-        assert "ε = 2.5" in made.sentence and "4 lists" in made.sentence
+        assert made.metric == "list places"
+        assert made.unit == "word"
+        assert "ε = 2.5" in made.sentence
+        assert "4 lists" in made.sentence
         assert "4 lists" not in Diffractor().compile(lexicon(60)).guarantee.sentence
         assert "ε = 1.0000001:" in Diffractor(1.0000001).compile(lexicon(9)).guarantee.sentence
 
@@ -204,7 +210,9 @@ class TestGuarantee:
             for epsilon in (1e-310, 1.0, 1e308):
                 made = Diffractor(epsilon, form, lists=2, beta=5e-324).compile(lexicon(50)).summary  # type: ignore[arg-type]
                 assert json.loads(json.dumps(made, allow_nan=False)) == made
-                assert made["words"] == 50 and made["form"] == form and made["list_seed"] == 0
+                assert made["words"] == 50
+                assert made["form"] == form
+                assert made["list_seed"] == 0
                 assert ("gamma" in made) == ("beta" in made) == (form == "tem")
                 assert 0 < made["floor"] <= 1
 

@@ -85,7 +85,8 @@ class TestThePublishedScale:
             made = Gaussian(epsilon, calibration="published").compile(lexicon)
             assert made.parameters[0] == pytest.approx(2 * 4 / epsilon, rel=1e-14)
             assert made.guarantee.delta == pytest.approx(exact_delta(epsilon, epsilon / 4), rel=1e-8)
-            assert "published" in made.guarantee.sentence and made.guarantee.delta > 0
+            assert "published" in made.guarantee.sentence
+            assert made.guarantee.delta > 0
 
     def test_it_takes_no_delta(self) -> None:
         with pytest.raises(SettingsError, match=r"mechanism\.delta: .*published"):

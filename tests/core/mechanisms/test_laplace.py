@@ -27,7 +27,8 @@ def test_the_scale() -> None:
 def test_the_guarantee() -> None:
     made = Laplace(3.0).compile(lexicon_of(np.eye(3))).guarantee
     assert (made.kind, made.epsilon, made.delta, made.status) == ("epsilon_dp", 3.0, 0.0, "claimed")
-    assert "ε = 3 " in made.sentence and "Mironov" in made.sentence
+    assert "ε = 3 " in made.sentence
+    assert "Mironov" in made.sentence
 
 
 LINE = np.array([[-1.0], [-0.5], [0.0], [0.1], [0.9]])

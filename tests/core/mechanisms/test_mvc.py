@@ -84,7 +84,8 @@ def test_the_guarantee() -> None:
     assert said.status == "claimed"
     with pytest.raises(DPTextError, match="no bound for several draws"):
         said.compose(10)
-    assert "2.5 times the Euclidean distance" in said.sentence and "Mironov" in said.sentence
+    assert "2.5 times the Euclidean distance" in said.sentence
+    assert "Mironov" in said.sentence
 
 
 def test_the_summary() -> None:

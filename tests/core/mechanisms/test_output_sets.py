@@ -107,5 +107,6 @@ class TestTable4:
 
     def test_conservative(self, glove: np.ndarray) -> None:
         found = mapping_summary(*output_sets(glove, 20, "conservative", "cosine"))
-        assert found["alone_share"] == 0 and found["sets"] == len(glove) // 20
+        assert found["alone_share"] == 0
+        assert found["sets"] == len(glove) // 20
         assert found["inputs_per_output"]["min"] == 20

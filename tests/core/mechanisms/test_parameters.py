@@ -85,7 +85,8 @@ def test_a_choice_suggests_the_closest() -> None:
     assert form.problem("x", "rund") == "x: 'rund' is not known; valid: round, flat. Did you mean 'round'?"
     for wrong in (None, ["flat"], 1):
         said = form.problem("x", wrong)
-        assert said is not None and said.startswith(f"x: {wrong!r} is not known; valid: round, flat.")
+        assert said is not None
+        assert said.startswith(f"x: {wrong!r} is not known; valid: round, flat.")
 
 
 def test_what_is_declared_is_what_is_told() -> None:
@@ -101,7 +102,8 @@ def test_what_is_declared_is_what_is_told() -> None:
         "valid": "a number above 0 and at most 0.5",
         "meaning": "A share.",
     }
-    assert told["wide"]["max"] is None and told["free"]["null"] is True
+    assert told["wide"]["max"] is None
+    assert told["free"]["null"] is True
     assert (told["count"]["min"], told["count"]["max"]) == (2, 2**63 - 1)
     assert told["form"]["choices"] == ["round", "flat"]
     assert json.loads(json.dumps(told)) == told

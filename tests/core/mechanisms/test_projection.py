@@ -47,7 +47,8 @@ def test_its_entries_are_normal() -> None:
 def test_the_projected_vectors() -> None:
     vectors = vectors_of()
     found = project(vectors, 6, 5)
-    assert found.dtype == np.float32 and found.shape == (300, 6)
+    assert found.dtype == np.float32
+    assert found.shape == (300, 6)
     np.testing.assert_allclose(
         found, vectors.astype(np.float64) @ plain_columns(20, 6, 5), rtol=1e-6, atol=1e-6
     )
@@ -58,7 +59,8 @@ def test_distances_are_kept_on_average() -> None:
     vectors = vectors_of(50, 400)
     found = project(vectors, 300, 1)
     ratio = np.linalg.norm(found[1:] - found[0], axis=1) / np.linalg.norm(vectors[1:] - vectors[0], axis=1)
-    assert abs(ratio.mean() - 1) < 0.05 and np.abs(ratio - 1).max() < 0.25
+    assert abs(ratio.mean() - 1) < 0.05
+    assert np.abs(ratio - 1).max() < 0.25
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 6.0, 60.0])
@@ -86,7 +88,8 @@ def test_the_guarantee() -> None:
         "projected euclidean",
         "claimed",
     )
-    assert "projected to 6 dimensions" in said.sentence and "seed 77" in said.sentence
+    assert "projected to 6 dimensions" in said.sentence
+    assert "seed 77" in said.sentence
 
 
 @pytest.mark.parametrize(

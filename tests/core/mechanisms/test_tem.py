@@ -56,7 +56,8 @@ class TestParameters:
             "gamma": None,
             "calibration": "published",
         }
-        assert MECHANISMS["tem"] is TEM and TEM(epsilon=1) == TEM()
+        assert MECHANISMS["tem"] is TEM
+        assert TEM(epsilon=1) == TEM()
 
     @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", True, None, 10**400])
     def test_epsilon(self, epsilon: object) -> None:
@@ -168,7 +169,8 @@ class TestGuarantee:
             logs = np.log(np.array([law.law(w).probability for w in range(30)]))
             sampler = replace(made, cells=law.cells, log_normaliser=-np.diag(logs).copy())
             found = certify(Privatizer(plain.lexicon(vectors), sampler, Policy(tokenizer="whitespace")))
-            assert found.verdict == expected and found.loss is not None
+            assert found.verdict == expected
+            assert found.loss is not None
             assert (found.loss.attained > 2.0) == wrong
 
     def test_the_sentence(self) -> None:

@@ -58,7 +58,8 @@ def test_the_same_promise_with_better_text(lexicon: Lexicon, name: str, epsilon:
     assert exact.guarantee.epsilon == published.guarantee.epsilon == epsilon
     before, after = (certify(Privatizer(lexicon, sampler)) for sampler in (published, exact))
     assert before.verdict == after.verdict == "confirmed"
-    assert before.loss is not None and after.loss is not None
+    assert before.loss is not None
+    assert after.loss is not None
     assert before.loss.value < after.loss.value <= epsilon
     assert after.loss.value >= epsilon * (1 - 3e-4)
     kept = [
@@ -77,11 +78,13 @@ def test_santext_plus(lexicon: Lexicon, p: float) -> None:
         SanText(2.0, 0.5, p, calibration=how).compile(lexicon) for how in ("published", "exact")
     )
     found = certify(Privatizer(lexicon, exact))
-    assert found.verdict == "confirmed" and found.loss is not None
+    assert found.verdict == "confirmed"
+    assert found.loss is not None
     # With p = 1 no word is released as it is: the promise is one for all words, and the loss is over all pairs of them.
     assert (found.loss.others is None) == (p == 1.0)
     most = found.loss.value if found.loss.others is None else found.loss.others
-    assert found.loss.value <= most <= 2.0 and most >= 2.0 * (1 - 3e-4)
+    assert found.loss.value <= most <= 2.0
+    assert most >= 2.0 * (1 - 3e-4)
     assert p < 1.0 or found.loss.total == len(lexicon) * (len(lexicon) - 1) // 2
     assert exact.summary["internal_epsilon"] > 2.0 == exact.guarantee.epsilon
     assert (
@@ -102,4 +105,5 @@ def test_bad_values(kind) -> None:  # type: ignore[no-untyped-def]
 
 def test_uniform_custext_stays_uniform(lexicon: Lexicon) -> None:
     sampler = CusText(epsilon=0.0, k=6, calibration="exact").compile(lexicon)
-    assert sampler.guarantee.epsilon == 0.0 and certify(Privatizer(lexicon, sampler)).verdict == "confirmed"
+    assert sampler.guarantee.epsilon == 0.0
+    assert certify(Privatizer(lexicon, sampler)).verdict == "confirmed"

@@ -87,7 +87,8 @@ class TestThePublishedForm:
 
     def test_padding(self) -> None:
         assert [published_dimensions(e, 300) for e in (8.6, 8.7, 10, 20)] == [300, 403, 500, 1700]
-        assert published_dimensions(10, 400) == 500 and published_dimensions(0.5, 1) == 101
+        assert published_dimensions(10, 400) == 500
+        assert published_dimensions(0.5, 1) == 101
         for epsilon in (1e-12, 0.3, 5.0, 1e3, 9e6):
             size = published_dimensions(epsilon, 7)
             exact = -math.log((size - 4 * epsilon**2) / (size + 2 * epsilon * math.sqrt(size)))
@@ -119,7 +120,8 @@ class TestTheVerifiedForm:
     def test_known_figures(self) -> None:
         """At d = 300, ε = 1, δ = 1/1200: exit probability 8.33e-4, variance 2293 against 2400 of plain Laplace noise."""
         made = TruncatedLaplace(1.0).compile(lexicon(300))
-        assert made.guarantee.delta == 1 / 1200 and made.guarantee.status == "claimed"
+        assert made.guarantee.delta == 1 / 1200
+        assert made.guarantee.status == "claimed"
         assert made.summary["exit_probability"] == pytest.approx(8.33e-4, abs=5e-7)
         assert made.summary["exit_probability"] <= made.summary["exit_bound"] <= 1 / 1200
         assert made.summary["variance"] == pytest.approx(2293, abs=0.5)
@@ -151,7 +153,8 @@ class TestTheVerifiedForm:
         radius, delta = 5 / math.sqrt(2), 0.125
         first = math.log(1 + 2 * math.expm1(5 / 2) / (2 * delta))
         found = leaves(shifts(radius, 2), first).max()
-        assert found == pytest.approx(0.186, abs=5e-4) and found > delta
+        assert found == pytest.approx(0.186, abs=5e-4)
+        assert found > delta
         assert leaves(shifts(radius, 2), reach(radius, 2, delta)).max() <= delta
 
     @pytest.mark.parametrize(
@@ -181,7 +184,8 @@ class TestTheVerifiedForm:
         assert reach(5000.0, 300, 1e-3) == pytest.approx(5000 - math.log(2e-3), abs=1e-6)
         assert reach(1e-12, 1, 0.25) == pytest.approx(2e-12, rel=1e-9)
         made = TruncatedLaplace(1e6).compile(lexicon(3))
-        assert made.guarantee.status == "claimed" and math.isfinite(made.parameters[1])
+        assert made.guarantee.status == "claimed"
+        assert math.isfinite(made.parameters[1])
 
 
 @pytest.mark.parametrize(("shift", "end"), [(0.1, 2.0), (2.0, 2.0), (2.5, 2.0), (3.99, 2.0), (5.0, 2.0)])

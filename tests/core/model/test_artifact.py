@@ -61,7 +61,8 @@ def test_a_seal_tells_apart_what_a_fingerprint_does_not(tmp_path: Path) -> None:
     made = make()
     sampler = replace(made.sampler, guarantee=replace(made.sampler.guarantee, sentence="In other words."))
     said = replace(made, sampler=sampler)
-    assert said.fingerprint == made.fingerprint and seal_of(said) != seal_of(made)
+    assert said.fingerprint == made.fingerprint
+    assert seal_of(said) != seal_of(made)
     save(made, tmp_path / "model")
     assert read_manifest(tmp_path / "model")["seal"] == seal_of(made)
 
@@ -220,7 +221,8 @@ class TestCertificate:
             keep_certificate(folder, found)
             assert certificate_of(folder) == found
         after = read_manifest(folder)
-        assert after["seal"] != before["seal"] and {p.name for p in folder.iterdir()} == names
+        assert after["seal"] != before["seal"]
+        assert {p.name for p in folder.iterdir()} == names
         assert {k: v for k, v in after.items() if k not in ("seal", "certificate")} == {
             k: v for k, v in before.items() if k != "seal"
         }
@@ -339,9 +341,12 @@ class TestImportance:
             save(made, tmp_path / str(number), SPEC)
             again = open_artifact(tmp_path / str(number), verify=True)
             assert output(again) == output(made) != output(make(consistency=consistency))
-            assert again.fingerprint == made.fingerprint and again.guarantee() == made.guarantee()
-            assert again.units == made.units and again.units.multiples == (1, 4)
-            assert again.selector is not None and made.selector is not None
+            assert again.fingerprint == made.fingerprint
+            assert again.guarantee() == made.guarantee()
+            assert again.units == made.units
+            assert again.units.multiples == (1, 4)
+            assert again.selector is not None
+            assert made.selector is not None
             assert again.selector.selection == made.selector.selection
             assert again.selector.bound() == made.selector.bound()
 
@@ -377,7 +382,8 @@ class TestImportance:
         assert "private" not in read_manifest(tmp_path / "uncounted")
         assert {file.stat().st_mode & 0o777 for file in (tmp_path / "uncounted").iterdir()} == {0o644}
         made = self.made()
-        assert made.selector is not None and "holds these counts" in made.selector.provider.sentence
+        assert made.selector is not None
+        assert "holds these counts" in made.selector.provider.sentence
 
     def test_counts_of_a_public_corpus_are_not(self, tmp_path: Path) -> None:
         corpus = tmp_path / "corpus.txt"

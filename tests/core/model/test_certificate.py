@@ -31,7 +31,8 @@ def lexicon() -> Lexicon:
 
 def test_custext_is_confirmed(lexicon: Lexicon) -> None:
     found = certify(Privatizer(lexicon, CusText(epsilon=3.0, k=6).compile(lexicon)))
-    assert found.verdict == "confirmed" and 0 < found.loss.value <= 3.0
+    assert found.verdict == "confirmed"
+    assert 0 < found.loss.value <= 3.0
     assert found.sentence.startswith("Confirmed: no pair of words that share an output set loses more than")
     assert json.loads(json.dumps(found.as_dict()))["claimed"]["epsilon"] == 3.0
 
@@ -40,7 +41,8 @@ def test_a_claim_that_is_too_small_is_refuted(lexicon: Lexicon) -> None:
     sampler = CusText(epsilon=3.0, k=6).compile(lexicon)
     boasting = TableSampler(sampler.cells, replace(sampler.guarantee, epsilon=0.5), sampler.summary)
     found = certify(Privatizer(lexicon, boasting))
-    assert found.verdict == "refuted" and found.loss.attained > 0.5
+    assert found.verdict == "refuted"
+    assert found.loss.attained > 0.5
     assert "and 0.5 is claimed" in found.sentence
 
 
@@ -83,5 +85,6 @@ def test_each_level_of_importance_is_certified(lexicon: Lexicon) -> None:
     for further, expected in ((second, "confirmed"), (boasting, "refuted")):
         found = certify(with_importance(Privatizer(lexicon, first), chosen, (further,)))
         assert found.verdict == expected
-        assert found.sentence.startswith("Level 1: Confirmed") and "Level 2: " in found.sentence
+        assert found.sentence.startswith("Level 1: Confirmed")
+        assert "Level 2: " in found.sentence
         assert json.loads(json.dumps(found.as_dict()))["verdict"] == expected

@@ -62,16 +62,20 @@ def test_a_model_is_compiled_once_and_then_found(
 ) -> None:
     seen, steps = compilations(monkeypatch), []
     first, folder = prepare(settings(vectors), lambda step, share: steps.append((step, share)))
-    assert ("reading the lexicon", 1.0) in steps and (
+    assert ("reading the lexicon", 1.0) in steps
+    assert (
         f"compiling custext for {len(WORDS)} words",
         None,
     ) in steps
     second, again = prepare(settings(vectors))
-    assert seen == ["compiled"] and folder == again and folder.is_relative_to(cache / "artifacts")
+    assert seen == ["compiled"]
+    assert folder == again
+    assert folder.is_relative_to(cache / "artifacts")
     assert first.fingerprint == second.fingerprint
     texts, key = pa.array([" ".join(WORDS)] * 3), RunKey.insecure(1)
     drawn = [p.privatize(texts, column="c", row_ids=pa.array([1, 2, 3]), key=key)[0] for p in (first, second)]
-    assert drawn[0].equals(drawn[1]) and not drawn[0].equals(texts)
+    assert drawn[0].equals(drawn[1])
+    assert not drawn[0].equals(texts)
 
 
 def test_the_lexicon_is_not_read_again_to_be_recognised(
@@ -184,7 +188,8 @@ def test_a_damaged_copy_in_the_cache_is_made_again(vectors: Path) -> None:
     steps: list[str] = []
     again, _ = prepare(settings(vectors), lambda step, share: steps.append(step))
     assert "a cached model is damaged; making it again" in steps
-    assert again.fingerprint == made.fingerprint and cells.read_bytes() != bytes(raw)
+    assert again.fingerprint == made.fingerprint
+    assert cells.read_bytes() != bytes(raw)
     assert [entry.name for entry in folder.parent.iterdir()] == [folder.name]
 
 
@@ -292,10 +297,8 @@ def test_a_list_of_words_that_differs_is_told_without_a_word(vectors: Path, tmp_
         with pytest.raises(SettingsError) as refused:
             prepare(config)
         said = str(refused.value)
-        assert (
-            said.startswith("mechanism.sensitive: a list of 4 (digest ")
-            and "was made with a list of 4 (" in said
-        )
+        assert said.startswith("mechanism.sensitive: a list of 4 (digest ")
+        assert "was made with a list of 4 (" in said
         assert not any(repr(word) in said for word in WORDS)
 
 
@@ -328,7 +331,8 @@ def test_the_cache_makes_models_of_another_engine_anew(vectors: Path) -> None:
         _, old = prepare(settings(vectors))
     _, new = prepare(settings(vectors))
     made = [artifact.read_manifest(folder)["spec"]["engine"] for folder in (old, new)]
-    assert made == ["0", ENGINE_VERSION] and old != new
+    assert made == ["0", ENGINE_VERSION]
+    assert old != new
 
 
 def test_an_artifact_that_is_missing_is_refused(tmp_path: Path) -> None:
@@ -379,7 +383,8 @@ def test_losing_the_race_to_another_process_is_no_failure(
 
     monkeypatch.setattr(artifact, "save", slower)
     compile_to(settings(vectors), tmp_path / "model")
-    assert len(calls) == 2 and artifact.open_artifact(tmp_path / "model", verify=True).fingerprint == calls[0]
+    assert len(calls) == 2
+    assert artifact.open_artifact(tmp_path / "model", verify=True).fingerprint == calls[0]
 
 
 def test_a_folder_that_cannot_be_written_is_named(vectors: Path, tmp_path: Path) -> None:
@@ -422,7 +427,8 @@ class TestSeveralLexicons:
         assert artifact.read_manifest(folder)["summary"]["list_seed"] == 0
         texts, key = pa.array([" ".join(WORDS)]), RunKey.insecure(1)
         drawn = made.privatize(texts, column="c", row_ids=pa.array([1]), key=key)[0][0].as_py().split()
-        assert drawn[0] == "[OOV]" and set(drawn[5:-1]) <= set(shared)
+        assert drawn[0] == "[OOV]"
+        assert set(drawn[5:-1]) <= set(shared)
 
     def test_ids_mean_the_same_word_in_each(self, vectors: Path, other: Path) -> None:
         first, second = with_shared_words(load_lexicons(self.both(vectors, other)))
@@ -445,7 +451,8 @@ class TestSeveralLexicons:
         folders.add(prepare(self.both(vectors, other))[1])
         alone = {"lexicon": {"source": str(vectors)}, "mechanism": {"name": "diffractor", "lists": 2}}
         folders.add(prepare(parse_model_config(alone))[1])
-        assert len(folders) == 5 and len(seen) == 5
+        assert len(folders) == 5
+        assert len(seen) == 5
 
     def test_they_are_not_read_again_to_be_recognised(
         self, vectors: Path, other: Path, monkeypatch: pytest.MonkeyPatch
@@ -485,8 +492,11 @@ class TestTheCertificate:
     def test_a_law_in_closed_form_has_one(self, vectors: Path) -> None:
         _, folder = prepare(settings(vectors))
         found = artifact.certificate_of(folder)
-        assert found is not None and found["verdict"] == "confirmed" and "seconds" not in found
-        assert found["loss"]["value"] <= 1.0 and found["loss"]["pairs"] == found["loss"]["total"] > 0
+        assert found is not None
+        assert found["verdict"] == "confirmed"
+        assert "seconds" not in found
+        assert found["loss"]["value"] <= 1.0
+        assert found["loss"]["pairs"] == found["loss"]["total"] > 0
 
     @pytest.mark.parametrize("name", ["calibrated", "laplace", "truncated_laplace"])
     def test_noise_has_none_until_one_is_asked_for(self, vectors: Path, name: str) -> None:
@@ -501,7 +511,8 @@ class TestTheCertificate:
             before.setattr(compile, "is_cheap", lambda privatizer: False)
             _, folder = prepare(settings(vectors))
         assert artifact.certificate_of(folder) is None
-        assert prepare(settings(vectors))[1] == folder and artifact.certificate_of(folder) is not None
+        assert prepare(settings(vectors))[1] == folder
+        assert artifact.certificate_of(folder) is not None
 
     def test_a_named_artifact_is_left_as_it_is(
         self, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -521,7 +532,8 @@ class TestTheCertificate:
         monkeypatch.setattr(artifact, "keep_certificate", full)
         steps: list[str] = []
         _, folder = prepare(settings(vectors), lambda step, share: steps.append(step))
-        assert artifact.certificate_of(folder) is None and "the certificate cannot be kept" in steps
+        assert artifact.certificate_of(folder) is None
+        assert "the certificate cannot be kept" in steps
 
 
 class TestImportance:
@@ -535,18 +547,23 @@ class TestImportance:
         assert prepare(config)[1] == folder != prepare(settings(vectors))[1]
         texts, ids = pa.array([f"{WORDS[0]} {WORDS[1]}"]), pa.array([1])
         out, counters = made.privatize(texts, column="c", row_ids=ids, key=RunKey.insecure(1))
-        assert out[0].as_py().split()[0] == WORDS[0] and counters.units.tolist() == [1]
+        assert out[0].as_py().split()[0] == WORDS[0]
+        assert counters.units.tolist() == [1]
         corpus.write_text(f"{WORDS[1]}\n{WORDS[1]} {WORDS[1]}\n")
         other, elsewhere = prepare(config)
-        assert elsewhere != folder and other.fingerprint != made.fingerprint
+        assert elsewhere != folder
+        assert other.fingerprint != made.fingerprint
 
     def test_counts_of_the_texts_themselves_come_later(self, vectors: Path) -> None:
         config = settings(vectors, importance={"percent": 50})
         base, folder = prepare(config)
-        assert not base.chooses and artifact.certificate_of(folder) is not None
+        assert not base.chooses
+        assert artifact.certificate_of(folder) is not None
         counts = Frequencies.of(base.engine, pa.array([WORDS[0], WORDS[0], WORDS[1]]))
         made, counted = prepare(config, frequencies=counts)
-        assert made.chooses and counted != folder and prepare(config, frequencies=counts)[1] == counted
+        assert made.chooses
+        assert counted != folder
+        assert prepare(config, frequencies=counts)[1] == counted
         assert prepare(config)[1] == folder
         with pytest.raises(SettingsError, match=r"importance.corpus: none given, so that a run counts"):
             compile_to(config, folder.parent / "other")
@@ -557,7 +574,9 @@ class TestImportance:
         assert [sampler.guarantee.epsilon for sampler in made.samplers] == [0.5, 1.0, 1.0]
         assert made.samplers[2].summary["set_size"]["max"] == 3
         kept = artifact.certificate_of(folder)
-        assert kept is not None and kept["sentence"].count("Level ") == 3 and kept["verdict"] == "confirmed"
+        assert kept is not None
+        assert kept["sentence"].count("Level ") == 3
+        assert kept["verdict"] == "confirmed"
 
     def test_levels_of_different_kinds_are_refused(self, vectors: Path) -> None:
         levels = [{"share": 20}, {"mechanism": {"name": "tem", "epsilon": 1.0}}]
@@ -574,4 +593,5 @@ class TestImportance:
                 prepare(parse_model_config({"mechanism": {"k": 5}, "run": run, "importance": importance}))
         run = {"artifact": str(tmp_path / "some")}
         made, _ = prepare(parse_model_config({"mechanism": {"k": 5}, "run": run, "importance": chosen}))
-        assert made.selector is not None and made.chooses
+        assert made.selector is not None
+        assert made.chooses

@@ -166,7 +166,7 @@ def outcomes(case: str, folder: Path) -> list[str]:
     if not said or said[-1] != "done":
         child.terminate()
     child.join()
-    assert child.exitcode == 0 and said[-1] == "done", f"{said[-1:]} ended the process by {child.exitcode}"
+    assert (child.exitcode, said[-1]) == (0, "done")
     return [one for one in said if one in ("refused", "drawn")]
 
 

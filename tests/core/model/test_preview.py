@@ -62,13 +62,17 @@ def test_each_word_has_its_fate_and_the_reason() -> None:
 
 def test_every_choice_of_the_policy_shows() -> None:
     found = fates(preview(privatizer(oov="keep", numbers="keep"), TEXT))
-    assert found["Xyzzy"] == ("kept", "UNKNOWN, IN CLEAR") and found["1234"] == ("kept", "NUMBER, IN CLEAR")
+    assert found["Xyzzy"] == ("kept", "UNKNOWN, IN CLEAR")
+    assert found["1234"] == ("kept", "NUMBER, IN CLEAR")
     found = fates(preview(privatizer(oov="draw", numbers="mask"), TEXT))
-    assert found["Xyzzy"] == ("drawn uniformly", "unknown") and found["1234"] == ("masked", "number")
+    assert found["Xyzzy"] == ("drawn uniformly", "unknown")
+    assert found["1234"] == ("masked", "number")
     found = fates(preview(privatizer(stop_words="draw"), TEXT))
-    assert found["THE"] == ("drawn", "") and found["it"] == ("masked", "unknown")
+    assert found["THE"] == ("drawn", "")
+    assert found["it"] == ("masked", "unknown")
     found = fates(preview(privatizer(tokenizer="whitespace"), TEXT))
-    assert found["well-known"] == ("masked", "unknown") and found["①!"] == ("masked", "unknown")
+    assert found["well-known"] == ("masked", "unknown")
+    assert found["①!"] == ("masked", "unknown")
 
 
 def test_identifiers_are_whole_and_of_their_type() -> None:
@@ -82,7 +86,8 @@ def test_identifiers_are_whole_and_of_their_type() -> None:
     made = Privatizer(lexicon, CusText(k=4).compile(lexicon), Policy(identifiers=chosen))  # type: ignore[arg-type]
     result = preview(made, text)
     (fake,) = (word for word in result.words if word.fate == "fake")
-    assert fake.became in result.output and fake.became != fake.text
+    assert fake.became in result.output
+    assert fake.became != fake.text
     assert fates(result)["171"] == ("random digits", "number")
 
 
@@ -92,17 +97,21 @@ def test_candidates_are_the_law_most_likely_first() -> None:
     law = made.sampler.law(0)
     assert law is not None
     exact = {made.vocabulary.word(int(i)): float(p) for i, p in zip(law.ids, law.probability, strict=True)}
-    assert dict(word.candidates).items() <= exact.items() and len(word.candidates) == 3
+    assert dict(word.candidates).items() <= exact.items()
+    assert len(word.candidates) == 3
     likely = [probability for _, probability in word.candidates]
     assert likely == sorted(exact.values(), reverse=True)[:3]
-    assert word.outputs == len(exact) and word.itself == pytest.approx(exact["hello"])
+    assert word.outputs == len(exact)
+    assert word.itself == pytest.approx(exact["hello"])
 
 
 def test_a_drawn_word_became_one_of_its_candidates_in_its_case() -> None:
     for word in preview(privatizer(), "Hello WORLD order", top=99).words:
         assert word.became.lower() in dict(word.candidates)
     capitalised, upper, lower = (word.became for word in preview(privatizer(), "Hello WORLD order").words)
-    assert capitalised == capitalised.capitalize() and upper == upper.upper() and lower == lower.lower()
+    assert capitalised == capitalised.capitalize()
+    assert upper == upper.upper()
+    assert lower == lower.lower()
 
 
 def test_every_look_has_a_fresh_key() -> None:
@@ -180,7 +189,8 @@ def test_as_dict_is_json_and_the_table_shows_masks_as_they_are() -> None:
     console = Console(width=100, file=None, record=True, quiet=False, stderr=True)
     with console.capture() as captured:
         console.print(shown(result))
-    assert "[OOV]" in captured.get() and "masked: unknown" in captured.get()
+    assert "[OOV]" in captured.get()
+    assert "masked: unknown" in captured.get()
     assert "ε-differentially private" in captured.get()
 
 
@@ -229,10 +239,13 @@ def test_every_mechanism_has_a_preview(name: str, small: str, capsys: pytest.Cap
         word = words[text]
         assert (word["draws"] is None) == (name in IN_CLOSED_FORM)
         shares = [candidate["probability"] for candidate in word["candidates"]]
-        assert shares == sorted(shares, reverse=True) and 1 <= len(shares) <= 4
-        assert 0 < sum(shares) <= 1 + 1e-12 and len(shares) <= word["outputs"] <= len(WORDS)
+        assert shares == sorted(shares, reverse=True)
+        assert 1 <= len(shares) <= 4
+        assert 0 < sum(shares) <= 1 + 1e-12
+        assert len(shares) <= word["outputs"] <= len(WORDS)
         assert {candidate["word"] for candidate in word["candidates"]} <= set(WORDS)
-    assert words["the"]["candidates"] == [] and words["the"]["draws"] is None
+    assert words["the"]["candidates"] == []
+    assert words["the"]["draws"] is None
 
 
 def test_shares_of_draws_are_near_the_law() -> None:

@@ -125,7 +125,8 @@ class TestTokenLevel:
     def test_an_edited_text_under_the_same_position(self) -> None:
         """A word that stays keeps its number; one that changed gets an unrelated one, though it stands at the same place."""
         before, after = drawn(["cat dog ox"]), drawn(["cat don ox"])
-        assert before[0] == after[0] and before[2] == after[2]
+        assert before[0] == after[0]
+        assert before[2] == after[2]
         assert all_differ(before[1:2], after[1:2])
         # A word inserted before moves the rest to other positions.
         assert all_differ(drawn(["cat dog ox"]), drawn(["a cat dog ox"]))
@@ -237,11 +238,13 @@ class TestConsistency:
         """A record is all rows and columns with one record key; without one it is the row."""
         spy = lambda **k: drawn(["cat dog", "cat dog"], "record", **k)  # noqa: E731
         shared = spy(record_ids=pa.array(["r", "r"]))
-        assert shared[:2] == shared[2:] and all_differ(shared[:2])
+        assert shared[:2] == shared[2:]
+        assert all_differ(shared[:2])
         assert shared == spy(record_ids=pa.array(["r", "r"]), column="other", row_ids=pa.array([7, 8]))
         assert all_differ(spy(record_ids=pa.array(["r", "s"])))
         alone = spy()
-        assert all_differ(alone) and alone == spy(record_ids=pa.array([0, 1]))
+        assert all_differ(alone)
+        assert alone == spy(record_ids=pa.array([0, 1]))
         assert all_differ(shared[:2], spy(record_ids=pa.array([b"q", b"q"]))[:2])
 
     def test_a_dataset_is_one_scope(self) -> None:
@@ -250,7 +253,8 @@ class TestConsistency:
             Privatizer(made.vocabulary, FirstLane(0, len(WORDS)), DRAW_ALL, "dataset"),
             ["cat", "dog cat", "CAT"],
         )
-        assert out[1].split()[-1] == out[0] and form(out[2].decode()) == out[0].decode()
+        assert out[1].split()[-1] == out[0]
+        assert form(out[2].decode()) == out[0].decode()
 
     @WORD_LEVELS
     def test_spellings_of_one_word_are_one_word(self, level: str) -> None:
@@ -282,10 +286,12 @@ class TestConsistency:
     @pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
     def test_what_the_unit_is(self, level: str, tokenizer: str) -> None:
         made = privatizer(Policy(tokenizer=tokenizer), 0, level).guarantee()
-        assert level in made.unit and "all occurrences" in made.unit
+        assert level in made.unit
+        assert "all occurrences" in made.unit
         assert "pattern" in made.sentence
         token = privatizer().guarantee()
-        assert "one occurrence" in token.unit and "pattern" not in token.sentence
+        assert "one occurrence" in token.unit
+        assert "pattern" not in token.sentence
         assert ("frequency analysis" in made.sentence) == (level == "dataset")
 
 
@@ -305,7 +311,8 @@ class TestCounters:
         together = parts[0][1] + parts[1][1]
         assert (together.rows == counters.rows).all()
         totals = counters.totals()
-        assert list(totals) == ["rows", *COUNTERS] and totals["rows"] == len(texts)
+        assert list(totals) == ["rows", *COUNTERS]
+        assert totals["rows"] == len(texts)
         for i in range(len(texts)):
             c = row(counters, i)
             assert c["words"] == c["drawn"] + c["stop_kept"] + c["oov"] + c["numbers"]
@@ -424,7 +431,8 @@ class TestObject:
             ({"b": arrays["a"], "a": arrays["b"]}, Policy(), "token"),
         ]
         made = [fingerprint_of(*v) for v in variants]  # type: ignore[arg-type]
-        assert len(set(made)) == len(made) and made[0] == same
+        assert len(set(made)) == len(made)
+        assert made[0] == same
         strided = {**arrays, "a": np.arange(12)[::2] // 2}
         assert fingerprint_of(strided, Policy(), "token") == same
 
@@ -434,7 +442,8 @@ class TestObject:
         wanted = run(made, ["cat dog"])[0]
         (subkey, table), *_ = made._draws.items()
         sent = pickle.dumps(made)
-        assert subkey not in sent and table.tobytes() not in sent
+        assert subkey not in sent
+        assert table.tobytes() not in sent
         again = pickle.loads(sent)
         assert run(again, ["cat dog"])[0] == wanted
 

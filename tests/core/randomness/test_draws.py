@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness import draws as module
 from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, key_at_hand
-from dptext_spark.randomness.key_sources import KeyUnavailable
+from dptext_spark.randomness.key_sources import KeyUnavailableError
 
 PRIME = 2**61 - 1
 KEY = RunKey.insecure(1)
@@ -37,7 +37,8 @@ def counting(n: int) -> np.ndarray:
 class TestRunKey:
     def test_keys_of_the_operating_system_differ(self) -> None:
         first, second = RunKey.generate(), RunKey.generate()
-        assert len(first.secret) == 32 and first.secret != second.secret
+        assert len(first.secret) == 32
+        assert first.secret != second.secret
         assert not first.is_insecure
 
     def test_a_seed_is_for_tests_and_says_so(self) -> None:
@@ -54,7 +55,8 @@ class TestRunKey:
 
     def test_it_travels(self) -> None:
         again = pickle.loads(pickle.dumps(KEY))
-        assert again.secret == KEY.secret and again.is_insecure
+        assert again.secret == KEY.secret
+        assert again.is_insecure
 
     @pytest.mark.parametrize("length", [0, 1, 31])
     def test_short_keys_are_refused(self, length: int) -> None:
@@ -70,9 +72,11 @@ class TestRunKey:
             with pytest.raises(SettingsError, match="must not travel"):
                 travels(key)
         sent = pickle.dumps(key.delivered())
-        assert SECRET not in sent and len(sent) < 1_000
+        assert SECRET not in sent
+        assert len(sent) < 1_000
         there = key_at_hand(pickle.loads(sent))
-        assert there.secret == SECRET and there.derive("a") == key.derive("a")
+        assert there.secret == SECRET
+        assert there.derive("a") == key.derive("a")
         assert key_at_hand(pickle.loads(sent)) is there  # once a process
         assert key_at_hand(KEY.delivered()) is KEY
 
@@ -82,13 +86,13 @@ class TestRunKey:
         file.chmod(0o600)
         sent = pickle.dumps(RunKey.from_file(file, deliver="executors").delivered())
         file.write_bytes(SECRET[::-1])
-        with pytest.raises(KeyUnavailable, match="another key than the driver's") as differs:
+        with pytest.raises(KeyUnavailableError, match="another key than the driver's") as differs:
             key_at_hand(pickle.loads(sent))
         file.chmod(0o640)
-        with pytest.raises(KeyUnavailable, match="may be read") as invalid:
+        with pytest.raises(KeyUnavailableError, match="may be read") as invalid:
             key_at_hand(pickle.loads(sent))
         file.unlink()
-        with pytest.raises(KeyUnavailable, match="cannot be read") as missing:
+        with pytest.raises(KeyUnavailableError, match="cannot be read") as missing:
             key_at_hand(pickle.loads(sent))
         assert [one.value.code for one in (differs, invalid, missing)] == [
             "KEY_DIFFERS",
@@ -107,7 +111,7 @@ class TestRunKey:
         monkeypatch.setenv("RUN_KEY", SECRET.hex())
         sent = RunKey.from_env("RUN_KEY", deliver="executors").delivered()
         monkeypatch.delenv("RUN_KEY")
-        with pytest.raises(KeyUnavailable, match="is not set"):
+        with pytest.raises(KeyUnavailableError, match="is not set"):
             key_at_hand(sent)
         monkeypatch.setenv("RUN_KEY", SECRET.hex())
         assert key_at_hand(sent).secret == SECRET
@@ -128,7 +132,8 @@ class TestRunKey:
             (),
         ]
         keys = [KEY.derive(*p) for p in parts] + [RunKey.insecure(2).derive(*p) for p in parts]
-        assert len(set(keys)) == len(keys) and all(len(k) == 32 for k in keys)
+        assert len(set(keys)) == len(keys)
+        assert all(len(k) == 32 for k in keys)
         assert KEY.derive("é") == KEY.derive("é") != KEY.derive("e\u0301")
         assert KEY.derive("a", length=48)[:32] == KEY.derive("a")
 
@@ -156,7 +161,8 @@ class TestKeyFile:
 
     def test_it_is_read_whole(self, file: Path) -> None:
         key = RunKey.from_file(file)
-        assert key.secret == SECRET and not key.is_insecure
+        assert key.secret == SECRET
+        assert not key.is_insecure
         file.chmod(0o400)
         assert RunKey.from_file(str(file)).secret == key.secret
 
@@ -217,7 +223,8 @@ class TestDraws:
         draws = Draws(bytes(32), counting(100))
         some = np.array([7, 99, 7, 0])
         taken = draws.take(some)
-        assert (taken.blocks == counting(100)[some]).all() and len(taken) == 4
+        assert (taken.blocks == counting(100)[some]).all()
+        assert len(taken) == 4
         assert all((taken.u64(lane) == draws.u64(lane)[some]).all() for lane in range(4))
 
     def test_lanes_blocks_and_keys_are_independent(self) -> None:
@@ -253,7 +260,8 @@ class TestHash:
     )
     def test_against_big_integers(self, data: bytes, secret: bytes) -> None:
         k0, k1 = hash_keys(secret)
-        assert 2 <= int(k0) <= PRIME - 2 and 2 <= int(k1) <= PRIME - 2
+        assert 2 <= int(k0) <= PRIME - 2
+        assert 2 <= int(k1) <= PRIME - 2
         padded = np.frombuffer(b"xyz" + data + b"tail", np.uint8)
         found = module.hash_bytes(padded, 3, 3 + len(data), k0, k1)
         assert tuple(map(int, found)) == plain_hash(data, int(k0), int(k1))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness import key_sources
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.randomness.key_sources import KEY_BYTES, KeySource, KeyUnavailable, decoded, flaw_of
+from dptext_spark.randomness.key_sources import KEY_BYTES, KeySource, KeyUnavailableError, decoded, flaw_of
 
 SECRET = hashlib.sha256(b"a key of the tests").digest()
 OTHER = hashlib.sha256(b"another key of the tests").digest()
@@ -72,7 +72,7 @@ class TestWhatIsOpened:
         (tmp_path / "one").symlink_to("none")
         (tmp_path / "two").symlink_to("two")
         for name in ("one", "two"):
-            with pytest.raises(KeyUnavailable, match="cannot be read") as caught:
+            with pytest.raises(KeyUnavailableError, match="cannot be read") as caught:
                 RunKey.from_file(tmp_path / name)
             assert caught.value.code == "KEY_MISSING"
 
@@ -96,7 +96,8 @@ class TestWhatIsCheckedOnTheDescriptor:
         else:
             monkeypatch.setattr(os, "geteuid", lambda: 4711)
         with pytest.raises(
-            KeyUnavailable, match=r"belongs to user .* valid: a file of the process's own user, or of root"
+            KeyUnavailableError,
+            match=r"belongs to user .* valid: a file of the process's own user, or of root",
         ):
             RunKey.from_file(file)
 
@@ -216,7 +217,7 @@ class TestWhatIsNoKey:
     def test_a_file_is_refused_and_not_shown(self, name: str, file: Path) -> None:
         file.write_bytes(NO_KEYS[name])
         with pytest.raises(
-            KeyUnavailable, match=r"key\.file: .* is no key: .*(not random|stands for 31 bytes)"
+            KeyUnavailableError, match=r"key\.file: .* is no key: .*(not random|stands for 31 bytes)"
         ) as caught:
             RunKey.from_file(file)
         said = str(caught.value)
@@ -237,18 +238,20 @@ class TestWhatIsNoKey:
     @pytest.mark.parametrize("padding", ["", "=="])
     def test_hex_digits_are_no_base64(self, digits: int, padding: str) -> None:
         text = (SECRET + OTHER).hex()[:digits] + padding
-        with pytest.raises(KeyUnavailable, match=r"no base64 and no hex|bytes given"):
+        with pytest.raises(KeyUnavailableError, match=r"no base64 and no hex|bytes given"):
             decoded(text.encode(), "key.env")
 
     def test_a_variable(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("RUN_KEY", SECRET.hex())
         assert KeySource("env", "RUN_KEY").read() == SECRET
         monkeypatch.setenv("RUN_KEY", base64.b64encode(PROSE).decode())
-        with pytest.raises(KeyUnavailable, match=r"key\.env: 'RUN_KEY' holds no key: it is text") as caught:
+        with pytest.raises(
+            KeyUnavailableError, match=r"key\.env: 'RUN_KEY' holds no key: it is text"
+        ) as caught:
             KeySource("env", "RUN_KEY").read()
         assert caught.value.code == "KEY_INVALID"
         monkeypatch.delenv("RUN_KEY")
-        with pytest.raises(KeyUnavailable, match="is not set") as missing:
+        with pytest.raises(KeyUnavailableError, match="is not set") as missing:
             KeySource("env", "RUN_KEY").read()
         assert missing.value.code == "KEY_MISSING"
 
@@ -284,7 +287,8 @@ class TestRandomKeys:
         raw = nearly_ascii + utf8[-1] + repeats + few
         hex_digits_in_base64 = (22 / 64) ** 42
         words = 2 * 2.0**-key_sources._WORDS_ARE_LIKELIER
-        assert raw < 1e-10 and raw + words + hex_digits_in_base64 < 1e-8
+        assert raw < 1e-10
+        assert raw + words + hex_digits_in_base64 < 1e-8
 
     def test_the_likelihood_of_words_is_one_of_a_law(self) -> None:
         """Markov's inequality asks for it: the shares of all letters of base64 sum to 1 at most."""
@@ -294,5 +298,5 @@ class TestRandomKeys:
 
 def test_an_error_can_be_said_again_with_more() -> None:
     """As a run does, which adds whether it committed."""
-    error = KeyUnavailable("key.file: gone.", "KEY_MISSING")
+    error = KeyUnavailableError("key.file: gone.", "KEY_MISSING")
     assert str(type(error)(f"{error} Nothing was written.")) == "key.file: gone. Nothing was written."

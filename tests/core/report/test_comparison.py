@@ -62,16 +62,19 @@ def test_the_text_has_the_points_and_the_best() -> None:
         "other:k=2",
         "unprotected",
     ]
-    assert "0.5  10 " in parts[0] and "15 (14-16)" in parts[0]
+    assert "0.5  10 " in parts[0]
+    assert "15 (14-16)" in parts[0]
     title, head, *rows = parts[1].splitlines()
-    assert title == "Words kept at equal risk, one word alone" and head.split() == [
+    assert title == "Words kept at equal risk, one word alone"
+    assert head.split() == [
         "risk",
         "best",
         "one",
         "other:k=2",
     ]
     by_level = {row.split(" %")[0]: row for row in rows}
-    assert "one (no other reaches it)" in by_level["10"] and by_level["10"].endswith(" -")
+    assert "one (no other reaches it)" in by_level["10"]
+    assert by_level["10"].endswith(" -")
     assert re.search(r"other:k=2 +20\.0 \(19\.0-21\.0\) +35\.0 \(34\.0-36\.0\)", by_level["20"])
     assert len(parts) == 1 + 4 + 1
 
@@ -79,7 +82,8 @@ def test_the_text_has_the_points_and_the_best() -> None:
 def test_a_risk_is_never_rounded_down() -> None:
     found = comparison(*points("one", (1, 0.10001, 0.1), (2, 0.4, 0.4)))
     row = comparison_text(found, 100).splitlines()[1]
-    assert "10.1 " in row and "15.1 (14-16.1)" in row
+    assert "10.1 " in row
+    assert "15.1 (14-16.1)" in row
 
 
 def test_it_says_how_it_was_measured() -> None:
@@ -102,7 +106,8 @@ def test_ties_are_said() -> None:
         *points("one", (1, 0.1, 0.1), (2, 0.9, 0.9)), *points("two", (1, 0.1, 0.11), (2, 0.9, 0.91))
     )
     said = comparison_text(alike, 100)
-    assert "undecided: two, one" in said and "the same figures" not in said
+    assert "undecided: two, one" in said
+    assert "the same figures" not in said
     one, two = (points(name, (1, 0.1, 0.1), (2, 0.9, 0.9)) for name in ("one", "two"))
     assert "one and two have the same figures at every ε." in comparison_text(comparison(*one, *two), 100)
 
@@ -134,14 +139,17 @@ def test_the_page_is_restricted_and_has_its_charts() -> None:
     assert page == comparison_page(FOUND)
     assert page.splitlines()[0].startswith("<!doctype html><!-- RESTRICTED: figures in this file depend")
     assert page.count("<svg") == page.count("The table behind it") == 4
-    assert "<script" not in page and "://" not in page
+    assert "<script" not in page
+    assert "://" not in page
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert "other:k=2 refuses ε = 0" in page
     assert "<h3>Best by words kept, at each level of risk</h3>" in page
     assert '<th scope="row">20 to 40 %</th><td>other:k=2</td>' in page
-    assert ">0 of 2<" in page and "clearly best at none" in page
-    assert ">2 of 2<" in page and "clearly best at 2" in page
+    assert ">0 of 2<" in page
+    assert "clearly best at none" in page
+    assert ">2 of 2<" in page
+    assert "clearly best at 2" in page
     assert "Further to the right the attack finds more" in page
 
 
@@ -159,4 +167,5 @@ def test_more_curves_than_a_chart_tells_apart_are_two_charts() -> None:
         tables = comparison_page(comparison(*many)).split("The table behind it")[1:]
         return [table.split("</details>")[0].count('<th scope="row">') // 2 for table in tables]
 
-    assert charts(6) == [6] * 4 and charts(9) == [5, 4] * 4
+    assert charts(6) == [6] * 4
+    assert charts(9) == [5, 4] * 4

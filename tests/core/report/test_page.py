@@ -59,7 +59,8 @@ class Read(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag not in self.VOID:
-            assert self.open and self.open.pop() == tag
+            assert self.open
+            assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         if data.strip() and self.open:
@@ -73,7 +74,9 @@ def test_facts_are_json_and_the_page_repeats(facts: dict[str, Any]) -> None:
 
 def test_it_fetches_nothing_and_runs_nothing(internal: dict[str, Any]) -> None:
     text = page({**internal, "examples": EXAMPLES})
-    assert "://" not in text and "@import" not in text and "url(#" in text
+    assert "://" not in text
+    assert "@import" not in text
+    assert "url(#" in text
     read = Read(text)
     assert read.open == []
     assert not {"script", "link", "img", "iframe", "object", "form", "base"} & {tag for tag, _ in read.tags}
@@ -104,7 +107,8 @@ def test_every_chart_says_what_it_shows_how_it_is_read_and_has_a_table(internal:
     assert len(figures) >= 7
     for figure in figures:
         assert re.search(r"<figcaption><strong>[^<]+</strong>[^<]{20,}</figcaption>", figure)
-        assert re.search(r'<p class="quiet">[^<]{20,}</p>', figure) and "<svg" in figure
+        assert re.search(r'<p class="quiet">[^<]{20,}</p>', figure)
+        assert "<svg" in figure
         assert re.search(r"<details>.*<table.*<td>.*</details>", figure, flags=re.DOTALL)
 
 
@@ -113,21 +117,25 @@ def test_what_may_be_shared_holds_no_restricted_figure(
 ) -> None:
     shared, whole = (re.sub("<svg.*?</svg>", "", page(one), flags=re.DOTALL) for one in (facts, internal))
     for figure in ("12.4", "81.3", "original_share", "44 %"):
-        assert figure in whole and figure not in shared
-    assert "RESTRICTED" not in shared and not shared.startswith("<!doctype html><!--")
+        assert figure in whole
+        assert figure not in shared
+    assert "RESTRICTED" not in shared
+    assert not shared.startswith("<!doctype html><!--")
 
 
 def test_restricted_figures_mark_the_file_and_every_page(internal: dict[str, Any]) -> None:
     text = page(internal)
     assert text.splitlines()[0].startswith("<!doctype html><!-- RESTRICTED: ")
     assert text.count("RESTRICTED: this file holds figures that depend on the private text") == 4
-    assert "<title>RESTRICTED: " in text and "Data quality (restricted)" in text
+    assert "<title>RESTRICTED: " in text
+    assert "Data quality (restricted)" in text
 
 
 def test_examples_mark_the_file_in_its_first_line_and_are_escaped(facts: dict[str, Any]) -> None:
     text = page({**facts, "examples": EXAMPLES})
     assert "RESTRICTED: this file holds private text" in text.splitlines()[0]
-    assert "marker &lt;b&gt;before&lt;/b&gt;" in text and "<b>before" not in text
+    assert "marker &lt;b&gt;before&lt;/b&gt;" in text
+    assert "<b>before" not in text
     assert "marker" not in page(facts)
 
 
@@ -148,7 +156,8 @@ def test_a_run_that_never_came_to_its_account_has_a_report(model: Model) -> None
         tokens_per_second=None,
     )
     text = page(gathered(unfinished, model=None, missing="x"))
-    assert "failed before its commit" in text and "There is no statement" in text
+    assert "failed before its commit" in text
+    assert "There is no statement" in text
 
 
 def test_warnings_stand_at_the_top(model: Model) -> None:
@@ -160,7 +169,8 @@ def test_warnings_stand_at_the_top(model: Model) -> None:
 def test_published_figures_stand_in_disclosure_and_summary(model: Model) -> None:
     one = Published("changed_words", 1234, 0.5, 100, 600.2, "2026-11-21 10:00:00")
     text = page(gathered(row(model), model=None, missing="x", published=[one]))
-    assert "About 1,234 words that are not as before" in text and "Published with noise" in text
+    assert "About 1,234 words that are not as before" in text
+    assert "Published with noise" in text
     assert "RESTRICTED" not in text
 
 
@@ -172,7 +182,8 @@ def test_a_certificate_that_the_account_holds_is_taken_as_it_is(model: Model) ->
 
 def test_what_a_table_says_cannot_break_out(model: Model) -> None:
     text = page(gathered(row(model, input="<script>marker</script>"), model=None, missing="x"))
-    assert "<script" not in text and "&lt;script&gt;marker" in text
+    assert "<script" not in text
+    assert "&lt;script&gt;marker" in text
 
 
 def test_it_says_what_to_install_and_nothing_of_it_is_imported_before() -> None:

@@ -210,7 +210,8 @@ class TestWhoseTheFolderIs:
         planted.chmod(0o777)
         monkeypatch.setenv(variable, str(planted))
         found = Path(module.code_cache.__wrapped__())
-        assert found.is_relative_to(homeless / "tmp") and not found.is_relative_to(planted)
+        assert found.is_relative_to(homeless / "tmp")
+        assert not found.is_relative_to(planted)
         assert f"{variable}: others may write" in caplog.text
 
 
@@ -241,5 +242,6 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
         )
         for _ in range(2)
     ]
-    assert counts[0] > 0 and counts[1] == 0
+    assert counts[0] > 0
+    assert counts[1] == 0
     assert list(tmp_path.rglob("*.nbi"))

@@ -61,7 +61,8 @@ def test_strips_cover_the_rows_and_begin_where_no_word_goes_on(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "STRIP_BYTES", least)
         found = chunks.strips(data, bounds, tokenizer)
-    assert found.bounds[0] == 0 and (np.diff(found.bounds) >= 0).all()
+    assert found.bounds[0] == 0
+    assert (np.diff(found.bounds) >= 0).all()
     assert found.bounds[found.first].tolist() == bounds.tolist()
     assert (np.diff(found.first) >= 1).all() if len(texts) else len(found.rows) == 0
     for strip, row in enumerate(found.rows):
@@ -70,7 +71,9 @@ def test_strips_cover_the_rows_and_begin_where_no_word_goes_on(
             continue
         assert start - found.bounds[strip - 1] >= least  # the one before it is long enough
         begins = chr(data[start])
-        assert begins.isascii() and not begins.isalnum() and begins not in "'-"
+        assert begins.isascii()
+        assert not begins.isalnum()
+        assert begins not in "'-"
         assert tokenizer == "words" or begins.isspace() or begins in "\x1c\x1d\x1e\x1f"
 
 

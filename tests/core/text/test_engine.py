@@ -32,7 +32,8 @@ def check(policy: Policy, step: int, texts: list[str | None]) -> None:
     reference = plain(policy, step)
     for i, (text, output) in enumerate(zip(texts, outputs, strict=True)):
         if text is None:
-            assert output is None and not counters.rows[i].any()
+            assert output is None
+            assert not counters.rows[i].any()
         else:
             reference.check(text, output.decode(), row(counters, i))
 
@@ -270,7 +271,8 @@ def test_types_and_slices(kind: pa.DataType, tokenizer: str) -> None:
 def test_no_text_at_all(array: pa.Array) -> None:
     out, counters = run(privatizer(), array)
     assert out == [None if x is None else x.encode() for x in array.to_pylist()]
-    assert not counters.rows.any() and counters.rows.shape == (len(array), len(COUNTERS))
+    assert not counters.rows.any()
+    assert counters.rows.shape == (len(array), len(COUNTERS))
 
 
 def test_arrays_without_buffers() -> None:
@@ -287,7 +289,8 @@ def test_bytes_under_a_null_are_not_read() -> None:
         )
         assert out.to_pylist() == [None, "cat", "dog"]
         assert out.buffers()[2].to_pybytes() == b"catdog"
-        assert counters.totals()["words"] == 2 and counters.totals()["invalid"] == 0
+        assert counters.totals()["words"] == 2
+        assert counters.totals()["invalid"] == 0
 
 
 def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:

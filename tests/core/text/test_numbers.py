@@ -49,7 +49,8 @@ def test_each_script_stays_and_each_digit_is_uniform(zero: str) -> None:
 def test_every_length(length: int) -> None:
     out, counters = run(privatizer(), ["0" * length, "9" * length, "a0" * length])
     assert len(out[0]) == len(out[1]) == length
-    assert out[0].isdigit() and out[1].isdigit()
+    assert out[0].isdigit()
+    assert out[1].isdigit()
     assert out[0] != out[1] or length < 16
     assert counters.column("numbers").tolist() == [1, 1, length]
     assert [c == ord("a") for c in out[2]] == [True, False] * length

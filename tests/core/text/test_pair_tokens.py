@@ -56,7 +56,8 @@ def test_each_word_has_its_kind_its_id_and_its_place(read) -> None:
     words = read("The dog,  cat-zzz 12", None, "House")
     assert words.kind.tolist() == [KEPT_WORD, DRAWN_WORD, DRAWN_WORD, UNKNOWN_WORD, NUMBER, DRAWN_WORD]
     assert words.ids.tolist() == [0, 1, 2, UNKNOWN, UNKNOWN, 3]
-    assert words.starts.tolist() == [0, 1, 2, 4, 5, 6] and words.pieces.tolist() == [0, 4, 4, 5]
+    assert words.starts.tolist() == [0, 1, 2, 4, 5, 6]
+    assert words.pieces.tolist() == [0, 4, 4, 5]
     assert words.bounds.tolist() == [0, 5, 5, 6]
     assert words.marked.tolist() == [False, False, True, False, False, False]
     assert not words.invalid.any()
@@ -72,7 +73,8 @@ def test_the_policy_says_what_is_drawn_and_nothing_else(read) -> None:
 
 def test_forms_are_equal_without_case_and_hold_no_word(read) -> None:
     form = read("Dog dog DOG cat").form
-    assert (form[:3] == form[0]).all() and (form[3] != form[0]).all()
+    assert (form[:3] == form[0]).all()
+    assert (form[3] != form[0]).all()
     assert b"dog" not in form.tobytes()
 
 
@@ -106,7 +108,8 @@ def test_words_are_paired_within_pieces(read, source, output, partner: list[int]
 
 def test_rows_are_apart(read) -> None:
     found = pair(read("dog", "cat house", "well"), read("cat", "cat", "known"))
-    assert found.partner.tolist() == [0, -1, -1, 2] and found.rows.tolist() == [True, False, True]
+    assert found.partner.tolist() == [0, -1, -1, 2]
+    assert found.rows.tolist() == [True, False, True]
 
 
 def test_only_words_alone_in_their_piece_are_sure(read) -> None:

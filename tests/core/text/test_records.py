@@ -19,17 +19,21 @@ def file(folder: Path, text: str) -> Path:
 def test_lines_with_and_without_labels(tmp_path: Path) -> None:
     place = file(tmp_path, "\ufeffa b\t1\r\n\n c\td \u2028 e\t0\n")
     whole = read_records(place, "public")
-    assert whole.texts.to_pylist() == ["a b\t1", " c\td \u2028 e\t0"] and whole.labels is None
+    assert whole.texts.to_pylist() == ["a b\t1", " c\td \u2028 e\t0"]
+    assert whole.labels is None
     last = read_records(place, "public", "last")
-    assert last.texts.to_pylist() == ["a b", " c\td \u2028 e"] and last.labels == ("1", "0")
+    assert last.texts.to_pylist() == ["a b", " c\td \u2028 e"]
+    assert last.labels == ("1", "0")
     first = read_records(place, "public", "first")
-    assert first.texts.to_pylist() == ["1", "d \u2028 e\t0"] and first.labels == ("a b", "c")
+    assert first.texts.to_pylist() == ["1", "d \u2028 e\t0"]
+    assert first.labels == ("a b", "c")
 
 
 def test_some_of_them_evenly(tmp_path: Path) -> None:
     found = read_records(file(tmp_path, "".join(f"w{i}\t{i}\n" for i in range(10))), "private", "last")
     some = found.spaced(4)
-    assert some.texts.to_pylist() == ["w0", "w3", "w6", "w9"] and some.labels == ("0", "3", "6", "9")
+    assert some.texts.to_pylist() == ["w0", "w3", "w6", "w9"]
+    assert some.labels == ("0", "3", "6", "9")
     assert found.spaced(10) is found
 
 

@@ -111,6 +111,9 @@ def test_the_words_that_count_as_drawn_are_those_that_the_engine_draws(choices: 
 def test_an_identifier_is_one_token_that_is_no_word() -> None:
     texts = ["film jane@example.com, good", "film [EMAIL], good", "+49 171 1234567"]
     held, written, number = (read(engine(), pa.array([text])) for text in texts)
-    assert held.words.tolist() == written.words.tolist() and held.drawn.tolist() == written.drawn.tolist()
-    assert held.drawn.sum() == 2 and (held.words == UNKNOWN).sum() == 1
-    assert number.words.tolist() == [UNKNOWN] and not number.drawn.any()
+    assert held.words.tolist() == written.words.tolist()
+    assert held.drawn.tolist() == written.drawn.tolist()
+    assert held.drawn.sum() == 2
+    assert (held.words == UNKNOWN).sum() == 1
+    assert number.words.tolist() == [UNKNOWN]
+    assert not number.drawn.any()

@@ -98,22 +98,25 @@ class TestOurOwnTable:
         }
         found = figures(audited)
         for name in ("original_share", "changed_share", "oov_share", "original_share_all"):
-            assert found[name] == pytest.approx(counted[name]) and 0 < found[name] < 1
+            assert found[name] == pytest.approx(counted[name])
+            assert 0 < found[name] < 1
         assert found["words"] == counted["words"]
         assert {name: found[name] for name in ("rows", "missing_in_table", "missing_in_source", "rows_not_aligned")} == {
             "rows": ROWS, "missing_in_table": 0, "missing_in_source": 0, "rows_not_aligned": 0,
         }  # fmt: skip
-        assert found["aligned_share"] == 1.0 and found["oov_kept_share"] == 0.0
+        assert found["aligned_share"] == 1.0
+        assert found["oov_kept_share"] == 0.0
         parts = [figures(audited, name)["words"] for name in ("body", "note")]
-        assert found["words"] == sum(parts) and min(parts) > 0
+        assert found["words"] == sum(parts)
+        assert min(parts) > 0
 
     def test_is_consistent_within_records_and_not_across_them(self, audited: TableAudit) -> None:
         found = figures(audited)
-        assert found["record_groups"] >= ROWS and found["record_broken_groups"] == 0
+        assert found["record_groups"] >= ROWS
+        assert found["record_broken_groups"] == 0
         assert found["dataset_broken_groups"] > 0
-        assert [str(limit) for limit in audited.limits] == [
-            "record_broken_groups <= 0"
-        ] and audited.broken == []
+        assert [str(limit) for limit in audited.limits] == ["record_broken_groups <= 0"]
+        assert audited.broken == []
 
     def test_is_attacked(self, audited: TableAudit) -> None:
         found = {figure.name: figure for figure in audited.figures if figure.column is None}
@@ -124,7 +127,8 @@ class TestOurOwnTable:
         assert audited.left_out == ()
 
     def test_writes_its_metrics_beside_those_of_the_run(self, session, ours, audited: TableAudit) -> None:
-        assert audited.audit_id == ours["run"] and audited.version == "delta:0"
+        assert audited.audit_id == ours["run"]
+        assert audited.version == "delta:0"
         before = session.read.format("delta").load(audited.metrics)
         assert before.where("metric = 'write_seconds'").count() == 1
         kept = {(row["column"], row["metric"]): row["value"] for row in before.collect()}
@@ -182,14 +186,16 @@ class TestEncoders:
         assert [one["holds"] for one in audit["requirements"]] == [False, True, True]
         assert audit["left_out"] == []
         found = {one["name"]: one for one in audit["figures"] if one["column"] is None}
-        assert {*ENCODED, *MASKED} <= set(found) and not {*LIKENESS} & set(found)
+        assert {*ENCODED, *MASKED} <= set(found)
+        assert not {*LIKENESS} & set(found)
         for name in ENCODED:
             assert -1.0 <= found[name]["lower"] <= found[name]["value"] <= found[name]["upper"] < 1.0
         assert found["masked_words"]["value"] > 100
         rows = session.read.format("delta").load(str(tmp_path / "out" / "metrics")).collect()
         kept = {row["metric"]: row["value"] for row in rows if row["column"] is None}
         assert kept["audit_embedding_cosine"] == found["embedding_cosine"]["value"]
-        assert "by an encoder" in err and "asking a masked language model" in err
+        assert "by an encoder" in err
+        assert "asking a masked language model" in err
         file, page = tmp_path / "audit.json", tmp_path / "page.html"
         file.write_text(out)
         monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
@@ -224,20 +230,22 @@ class TestWhatTheTextIsStillGoodFor:
         assert main([*given, *asked, "--require", "accuracy_plain_plain >= 1.01"]) == 7
         out, err = capsys.readouterr()
         audit = json.loads(out)
-        assert [one["holds"] for one in audit["requirements"]] == [True, False, True] and audit[
-            "left_out"
-        ] == []
+        assert [one["holds"] for one in audit["requirements"]] == [True, False, True]
+        assert audit["left_out"] == []
         found = {one["name"]: one for one in audit["figures"] if one["column"] is None}
         assert {*LIKENESS, *LABEL, *ATTRIBUTE} <= set(found)
-        assert found["label_missing"]["value"] == 6 and found["attribute_missing"]["value"] == 0
+        assert found["label_missing"]["value"] == 6
+        assert found["attribute_missing"]["value"] == 0
         for name in ("accuracy_private_private", "attribute_adaptive", "membership_auc", "cosine", "rouge_l"):
             assert 0.0 <= found[name]["lower"] <= found[name]["value"] <= found[name]["upper"] <= 1.0
-        assert found["rouge_1"]["value"] < 1.0 and 0.0 < found["bleu"]["value"] < 100.0
+        assert found["rouge_1"]["value"] < 1.0
+        assert 0.0 < found["bleu"]["value"] < 100.0
         rows = session.read.format("delta").load(f"{ours['target']}_audit/restricted/metrics").collect()
         kept = {row["metric"]: row["value"] for row in rows if row["column"] is None}
         for name in ("accuracy_private_private", "attribute_adaptive", "bleu"):
             assert kept[f"audit_{name}"] == found[name]["value"]
-        assert "learning the labels" in err and "attacking the attribute" in err
+        assert "learning the labels" in err
+        assert "attacking the attribute" in err
 
         file, page = tmp_path / "audit.json", tmp_path / "page.html"
         file.write_text(out)
@@ -281,11 +289,13 @@ class TestWhatTheTextIsStillGoodFor:
         figures = {figure.name: figure for figure in found.figures if figure.column is None}
         assert "learning the labels of about 60 rows by Spark ML" in said
         (result,) = [one for one in found.results if one["name"] == "downstream accuracy"]
-        assert "Spark ML" in result["settings"]["classifier"] and figures["label_missing"].value == 6
+        assert "Spark ML" in result["settings"]["classifier"]
+        assert figures["label_missing"].value == 6
         # A record is tried by one of its three rows, or learnt from by all that have a label.
         tried, taught = result["test_rows"], result["train_rows"]
         assert figures["label_rows"].value == tried + taught
-        assert 0 < tried < 20 and ROWS - 6 - 3 * tried <= taught <= ROWS - 6 - 2 * tried
+        assert 0 < tried < 20
+        assert ROWS - 6 - 3 * tried <= taught <= ROWS - 6 - 2 * tried
         assert figures["accuracy_plain_plain"].value > figures["accuracy_majority"].value
 
     @pytest.mark.parametrize(
@@ -349,8 +359,11 @@ class TestAForeignTable:
         }  # fmt: skip
         assert found["body", "original_share"] == 12 / 16
         assert {row["run_id"].split("-")[0] for row in rows} == {"audit"}
-        assert "original_share <= 0.9: holds" in out and "oov_kept_share <= 0.5: BROKEN" in out
-        assert "without --config" in out and "not for sharing" in out and "comparing the texts" in err
+        assert "original_share <= 0.9: holds" in out
+        assert "oov_kept_share <= 0.5: BROKEN" in out
+        assert "without --config" in out
+        assert "not for sharing" in out
+        assert "comparing the texts" in err
         said = out + err + "\n".join(map(str, rows))
         for word in (MARKER, "river", "ocean", "doctor", "nurse"):
             assert word not in said
@@ -359,7 +372,8 @@ class TestAForeignTable:
         table, source = tables(self.TABLE, self.SOURCE, form="parquet")
         spark.read.parquet(table).write.format("delta").saveAsTable("sanitized_tickets")
         found = audit_table(plan("sanitized_tickets", source, out=str(tmp_path / "restricted")), spark)
-        assert found.version == "delta:0" and found.source_version.startswith("files:")
+        assert found.version == "delta:0"
+        assert found.source_version.startswith("files:")
         assert found.metrics == str(tmp_path / "restricted" / "metrics")
         assert figures(found)["original_share"] == 12 / 16
 
@@ -377,7 +391,8 @@ class TestTablesThatDoNotBelongTogether:
         )
         found = figures(audit_table(plan(table, source, partial=True), spark))
         assert (found["rows"], found["missing_in_table"], found["missing_in_source"]) == (2, 2, 1)
-        assert found["words"] == 3 and not Path(f"{source}_audit").exists()
+        assert found["words"] == 3
+        assert not Path(f"{source}_audit").exists()
 
     def test_no_row_in_both(self, spark, tables) -> None:
         table, source = tables([(1, "a")], [(2, "a")])
@@ -423,4 +438,5 @@ class TestTablesThatDoNotBelongTogether:
         broken.write.format("delta").mode("overwrite").save(source)
         with pytest.raises(DataError) as caught:
             audit_table(plan(table, source), spark)
-        assert "1 rows with invalid UTF-8" in str(caught.value) and MARKER not in str(caught.value)
+        assert "1 rows with invalid UTF-8" in str(caught.value)
+        assert MARKER not in str(caught.value)

@@ -72,7 +72,8 @@ def test_both_classifiers_tell_the_same(spark: SparkSession, monkeypatch: pytest
     classifier = Remembering(SparkTextClassifier(features=1 << 10))
     found = downstream_accuracy(classifier, *of[0], *of[1])
     assert (found.classes, found.train_rows, found.test_rows) == (3, 400, 300)
-    assert list(found.accuracy) == list(local.accuracy) and found.majority == local.majority
+    assert list(found.accuracy) == list(local.accuracy)
+    assert found.majority == local.majority
     assert "Spark ML" in found.settings["classifier"]
     # Two fits of one kind of model, on 300 rows: 15 rows apart at most. What says nothing is guessed at by either.
     assert found.accuracy["plain/plain"].value == pytest.approx(local.accuracy["plain/plain"].value, abs=0.05)
@@ -82,8 +83,10 @@ def test_both_classifiers_tell_the_same(spark: SparkSession, monkeypatch: pytest
 
     model = classifier.models[0]
     scores = model.scores(TextColumn(frames[1], "plain"))
-    assert model.classes == ("blue", "green", "red") and model.majority == 2
-    assert scores.shape == (300, 3) and np.allclose(scores.sum(axis=1), 1.0)
+    assert model.classes == ("blue", "green", "red")
+    assert model.majority == 2
+    assert scores.shape == (300, 3)
+    assert np.allclose(scores.sum(axis=1), 1.0)
     assert (scores.argmax(axis=1) == model.predict(TextColumn(frames[1], "plain"))).all()
     unseen = spark.createDataFrame([("x", "black"), (None, "red")], "text string, label string")
     assert model.places(TextColumn(unseen, "label")).tolist() == [-1, 2]

@@ -60,7 +60,8 @@ def test_what_works_is_ok_and_leaves_nothing(
         "matrix products",
     }
     wanted |= {"free space", "clocks", "key", "input", "output.path", "audit.shareable", "audit.restricted"}
-    assert code == 0 and found.keys() == wanted
+    assert code == 0
+    assert found.keys() == wanted
     # A processor's kernels and a disk that is nearly full are the machine's, not ours.
     assert {name for name, one in found.items() if one["status"] != "ok"} <= {"matrix products", "free space"}
     assert "RUN_KEY" in os.environ
@@ -79,17 +80,19 @@ def test_what_does_not_work_is_named(settings: dict[str, Any], tmp_path: Path, c
     assert code == 4
     failed = {name for name, one in found.items() if one["status"] == "fail"}
     assert failed == {"shared model", "key", "input", "output.path", "audit.shareable"}
-    assert "no-model" in found["shared model"]["said"] and "jobs/prepare.py" in found["shared model"]["cure"]
-    assert (
-        "/proc cannot be written" in found["output.path"]["said"]
-        and "right to write" in found["output.path"]["cure"]
-    )
-    assert found["key"]["said"].startswith("key.file:") and found["text engine"]["status"] == "ok"
+    assert "no-model" in found["shared model"]["said"]
+    assert "jobs/prepare.py" in found["shared model"]["cure"]
+    assert "/proc cannot be written" in found["output.path"]["said"]
+    assert "right to write" in found["output.path"]["cure"]
+    assert found["key"]["said"].startswith("key.file:")
+    assert found["text engine"]["status"] == "ok"
 
 
 def test_a_model_that_an_executor_does_not_see_is_reported_by_it(spark: Any, tmp_path: Path) -> None:
     (one,) = probe.worker_facts(spark, Shipped(str(tmp_path / "elsewhere"), ""), 1)
-    assert one["model_error"] == "DataError" and "drawn" not in one and one["executable"] == sys.executable
+    assert one["model_error"] == "DataError"
+    assert "drawn" not in one
+    assert one["executable"] == sys.executable
 
 
 def test_an_executor_without_the_package_says_so() -> None:
@@ -108,13 +111,15 @@ def test_a_catalog_is_written_beside_the_table(spark: Any) -> None:
     assert check_name(spark, "output.table", "default.out").status == "ok"
     assert {table.name for table in spark.catalog.listTables()} == before
     found = check_name(spark, "output.table", "no_such_schema.out")
-    assert found.status == "fail" and "CREATE TABLE" in found.cure
+    assert found.status == "fail"
+    assert "CREATE TABLE" in found.cure
 
 
 def test_a_table_that_exists_is_probed_inside(spark: Any, tmp_path: Path) -> None:
     spark.range(2).write.format("delta").save(str(tmp_path / "out"))
     found = check_folder(spark, "output.path", str(tmp_path / "out"))
-    assert found.status == "ok" and "to be made" not in found.said
+    assert found.status == "ok"
+    assert "to be made" not in found.said
     assert spark.read.format("delta").load(str(tmp_path / "out")).count() == 2
     assert not list((tmp_path / "out").glob("*doctor*"))
 
@@ -139,7 +144,9 @@ def test_a_folder_that_nodes_do_not_share(
 
     monkeypatch.setattr(places, "_file_system", seen)
     found = check_folder(spark, "output.path", str(tmp_path / "out"))
-    assert found.status == "fail" and "the driver sees 0" in found.said and "share" in found.cure
+    assert found.status == "fail"
+    assert "the driver sees 0" in found.said
+    assert "share" in found.cure
     assert not list(tmp_path.iterdir())
 
 
@@ -147,14 +154,17 @@ def test_arrow_is_asked_with_a_batch(spark: Any, monkeypatch: pytest.MonkeyPatch
     assert probe.arrow_slots(spark, 2) == 2
     monkeypatch.setattr(doctor, "arrow_slots", lambda *_: 1)
     found = doctor._arrow(spark, 2)
-    assert found.status == "fail" and found.said.startswith("batches came through it in 1 of 2")
+    assert found.status == "fail"
+    assert found.said.startswith("batches came through it in 1 of 2")
 
     def fails(*_: Any) -> None:
         raise RuntimeError("private")
 
     monkeypatch.setattr(doctor, "arrow_slots", fails)
     found = doctor._arrow(spark, 2)
-    assert found.status == "fail" and "no batch came through" in found.said and "private" not in found.said
+    assert found.status == "fail"
+    assert "no batch came through" in found.said
+    assert "private" not in found.said
 
 
 def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +173,8 @@ def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(doctor, "spark_session", refused)
     (found,) = doctor.examine()
-    assert found.status == "fail" and "Java" in found.said
+    assert found.status == "fail"
+    assert "Java" in found.said
 
 
 @pytest.mark.parametrize(
@@ -182,4 +193,6 @@ def test_a_probe_that_fails_says_where_to_look(
 
     monkeypatch.setattr(doctor, "worker_facts", fails)
     found = list(doctor.examine(spark=spark))[-1]
-    assert found.check == "executors" and found.status == "fail" and cure in found.cure
+    assert found.check == "executors"
+    assert found.status == "fail"
+    assert cure in found.cure

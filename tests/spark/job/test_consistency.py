@@ -131,7 +131,8 @@ class TestPairs:
 
     def test_scopes_that_were_seen(self, pairs) -> None:
         found = pairs(("a", "the", "day"), ("b", "time", "day"), ("a", None, None))
-        assert (found.kind == SCOPE).sum() == 2 and len(set(found.group[found.kind == SCOPE])) == 2
+        assert (found.kind == SCOPE).sum() == 2
+        assert len(set(found.group[found.kind == SCOPE])) == 2
 
     def test_two_replacements_of_one_word(self, pairs) -> None:
         found = pairs(("a", "the time the", "day house about"))
@@ -169,7 +170,8 @@ class TestPairs:
         with pytest.raises(TaskError, match=r"DPTEXT\[AUDIT_\w+\]") as caught:
             pairs(("a", ["zanzibar"], "day"))
         assert "zanzibar" not in str(caught.value)
-        assert caught.value.__cause__ is None and caught.value.__suppress_context__
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
 
 
 @pytest.mark.parametrize(
@@ -188,5 +190,7 @@ def test_an_audit_that_did_not_run_says_so(level, scopes, row_key, kept, said: s
     )
     told: list[str] = []
     found = audit(SimpleNamespace(config=settings, kept=kept), 0, 1, told.append)  # type: ignore[arg-type]
-    assert said in found.said and found.problems == [] and told == []
+    assert said in found.said
+    assert found.problems == []
+    assert told == []
     assert found.as_dict()["passed"] is None

@@ -32,12 +32,14 @@ def test_epsilon_of_a_record_is_what_its_draws_compose_to(consistency: str) -> N
 )
 def test_where_nothing_adds_up_a_sentence_stands(guarantee: Guarantee, consistency: str, why: str) -> None:
     found = record_epsilon(UNITS, guarantee, consistency, 1, False)
-    assert [found[name] for name in NAMES] == [None] * 4 and why in found["basis"]
+    assert [found[name] for name in NAMES] == [None] * 4
+    assert why in found["basis"]
 
 
 def test_delta_is_named_beside_epsilon() -> None:
     found = record_epsilon(UNITS, Guarantee("approx_dp", 1.0, 0.01), "token", 1, False)
-    assert found["max"] == 11.0 and found["basis"].endswith("; δ of a record at most 0.11")
+    assert found["max"] == 11.0
+    assert found["basis"].endswith("; δ of a record at most 0.11")
 
 
 def test_no_rows_have_no_figures() -> None:

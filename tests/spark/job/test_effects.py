@@ -85,10 +85,12 @@ def test_of_a_run_and_of_one_that_is_made_again(spark: Any, settings: Any, tmp_p
     watched = Watched(tmp_path)
     assert ran(spark, settings(), watched) == "succeeded"
     assert watched.points == points(*OF_A_RUN)
-    assert watched.unannounced() == [] and watched.without_effect() == []
+    assert watched.unannounced() == []
+    assert watched.without_effect() == []
     again = Watched(tmp_path)
     assert ran(spark, settings(), again) == "unchanged"
-    assert again.points == [] and again.unannounced() == []
+    assert again.points == []
+    assert again.unannounced() == []
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,8 @@ def test_of_a_run_that_fails_and_of_the_next(
         Effect.DATA_COMMIT: points(Effect.SETTLEMENT, Effect.ACCOUNT),
         Effect.METRICS: [],
     }
-    assert watched.points == [*passed, *noted[fails]] and watched.unannounced() == []
+    assert watched.points == [*passed, *noted[fails]]
+    assert watched.unannounced() == []
     again = Watched(tmp_path)
     committed = fails is Effect.METRICS
     assert ran(spark, settings(), again) == ("recovered" if committed else "succeeded")
@@ -131,7 +134,8 @@ def test_of_a_table_by_name(spark: Any, settings: Any, tmp_path: Path) -> None:
     assert ran(spark, config, watched) == "succeeded"
     before, after = OF_A_RUN[:2], OF_A_RUN[2:]
     assert watched.points == points(*before, Effect.TABLE_CREATION, *after)
-    assert watched.unannounced() == [] and watched.without_effect() == []
+    assert watched.unannounced() == []
+    assert watched.without_effect() == []
 
 
 @pytest.mark.cluster

@@ -173,7 +173,8 @@ class TestAnotherEngine:
                 RunError, match=r"engine \(1 then, 2 now\).*was not accounted for.*version of the package"
             ):
                 bind_run(setup_of(accepted), ROW, None if lost else older, commit)
-        assert engine_of_commit(commit) == "1" and engine_of_commit(commit_of(ROW)) == ENGINE_VERSION
+        assert engine_of_commit(commit) == "1"
+        assert engine_of_commit(commit_of(ROW)) == ENGINE_VERSION
 
     def test_a_finished_run_is_another_release(self, older: dict[str, Any]) -> None:
         earlier = {**row_of(), "versions": older["versions"]}
@@ -305,7 +306,8 @@ def test_a_condition_on_text_that_is_not_released_is_bound_by_the_key(where: str
 
 def test_a_condition_on_times_is_bound_to_the_zone_that_they_are_read_in() -> None:
     assert shown(where="ts > '2024-01-01'")["time_zone"] == "UTC"
-    assert "time_zone" not in shown(where="id > 1") and "time_zone" not in shown()
+    assert "time_zone" not in shown(where="id > 1")
+    assert "time_zone" not in shown()
 
 
 def test_options_are_shown_by_name_but_for_harmless_ones() -> None:
@@ -318,7 +320,8 @@ def test_options_are_shown_by_name_but_for_harmless_ones() -> None:
         **dict.fromkeys(names, "MARKER"),
     }
     found = shown(format="csv", options=given)["options"]
-    assert list(found) == list(given) and "MARKER" not in str(found)
+    assert list(found) == list(given)
+    assert "MARKER" not in str(found)
     assert {name: found[name] for name in ("header", "Sep", "multiLine")} == {
         "header": "true",
         "Sep": ";",
@@ -329,7 +332,8 @@ def test_options_are_shown_by_name_but_for_harmless_ones() -> None:
     other = shown(format="csv", options={**given, "pwd": "OTHER"})["options"]
     assert [name for name in given if other[name] != found[name]] == ["pwd"]
     plain = made(format="csv", options=given).config.as_dict()["input"]["options"]
-    assert plain["pwd"] == plain["connectionString"] == "(hidden)" and plain["Sep"] == ";"
+    assert plain["pwd"] == plain["connectionString"] == "(hidden)"
+    assert plain["Sep"] == ";"
 
 
 def test_rows_of_earlier_versions_are_the_same_settings() -> None:

@@ -191,7 +191,8 @@ class TestALimit:
         own = kept.run("c", limit=2.0)
         assert (own.limit, own.kept, own.left) == (2.0, 3.0, 0.0)
         assert any("lower than the ε = 3 that the ledger keeps" in note for note in own.notes)
-        assert kept.run("d").left == 0.0 and kept.decisions == [(LIMIT, 3.0, None)]
+        assert kept.run("d").left == 0.0
+        assert kept.decisions == [(LIMIT, 3.0, None)]
 
     def test_rises_with_a_reason_only(self, kept: Kept) -> None:
         kept.run("a", limit=1.0)
@@ -200,12 +201,14 @@ class TestALimit:
             with pytest.raises(RunError, match=said):
                 kept.run("b", limit=3.0, **more)
         raised = kept.run("b", limit=3.0, raise_limit="minute 12")
-        assert (raised.limit, raised.kept, raised.left) == (3.0, 3.0, 1.0) and raised.override is None
+        assert (raised.limit, raised.kept, raised.left) == (3.0, 3.0, 1.0)
+        assert raised.override is None
         assert any("raised to ε = 3 by run b" in note and "minute 12" in note for note in raised.notes)
         assert (
             kept.run("b", limit=3.0, raise_limit="minute 12").left == 1.0
         )  # tried again: it is the same limit
-        assert kept.run("c").kept == 3.0 and kept.decisions == [(LIMIT, 1.0, None), (LIMIT, 3.0, "minute 12")]
+        assert kept.run("c").kept == 3.0
+        assert kept.decisions == [(LIMIT, 1.0, None), (LIMIT, 3.0, "minute 12")]
         with pytest.raises(RunError, match="3 kept in the ledger"):
             kept.run("d")
 
@@ -215,15 +218,15 @@ class TestALimit:
         kept.run("a", limit=1.0)
         with pytest.raises(RunError, match=r"1\.5 given"):
             kept.run("b", limit=1.5, raise_limit="too little")
-        assert kept.decisions == [(LIMIT, 1.0, None)] and kept.run("a").kept == 1.0
+        assert kept.decisions == [(LIMIT, 1.0, None)]
+        assert kept.run("a").kept == 1.0
 
     def test_may_be_passed_once_with_a_reason(self, kept: Kept) -> None:
         kept.run("a", limit=1.0)
         passed = kept.run("b", override="minute 7")
         assert (passed.override, passed.kept, passed.left) == ("minute 7", 1.0, 0.0)
-        assert "came to 2 with ledger.limit 1" in passed.warnings[0] and kept.decisions == [
-            (LIMIT, 1.0, None)
-        ]
+        assert "came to 2 with ledger.limit 1" in passed.warnings[0]
+        assert kept.decisions == [(LIMIT, 1.0, None)]
 
     def test_of_an_older_ledger_is_the_greatest_that_its_entries_name(self, kept: Kept) -> None:
         older = [
@@ -234,7 +237,8 @@ class TestALimit:
         with pytest.raises(RunError, match="the ledger keeps 4 "):
             kept.run("d", limit=5.0)
         balance = kept.run("d")
-        assert (balance.limit, balance.kept, balance.left) == (4.0, 4.0, 0.0) and kept.decisions == []
+        assert (balance.limit, balance.kept, balance.left) == (4.0, 4.0, 0.0)
+        assert kept.decisions == []
         assert kept.run("e", limit=5.0, raise_limit="one more").kept == 5.0
 
     @pytest.mark.parametrize("order", [1, -1])
@@ -248,12 +252,14 @@ class TestALimit:
 
     def test_is_of_one_input(self, kept: Kept) -> None:
         kept.rows = [entry_of("x", input="/elsewhere", input_id=None, limit=9.0, format_version=1)]
-        assert kept.run("a").limit is None and kept.run("b", limit=2.0).kept == 2.0
+        assert kept.run("a").limit is None
+        assert kept.run("b", limit=2.0).kept == 2.0
 
     def test_refuses_no_run_that_committed(self, kept: Kept) -> None:
         kept.run("a", limit=1.0)
         balance = kept.run("a", limit=9.0, committed=True)
-        assert (balance.limit, balance.kept) == (1.0, 1.0) and kept.decisions == [(LIMIT, 1.0, None)]
+        assert (balance.limit, balance.kept) == (1.0, 1.0)
+        assert kept.decisions == [(LIMIT, 1.0, None)]
 
 
 class TestPublishedCounts:
@@ -335,7 +341,8 @@ class TestALedgerThatIsGone:
         assert first.override is None  # no limit was passed
         for balance in (first, kept.run("b")):
             (warned,) = balance.warnings
-            assert "BEGUN ANEW by run a" in warned and "the disk was lost" in warned
+            assert "BEGUN ANEW by run a" in warned
+            assert "the disk was lost" in warned
         book = book_of(kept.rows)
         (told,) = balances(book.entries, "/ledger", book.decisions)
         assert (
@@ -348,7 +355,8 @@ class TestALedgerThatIsGone:
         kept.commits = self.COMMITS
         kept.run("a", override="the disk was lost")
         kept.rows = [replace(one, status=VOID) if isinstance(one, Entry) else one for one in kept.rows]
-        assert kept.run("b").left is None and [one[0] for one in kept.decisions] == [BEGUN]
+        assert kept.run("b").left is None
+        assert [one[0] for one in kept.decisions] == [BEGUN]
 
     def test_does_not_stop_an_account_of_what_committed(self, kept: Kept) -> None:
         kept.commits = self.COMMITS
@@ -400,10 +408,12 @@ class TestWhatARunSpends:
         assert after(replace(stream, run_id="s.2")) == 9.5  # it may hold records again
         two = setup_of(spark, here, columns=["body", "note"], run={"id": "tenth"})
         reservation = ledger.reserve(two)  # the draws of the first run, of body and note alike
-        assert total(reservation) == 9.5 and total(reservation, "note") == 5.5
+        assert total(reservation) == 9.5
+        assert total(reservation, "note") == 5.5
         assert [one.records for one in memory[:7]] == ["all"] * 5 + ["changed"] * 2
         assert [one.records for one in memory if one.run_id in ("s.0", "s.1")] == ["added"] * 2
-        assert reservation.balance.unfinished == 0 and len({one.release for one in memory}) == 7
+        assert reservation.balance.unfinished == 0
+        assert len({one.release for one in memory}) == 7
 
     def test_two_engines_make_two_releases(
         self, spark: Any, here: Path, memory: list[Entry], monkeypatch: pytest.MonkeyPatch
@@ -434,7 +444,8 @@ class TestWhatARunSpends:
             setup, config=parse_config({**config(here).as_dict(), "input": {"table": "only_some"}})
         )
         seen = ledger.reserve(view)
-        assert seen.balance.input == "table:spark_catalog.default.only_some" and total(seen) == 1.0
+        assert seen.balance.input == "table:spark_catalog.default.only_some"
+        assert total(seen) == 1.0
         assert total(ledger.reserve(replace(view, run_id="c"))) == 2.0  # a view has no version of its own
 
     def test_files_by_their_names_and_options(self, spark: Any, here: Path, memory: list[Entry]) -> None:
@@ -466,7 +477,8 @@ class TestWhatARunSpends:
         balance = ledger.reserve(promised("m2", **metric)).balance
         assert [(figure.epsilon, figure.times) for figure in balance.columns[0].figures] == [(6.0, 2)]
         balance = ledger.reserve(promised("m3", **{**metric, "metric": "list places"})).balance
-        assert len(balance.columns[0].figures) == 2 and "not to be added" in balance.sentence
+        assert len(balance.columns[0].figures) == 2
+        assert "not to be added" in balance.sentence
         refuted = ledger.reserve(promised("m4", status="refuted")).balance
         assert "no ε at all" in refuted.sentence
         insecure = replace(setup, run_id="m5", key=RunKey.insecure(1))
@@ -484,11 +496,13 @@ class TestARun:
 
         reported = run(config(here, run={"id": "one"}), spark, key=KEY)
         said = reported.facts["ledger"]["sentence"]
-        assert "one word of body: ε = 1 " in said and "1 of it is of this run" in said
+        assert "one word of body: ε = 1 " in said
+        assert "1 of it is of this run" in said
         assert said in json.dumps(reported.facts["disclosure"], ensure_ascii=False)
         assert said in " ".join(summary(reported.facts, columns=10_000).split())
         row = runs.find(spark, str(here / "out_audit/shareable/runs"), "one")
-        assert row is not None and json.loads(row["cumulative"])["sentence"] == said
+        assert row is not None
+        assert json.loads(row["cumulative"])["sentence"] == said
         (there,) = entries(spark, here)
         assert (there.status, there.run_id, there.epsilon, there.record_key) == ("spent", "one", 1.0, "id")
         table = spark.read.format("delta").load(str(here / "ledger"))
@@ -517,7 +531,8 @@ class TestARun:
         (there,) = entries(spark, here)
         assert (there.limit, there.override) == (0.5, over["override"])
         warned = facts["disclosure"]["sections"][0]
-        assert warned["heading"] == "Warnings" and over["override"] in " ".join(warned["sentences"])
+        assert warned["heading"] == "Warnings"
+        assert over["override"] in " ".join(warned["sentences"])
         # The same draws into another target spend nothing, so that no reason is needed.
         again = setup_of(
             spark, here, ledger={"limit": 0.5}, output={"path": str(here / "o2")}, run={"id": "p"}
@@ -547,7 +562,8 @@ class TestARun:
         )  # fmt: skip
         accepted = config(here, run={"id": "f", "second_release": "accept"})
         facts = run(accepted, spark, key=OTHER).facts
-        assert facts["second_release"] and facts["ledger"]["columns"][0]["total"] == 2.0
+        assert facts["second_release"]
+        assert facts["ledger"]["columns"][0]["total"] == 2.0
         assert [one.status for one in entries(spark, here)] == ["void", "reserved", "spent"]
 
     def test_that_is_released_twice_counts_twice_even_if_nothing_is_left(
@@ -556,7 +572,8 @@ class TestARun:
         setup = setup_of(spark, here, run={"id": "g"})
         ledger.settle(ledger.reserve(setup), VOID)
         second = ledger.reserve(replace(setup, key=OTHER), second=True)
-        assert total(second) == 2.0 and second.balance.columns[0].more == 2.0
+        assert total(second) == 2.0
+        assert second.balance.columns[0].more == 2.0
         assert total(ledger.reserve(replace(setup, key=OTHER), second=True)) == 2.0
 
     def test_that_committed_is_settled_when_it_is_accounted_for(
@@ -569,7 +586,8 @@ class TestARun:
                 run(settings, spark, key=KEY)
         assert [one.status for one in entries(spark, here)] == ["reserved"]
         recovered = run(settings, spark, key=OTHER)  # its key is gone, and nothing is drawn again
-        assert recovered.status == "recovered" and recovered.facts["ledger"]["columns"][0]["total"] == 1.0
+        assert recovered.status == "recovered"
+        assert recovered.facts["ledger"]["columns"][0]["total"] == 1.0
         assert [one.status for one in entries(spark, here)] == ["spent"]
 
     @staticmethod
@@ -597,7 +615,8 @@ class TestARun:
         newer.write.format("delta").save(str(here / "newer"))
         with pytest.raises(DataError, match="has format 3, and this version of the package knows 2"):
             run(config(here, ledger={"path": str(here / "newer")}), spark, key=KEY)
-        assert not (here / "out").exists() and not (here / "out_audit").exists()
+        assert not (here / "out").exists()
+        assert not (here / "out_audit").exists()
 
     def test_whose_record_cannot_be_written_spends_nothing(
         self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
@@ -740,12 +759,14 @@ def test_processes_that_race_and_one_that_is_killed(spark: Any, here: Path) -> N
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-    assert len(said["left"]) == rounds and len(said["right"]) == rounds + 1, said
+    assert (len(said["left"]), len(said["right"])) == (rounds, rounds + 1), said
     for turn in range(rounds):
         assert sorted([said["left"][turn], said["right"][turn]]) == ["passed", "refused"]
         assert len(ledger.entries_of(spark, str(here / f"race{turn}"))[1]) == 1
     (left_open,) = entries(spark, here)
-    assert left_open.status == "reserved" and history(spark, Target(path=str(here / "out"))) == []
+    assert left_open.status == "reserved"
+    assert history(spark, Target(path=str(here / "out"))) == []
     facts = run(config(here, run={"id": "k"}, ledger={"limit": 1.0}), spark, key=KEY).facts
-    assert facts["ledger"]["columns"][0]["total"] == 1.0 and facts["ledger"]["unfinished"] == 0
+    assert facts["ledger"]["columns"][0]["total"] == 1.0
+    assert facts["ledger"]["unfinished"] == 0
     assert {one.status for one in entries(spark, here)} == {"spent"}

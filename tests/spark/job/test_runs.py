@@ -41,19 +41,22 @@ class TestRuns:
         runs.put(spark, folder, {**RECORD, "run_id": "r2", "output": "elsewhere"})
         assert runs.find(spark, folder, "r1") == {**dict.fromkeys(RUNS.fieldNames()), **RECORD}
         assert runs.find(spark, folder, "r3") is None
-        assert runs.is_unfinished(spark, folder, "out") and not runs.is_unfinished(spark, folder, "other")
+        assert runs.is_unfinished(spark, folder, "out")
+        assert not runs.is_unfinished(spark, folder, "other")
         runs.put(
             spark, folder, {**RECORD, "status": "succeeded", "rows": 12, "seconds": 0.5, "output_version": 4}
         )
         table = spark.read.format("delta").load(folder)
         assert table.count() == 2
         found = runs.find(spark, folder, "r1")
-        assert found is not None and (found["status"], found["rows"], found["output_version"]) == (
+        assert found is not None
+        assert (found["status"], found["rows"], found["output_version"]) == (
             "succeeded",
             12,
             4,
         )
-        assert not runs.is_unfinished(spark, folder, "out") and runs.is_unfinished(spark, folder, "elsewhere")
+        assert not runs.is_unfinished(spark, folder, "out")
+        assert runs.is_unfinished(spark, folder, "elsewhere")
         assert [row["status"] for row in table.where("run_id = 'r2'").collect()] == ["started"]
         assert not [view.name for view in spark.catalog.listTables() if view.name.startswith("dptext_run")]
 

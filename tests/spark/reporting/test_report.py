@@ -52,11 +52,14 @@ def test_the_report_holds_the_account_and_no_private_word(spark, account: Accoun
     facts = report("second", account, spark=spark)
     file = write_page(facts, tmp_path / "report.html")
     text = file.read_text(encoding="utf-8")
-    assert facts["run"]["run_id"] == "second" and facts["certificate"]["verdict"] == "confirmed"
-    assert facts["deniability"]["figures"] and facts["attacks"] and facts["metrics"] is None
-    assert (
-        MARKER.lower() not in text.lower() and "RESTRICTED" not in text and "What run second released" in text
-    )
+    assert facts["run"]["run_id"] == "second"
+    assert facts["certificate"]["verdict"] == "confirmed"
+    assert facts["deniability"]["figures"]
+    assert facts["attacks"]
+    assert facts["metrics"] is None
+    assert MARKER.lower() not in text.lower()
+    assert "RESTRICTED" not in text
+    assert "What run second released" in text
     assert "holds 2 releases of this tool" in text
 
 
@@ -81,11 +84,11 @@ def test_an_account_is_named_once() -> None:
 
 def test_internal_figures_are_those_of_the_run(spark, account: Account, tmp_path: Path) -> None:
     facts = report("first", account, Wanted(internal=True), spark, examine=False)
-    assert facts["metrics"]["oov"] == ROWS and "body" in facts["metrics_by_column"]
+    assert facts["metrics"]["oov"] == ROWS
+    assert "body" in facts["metrics_by_column"]
     file = write_page(facts, tmp_path / "r.html")
-    assert (
-        "RESTRICTED" in file.read_text(encoding="utf-8").splitlines()[0] and file.stat().st_mode & 0o077 == 0
-    )
+    assert "RESTRICTED" in file.read_text(encoding="utf-8").splitlines()[0]
+    assert file.stat().st_mode & 0o077 == 0
     assert MARKER not in file.read_text(encoding="utf-8")
     elsewhere = Account(account.shareable, str(tmp_path))
     with pytest.raises(DataError, match=r"audit\.restricted: .* holds no metrics of run first"):
@@ -96,9 +99,11 @@ def test_a_published_figure_is_remembered_and_spends_again(spark, account: Accou
     pytest.importorskip("opendp", reason="the extra [audit] is not installed")
     asked = Wanted(publish=("unknown_words=2",), most_words=20)
     first = report("first", account, asked, spark, examine=False)
-    assert [one["metric"] for one in first["published"]] == ["unknown_words"] and first["metrics"] is None
+    assert [one["metric"] for one in first["published"]] == ["unknown_words"]
+    assert first["metrics"] is None
     again = report("first", account, asked, spark, examine=False)
-    assert again["published"][0] == first["published"][0] and len(again["published"]) == 2
+    assert again["published"][0] == first["published"][0]
+    assert len(again["published"]) == 2
     said = json.dumps(report("first", account, spark=spark, examine=False)["statement"], ensure_ascii=False)
     assert "Together ε = 4" in said
     (balance,) = read(f"{account.shareable}/ledger", spark)
@@ -114,16 +119,18 @@ def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account
     facts = report("first", account, Wanted(examples=True), spark, examine=False)
     assert len(facts["examples"]) == 3
     for pair in facts["examples"]:
-        assert MARKER in pair["before"] and MARKER not in pair["after"] and "[OOV]" in pair["after"]
+        assert MARKER in pair["before"]
+        assert MARKER not in pair["after"]
+        assert "[OOV]" in pair["after"]
     other = report("second", account, Wanted(examples=True), spark, examine=False)
     assert other["examples"] != facts["examples"]  # each run's own version of the target
     assert "holds private text" in write_page(facts, tmp_path / "r.html").read_text().splitlines()[0]
 
 
 def test_examples_need_the_runs_own_settings(spark, account: Account, config: RunConfig) -> None:
+    account_alone = Account.of(None, f"{config.output.path}_audit")
     with pytest.raises(SettingsError, match="with_examples: needs --config"):
-        folder = str(config.output.path) + "_audit"
-        report("first", Account.of(None, folder), Wanted(examples=True), spark, examine=False)
+        report("first", account_alone, Wanted(examples=True), spark, examine=False)
     changed = parse_config({**config.as_dict(), "output": {"path": "/elsewhere"}})
     with pytest.raises(SettingsError, match="output: the settings of --config are not those of run first"):
         report("first", Account(account.shareable, account.restricted, changed), Wanted(examples=True), spark)
@@ -135,10 +142,12 @@ def test_a_model_that_is_another_now_is_left_out(
     found = reporting._found
     monkeypatch.setattr(reporting, "_found", lambda *given: {**found(*given), "artifact": "another"})
     facts = report("first", account, spark=spark)
-    assert "another model" in facts["model_missing"] and facts["worst_pair"] is None
+    assert "another model" in facts["model_missing"]
+    assert facts["worst_pair"] is None
     # The certificate is not the other model's: the run's own account keeps it.
     assert facts["certificate"] == json.loads(found(spark, account, "first")["certificate"])
-    assert facts["deniability"]["figures"] == [] and facts["attacks"] == []
+    assert facts["deniability"]["figures"] == []
+    assert facts["attacks"] == []
 
 
 def test_the_command_writes_the_file_and_prints_where(
@@ -152,7 +161,8 @@ def test_the_command_writes_the_file_and_prints_where(
     folder, file = f"{config.output.path}_audit", tmp_path / "page.html"
     assert main(["report", "latest", "--audit", folder, "--out", str(file)]) == 0
     out, _ = capsys.readouterr()
-    assert out.strip() == str(file) and file.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert out.strip() == str(file)
+    assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert main(["report", "first", "--audit", folder, "--statement", "md"]) == 0
     assert capsys.readouterr().out.startswith("### What is protected")
     assert main(["report", "nope", "--audit", folder]) == 2

@@ -93,13 +93,15 @@ class TestAGrowingSource:
         record = {"consistency": level, "audit": {"consistency_scopes": 100}}
         add(4, 5, 6, 7, 8)
         first = stream(**record)
-        assert first["rows"] == 5 and first["batches"]["in_all"] == 1
+        assert first["rows"] == 5
+        assert first["batches"]["in_all"] == 1
         add(2, 9)
         add(3, 1, 0)  # late ones, and in another order
         second = stream(**record, stream={"max_files": 1})
         assert (second["rows"], second["batches"]["now"], second["batches"]["rows"]) == (5, 2, 10)
         empty = stream(**record)
-        assert empty["status"] == "succeeded" and (empty["rows"], empty["batches"]["now"]) == (0, 0)
+        assert empty["status"] == "succeeded"
+        assert (empty["rows"], empty["batches"]["now"]) == (0, 0)
         assert first["run_id"] == second["run_id"] == empty["run_id"]
         if level == "record":
             spark.sql(f"RESTORE TABLE delta.`{tmp_path}/out` TO VERSION AS OF 0")
@@ -112,7 +114,8 @@ class TestAGrowingSource:
         whole = stream("whole", **record)
         assert whole["batches"]["in_all"] == 1
         rows = _rows(spark, tmp_path / "out")
-        assert len(rows) == 10 and rows == _rows(spark, tmp_path / "whole")
+        assert len(rows) == 10
+        assert rows == _rows(spark, tmp_path / "whole")
         # Of three texts: as many as there are customers with them, and no more than three where all draws are shared.
         assert (len({row[2] for row in rows.values()}) > 3) is (level == "record")
         self._accounted(spark, tmp_path, first["run_id"], whole)
@@ -128,9 +131,11 @@ class TestAGrowingSource:
         assert [found[f"{stream_id}.{n}"]["input_version"] for n in range(3)] == [
             "delta:..1", "delta:1..2", "delta:2..3",
         ]  # fmt: skip
-        assert found[stream_id]["input_version"] == "delta:3" and found[stream_id]["output_version"] == 2
+        assert found[stream_id]["input_version"] == "delta:3"
+        assert found[stream_id]["output_version"] == 2
         for row in found.values():
-            assert "In a stream" in row["disclosure"] and "(mode: incremental)" in row["disclosure"]
+            assert "In a stream" in row["disclosure"]
+            assert "(mode: incremental)" in row["disclosure"]
         metrics = spark.read.format("delta").load(str(tmp_path / "out_audit/restricted/metrics"))
         assert metrics.schema.fieldNames() == METRICS.fieldNames()
         sums = {(r["run_id"], r["metric"]): r["value"] for r in metrics.where("column IS NULL").collect()}
@@ -138,7 +143,8 @@ class TestAGrowingSource:
             assert sums[stream_id, name] == whole["restricted"][name]
             if name != "changed_share":
                 parts = [sums[f"{stream_id}.{n}", name] for n in range(3)]
-                assert sums[stream_id, name] == sum(parts) and all(parts)
+                assert sums[stream_id, name] == sum(parts)
+                assert all(parts)
         commits = history(spark, Target(path=str(tmp_path / "out")))
         written = [commit for commit in commits if commit["operation"] != "RESTORE"]
         assert [json.loads(commit["userMetadata"])["dptext_run"] for commit in written] == [
@@ -149,11 +155,13 @@ class TestAGrowingSource:
         add(*range(8))
         add(*range(8))
         facts = stream(stream={"duplicates": "accept", "max_files": 1, "starting_version": 0})
-        assert facts["rows"] == 16 and facts["batches"]["now"] == 2
+        assert facts["rows"] == 16
+        assert facts["batches"]["now"] == 2
         assert "A ROW KEY MAY COME AGAIN" in json.dumps(facts["disclosure"])
         out = spark.read.format("delta").load(str(tmp_path / "out"))
         drawn = out.groupBy("id").agg({"body": "collect_set", "*": "count"}).collect()
-        assert len(drawn) == 8 and {row["count(1)"] for row in drawn} == {2}
+        assert len(drawn) == 8
+        assert {row["count(1)"] for row in drawn} == {2}
         # At least one drawn word in two texts of one row, of which each is among 10: never all equal.
         assert sum(len(row["collect_set(body)"]) == 2 for row in drawn) > 4
 
@@ -177,7 +185,8 @@ class TestWhatAStreamSpends:
         add(2, 3)
         add(4)
         again = stream(**ledger, stream={"max_files": 1})
-        assert again["rows"] == 3 and self._said(again) == (1.0, 1.0)
+        assert again["rows"] == 3
+        assert self._said(again) == (1.0, 1.0)
         (balance,) = read(ledger["ledger"]["path"], spark)
         assert (balance.columns[0].total, balance.columns[0].figures[0].times) == (1.0, 1)
         rows = spark.read.format("delta").load(ledger["ledger"]["path"]).where("status = 'spent'")
@@ -191,10 +200,10 @@ class TestWhatAStreamSpends:
         accept = {"stream": {"duplicates": "accept", "starting_version": 0, "max_files": 1}}
         limits = {**ledger, "ledger": {**ledger["ledger"], "limit": 4.0, "raise_limit": "a third copy"}}
         third = stream("third", **limits, **accept)
-        assert third["batches"]["now"] == 3 and self._said(third) == (4.0, 3.0)
-        assert "ε = 4 " in third["ledger"]["sentence"] and "3 of it is of this stream" in json.dumps(
-            third["disclosure"], ensure_ascii=False
-        )
+        assert third["batches"]["now"] == 3
+        assert self._said(third) == (4.0, 3.0)
+        assert "ε = 4 " in third["ledger"]["sentence"]
+        assert "3 of it is of this stream" in json.dumps(third["disclosure"], ensure_ascii=False)
 
     def test_equal_draws_of_a_record_spend_nothing_in_another_stream(
         self, spark, tmp_path: Path, add, stream
@@ -227,9 +236,11 @@ class TestASourceThatDoesNotOnlyGrow:
         assert _rows(spark, out) == rows
         drop = {"duplicates": "drop"}
         facts = stream(stream=drop)
-        assert facts["rows"] == 1 and facts["restricted"]["duplicates_dropped"] == 2
+        assert facts["rows"] == 1
+        assert facts["restricted"]["duplicates_dropped"] == 2
         found = _rows(spark, out)
-        assert found.keys() == {0, 1, 2, 3} and all(found[i] == row for i, row in rows.items())
+        assert found.keys() == {0, 1, 2, 3}
+        assert all(found[i] == row for i, row in rows.items())
 
         spark.sql(f"ALTER TABLE {place} ADD COLUMNS (note STRING)")
         spark.sql(f"INSERT INTO {place} VALUES (7, 'c', 'good news', 'private')")
@@ -383,8 +394,10 @@ class TestStreaming:
 
         before = signal.getsignal(signal.SIGTERM)
         facts = stream(say=say, mode="streaming", stream={"trigger": "1 second"})
-        assert signal.getsignal(signal.SIGTERM) == before and not spark.streams.active
-        assert facts["status"] == "succeeded" and (facts["rows"], facts["batches"]["now"]) == (5, 2)
+        assert signal.getsignal(signal.SIGTERM) == before
+        assert not spark.streams.active
+        assert facts["status"] == "succeeded"
+        assert (facts["rows"], facts["batches"]["now"]) == (5, 2)
         assert _rows(spark, tmp_path / "out").keys() == set(range(5))
         assert not [step for step in said if "call" in step or "money" in step]
         # The same checkpoint serves the other mode, and there is nothing left to read.

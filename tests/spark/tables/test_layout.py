@@ -67,7 +67,8 @@ class TestPartitions:
         assert partitions(spark, f"delta.`{tmp_path / 'plain'}`") == []
         assert partitions(spark, f"delta.`{tmp_path / 'split'}`") == ["day", "customer"]
         assert texts(spark, str(tmp_path / "split")) == texts(spark, str(tmp_path / "plain"))
-        assert split["status"] == "succeeded" and split["restricted"]["words"] == facts["restricted"]["words"]
+        assert split["status"] == "succeeded"
+        assert split["restricted"]["words"] == facts["restricted"]["words"]
         again = {"mode": "append"}
         assert self.run(spark, source, tmp_path / "split", **again)["status"] == "succeeded"
         assert partitions(spark, f"delta.`{tmp_path / 'split'}`") == ["day", "customer"]
@@ -115,7 +116,8 @@ def test_catalog_names(spark, tmp_path: Path) -> None:
         audit={"shareable": str(tmp_path / "s"), "restricted": str(tmp_path / "r")},
     )
     facts = run(made, spark, key=KEY).facts
-    assert facts["rows"] == ROWS and facts["input_version"] == "delta:0"
+    assert facts["rows"] == ROWS
+    assert facts["input_version"] == "delta:0"
     assert partitions(spark, "target") == ["customer"]
     assert set(texts(spark, "default.target")) == set(range(ROWS))
     with pytest.raises(SettingsError, match=r"output\.table: 'default\.SOURCE' is the input"):
@@ -140,9 +142,11 @@ class TestMappedNames:
         )  # fmt: skip
         assert run(made, spark, key=KEY).facts["restricted"]["words"] > 0
         out = spark.read.format("delta").load(str(tmp_path / "out"))
-        assert out.columns == ["id", "the text", "x;y"] and out.count() == ROWS
+        assert out.columns == ["id", "the text", "x;y"]
+        assert out.count() == ROWS
         written = b"".join(file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file())
-        assert b"withdrawncolumn" not in written and b"unrenamed" not in written
+        assert b"withdrawncolumn" not in written
+        assert b"unrenamed" not in written
         more = config(
             input={"path": str(tmp_path / "in")}, columns=["the text"],
             output={"path": str(tmp_path / "out"), "mode": "append"},
@@ -174,7 +178,8 @@ class TestDeletionVectors:
         held = [file for file in Path(source).iterdir() if re.match(r"deletion_vector.*\.bin", file.name)]
         assert held
         after = outcome("b")
-        assert after == {i: text for i, text in before.items() if i % 3} and len(after) > 20
+        assert after == {i: text for i, text in before.items() if i % 3}
+        assert len(after) > 20
 
     def test_of_a_target(self, spark, tmp_path: Path) -> None:
         source, target = str(tmp_path / "in"), str(tmp_path / "out")
@@ -188,7 +193,8 @@ class TestDeletionVectors:
             audit={"consistency_scopes": 100},
         )  # fmt: skip
         facts = run(more, spark, key=KEY).facts
-        assert facts["rows"] == 20 and facts["consistency_audit"]["passed"] is True
+        assert facts["rows"] == 20
+        assert facts["consistency_audit"]["passed"] is True
         assert set(texts(spark, target)) == set(range(ROWS)) - {7}
 
 
@@ -213,6 +219,8 @@ def test_the_bundles_notebook_shows_the_last_run(spark, tmp_path: Path) -> None:
         else:
             exec(compile(ast.Module([last], []), "look", "exec"), names)
     (sentence, *of_the_run), disclosure, lines = shown
-    assert sentence == facts["guarantee"]["sentence"] and of_the_run == ["succeeded", ROWS, "insecure"]
+    assert sentence == facts["guarantee"]["sentence"]
+    assert of_the_run == ["succeeded", ROWS, "insecure"]
     assert any("stop words" in line.lower() for line in disclosure)
-    assert len(lines) == 5 and all(row["body"] in texts(spark, "default.looked").values() for row in lines)
+    assert len(lines) == 5
+    assert all(row["body"] in texts(spark, "default.looked").values() for row in lines)

@@ -161,9 +161,11 @@ class TestTheText:
         other = T.StructType().add("x", T.IntegerType(), True, {"comment": "of Bob"})
         schema = T.StructType().add("id", "long").add("meta", noted).add("other", T.ArrayType(other))
         df = spark.createDataFrame([(1, ("the day",), [(1,)])], schema)
-        assert "Ann" in df.schema.json() and "Bob" in df.schema.json()
+        assert "Ann" in df.schema.json()
+        assert "Bob" in df.schema.json()
         out = dps.privatize(df, ["meta.note"], privatizer, row_key="id")
-        assert "Ann" not in out.schema.json() and "Bob" not in out.schema.json()
+        assert "Ann" not in out.schema.json()
+        assert "Bob" not in out.schema.json()
         assert out.first().other == [(1,)]
 
 
@@ -171,7 +173,8 @@ class TestElements:
     def test_of_a_slice(self) -> None:
         lists = pa.array([["x"], ["a", None], None, [], ["b"], ["y"]], pa.list_(pa.string())).slice(1, 4)
         found = Elements.of(lists)
-        assert found.texts.to_pylist() == ["a", None, "b"] and found.rows.tolist() == [0, 0, 3]
+        assert found.texts.to_pylist() == ["a", None, "b"]
+        assert found.rows.tolist() == [0, 0, 3]
         assert found.whole(found.texts).equals(lists)
         assert found.sums(np.array([3, 4, 5])).tolist() == [7, 0, 0, 5]
 
@@ -181,7 +184,8 @@ class TestElements:
         keys: list[Any] = [1, -1, 256, 1 << 40] if kind == pa.int64() else ["", "a", "a" + "\0" * 8, "\0" * 8]
         keys = [key.encode() for key in keys] if kind == pa.binary() else keys
         found = Elements.of(pa.array([["t"] * 300] * len(keys))).identities(pa.array(keys, kind))
-        assert len(set(found.to_pylist())) == 300 * len(keys) and found.null_count == 0
+        assert len(set(found.to_pylist())) == 300 * len(keys)
+        assert found.null_count == 0
 
 
 class TestNames:
@@ -190,7 +194,8 @@ class TestNames:
         [("a", ("a",)), ("a.b", ("a", "b")), ("`a.b`.c d", ("a.b", "c d")), ("`a``b`", ("a`b",)), ("`a`.`b`", ("a", "b"))],
     )  # fmt: skip
     def test_are_split_and_spelled(self, name: str, parts: tuple[str, ...]) -> None:
-        assert parts_of(name) == parts and parts_of(spelled(parts)) == parts
+        assert parts_of(name) == parts
+        assert parts_of(spelled(parts)) == parts
 
     @pytest.mark.parametrize("name", ["", ".", "a.", ".a", "a..b", "`a", "a`b", "``"])
     def test_that_are_no_path(self, name: str) -> None:
@@ -269,7 +274,9 @@ class TestTheJob:
         assert [without_texts(r) | {"body": 0} for r in out.orderBy("id").collect()] == [
             without_texts(r) | {"body": 0} for r in source.orderBy("id").collect()
         ]
-        assert facts["status"] == "succeeded" and seen[0].figures["groups"] > 5 and not seen[0].problems
+        assert facts["status"] == "succeeded"
+        assert seen[0].figures["groups"] > 5
+        assert not seen[0].problems
         assert facts["other_columns"] == [
             "id", "customer", "meta.author", "meta.deep.n", "comments.by", "threads.by", "box.list.by whom",
             "attributes (its keys)", "threads (its keys)",
@@ -287,7 +294,8 @@ class TestTheJob:
         )  # fmt: skip
         audited = audit_table(plan, spark)
         figures = {(figure.column, figure.name): figure.value for figure in audited.figures}
-        assert figures[None, "rows_not_aligned"] == 0 and figures[None, "missing_in_table"] == 0
+        assert figures[None, "rows_not_aligned"] == 0
+        assert figures[None, "missing_in_table"] == 0
         assert figures["tags", "words"] == 84
 
     @pytest.mark.parametrize("column", ["tags", "threads"])
@@ -343,7 +351,8 @@ class TestTheJob:
         assert listed == (["text"] if other == "drop" else ["text", "by"])
         boxed = written.schema["box"].dataType["list"].dataType.elementType.fieldNames()
         assert boxed == (["text"] if other == "drop" else ["text", "by whom"])
-        assert written.where("box IS NULL").count() == 2 and written.where("comments IS NULL").count() == 1
+        assert written.where("box IS NULL").count() == 2
+        assert written.where("comments IS NULL").count() == 1
         again = out | {"mode": "append"}
         config = self.config(
             tmp_path, columns=columns, output=again, audit={"consistency_scopes": 0}, run={"id": "s"}
@@ -364,7 +373,8 @@ class TestTheJob:
         )
         run(config, spark, key=KEY)
         row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
-        assert "zanzibar" not in row["config"] and "hidden" in row["config"]
+        assert "zanzibar" not in row["config"]
+        assert "hidden" in row["config"]
 
 
 def _flat(value: Any) -> list[str]:

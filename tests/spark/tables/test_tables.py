@@ -111,7 +111,8 @@ class TestReadInput:
 
         rows.write.parquet(str(tmp_path / "p"))
         first = version()
-        assert first.startswith("files:") and version() == first
+        assert first.startswith("files:")
+        assert version() == first
         (file,) = (tmp_path / "p").glob("*.parquet")
         os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns + 1_000))
         second = version()
@@ -154,10 +155,16 @@ class TestReadInput:
             "meta": "struct<n:bigint,note:string>", "x": "double",
         }  # fmt: skip
         rows = {row["id"]: row for row in df.collect()}
-        assert rows[1]["body"] == "7" and rows[1]["meta"] == (3, "1.50") and rows[1]["list"] == [(1, "true")]
-        assert rows[2]["meta"]["note"] == '{"a": [1]}' and rows[2]["m"] == "3" and rows[2]["x"] == 2.0
-        assert rows[3]["big"] == 12345678901 and rows[3]["body"] is None
-        assert "MARKER" not in str(rows) and tables.corrupt_records(spark, given, df) == 1
+        assert rows[1]["body"] == "7"
+        assert rows[1]["meta"] == (3, "1.50")
+        assert rows[1]["list"] == [(1, "true")]
+        assert rows[2]["meta"]["note"] == '{"a": [1]}'
+        assert rows[2]["m"] == "3"
+        assert rows[2]["x"] == 2.0
+        assert rows[3]["big"] == 12345678901
+        assert rows[3]["body"] is None
+        assert "MARKER" not in str(rows)
+        assert tables.corrupt_records(spark, given, df) == 1
         assert (
             read_input(spark, source(tmp_path / "a.json", format="json", where="id > 1"), ["body"])[0].count()
             == 2

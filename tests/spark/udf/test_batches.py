@@ -62,7 +62,7 @@ def test_settings_come_back_after_an_error(spark) -> None:
     spark.conf.unset(BYTES)
     unset = spark.conf.get(BYTES, None)
     setup = SimpleNamespace(**vars(of(None, given=3)), spark=spark)
-    with pytest.raises(ValueError, match="inside"), batched(setup):  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="inside"), batched(setup):  # type: ignore[arg-type]  # noqa: PT012
         assert (spark.conf.get(ROWS), spark.conf.get(BYTES)) == ("3", str(2 * BATCH_BYTES))
         raise ValueError("inside")
     assert (spark.conf.get(ROWS), spark.conf.get(BYTES, None)) == (before[0], unset)

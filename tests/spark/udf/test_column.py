@@ -105,8 +105,10 @@ class TestABatch:
         assert result.type.field("text_0").type == pa.string()
         assert [field.name for field in result.type] == result_type(("body",)).fieldNames()
         totals = {name: result.field(f"{name}_0").to_pylist() for name in COUNTERS}
-        assert totals["words"] == [5, 0, 0, 0] and totals["oov"] == [1, 0, 0, 0]
-        assert totals["drawn"] == [3, 0, 0, 0] and totals["numbers"] == [1, 0, 0, 0]
+        assert totals["words"] == [5, 0, 0, 0]
+        assert totals["oov"] == [1, 0, 0, 0]
+        assert totals["drawn"] == [3, 0, 0, 0]
+        assert totals["numbers"] == [1, 0, 0, 0]
         assert result.field("units").to_pylist() == [2, 0, 1, 0]
         assert result.field("text_0").is_null().to_pylist() == [False, True, False, False]
 
@@ -175,7 +177,8 @@ class TestATask:
         with pytest.raises(TaskError) as caught:
             list(batches(job(folder), iter([good, bad])))
         assert str(caught.value).startswith(f"DPTEXT[{code}] partition=0 batch=1 rows=")
-        assert caught.value.__cause__ is None and caught.value.__suppress_context__
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
         assert MARKER not in "".join(traceback.format_exception(caught.value))
 
     def test_without_its_model_fails_as_one(self, tmp_path: Path) -> None:
@@ -278,7 +281,8 @@ def test_importance_chooses_in_whole_rows_and_refuses_records_of_several(
     body, tags = (result.field(name).to_pylist() for name in ("text_0", "text_1"))
     # One word of five is chosen, and its other occurrences with it, to one draw.
     (first, _), (_, nothing, again) = body[0].split(), tags[0]
-    assert nothing is None and len({first, tags[0][0], again.split()[0]}) == 1
+    assert nothing is None
+    assert len({first, tags[0][0], again.split()[0]}) == 1
     assert result.field("units").to_pylist() == [1, 1]
     for has_record, more in ((False, ()), (True, (ids,))):  # a record_key that is the row
         same = sanitize((*arrays, ids, *more), replace(two, has_record_id=has_record), model, ids)

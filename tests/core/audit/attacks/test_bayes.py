@@ -70,18 +70,22 @@ def test_it_is_the_formula(mechanism: Any, some: bool, lexicon: Lexicon) -> None
     prior /= prior.sum()
     success, each = by_formula(law_of(sampler, WORDS), prior)
     found = bayes_attack(sampler, WORDS, drawn=drawn)
-    assert found.success == pytest.approx(success) and found.lower == found.success == found.upper
-    assert found.exact and found.draws is None and found.confidence is None
+    assert found.success == pytest.approx(success)
+    assert found.lower == found.success == found.upper
+    assert found.exact
+    assert found.draws is None
+    assert found.confidence is None
     inputs = np.flatnonzero(prior)
     order = sorted(inputs, key=lambda w: (-round(each[w], 12), w))
     assert found.worst_words == tuple(order[: -(-len(inputs) // 100)])
     assert found.worst_mean == pytest.approx(each[order[0]])
-    assert found.by_word_mean == pytest.approx(each[inputs].mean()) and found.by_word["1"] == pytest.approx(
-        max(each)
-    )
+    assert found.by_word_mean == pytest.approx(each[inputs].mean())
+    assert found.by_word["1"] == pytest.approx(max(each))
     assert found.never == pytest.approx((each[inputs] == 0).mean())
-    assert found.baseline == pytest.approx(prior.max()) and found.candidates == len(inputs)
-    assert not found.restricted and json.loads(json.dumps(found.as_dict()))["unprotected"] == 1.0
+    assert found.baseline == pytest.approx(prior.max())
+    assert found.candidates == len(inputs)
+    assert not found.restricted
+    assert json.loads(json.dumps(found.as_dict()))["unprotected"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -92,12 +96,15 @@ def test_read_backwards_it_is_the_same(mechanism: Any, lexicon: Lexicon) -> None
     sampler = mechanism.compile(lexicon)
     drawn = np.arange(WORDS) % 3 > 0
     forward, found = (bayes_attack(sampler, WORDS, drawn=drawn, backwards=flag) for flag in (False, True))
-    assert (
-        found.success == pytest.approx(forward.success, rel=1e-6) and found.worst_words == forward.worst_words
-    )
-    assert found.by_word == pytest.approx(forward.by_word, rel=1e-6) and found.never == forward.never
-    assert not found.exact and found.lower == found.success < found.upper < found.success * 1.0011
-    assert found.how.startswith("Read off the law") and forward.how == "" and found.draws is None
+    assert found.success == pytest.approx(forward.success, rel=1e-6)
+    assert found.worst_words == forward.worst_words
+    assert found.by_word == pytest.approx(forward.by_word, rel=1e-6)
+    assert found.never == forward.never
+    assert not found.exact
+    assert found.lower == found.success < found.upper < found.success * 1.0011
+    assert found.how.startswith("Read off the law")
+    assert forward.how == ""
+    assert found.draws is None
 
 
 def test_the_worst_hundredth() -> None:
@@ -107,12 +114,15 @@ def test_the_worst_hundredth() -> None:
     _, each = by_formula(law, prior)
     found = bayes_attack(table_sampler(law), words, prior)
     worst = np.sort(each)[-3:]
-    assert WORST == 0.01 and found.worst_mean == pytest.approx(worst.mean()) and len(found.worst_words) == 3
+    assert WORST == 0.01
+    assert found.worst_mean == pytest.approx(worst.mean())
+    assert len(found.worst_words) == 3
 
 
 def test_ties_go_to_the_lower_id() -> None:
     found = bayes_attack(table_sampler(np.full((4, 4), 0.25)), 4, np.full(4, 0.25))
-    assert found.success == 0.25 == found.baseline and found.worst_words == (0,)
+    assert found.success == 0.25 == found.baseline
+    assert found.worst_words == (0,)
     assert (found.worst_mean, found.never) == (1.0, 0.75)
 
 
@@ -131,16 +141,21 @@ def test_bounds_hold_the_exact_figure(zeros: float) -> None:
         prior = zipf(WORDS)
         truth, _ = by_formula(law, prior)
         found = bayes_attack(LawlessSampler(table_sampler(law)), WORDS, prior, draws=600, confidence=1 - 1e-6)  # type: ignore[arg-type]
-        assert not found.exact and found.draws == 600 and found.confidence == 1 - 1e-6
+        assert not found.exact
+        assert found.draws == 600
+        assert found.confidence == 1 - 1e-6
         assert found.lower <= truth <= found.upper
-        assert found.lower < found.success < found.upper and found.success == pytest.approx(truth, abs=0.05)
+        assert found.lower < found.success < found.upper
+        assert found.success == pytest.approx(truth, abs=0.05)
 
 
 def test_overfitted_guesses_are_not_believed() -> None:
     """With three draws a word most outputs were seen from one word by chance: the same draws would call it a success."""
     law, prior = np.full((200, 200), 1 / 200), np.full(200, 1 / 200)
     found = bayes_attack(LawlessSampler(table_sampler(law)), 200, prior, draws=6)  # type: ignore[arg-type]
-    assert found.success < 0.03 and found.lower == 0.0 and found.upper > 0.2
+    assert found.success < 0.03
+    assert found.lower == 0.0
+    assert found.upper > 0.2
     assert found.worst_mean < 0.5
 
 
@@ -148,10 +163,10 @@ def test_the_prior_of_a_public_text() -> None:
     counts = np.array([0, 6, 3, 0], np.int64)
     base = 1 / (np.arange(4) + 2.7)
     base /= base.sum()
-    assert counted(counts) == pytest.approx((counts + 2 * base) / 11) and counted(
-        counts
-    ).sum() == pytest.approx(1)
-    assert counted(np.zeros(4, np.int64)) == pytest.approx(base) and zipf(4) == pytest.approx(base)
+    assert counted(counts) == pytest.approx((counts + 2 * base) / 11)
+    assert counted(counts).sum() == pytest.approx(1)
+    assert counted(np.zeros(4, np.int64)) == pytest.approx(base)
+    assert zipf(4) == pytest.approx(base)
     assert of_drawn(np.array([1.0, 2.0, 1.0]), np.array([True, False, True])).tolist() == [0.5, 0.0, 0.5]
 
 

@@ -64,7 +64,8 @@ def test_the_posterior_is_that_of_every_text(weight: float | None) -> None:
         table_sampler(law), of_drawn(model.unigram[:WORDS], ALLOWED), tokens.outputs[tokens.drawn], WORDS
     )
     guesses, certainty = posterior_guesses(tokens, plausible, model)
-    assert (guesses[~tokens.drawn] == -1).all() and tokens.drawn.sum() > 30
+    assert (guesses[~tokens.drawn] == -1).all()
+    assert tokens.drawn.sum() > 30
     for i in range(len(rows)):
         part = slice(int(tokens.bounds[i]), int(tokens.bounds[i + 1]))
         truth = posterior(tokens.words[part], tokens.outputs[part], tokens.drawn[part], law, ALLOWED, step)
@@ -79,7 +80,8 @@ def test_without_bigrams_it_is_the_bayes_adversary() -> None:
     tokens = seen(rows, law, 7)
     model = Bigrams.of(*flat(records(8, 200)), WORDS, 0.0)
     found = context_attack(table_sampler(law), tokens, model, ALLOWED)
-    assert found.success == found.bayes and found.gain == found.gain_lower == found.gain_upper == 0.0
+    assert found.success == found.bayes
+    assert found.gain == found.gain_lower == found.gain_upper == 0.0
     # The same from the formula: argmax P(w)·P(u|w).
     score = (np.where(ALLOWED, model.unigram[:WORDS], 0.0))[:, None] * law
     guess = score.argmax(axis=0)[tokens.outputs[tokens.drawn]]
@@ -91,12 +93,16 @@ def test_context_helps_where_there_is_some() -> None:
     tokens = seen(rows, law, 10)
     model = Bigrams.of(*flat(records(11, 2000, 3, 9)), WORDS)
     found = context_attack(table_sampler(law), tokens, model, ALLOWED)
-    assert found.gain_lower > 0 and found.lower < found.success < found.upper
+    assert found.gain_lower > 0
+    assert found.lower < found.success < found.upper
     assert found.bayes == found.most_frequent  # the outputs say nothing at all
     assert found.random == pytest.approx(1 / ALLOWED.sum())
     assert found.certainty == pytest.approx(found.success, abs=0.05)  # the model is nearly the truth
     assert found.unaided > found.most_frequent
-    assert found.exact is False and found.covered == 1.0 and found.restricted and found.unprotected == 1.0
+    assert found.exact is False
+    assert found.covered == 1.0
+    assert found.restricted
+    assert found.unprotected == 1.0
     assert json.loads(json.dumps(found.as_dict()))["tokens"] == tokens.drawn.sum()
 
 
@@ -108,10 +114,12 @@ def test_pruning_is_stated() -> None:
     for output in (1, 3):
         ids, probability = found.row(output)
         best = np.argsort(-score[:, output])[:2]
-        assert ids.tolist() == best.tolist() and probability == pytest.approx(law[best, output])
+        assert ids.tolist() == best.tolist()
+        assert probability == pytest.approx(law[best, output])
         row = found.slot[output]
         assert found.covered[row] == pytest.approx(score[best, output].sum() / score[:, output].sum())
-        assert found.possible[row] == ALLOWED.sum() and found.best[row] == best[0]
+        assert found.possible[row] == ALLOWED.sum()
+        assert found.best[row] == best[0]
     assert found.slot[[0, 2, 4, 5]].tolist() == [-1] * 4
 
 
@@ -121,7 +129,8 @@ def test_an_output_that_nothing_leads_to_is_guessed_as_itself() -> None:
     model = Bigrams.of(*flat(records(14, 50)), WORDS)
     plausible = candidates(table_sampler(law), of_drawn(model.unigram[:WORDS], ALLOWED), tokens.outputs)
     guesses, certainty = posterior_guesses(tokens, plausible, model)
-    assert guesses.tolist() == [1, 0] and certainty.tolist() == [1.0, 0.0]
+    assert guesses.tolist() == [1, 0]
+    assert certainty.tolist() == [1.0, 0.0]
     found = context_attack(table_sampler(law), tokens, model, ALLOWED)
     assert (found.success, found.bayes, found.unchanged) == (0.5, 0.5, 0.5)
 
@@ -148,7 +157,8 @@ def test_levels_share_draws() -> None:
         for level in ("token", "record", "dataset")
     )
     assert (by_token[:, 0] != by_token[:, 2]).any()
-    assert (by_record[:, 0] == by_record[:, 2]).all() and len(set(by_record[:, 0])) == WORDS
+    assert (by_record[:, 0] == by_record[:, 2]).all()
+    assert len(set(by_record[:, 0])) == WORDS
     assert len(set(by_dataset[:, [0, 2, 3]].ravel())) == 1
 
 

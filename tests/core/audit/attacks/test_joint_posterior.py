@@ -75,7 +75,8 @@ def test_a_word_that_occurs_once_is_guessed_as_before() -> None:
     plausible = candidates(table_sampler(law), prior, words[drawn])
     apart, sure = posterior_guesses(tokens, plausible, model)
     together, certain = pooled_guesses(tokens, plausible, model, prior, by_record=False)
-    assert (apart == together).all() and certain == pytest.approx(sure)
+    assert (apart == together).all()
+    assert certain == pytest.approx(sure)
 
 
 def test_sharing_draws_helps_the_adversary() -> None:
@@ -100,4 +101,5 @@ def test_an_output_that_nothing_leads_to() -> None:
     prior = of_drawn(model.unigram[:WORDS], ALLOWED)
     plausible = candidates(table_sampler(np.eye(WORDS)), prior, tokens.outputs)
     guesses, certainty = pooled_guesses(tokens, plausible, model, prior, by_record=True)
-    assert guesses.tolist() == [1, 0] and certainty.tolist() == [1.0, 0.0]
+    assert guesses.tolist() == [1, 0]
+    assert certainty.tolist() == [1.0, 0.0]

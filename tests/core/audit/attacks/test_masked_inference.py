@@ -51,7 +51,8 @@ def test_the_words_that_are_drawn_are_asked_for(engine: Engine) -> None:
 
     def guess(words: Spans) -> Iterator[tuple[np.ndarray, list[str]]]:
         asked.append(words_in(words))
-        assert len(words.bounds) == 6 and words.bounds[-1] == len(words.starts)
+        assert len(words.bounds) == 6
+        assert words.bounds[-1] == len(words.starts)
         yield np.arange(len(words.starts)), ["?"] * len(words.starts)
 
     result = found(engine, guess)
@@ -70,7 +71,8 @@ def test_a_whole_word_of_the_source_is_a_hit_whatever_its_case(engine: Engine) -
     assert 0 <= result.lower <= result.success <= result.upper
     shown = result.as_dict()
     assert shown["also"]["privacy, as the papers have it"] == "0.7500"
-    assert shown["success"] == 0.25 and "knows" in shown
+    assert shown["success"] == 0.25
+    assert "knows" in shown
 
 
 def test_few_words_are_spread_over_the_texts_and_progress_is_told(engine: Engine) -> None:
@@ -116,4 +118,5 @@ def test_by_a_bert(engine: Engine, tmp_path: Path) -> None:
                     for one in ("[CLS]", *words[:place], "[MASK]", *words[place + 1 :], "[SEP]")
                 ]
                 hits.append(VOCABULARY[plain.guess(ids, place + 1)] == word)
-    assert result.unprotected == np.mean(hits) and result.guessable == 1
+    assert result.unprotected == np.mean(hits)
+    assert result.guessable == 1

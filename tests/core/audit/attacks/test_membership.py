@@ -39,11 +39,14 @@ def test_a_model_that_learns_by_heart_gives_its_members_away() -> None:
     assert min(plain.accuracy.value, plain.precision.value, plain.recall.value) > 0.9
     assert plain.auc.lower > 0.95
     # 100 members and 100 others, scores that say nothing: a standard error of 0.041, so 0.2 is nearly five of them.
-    assert abs(none.auc.value - 0.5) < 0.2 and abs(none.accuracy.value - 0.5) < 0.2
+    assert abs(none.auc.value - 0.5) < 0.2
+    assert abs(none.accuracy.value - 0.5) < 0.2
     assert none.auc.lower < none.auc.value < none.auc.upper
-    assert found.restricted and not found.exact
+    assert found.restricted
+    assert not found.exact
     said = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert said["knows"].startswith("The adversary holds") and said["settings"]["texts"] == 1_200
+    assert said["knows"].startswith("The adversary holds")
+    assert said["settings"]["texts"] == 1_200
 
 
 def test_the_users_that_are_attacked_are_nobodys_training() -> None:

@@ -107,10 +107,13 @@ def test_the_bounds_hold_what_many_draws_show(lexicon: Lexicon, name: str) -> No
     prior = zipf(V)
     truth = bayes_attack(sampler, V, prior, draws=4_000, confidence=1 - 1e-6)
     found, ranking = bayes_between(sampler, prior, 6_000, 1 - 1e-6)
-    assert found.lower <= truth.upper and truth.lower <= found.upper
-    assert found.lower <= found.value <= found.upper and not found.exact
+    assert found.lower <= truth.upper
+    assert truth.lower <= found.upper
+    assert found.lower <= found.value <= found.upper
+    assert not found.exact
     # From below it is worth more than the commonest word, or than nothing; words by their distance are no bad guess.
-    assert found.value > prior.max() - 0.03 and found.value > truth.success - 0.08
+    assert found.value > prior.max() - 0.03
+    assert found.value > truth.success - 0.08
     assert ranking.likelihood(np.array([3], np.int32)).argmax() == 3
 
 
@@ -118,7 +121,8 @@ def test_candidates_of_vectors_hold_the_word(lexicon: Lexicon) -> None:
     sampler = MVC(epsilon=40.0).compile(lexicon)
     words = np.repeat(np.arange(V, dtype=np.int32), 3)
     found = candidates_of_vectors(sampler, zipf(V), words, 5)
-    assert (found.best == words).mean() > 0.9 and found.slot.tolist() == list(range(3 * V))
+    assert (found.best == words).mean() > 0.9
+    assert found.slot.tolist() == list(range(3 * V))
 
 
 def test_noise_in_a_plane_has_no_density() -> None:

@@ -76,14 +76,17 @@ def test_records_that_look_alike(with_case: bool) -> None:
         bits = math.log2(300) - sum(math.log2(alike[sign]) for sign in signs) / 300
         assert found.bits[name] == pytest.approx(bits)
         assert found.unique[name] == pytest.approx(sum(alike[sign] == 1 for sign in signs) / 300)
-    assert found.exact and found.records == 300 and found.most_bits == pytest.approx(math.log2(300))
+    assert found.exact
+    assert found.records == 300
+    assert found.most_bits == pytest.approx(math.log2(300))
     assert json.loads(json.dumps(found.as_dict()))["random"] == pytest.approx(1 / 300)
 
 
 def test_order_matters() -> None:
     words = np.array([0, 2, 2, 0], np.int32)
     found = linked_records(Tokens(words, words, words >= KEPT, np.array([0, 2, 4])))
-    assert found.bits["and case"] == 0.0 and found.bits["and kept words"] == 1.0
+    assert found.bits["and case"] == 0.0
+    assert found.bits["and kept words"] == 1.0
 
 
 def test_case_tells_a_name_from_a_word() -> None:
@@ -107,7 +110,8 @@ def test_case_tells_a_name_from_a_word() -> None:
     )
     by_case = prior @ given
     expected = (2 * math.log2(given[0, 0] / by_case[0]) + math.log2(given[1, 2] / by_case[2])) / 3
-    assert found.bits == pytest.approx(expected) and found.bits > 0.5
+    assert found.bits == pytest.approx(expected)
+    assert found.bits > 0.5
     assert json.loads(json.dumps(found.as_dict()))["exact"] is False
 
 
@@ -115,7 +119,8 @@ def test_case_that_says_nothing() -> None:
     tokens, _ = some_text(100, 4)
     case = np.zeros(len(tokens.words), np.uint8)
     found = case_channel(table_sampler(np.eye(5)), tokens, case, tokens, case, np.full(5, 0.2))
-    assert abs(found.bits) < 0.02 and found.success == found.bayes == 1.0
+    assert abs(found.bits) < 0.02
+    assert found.success == found.bayes == 1.0
 
 
 def test_what_does_not_fit() -> None:

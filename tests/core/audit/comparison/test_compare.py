@@ -75,7 +75,8 @@ def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Pat
     asked = ComparisonSpec.of(config, "custext,diffractor:form=tem,tem", ["0.5,3,12"], **SIZES)
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     found = compare(config, asked, *texts)
-    assert len(found.points) == 9 and found.refused == ()
+    assert len(found.points) == 9
+    assert found.refused == ()
     for name in asked.curves:
         points = [one for one in found.points if one.mechanism == name]
         for risk in (BAYES, CONTEXT):
@@ -83,7 +84,8 @@ def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Pat
         for use in (KEPT, COSINE):
             assert points[0].utilities[use].value < points[2].utilities[use].value
         for one in points:
-            assert one.risks[BAYES].exact and not one.risks[CONTEXT].exact
+            assert one.risks[BAYES].exact
+            assert not one.risks[CONTEXT].exact
             assert one.risks[BAYES].value >= one.more["baseline"]
             for figure in (*one.risks.values(), *one.utilities.values()):
                 assert figure.lower <= figure.value <= figure.upper
@@ -92,7 +94,8 @@ def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Pat
         (risk, use) for risk in (BAYES, CONTEXT) for use in (KEPT, COSINE, ACCURACY)
     ]
     values = json.loads(json.dumps(found.as_dict()))
-    assert values["restricted"] is True and next(iter(values)) == "restricted"
+    assert values["restricted"] is True
+    assert next(iter(values)) == "restricted"
 
 
 def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Path) -> None:
@@ -102,11 +105,14 @@ def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Pa
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     found = compare(config, asked, *texts)
     low, high = (one.utilities[EMBEDDED] for one in found.points)
-    assert low.lower <= low.value <= low.upper and low.value < high.value <= 1
-    assert found.unprotected[EMBEDDED].value == 1 and len(found.settings["encoder"]) == 64
+    assert low.lower <= low.value <= low.upper
+    assert low.value < high.value <= 1
+    assert found.unprotected[EMBEDDED].value == 1
+    assert len(found.settings["encoder"]) == 64
     assert (CONTEXT, EMBEDDED) in [(one.risk, one.utility) for one in found.frontiers]
     said = comparison_text(found, 200)
-    assert "embedding, %" in said and "the sentence embeddings of a record" in said
+    assert "embedding, %" in said
+    assert "the sentence embeddings of a record" in said
     with pytest.raises(SettingsError, match="encoder: 'no-such-bert' is neither a folder nor"):
         ComparisonSpec.of(config, "custext", ["1,12"], encoder="no-such-bert", **SIZES)
 
@@ -117,13 +123,15 @@ def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, place
     low, high = compare(config, asked, *texts).points
     for one in (low, high):
         figure = one.risks[BAYES]
-        assert not figure.exact and figure.lower <= figure.value <= figure.upper
+        assert not figure.exact
+        assert figure.lower <= figure.value <= figure.upper
         assert one.more["how"].startswith("between bounds, from 4,096 words")
     # At this ε every word stays.
     assert high.risks[BAYES].lower > 0.95 > 0.5 > low.risks[BAYES].lower
     refused = ComparisonSpec.of(config, "truncated_gumbel", ["60,90"], **SIZES)
     for one in compare(config, refused, *texts).points:
-        assert "the 20 likeliest words" in one.more["how"] and "20 draws" in one.more["how"]
+        assert "the 20 likeliest words" in one.more["how"]
+        assert "20 draws" in one.more["how"]
 
 
 def test_the_page_is_for_its_owner_alone(
@@ -139,9 +147,11 @@ def test_the_page_is_for_its_owner_alone(
     assert [file.name for file in out.iterdir()] == ["compare.html"]
     assert stat.S_IMODE((out / "compare.html").stat().st_mode) == 0o600
     page = (out / "compare.html").read_text(encoding="utf-8")
-    assert "RESTRICTED" in page.splitlines()[0] and "http" not in page.replace("http-equiv", "")
+    assert "RESTRICTED" in page.splitlines()[0]
+    assert "http" not in page.replace("http-equiv", "")
     written = re.findall(r"[a-z]+", first + told)
-    assert "attacking" in written and not set(written) & set(NAMES)
+    assert "attacking" in written
+    assert not set(written) & set(NAMES)
     assert main(arguments) == 0
     assert capsys.readouterr().out == first
 
@@ -154,7 +164,8 @@ def test_the_table_says_what_is_best(places: Path, capsys: pytest.CaptureFixture
     assert main(command(places, "--mechanisms", "custext,tem", *grids, *texts, "--levels", "0.001,0.5")) == 0
     out = capsys.readouterr().out
     said = " ".join(out.split())
-    assert "Words kept at equal risk, one word alone" in out and "Restricted: figures in this file" in said
+    assert "Words kept at equal risk, one word alone" in out
+    assert "Restricted: figures in this file" in said
     assert "0.1 % not reached - -" in said
     assert "custext, tem: exact: every law of the lexicon was read." in said
     assert "unprotected text" in said

@@ -42,28 +42,35 @@ HIGH = (point("high", 0.1, 0.3, 0.7, 0.05), point("high", 0.2, 0.7, 0.9, 0.05))
 def test_it_is_linear_between_neighbours() -> None:
     found = curve(*LOW).at(0.3)
     assert found is not None
-    assert found.utility == pytest.approx(0.4) and found.between == (1, 2)
+    assert found.utility == pytest.approx(0.4)
+    assert found.between == (1, 2)
     assert (found.lower, found.upper) == pytest.approx((0.38, 0.42))
     found = curve(*LOW).at(0.7)
-    assert found is not None and found.utility == pytest.approx(0.5 + 0.1 * 0.75) and found.between == (2, 5)
+    assert found is not None
+    assert found.utility == pytest.approx(0.5 + 0.1 * 0.75)
+    assert found.between == (2, 5)
 
 
 def test_at_a_point_it_is_the_point() -> None:
     for one in LOW:
         found = curve(*LOW).at(one.risks["attack"].value)
-        assert found is not None and found.utility == one.utilities["use"].value
+        assert found is not None
+        assert found.utility == one.utilities["use"].value
         assert found.between == (one.epsilon, one.epsilon)
 
 
 def test_nothing_is_said_outside() -> None:
-    assert curve(*LOW).at(0.19) is None and curve(*LOW).at(0.81) is None
+    assert curve(*LOW).at(0.19) is None
+    assert curve(*LOW).at(0.81) is None
     assert curve(*LOW).reach == (0.2, 0.8)
 
 
 def test_nothing_is_said_where_bounds_leave_open_what_was_passed() -> None:
     unsure = curve(point("x", 1, 0.2, 0.3, 0.0, 0.1), point("x", 2, 0.6, 0.5, 0.0, 0.1))
     assert unsure.reach == pytest.approx((0.3, 0.5))
-    assert unsure.at(0.29) is None and unsure.at(0.51) is None and unsure.at(0.4) is not None
+    assert unsure.at(0.29) is None
+    assert unsure.at(0.51) is None
+    assert unsure.at(0.4) is not None
     hopeless = curve(point("x", 1, 0.2, 0.3, 0.0, 0.5), point("x", 2, 0.6, 0.5, 0.0, 0.3))
     assert not any(hopeless.at(level / 100) for level in range(101))
 
@@ -73,7 +80,8 @@ def test_an_unsure_risk_widens_the_utility() -> None:
     found = curve(*unsure).at(0.5)
     assert found is not None
     # Pessimist: the points stand at 0.3, 0.5, 0.9; optimist: at 0.1, 0.3, 0.7.
-    assert found.lower == pytest.approx(0.5) and found.upper == pytest.approx(0.55)
+    assert found.lower == pytest.approx(0.5)
+    assert found.upper == pytest.approx(0.55)
     assert found.utility == pytest.approx(0.525)
 
 
@@ -81,21 +89,27 @@ def test_a_risk_that_falls_as_epsilon_grows_is_put_in_order() -> None:
     found = curve(point("x", 1, 0.5, 0.5), point("x", 2, 0.4, 0.6), point("x", 3, 0.6, 0.8))
     assert found.epsilons == (2, 1, 3)
     reached = found.at(0.45)
-    assert reached is not None and reached.utility == pytest.approx(0.55)
+    assert reached is not None
+    assert reached.utility == pytest.approx(0.55)
 
 
 def test_points_of_one_risk_count_as_the_most_useful_of_them() -> None:
     twins = curve(point("x", 2, 0.5, 0.7), point("x", 1, 0.5, 0.5))
     found = twins.at(0.5)
-    assert found is not None and found.utility == 0.7 and found.between == (2, 2)
+    assert found is not None
+    assert found.utility == 0.7
+    assert found.between == (2, 2)
     first = curve(point("x", 1, 0.5, 0.5), point("x", 2, 0.5, 0.7), point("x", 3, 0.9, 0.8)).at(0.5)
-    assert first is not None and first.utility == 0.7
+    assert first is not None
+    assert first.utility == 0.7
 
 
 def test_the_best_at_a_level() -> None:
     found = best_at([curve(*LOW), curve(*HIGH)], 0.5)
     assert [one.mechanism for one in found.reached] == ["high", "low"]
-    assert found.best == ("high",) and found.verdict == "high" and found.missing == ()
+    assert found.best == ("high",)
+    assert found.verdict == "high"
+    assert found.missing == ()
 
 
 def test_overlapping_intervals_are_not_told_apart() -> None:
@@ -109,7 +123,8 @@ def test_overlapping_intervals_are_not_told_apart() -> None:
 
 def test_who_does_not_reach_a_level_is_named() -> None:
     found = best_at([curve(*LOW), curve(*HIGH)], 0.25)
-    assert found.missing == ("high",) and found.verdict == "low (no other reaches it)"
+    assert found.missing == ("high",)
+    assert found.verdict == "low (no other reaches it)"
     assert best_at([curve(*LOW)], 0.99).verdict == NOT_REACHED
 
 

@@ -54,12 +54,19 @@ def test_two_words_in_closed_form(limit: float) -> None:
     lexicon = Lexicon(Vocabulary.of(["a", "b"]), np.array([[1, 0], [0, 1]], np.float32))
     found = search(CusText(k=2).over_epsilons(lexicon), f"N_w max <= {limit}")
     true = 2 * math.log(limit / (1 - limit))
-    assert found.epsilon is not None and true * (1 - 2e-3) <= found.epsilon <= true
-    assert found.epsilon == short(found.epsilon) and found.at(found.epsilon).holds
-    assert found.monotone == (True,) and not found.open_end and found.holds_from == 0.01
-    assert len(found.points) <= 24 and found.draws is None and found.words == found.total == 2
+    assert found.epsilon is not None
+    assert true * (1 - 2e-3) <= found.epsilon <= true
+    assert found.epsilon == short(found.epsilon)
+    assert found.at(found.epsilon).holds
+    assert found.monotone == (True,)
+    assert not found.open_end
+    assert found.holds_from == 0.01
+    assert len(found.points) <= 24
+    assert found.draws is None
+    assert found.words == found.total == 2
     above = min(point.epsilon for point in found.points if point.epsilon > found.epsilon)
-    assert not found.at(above).holds and above <= found.epsilon * 1.005
+    assert not found.at(above).holds
+    assert above <= found.epsilon * 1.005
 
 
 def test_several_requirements_the_strictest_decides(lexicon: Lexicon) -> None:
@@ -68,7 +75,8 @@ def test_several_requirements_the_strictest_decides(lexicon: Lexicon) -> None:
         search(compile_at, text, total=WORDS).epsilon for text in ("N_w max <= 0.6", "S_w[100] min >= 6.9")
     ]
     both = search(compile_at, "N_w max <= 0.6", "S_w[100] min >= 6.9", total=WORDS)
-    assert None not in alone and both.epsilon == pytest.approx(min(alone), rel=2e-3)  # type: ignore[type-var]
+    assert None not in alone
+    assert both.epsilon == pytest.approx(min(alone), rel=2e-3)
     worst = both.at(both.epsilon).findings[0]  # type: ignore[arg-type]
     law = compile_at(both.epsilon).law(worst.word)  # type: ignore[arg-type]
     assert worst.value == law.probability[law.ids == worst.word][0]
@@ -78,8 +86,10 @@ def test_a_stretch_in_the_middle() -> None:
     """A floor and a ceiling: the largest ε of the stretch between them, and where it begins."""
     rising = staying(lambda epsilon: epsilon / (1 + epsilon))
     found = search(rising, "N_w max <= 0.8", "N_w min >= 0.3")
-    assert found.epsilon == pytest.approx(4.0, rel=2e-3) and found.epsilon <= 4.0
-    assert found.holds_from is not None and found.holds_from >= 3 / 7
+    assert found.epsilon == pytest.approx(4.0, rel=2e-3)
+    assert found.epsilon <= 4.0
+    assert found.holds_from is not None
+    assert found.holds_from >= 3 / 7
 
 
 def test_a_figure_that_wanders_is_told() -> None:
@@ -96,15 +106,20 @@ def test_a_figure_that_wanders_is_told() -> None:
 
 def test_it_holds_to_the_end_of_the_range() -> None:
     found = search(staying(lambda epsilon: 0.25), "N_w max <= 0.3", low=0.123456, high=7.654321)
-    assert found.epsilon == 7.654321 and found.open_end and found.monotone == (True,)
-    assert found.points[0].epsilon == 0.123456 and len(found.points) == 12
+    assert found.epsilon == 7.654321
+    assert found.open_end
+    assert found.monotone == (True,)
+    assert found.points[0].epsilon == 0.123456
+    assert len(found.points) == 12
 
 
 def test_none_will_do() -> None:
     found = search(staying(lambda epsilon: 0.5 + epsilon / 1000), "N_w max <= 0.4")
-    assert found.epsilon is None and found.holds_from is None
+    assert found.epsilon is None
+    assert found.holds_from is None
     closest = found.closest()
-    assert closest.epsilon == 0.01 and closest.findings[0].judged == pytest.approx(0.50001)
+    assert closest.epsilon == 0.01
+    assert closest.findings[0].judged == pytest.approx(0.50001)
 
 
 def test_an_epsilon_that_the_mechanism_refuses_is_passed_over() -> None:
@@ -115,7 +130,8 @@ def test_an_epsilon_that_the_mechanism_refuses_is_passed_over() -> None:
 
     found = search(compile_at, "N_w max <= 0.8")
     assert found.epsilon == pytest.approx(4.0, rel=2e-3)
-    assert found.points[0].refused == "mechanism.epsilon: below the floor" and not found.points[0].holds
+    assert found.points[0].refused == "mechanism.epsilon: below the floor"
+    assert not found.points[0].holds
     with pytest.raises(
         SettingsError, match=r"refuses every ε from 0.01 to 0.5: mechanism\.epsilon: below the floor"
     ):
@@ -132,15 +148,20 @@ def test_without_a_law_the_bound_decides(lexicon: Lexicon) -> None:
         return chosen[-1]
 
     found = search(compile_at, "N_w max <= 0.5", total=WORDS, steps=12, sample=sample)
-    assert len(chosen) == 1 and found.words == len(chosen[0]) and found.total == WORDS
-    assert found.draws == 1000 and found.confidence == 0.99 and "farthest" in found.chosen
+    assert len(chosen) == 1
+    assert found.words == len(chosen[0])
+    assert found.total == WORDS
+    assert found.draws == 1000
+    assert found.confidence == 0.99
+    assert "farthest" in found.chosen
     assert found.epsilon is not None
     finding = found.at(found.epsilon).findings[0]
-    assert not finding.exact and finding.value < finding.judged <= 0.5 and finding.word in chosen[0]
+    assert not finding.exact
+    assert finding.value < finding.judged <= 0.5
+    assert finding.word in chosen[0]
     above = [point for point in found.points if point.epsilon > found.epsilon]
-    assert all(point.findings[0].judged > 0.5 for point in above) and any(
-        p.findings[0].value < 0.5 for p in above
-    )
+    assert all(point.findings[0].judged > 0.5 for point in above)
+    assert any(p.findings[0].value < 0.5 for p in above)
 
 
 def test_the_words_that_are_drawn_from(lexicon: Lexicon) -> None:
@@ -149,7 +170,8 @@ def test_the_words_that_are_drawn_from(lexicon: Lexicon) -> None:
     alone = set(np.argsort(-away.min(axis=1))[:6].tolist())
     words = worst_and_typical(lexicon.vectors, 12)
     assert set(words.tolist()) == alone | {0, 11, 23, 35, 47, 59}
-    assert words.dtype == np.int32 and (np.diff(words) > 0).all()
+    assert words.dtype == np.int32
+    assert (np.diff(words) > 0).all()
     assert worst_and_typical(lexicon.vectors, 60).tolist() == list(range(60))
 
 

@@ -58,7 +58,9 @@ def test_a_lexicon_is_measured_as_word_by_word(mechanism: CusText, lexicon: Lexi
     assert told[-1] == (WORDS, WORDS)
     wanted = [plain(sampler, word) for word in range(WORDS)]
     for number, one in enumerate(found):
-        assert one.exact and one.draws is None and one.confidence is None
+        assert one.exact
+        assert one.draws is None
+        assert one.confidence is None
         assert one.words.tolist() == list(range(WORDS))
         assert one.of.values == pytest.approx([row[number] for row in wanted], rel=1e-9, abs=1e-12)
     worst = sorted(range(WORDS), key=lambda w: (-wanted[w][0], w))[:10]
@@ -74,7 +76,8 @@ def test_a_lexicon_is_measured_as_word_by_word(mechanism: CusText, lexicon: Lexi
     # A word that never comes out as itself has no logarithm.
     assert (shown[0]["min_entropy"]["max"] is None) == (values[0] == 0.0)
     assert shown[1]["max_entropy"]["max"] == pytest.approx(math.log(max(row[1] for row in wanted)))
-    assert "min_entropy" not in shown[2] and "lower" not in shown[0]
+    assert "min_entropy" not in shown[2]
+    assert "lower" not in shown[0]
 
 
 def test_the_standard_figures_of_a_mechanism_without_a_law(lexicon: Lexicon) -> None:
@@ -83,14 +86,18 @@ def test_the_standard_figures_of_a_mechanism_without_a_law(lexicon: Lexicon) -> 
     found = measure(sampler, words, WORDS, draws=1000, confidence=0.999)
     assert [one.figure.name for one in found] == ["N_w", "S_w", "S_w[100]", "S_w[1000]"]
     for one in found:
-        assert not one.exact and (one.draws, one.confidence) == (1000, 0.999)
-        assert (one.of.lower <= one.of.values).all() and (one.of.values <= one.of.upper).all()
+        assert not one.exact
+        assert (one.draws, one.confidence) == (1000, 0.999)
+        assert (one.of.lower <= one.of.values).all()
+        assert (one.of.values <= one.of.upper).all()
         shown = one.as_dict()
-        assert shown["estimate"] and not shown["exact"]
+        assert shown["estimate"]
+        assert not shown["exact"]
         assert shown["lower"]["max"] <= shown["max"] <= shown["upper"]["max"]
     # All words at once: each one's bounds are wider than at 0.999 alone.
     alone = measure(sampler, words[:1], WORDS, STANDARD[:1], draws=1000, confidence=0.999)
-    assert alone[0].of.upper[0] < found[0].of.upper[0] and alone[0].of.values[0] == found[0].of.values[0]
+    assert alone[0].of.upper[0] < found[0].of.upper[0]
+    assert alone[0].of.values[0] == found[0].of.values[0]
 
 
 def test_figures_from_draws_are_those_of_the_law(lexicon: Lexicon) -> None:
@@ -150,7 +157,8 @@ def test_a_grid(lexicon: Lexicon) -> None:
     assert list(found) == [0.0, 1.0, 2.5]
     assert found[0.0][0].of.values == pytest.approx(np.full(WORDS, 1 / 7))
     assert found[2.5][0].of.values.mean() > found[1.0][0].of.values.mean() > 1 / 7
-    assert said[0] == ("ε = 0: compiling", None) and said[-1] == ("ε = 2.5", 1.0)
+    assert said[0] == ("ε = 0: compiling", None)
+    assert said[-1] == ("ε = 2.5", 1.0)
 
 
 @pytest.mark.parametrize(

@@ -32,5 +32,6 @@ def test_a_spread() -> None:
 
 def test_bins_of_counts() -> None:
     assert count_edges(20) == (0, 1, 2, 5, 10, 20)
-    assert count_edges(21)[-1] == 50 and count_edges(1) == (0, 1)
+    assert count_edges(21)[-1] == 50
+    assert count_edges(1) == (0, 1)
     assert count_edges(2_000_000)[-4:] == (200_000, 500_000, 1_000_000, 2_000_000)

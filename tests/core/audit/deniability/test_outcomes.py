@@ -57,17 +57,23 @@ def test_it_is_the_law_or_the_draws(name: str, settings: dict[str, object], lexi
     sampler = compiled(name, settings, lexicon)
     words = np.array([5, 3, 79, 0, 41, 3], np.int32)  # in any order, and one of them twice
     found = outcomes(sampler, words, draws=50)
-    assert (found.words == words).all() and found.starts[0] == 0 and found.starts[-1] == len(found.ids)
-    assert found.ids.dtype == np.int32 and found.starts.dtype == np.int64 and found.probability.dtype == float
+    assert (found.words == words).all()
+    assert found.starts[0] == 0
+    assert found.starts[-1] == len(found.ids)
+    assert found.ids.dtype == np.int32
+    assert found.starts.dtype == np.int64
+    assert found.probability.dtype == float
     assert found.exact == (sampler.law(0) is not None)
     for word, (ids, share) in zip(words.tolist(), rows_of(found), strict=True):
         law = sampler.law(word)
         if law is not None:
-            assert ids == law.ids.tolist() and share == law.probability.tolist()
+            assert ids == law.ids.tolist()
+            assert share == law.probability.tolist()
             continue
         numbers = np.array([[number, word] for number in range(50)], np.uint64)
         drawn = sampler.sample(np.full(50, word, np.int32), Draws(SUBKEY, numbers)).tolist()
-        assert ids == sorted(set(drawn)) and share == [drawn.count(u) / 50 for u in ids]
+        assert ids == sorted(set(drawn))
+        assert share == [drawn.count(u) / 50 for u in ids]
 
 
 @pytest.mark.parametrize(("name", "settings"), CASES)
@@ -103,7 +109,8 @@ def test_laws_with_a_tail(lexicon: Lexicon, epsilon: float, sensitive: int | Non
     found = outcomes(sampler, words)
     for word, (ids, share) in zip(words.tolist(), rows_of(found), strict=True):
         law = sampler.law(word)
-        assert ids == law.ids.tolist() and share == law.probability.tolist()
+        assert ids == law.ids.tolist()
+        assert share == law.probability.tolist()
 
 
 def test_no_words(lexicon: Lexicon) -> None:
@@ -129,7 +136,8 @@ def test_the_interval_is_that_of_clopper_and_pearson() -> None:
 
     draws, confidence = 40, 0.99
     low, high = interval(np.arange(draws + 1), draws, confidence)
-    assert low[0] == 0.0 and high[-1] == 1.0
+    assert low[0] == 0.0
+    assert high[-1] == 1.0
     for count in range(1, draws + 1):
         assert at_least(count, draws, low[count]) == pytest.approx(0.005, rel=1e-9)
         assert 1 - at_least(count, draws, high[count - 1]) == pytest.approx(0.005, rel=1e-9)

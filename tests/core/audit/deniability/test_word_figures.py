@@ -50,7 +50,8 @@ def test_exact_figures_are_the_formulas() -> None:
     found = outcomes_of(LAWS)
     unchanged = Unchanged().of(found, 7, 0.9)
     assert unchanged.values.tolist() == [0.5, 1.0, 0.96, 1 / 7, 0.0]
-    assert unchanged.lower is unchanged.values and unchanged.upper is unchanged.values
+    assert unchanged.lower is unchanged.values
+    assert unchanged.upper is unchanged.values
     assert SmallestSet().of(found, 7, 0.9).values.tolist() == [3, 1, 1, 7, 2]
     assert SmallestSet(0.25).of(found, 7, 0.9).values.tolist() == [2, 1, 1, 6, 1]
     for n in (1, 2, 100, 1000):
@@ -87,7 +88,8 @@ def test_closed_forms_along_a_list(epsilon: float) -> None:
         high = np.append(low[1:], start + int(window.width[middle]))
         low[0] = start
         law = ((high - low) / int(window.width[middle])).astype(float)
-        assert WINDOW >= high[-1] - low[0] > WINDOW // 2 and law.sum() == pytest.approx(1.0)
+        assert WINDOW >= high[-1] - low[0] > WINDOW // 2
+        assert law.sum() == pytest.approx(1.0)
         row = dict(enumerate(law.tolist()))
         found = outcomes_of([row])
         value = (
@@ -152,7 +154,8 @@ def test_bounds_from_draws_hold(figure: WordFigure, law: list[float]) -> None:
     bounded = figure.of(found, size, 0.95)
     outside = (bounded.lower > true) | (bounded.upper < true)
     assert outside.sum() <= 45
-    assert (bounded.lower <= bounded.values).all() and (bounded.values <= bounded.upper).all()
+    assert (bounded.lower <= bounded.values).all()
+    assert (bounded.values <= bounded.upper).all()
     tight = {"N_w": 0.12, "S_w[100]": 22.0, "S_w[300]": 130.0}
     if figure.name in tight:
         assert (bounded.upper - bounded.lower).max() <= tight[figure.name]
@@ -161,7 +164,9 @@ def test_bounds_from_draws_hold(figure: WordFigure, law: list[float]) -> None:
 def test_the_estimate_of_the_smallest_set_is_low_and_its_bound_says_so() -> None:
     """A flat law of 500 outputs, seen 300 times: no set of draws can be as large as the true one, 475."""
     bounded = SmallestSet().of(counted(FLAT, 20, 300, seed=5), 500, 0.99)
-    assert (bounded.values < 300).all() and (bounded.upper == 500).all() and (bounded.lower > 100).all()
+    assert (bounded.values < 300).all()
+    assert (bounded.upper == 500).all()
+    assert (bounded.lower > 100).all()
 
 
 def test_more_different_outputs_than_draws_are_not_estimated() -> None:
@@ -193,13 +198,14 @@ def test_the_short_cut_leads_to_the_same(mechanism: Mechanism) -> None:
         assert (found.values == true).all()
     assert found.values == pytest.approx(true, rel=1e-9)
     # Bounds within 1e-16: what float64 makes of the exponential.
-    assert (found.lower <= true * (1 + 1e-15)).all() and (true <= found.upper * (1 + 1e-15)).all()
+    assert (found.lower <= true * (1 + 1e-15)).all()
+    assert (true <= found.upper * (1 + 1e-15)).all()
     assert (found.upper - found.lower).max() < 1e-8
     (measured,) = measure(sampler, words, 700, [Unchanged()])
-    assert measured.exact and (measured.of.values == found.values).all()
-    assert (
-        SmallestSet().shortcut(sampler, words) is None and DistinctOutputs(5).shortcut(sampler, words) is None
-    )
+    assert measured.exact
+    assert (measured.of.values == found.values).all()
+    assert SmallestSet().shortcut(sampler, words) is None
+    assert DistinctOutputs(5).shortcut(sampler, words) is None
 
 
 def test_tables_have_no_short_cut() -> None:

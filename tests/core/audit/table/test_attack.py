@@ -44,10 +44,10 @@ def sample(outputs_of) -> pd.DataFrame:
 def test_what_stays_itself_is_guessed_by_the_law_that_keeps_it(lexicon: Lexicon) -> None:
     attacked = attack_sample(model(lexicon, 200.0), sample(lambda words: words), "token")
     found = {figure.name: figure for figure in attacked.figures}
-    assert (
-        attacked.left_out == [] and found["attacked_words"].value == RECORDS * LENGTH
-    )  # half of the records
-    assert found["bayes_success"].value > 0.9 and found["context_success"].value > 0.9
+    assert attacked.left_out == []
+    assert found["attacked_words"].value == RECORDS * LENGTH
+    assert found["bayes_success"].value > 0.9
+    assert found["context_success"].value > 0.9
 
 
 def test_the_context_finds_what_the_word_alone_does_not(lexicon: Lexicon) -> None:
@@ -71,8 +71,11 @@ def test_the_context_finds_what_the_word_alone_does_not(lexicon: Lexicon) -> Non
         assert (one["success"], one["lower"], one["upper"]) == (
             found[name].value, found[name].lower, found[name].upper,
         )  # fmt: skip
-        assert one["restricted"] and not one["exact"] and "the table itself" in one["measures"]
-        assert one["random"] < 0.2 and one["unprotected"] == 1.0
+        assert one["restricted"]
+        assert not one["exact"]
+        assert "the table itself" in one["measures"]
+        assert one["random"] < 0.2
+        assert one["unprotected"] == 1.0
 
 
 def test_one_record_teaches_and_none_is_attacked(lexicon: Lexicon) -> None:

@@ -38,12 +38,17 @@ def plan(table: str = "/data/out", source: str = "/data/in", **given: Any) -> Au
 
 def test_the_settings_of_the_run_say_the_rest(settings: Path) -> None:
     found = AuditPlan.of("/data/out", "/data/in", config=settings)
-    assert found.columns == ("subject", "body") and (found.row_key, found.record_key) == ("id", "customer")
-    assert found.metrics == "/data/out_audit/restricted/metrics" and found.level == "record"
-    assert found.attacked and found.left_out == ()
+    assert found.columns == ("subject", "body")
+    assert (found.row_key, found.record_key) == ("id", "customer")
+    assert found.metrics == "/data/out_audit/restricted/metrics"
+    assert found.level == "record"
+    assert found.attacked
+    assert found.left_out == ()
     assert [str(limit) for limit in found.limits] == ["record_broken_groups <= 0"]
     given = AuditPlan.of("/data/out", "/data/in", config=settings, columns=["body"], row_key="key", out="/m/")
-    assert given.columns == ("body",) and given.row_key == "key" and given.metrics == "/m/metrics"
+    assert given.columns == ("body",)
+    assert given.row_key == "key"
+    assert given.metrics == "/m/metrics"
 
 
 def test_the_settings_of_a_run_need_no_file(settings: Path) -> None:
@@ -56,7 +61,8 @@ def test_the_settings_of_a_run_need_no_file(settings: Path) -> None:
 
 def test_without_settings_the_text_figures_only() -> None:
     found = plan(require=["original_share <= 0.5"])
-    assert not found.attacked and "without --config" in found.left_out[0]
+    assert not found.attacked
+    assert "without --config" in found.left_out[0]
     assert [str(limit) for limit in found.limits] == ["original_share <= 0.5"]
     assert found.model.policy.stop_words == "draw"
     assert not {"bayes_success", "context_success"} & set(found.as_dict()["figures"])
@@ -69,7 +75,8 @@ def test_labels_and_attributes_bring_figures_of_their_own() -> None:
     assert not bare & {"cosine", "accuracy_majority", "attribute_success", "bayes_success"}
     assert set(plan(likeness=True).figures) - bare == {"cosine", "rouge_1", "rouge_2", "rouge_l", "bleu"}
     labelled = plan(label="mood", require=["accuracy_private_private >= 0.7"])
-    assert labelled.likeness and {"rouge_1", "membership_auc", "label_missing"} <= set(labelled.figures)
+    assert labelled.likeness
+    assert {"rouge_1", "membership_auc", "label_missing"} <= set(labelled.figures)
     assert [str(limit) for limit in labelled.limits] == ["accuracy_private_private >= 0.7"]
     found = plan(label="mood", attribute="city", label_rows=50)
     assert found.of_source == {"record_key": None, "label": "mood", "attribute": "city"}
@@ -128,7 +135,9 @@ def test_what_is_refused(change: dict[str, Any], said: str) -> None:
 def test_words_that_importance_chose_are_not_attacked() -> None:
     chosen = parse_model_config({"consistency": "record", "importance": {"percent": 30}})
     found = plan(config=chosen)
-    assert not found.attacked and found.model.importance is None and found.limits == ()
+    assert not found.attacked
+    assert found.model.importance is None
+    assert found.limits == ()
     assert "with importance only some words of a text were drawn" in found.left_out[0]
     assert plan(config=parse_model_config({"consistency": "record"})).attacked
 
@@ -143,7 +152,9 @@ class TestEncoders:
         bert = str(make_tiny_bert(tmp_path))
         bare = plan()
         compared, attacked = plan(encoder=bert), plan(masked_model=bert, require=["masked_success <= 0.3"])
-        assert not bare.looks_at_texts and compared.looks_at_texts and attacked.looks_at_texts
+        assert not bare.looks_at_texts
+        assert compared.looks_at_texts
+        assert attacked.looks_at_texts
         assert {*compared.figures} - {*bare.figures} == {
             "embedding_cosine", "bert_precision", "bert_recall", "bert_f1",
         }  # fmt: skip
@@ -154,7 +165,8 @@ class TestEncoders:
         }
         assert [str(limit) for limit in attacked.limits] == ["masked_success <= 0.3"]
         shown = audit_plan_text(plan(encoder=bert, masked_model=bert).as_dict(), 200)
-        assert "which reads every text of the sample" in shown and "up to 2,000 words" in shown
+        assert "which reads every text of the sample" in shown
+        assert "up to 2,000 words" in shown
 
     def test_what_cannot_be_opened_is_refused_before_anything_is_read(self, tmp_path: Path) -> None:
         with pytest.raises(

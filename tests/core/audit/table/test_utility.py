@@ -97,13 +97,15 @@ class TestLikeness:
         texts = ["the dog likes the river bank", "money in the bank", "a letter for the doctor"]
         same = values(likeness(engine, lexicon.vectors, Both(texts, texts)))
         assert set(same) == set(LIKENESS)
-        assert same["bleu"] == pytest.approx(100.0) and same["cosine"] == pytest.approx(1.0)
+        assert same["bleu"] == pytest.approx(100.0)
+        assert same["cosine"] == pytest.approx(1.0)
         assert same["rouge_1"] == same["rouge_2"] == same["rouge_l"] == 1.0
         # river and bank are replaced, in one of two texts: F1 of 4/6 and 1, mean 5/6.
         other = values(
             likeness(engine, lexicon.vectors, Both(texts[:2], ["the dog likes the house garden", texts[1]]))
         )
-        assert other["rouge_1"] == pytest.approx(5 / 6) and other["cosine"] < 1.0
+        assert other["rouge_1"] == pytest.approx(5 / 6)
+        assert other["cosine"] < 1.0
 
     def test_what_cannot_be_compared_is_left_out(
         self, engine: Engine, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
@@ -114,9 +116,8 @@ class TestLikeness:
         assert found.left_out[0].startswith("cosine: records: none of them holds a word")
         monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
         found = likeness(engine, lexicon.vectors, Both(["a dog"], ["a cat"]))
-        assert (
-            set(values(found)) == {"cosine"} and "rouge_score, sacrebleu: not installed" in found.left_out[0]
-        )
+        assert set(values(found)) == {"cosine"}
+        assert "rouge_score, sacrebleu: not installed" in found.left_out[0]
 
     def test_long_texts_are_not_compared_word_by_word(
         self, engine: Engine, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch

@@ -29,16 +29,22 @@ def test_all_four() -> None:
     )
     right = {name: estimate.value for name, estimate in found.accuracy.items()}
     assert list(right) == ["plain/plain", "plain/private", "private/plain", "private/private"]
-    assert right["plain/plain"] > 0.95 and right["private/private"] > 0.95
-    assert right["plain/private"] < 0.05 and right["private/plain"] < 0.05
+    assert right["plain/plain"] > 0.95
+    assert right["private/private"] > 0.95
+    assert right["plain/private"] < 0.05
+    assert right["private/plain"] < 0.05
     assert found.gain["plain/private"].value == pytest.approx(right["plain/private"] - right["plain/plain"])
-    assert found.gain["plain/private"].upper < -0.85 and abs(found.gain["private/private"].value) < 0.05
+    assert found.gain["plain/private"].upper < -0.85
+    assert abs(found.gain["private/private"].value) < 0.05
     share = np.mean([label == "good" for label in test_labels])
-    assert found.majority.value == share and found.majority.lower < share < found.majority.upper
+    assert found.majority.value == share
+    assert found.majority.lower < share < found.majority.upper
     assert (found.classes, found.train_rows, found.test_rows) == (2, 300, 200)
-    assert found.restricted and not found.exact
+    assert found.restricted
+    assert not found.exact
     said = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert said["settings"]["mechanism"] == "a code" and "TF-IDF" in said["settings"]["classifier"]
+    assert said["settings"]["mechanism"] == "a code"
+    assert "TF-IDF" in said["settings"]["classifier"]
     assert said["accuracy"]["plain/plain"]["value"] == right["plain/plain"]
 
 

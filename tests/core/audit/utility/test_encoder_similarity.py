@@ -39,9 +39,11 @@ def test_sub_words_are_matched_with_the_most_similar() -> None:
 def test_figures_by_hand() -> None:
     found = encoder_similarity(read, ["a b", "c", None, "d"], ["a c", "c", "a", "d"])
     cosines = [0.5, 1.0, 1.0]
-    assert found.mean.value == pytest.approx(np.mean(cosines)) and (found.records, found.left_out) == (3, 1)
+    assert found.mean.value == pytest.approx(np.mean(cosines))
+    assert (found.records, found.left_out) == (3, 1)
     assert found.matched["precision"].value == pytest.approx((0.5 + 1 + 1) / 3)
-    assert found.percentiles["p50"] == pytest.approx(1.0) and found.unprotected == 1.0
+    assert found.percentiles["p50"] == pytest.approx(1.0)
+    assert found.unprotected == 1.0
     assert found.others < found.mean.value
     assert found.mean.lower <= found.mean.value <= found.mean.upper
     assert found.as_dict()["name"] == "encoder likeness"
@@ -58,7 +60,9 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_others_are_other_records() -> None:
     texts = [*"abcd"] * 1
     found = encoder_similarity(read, texts, texts)
-    assert found.mean.value == 1.0 and found.others == 0.0 and found.other_matched["F1"] == 0.0
+    assert found.mean.value == 1.0
+    assert found.others == 0.0
+    assert found.other_matched["F1"] == 0.0
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
@@ -81,6 +85,7 @@ def test_by_a_bert(tmp_path: Path) -> None:
     texts = ["the movie was good", "the film was bad", "dull and bad", "unbelievable"]
     same = encoder_similarity(reader, texts, texts)
     assert same.mean.value == pytest.approx(1, abs=1e-6)
-    assert same.matched["F1"].value == pytest.approx(1, abs=1e-6) and same.others < 1
+    assert same.matched["F1"].value == pytest.approx(1, abs=1e-6)
+    assert same.others < 1
     other = encoder_similarity(reader, texts, ["the film was good", *texts[1:]])
     assert other.mean.value < same.mean.value

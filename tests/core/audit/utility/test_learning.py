@@ -21,15 +21,18 @@ def test_it_learns_and_repeats() -> None:
     texts, labels = labelled(300, 1)
     others, truth = labelled(200, 2)
     model = TextClassifier().fit(texts, labels)
-    assert model.classes == ("bad", "good") and model.majority == 1
+    assert model.classes == ("bad", "good")
+    assert model.majority == 1
     guesses = model.predict(others)
     assert (guesses == model.places(truth)).mean() > 0.95
     scores = model.scores(others)
-    assert scores.shape == (200, 2) and np.allclose(scores.sum(axis=1), 1.0)
+    assert scores.shape == (200, 2)
+    assert np.allclose(scores.sum(axis=1), 1.0)
     assert (scores.argmax(axis=1) == guesses).all()
     assert (TextClassifier().fit(texts, labels).scores(others) == scores).all()
     assert model.places(["good", "ugly", None]).tolist() == [1, -1, -1]
-    assert model.predict([]).shape == (0,) and model.predict([""]).shape == (1,)
+    assert model.predict([]).shape == (0,)
+    assert model.predict([""]).shape == (1,)
 
 
 def test_labels_may_be_of_any_kind() -> None:

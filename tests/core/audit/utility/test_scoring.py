@@ -48,7 +48,8 @@ def test_a_gain_is_taken_row_by_row() -> None:
     assert found.value == pytest.approx(0.01)
     assert found.lower > 0  # all of the difference goes one way; two separate samples could not tell
     apart = gain(right, np.roll(other, 500))
-    assert apart.value == pytest.approx(0.01) and apart.lower < 0 < apart.upper
+    assert apart.value == pytest.approx(0.01)
+    assert apart.lower < 0 < apart.upper
     with pytest.raises(DataError, match="1000 and 999"):
         gain(right, other[1:])
 

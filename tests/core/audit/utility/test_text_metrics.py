@@ -71,7 +71,8 @@ def test_likeness_stands_beside_that_of_others() -> None:
     assert found.percentiles["p50"] == np.percentile(cosines, 50)
     # Others have in common what the mean of all 100 vectors is: 6 in 100 of the square of a mean of 6; standard error 0.016.
     assert found.mean.value > 0.4 > 0.15 > abs(found.others)
-    assert found.unprotected == 1.0 and found.restricted
+    assert found.unprotected == 1.0
+    assert found.restricted
     json.dumps(found.as_dict(), allow_nan=False)
     assert vector_similarity(vectors, plain, plain).mean.value == pytest.approx(1.0, abs=1e-6)
     with pytest.raises(DataError, match="none of them holds a word"):
@@ -81,7 +82,8 @@ def test_likeness_stands_beside_that_of_others() -> None:
 def test_every_record_is_compared_with_another() -> None:
     for many in (2, 3, 50):
         order = text_metrics.other_records(many)
-        assert sorted(order.tolist()) == list(range(many)) and (order != np.arange(many)).all()
+        assert sorted(order.tolist()) == list(range(many))
+        assert (order != np.arange(many)).all()
 
 
 def test_overlap() -> None:
@@ -95,11 +97,14 @@ def test_overlap() -> None:
     assert {name: estimate.value for name, estimate in found.rouge.items()} == pytest.approx(expected)
     # 8 of 10 words, 4 of 8 pairs, 2 of 6 triples, 1 of 4 quadruples; as long as the original.
     assert found.bleu == pytest.approx(100 * (8 / 10 * 4 / 8 * 2 / 6 * 1 / 4) ** 0.25)
-    assert found.other_rouge["ROUGE-2"] == 0.0 and found.other_bleu < 10
-    assert found.records == 2 and "version:" in found.bleu_signature
+    assert found.other_rouge["ROUGE-2"] == 0.0
+    assert found.other_bleu < 10
+    assert found.records == 2
+    assert "version:" in found.bleu_signature
     json.dumps(found.as_dict(), allow_nan=False)
     same = text_overlap(plain, plain)
-    assert same.bleu == pytest.approx(100) and {e.value for e in same.rouge.values()} == {1.0}
+    assert same.bleu == pytest.approx(100)
+    assert {e.value for e in same.rouge.values()} == {1.0}
     assert text_overlap([None, "a"], ["b", None]) == text_overlap(["", "a"], ["b", ""])
     with pytest.raises(DataError, match="2 and 1 given"):
         text_overlap(plain, private[:1])

@@ -39,7 +39,8 @@ def test_the_order_is_the_stated_one(size: int) -> None:
     table = np.empty((40, 40))
     for i in range(40):
         distances_of(flat, size, i, 0, 40, table[i])
-    assert (table == table.T).all() and (np.diag(table) == 0).all()
+    assert (table == table.T).all()
+    assert (np.diag(table) == 0).all()
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 300])

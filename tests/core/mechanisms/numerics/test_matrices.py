@@ -51,17 +51,20 @@ def test_square_root_of_singular_matrices() -> None:
     np.testing.assert_allclose(root @ root, half @ half.T, atol=1e-12)
     # Outside the range stands the smallest eigenvalue that is no rounding error, exactly: the root has an inverse.
     least = values.max() * 20 * 2.0**-52
-    assert (values == least).sum() == 17 and (values > 1e3 * least).sum() == 3
+    assert (values == least).sum() == 17
+    assert (values > 1e3 * least).sum() == 3
     outside = scipy.linalg.null_space(half.T)
     np.testing.assert_allclose(root @ outside, np.sqrt(least) * outside, atol=1e-14)
     np.testing.assert_allclose(np.linalg.solve(root, root), np.eye(20), atol=1e-7)
     root, values = square_root(np.zeros((4, 4)))
-    assert not root.any() and not values.any()
+    assert not root.any()
+    assert not values.any()
 
 
 def test_the_identity_is_its_own_root_to_the_bit() -> None:
     root, values = square_root(np.eye(7))
-    assert (root == np.eye(7)).all() and (values == 1).all()
+    assert (root == np.eye(7)).all()
+    assert (values == 1).all()
 
 
 @pytest.mark.parametrize("scale", [1e-60, 1e-20, 1e20, 1e60])

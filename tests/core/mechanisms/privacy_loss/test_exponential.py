@@ -44,7 +44,8 @@ def test_all_pairs(epsilon: float, slots: int) -> None:
     assert worst <= found.value + found.additive / smallest
     assert found.value <= epsilon
     assert found.value == pytest.approx(worst, rel=1e-4)
-    assert found.attained <= worst and found.attained == pytest.approx(worst, rel=1e-3)
+    assert found.attained <= worst
+    assert found.attained == pytest.approx(worst, rel=1e-3)
 
 
 def test_only_words_that_can_come_out_are_compared() -> None:
@@ -52,7 +53,8 @@ def test_only_words_that_can_come_out_are_compared() -> None:
     listed = np.arange(0, 60, 3, dtype=np.int32)
     sampler = ExponentialSampler.of(vectors, 2.0, outputs=listed, keep=0.5, slots=16)
     found = by_distance(sampler)
-    assert found.total == 20 * 19 // 2 and found.worst is not None
+    assert found.total == 20 * 19 // 2
+    assert found.worst is not None
     assert set(found.worst) <= set(listed.tolist())
     logs = {int(w): dict(zip(*map(np.ndarray.tolist, sampler.law(int(w))[::2]), strict=True)) for w in listed}
     worst = 0.0
@@ -67,7 +69,8 @@ def test_only_words_that_can_come_out_are_compared() -> None:
 def test_equal_words_have_no_loss() -> None:
     sampler = ExponentialSampler.of(np.ones((5, 3), np.float32), 2.0)
     found = by_distance(sampler)
-    assert found.worst is None and found.value <= 1e-12
+    assert found.worst is None
+    assert found.value <= 1e-12
 
 
 @pytest.mark.parametrize("p", [0.2, 1.0])
@@ -103,7 +106,8 @@ class TestASample:
         return ExponentialSampler.of(np.random.default_rng(1).normal(size=(90, 4)).astype(np.float32), 1.0)
 
     def test_words_are_taken_at_equal_steps(self) -> None:
-        assert evenly_spaced(10, 4).tolist() == [0, 3, 6, 9] and evenly_spaced(10, 2).tolist() == [0, 9]
+        assert evenly_spaced(10, 4).tolist() == [0, 3, 6, 9]
+        assert evenly_spaced(10, 2).tolist() == [0, 9]
         assert (
             evenly_spaced(5, 5).tolist()
             == evenly_spaced(5, 9).tolist()
@@ -126,7 +130,9 @@ class TestASample:
         sampler = calibrated_whole(vectors, 1.0, "exact")
         assert verdict(sampler.guarantee, by_distance(sampler)) == "confirmed"
         found = by_distance(sampler, sample=30)
-        assert not found.closed and found.value > 1.0 and verdict(sampler.guarantee, found) == "not refuted"
+        assert not found.closed
+        assert found.value > 1.0
+        assert verdict(sampler.guarantee, found) == "not refuted"
 
     def test_a_loss_in_the_sample_is_found(self) -> None:
         sampler = self.sampler()

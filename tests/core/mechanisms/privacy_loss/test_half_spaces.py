@@ -27,8 +27,10 @@ def lexicon() -> Lexicon:
 def test_a_true_claim_is_not_refuted_and_a_false_one_is(lexicon: Lexicon, choice: Gaussian) -> None:
     sampler = choice.compile(lexicon)
     found = by_half_spaces(sampler)
-    assert found.delta is not None and found.delta <= sampler.guarantee.delta
-    assert found.confidence == 1 - 1e-6 and found.pairs == 3 < found.total
+    assert found.delta is not None
+    assert found.delta <= sampler.guarantee.delta
+    assert found.confidence == 1 - 1e-6
+    assert found.pairs == 3 < found.total
     boasting = replace(sampler, guarantee=replace(sampler.guarantee, epsilon=0.01, delta=1e-9))
     assert by_half_spaces(boasting).delta > 0.05  # type: ignore[operator]
     assert certify(Privatizer(lexicon, boasting)).verdict == "refuted"
@@ -55,4 +57,5 @@ def test_all_words_equal() -> None:
 def test_glove(glove: Lexicon) -> None:
     """The published calibration is refuted for the released word, too, at ε = 0.1."""
     found = by_half_spaces(TruncatedLaplace(0.1, calibration="published").compile(glove))
-    assert found.delta is not None and found.delta >= 0.03
+    assert found.delta is not None
+    assert found.delta >= 0.03

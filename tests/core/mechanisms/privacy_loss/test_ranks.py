@@ -45,10 +45,13 @@ def test_it_is_refuted_by_the_worst_pair(lexicon: Lexicon) -> None:
     made = TruncatedGumbel(epsilon=0.9 * turn).compile(lexicon)
     claimed = replace(made, guarantee=replace(made.guarantee, status="claimed"))
     found = certify(Privatizer(lexicon, claimed))
-    assert found.verdict == "refuted" and found.loss is not None
+    assert found.verdict == "refuted"
+    assert found.loss is not None
     assert turn * (1 - 1e-6) < found.loss.attained <= turn * (1 + 1e-9)
-    assert found.loss.pairs == 404 < found.loss.total and found.loss.confidence is None
-    assert "a pair of words loses at least" in found.sentence and "for the worst pair rank" in found.sentence
+    assert found.loss.pairs == 404 < found.loss.total
+    assert found.loss.confidence is None
+    assert "a pair of words loses at least" in found.sentence
+    assert "for the worst pair rank" in found.sentence
     assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["loss"]["value"] is None
 
 
@@ -60,4 +63,5 @@ def test_above_the_figure_it_is_not_refuted_and_never_confirmed(lexicon: Lexicon
 def test_equal_words_count_once() -> None:
     lexicon = lexicon_of([[5.0, 0], [1.0, 1], [1.0, 1], [1.0, 1], [0.0, 0]])
     found = worst_loss(TruncatedGumbel(epsilon=40.0).compile(lexicon), 5)
-    assert found is not None and (found.pairs, found.total) == (3, 10)
+    assert found is not None
+    assert (found.pairs, found.total) == (3, 10)

@@ -49,7 +49,8 @@ def test_it_is_the_worst_of_all_pairs(choice: TruncatedLaplace, dimensions: int)
     made = choice.compile(lexicon_of(np.random.default_rng(4).normal(size=(130, dimensions)) * 2))
     found, (exact, pair) = by_exits(made), worst(made.centers, *made.parameters)
     assert found.delta == pytest.approx(exact, rel=1e-9)
-    assert found.pairs == found.total == 130 * 129 // 2 and found.release == "vector"
+    assert found.pairs == found.total == 130 * 129 // 2
+    assert found.release == "vector"
     assert found.worst == pair or plain(
         made.centers[found.worst[0]].astype(float) - made.centers[found.worst[1]], *made.parameters
     ) == pytest.approx(exact, rel=1e-9)
@@ -61,17 +62,18 @@ def test_pairs_that_were_not_computed_are_not_counted(monkeypatch: pytest.Monkey
     monkeypatch.setattr(truncated_laplace, "MARGIN", 1e9)
     monkeypatch.setattr(truncated_laplace, "_bound", lambda vectors, noise: None)
     found = by_exits(made)
-    assert found.pairs < found.total and 0 < found.delta <= worst(made.centers, *made.parameters)[0] * (
-        1 + 1e-9
-    )
+    assert found.pairs < found.total
+    assert 0 < found.delta <= worst(made.centers, *made.parameters)[0] * (1 + 1e-9)
 
 
 def test_a_sample_of_words() -> None:
     made = TruncatedLaplace(1.0).compile(lexicon_of(np.random.default_rng(4).normal(size=(130, 5))))
     found, ids = by_exits(made, sample=20), evenly_spaced(130, 20)
     exact, pair = worst(made.centers[ids], *made.parameters)
-    assert found.delta == pytest.approx(exact, rel=1e-9) and found.worst == tuple(int(ids[i]) for i in pair)
-    assert (found.pairs, found.total) == (190, 130 * 129 // 2) and "among 20 words" in found.method
+    assert found.delta == pytest.approx(exact, rel=1e-9)
+    assert found.worst == tuple(int(ids[i]) for i in pair)
+    assert (found.pairs, found.total) == (190, 130 * 129 // 2)
+    assert "among 20 words" in found.method
 
 
 def test_equal_words_have_no_delta() -> None:
@@ -89,12 +91,15 @@ class TestTheCertificate:
         made = TruncatedLaplace(1.0, calibration="published").compile(self.opposite())
         claimed = replace(made, guarantee=replace(made.guarantee, status="claimed"))
         found = certify(Privatizer(self.opposite(), claimed))
-        assert found.verdict == "refuted" and found.vector is not None and found.vector.worst == (40, 41)
+        assert found.verdict == "refuted"
+        assert found.vector is not None
+        assert found.vector.worst == (40, 41)
         assert found.vector.delta == pytest.approx(0.979, abs=5e-4)
         assert found.vector.delta_opposite == pytest.approx(found.vector.delta, rel=1e-5)
         assert found.guarantee.delta == pytest.approx(0.00083, rel=5e-3)
         told = found.as_dict()
-        assert told["vector"]["verdict"] == "refuted" and told["vector"]["release"] == "vector"
+        assert told["vector"]["verdict"] == "refuted"
+        assert told["vector"]["release"] == "vector"
         assert "Release of the noisy vector, refuted: its true δ at ε = 1 is 0.97895" in found.sentence
         assert "Release of the word, " in found.sentence
 
@@ -103,6 +108,7 @@ class TestTheCertificate:
         lexicon = self.opposite()
         made = TruncatedLaplace(share * math.sqrt(300)).compile(lexicon)
         found = certify(Privatizer(lexicon, made))
-        assert found.verdict == "not refuted" and found.vector is not None
+        assert found.verdict == "not refuted"
+        assert found.vector is not None
         assert found.vector.delta <= found.vector.delta_most <= found.guarantee.delta
         assert found.vector.delta > 0.9 * found.guarantee.delta or share > 1

@@ -36,7 +36,8 @@ def test_no_table_that_knows_the_word_stands_before_the_index(
 ) -> None:
     """Else a noisy vector could be answered in two ways, and which one would tell the word."""
     made = MVC(epsilon, search=search).compile(lexicon)  # type: ignore[arg-type]
-    assert made.table.near.shape[1] == 0 and made.index is not None
+    assert made.table.near.shape[1] == 0
+    assert made.index is not None
     ids = (np.arange(1500) % 2000).astype(np.int32)
     points = made.centers[ids] + made._noise_of_public_draws(1500)
     # The same points come from other words with other noise; what comes out is the index's answer in both cases.
@@ -74,21 +75,25 @@ def test_recall_is_measured_and_told(lexicon: Lexicon, search: str, second: bool
     wide = made.centers.astype(np.float64)
     best = np.argsort(-(points @ wide.T - 0.5 * (wide * wide).sum(1)), axis=1)[:, :wanted]
     found = made.index.search(made.targets, points, wanted)[:, :wanted]  # type: ignore[union-attr]
-    assert figures["recall"] == (best == found).all(axis=1).mean() and figures["recall"] > 0.5
+    assert figures["recall"] == (best == found).all(axis=1).mean()
+    assert figures["recall"] > 0.5
     assert figures["recall"] < 1
     assert (figures["index"], figures["recall_draws"]) == (search, RECALL_DRAWS)
     assert (
         f"approximately ({search}): in {figures['recall']:.1%} of 512 public draws" in made.guarantee.sentence
     )
     told, plain = (dataclasses.replace(x.guarantee, sentence="") for x in (made, exact))
-    assert told == plain and "search" not in exact.summary and "approximately" not in exact.guarantee.sentence
+    assert told == plain
+    assert "search" not in exact.summary
+    assert "approximately" not in exact.guarantee.sentence
 
 
 def test_an_index_of_the_words_that_are_snapped_to() -> None:
     """`snap: published`: the noise is added to clipped vectors, and the index holds the others."""
     lexicon = lexicon_of(np.random.default_rng(4).normal(size=(500, 6)) * 3)
     made = Laplace(9.0, snap="published", search="ivf").compile(lexicon)
-    assert made.index is not None and made.targets.vectors is not made.centers
+    assert made.index is not None
+    assert made.targets.vectors is not made.centers
     every = dataclasses.replace(made.index, probes=len(made.index.starts) - 1)  # type: ignore[union-attr]
     whole = dataclasses.replace(made, index=every).sample(np.arange(500, dtype=np.int32), draws_of(500))
     exact = dataclasses.replace(made, index=None).sample(np.arange(500, dtype=np.int32), draws_of(500))
@@ -103,7 +108,8 @@ def test_from_an_artifact(lexicon: Lexicon, search: str, tmp_path: Path) -> None
     again = open_artifact(tmp_path / "model", verify=True).sampler
     ids = (np.arange(3000) % 2000).astype(np.int32)
     assert (again.sample(ids, draws_of(3000)) == made.sample(ids, draws_of(3000))).all()
-    assert again.arrays().keys() == made.arrays().keys() and again.index is not None  # type: ignore[attr-defined]
+    assert again.arrays().keys() == made.arrays().keys()
+    assert again.index is not None
     assert (again.guarantee, again.summary) == (made.guarantee, made.summary)
 
 

@@ -26,7 +26,9 @@ def test_cells_part_the_words(words: int, size: int) -> None:
     vectors = vectors_of(words, size)
     made = CellIndex.of(vectors)
     assert sorted(made.words.tolist()) == list(range(words))
-    assert made.starts[0] == 0 and made.starts[-1] == words and (np.diff(made.starts) > 0).all()
+    assert made.starts[0] == 0
+    assert made.starts[-1] == words
+    assert (np.diff(made.starts) > 0).all()
     centroids = made.columns.T
     gaps = np.linalg.norm(vectors[:, None] - centroids[None], axis=2)
     owner = np.empty(words, int)
@@ -84,7 +86,8 @@ def test_tiny_lexicons(vectors: list[list[float]]) -> None:
     made, targets = CellIndex.of(given), Targets.of(given)
     points = points_near(given, 50, 2.0)
     found = made.search(targets, points, 2)
-    assert ((found >= 0) & (found < len(given))).all() and (found[:, 0] != found[:, 1]).all()
+    assert ((found >= 0) & (found < len(given))).all()
+    assert (found[:, 0] != found[:, 1]).all()
     if len(made.starts) - 1 <= made.probes:
         assert (found == targets.search(points, 2)).all()
 

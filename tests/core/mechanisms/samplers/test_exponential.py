@@ -190,7 +190,9 @@ class TestLaw:
         radius = float(np.median(np.sort(plain.distances(vectors), axis=1)[:, 14]))
         made = ExponentialSampler.of(vectors, 2.0, radius, slots=16)
         fits = made.level == radius
-        assert fits.sum() == 100 and (made.surely[fits] == LAST).all() and (made.rounds[fits] == 1).all()
+        assert fits.sum() == 100
+        assert (made.surely[fits] == LAST).all()
+        assert (made.rounds[fits] == 1).all()
 
     @pytest.mark.parametrize("epsilon", [0.5, 50.0])
     def test_more_duplicates_than_the_head_holds(self, epsilon: float) -> None:
@@ -201,7 +203,8 @@ class TestLaw:
         wanted = plain.laws(plain.distances(vectors), epsilon, made.figures[1])
         for w in range(60):
             plain.check_law(made.law(w), wanted[w], made.slack)
-        assert (made.rounds[20:] >= 32).all() and made.rounds.max() <= 128
+        assert (made.rounds[20:] >= 32).all()
+        assert made.rounds.max() <= 128
         plain.check_draws(plain.draw(made, 30, 20_000, f"duplicates {epsilon}"), made.law(30))
 
     def test_equal_vectors_alone(self) -> None:
@@ -242,7 +245,9 @@ class TestSampling:
     def test_after_the_last_round_comes_the_fallback(self) -> None:
         made = ExponentialSampler.of(plain.gaussian(60, 6), 4.0, slots=16)
         found = enters(made)
-        assert len(found) == 60 and (made.fallback == np.arange(60)).all() and made.rounds.min() > 1
+        assert len(found) == 60
+        assert (made.fallback == np.arange(60)).all()
+        assert made.rounds.min() > 1
         for w in found:
             farthest = int(plain.distances(plain.gaussian(60, 6))[w].argmax())
             numbers = Numbers([entrance(made, w)], (-(-(farthest << 64) // 60), LAST))
@@ -288,7 +293,8 @@ class TestSampling:
         assert (
             again.sample(ids, Draws(bytes(32), blocks)) == made.sample(ids, Draws(bytes(32), blocks))
         ).all()
-        assert (again.law(5).weight == made.law(5).weight).all() and again.slack == made.slack
+        assert (again.law(5).weight == made.law(5).weight).all()
+        assert again.slack == made.slack
 
 
 class TestCompilation:
@@ -333,11 +339,14 @@ class TestCompilation:
         }  # fmt: skip
         guarantee = made.guarantee
         assert (guarantee.kind, guarantee.epsilon, guarantee.metric) == ("metric_dp", 2.0, "euclidean")
-        assert guarantee.status == "proved" and guarantee.delta == 0
+        assert guarantee.status == "proved"
+        assert guarantee.delta == 0
         assert "ε = 2 per unit of Euclidean distance" in guarantee.sentence
-        assert "never more than 3.5 " in guarantee.sentence and guarantee.sentence.endswith(" Noted.")
+        assert "never more than 3.5 " in guarantee.sentence
+        assert guarantee.sentence.endswith(" Noted.")
         stated = re.search(r"rounding adds at most (\S+)\)", guarantee.sentence)
-        assert stated and 2 * made.slack <= float(stated[1]) <= 3 * made.slack
+        assert stated
+        assert 2 * made.slack <= float(stated[1]) <= 3 * made.slack
         assert [rounded_up(x) for x in (3.5, 1.60941, 1e-300, 0.0, 55.45177)] == [
             "3.5",
             "1.6095",

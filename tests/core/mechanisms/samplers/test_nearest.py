@@ -16,7 +16,8 @@ def check(vectors: np.ndarray, queries: np.ndarray) -> np.ndarray:
     targets = Targets.of(vectors)
     wanted = np.array([plain_two(query, vectors) for query in queries])
     found = targets.search(np.ascontiguousarray(queries), 2)
-    assert found.dtype == np.int32 and found.shape == (len(queries), 2)
+    assert found.dtype == np.int32
+    assert found.shape == (len(queries), 2)
     assert (found == wanted).all()
     assert (targets.search(np.ascontiguousarray(queries), 1)[:, 0] == wanted[:, 0]).all()
     return found

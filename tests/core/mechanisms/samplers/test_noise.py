@@ -97,7 +97,8 @@ def test_short_noise_is_settled_by_the_table(epsilon: float, wanted: int, least:
     ids = (np.arange(2000) % 300).astype(np.int32)
     found = table.settle(ids, made.centers, made.targets, noise, wanted)
     settled = float((found[:, 0] != OPEN).mean())
-    assert least <= settled and (settled > 0) == (least > 0)
+    assert least <= settled
+    assert (settled > 0) == (least > 0)
     assert (made.table.near.shape[1] == 64) == (epsilon > 1)
 
 
@@ -109,7 +110,8 @@ def test_other_noises_and_other_targets(noise: str) -> None:
         made = NoiseSampler.of(centers, where, noise, PARAMETERS[noise], SAID, {"figure": 1})
         wanted = plain_sample(ids, draws_of(400), centers, where, noise, PARAMETERS[noise])
         assert (made.sample(ids, draws_of(400)) == wanted).all()
-        assert made.summary["figure"] == 1 and made.summary["noise"] == noise
+        assert made.summary["figure"] == 1
+        assert made.summary["noise"] == noise
         again = NoiseSampler.restore(made.arrays(), SAID, made.summary)
         assert (again.sample(ids, draws_of(400)) == wanted).all()
         assert ("targets" in made.arrays()) == (where is targets)
@@ -152,7 +154,8 @@ class TestTinyLexicons:
         vectors = np.concatenate([vectors_of(30, 3), vectors_of(30, 3)])
         made = NoiseSampler.of(vectors, vectors, *radial_noise(2.0, 3), SAID, {})
         first, second = (made.sample(np.full(500, w, np.int32), draws_of(500)) for w in (4, 34))
-        assert (first == second).all() and (first < 30).all()
+        assert (first == second).all()
+        assert (first < 30).all()
 
 
 class TestBatches:
@@ -189,7 +192,8 @@ class TestBatches:
 
         monkeypatch.setattr(NoiseSampler, "_sample", counted)
         found = self.MADE.sample(words, Draws(bytes(32), blocks[some]))
-        assert asked == [60] and found.dtype == np.int32
+        assert asked == [60]
+        assert found.dtype == np.int32
         assert (found == whole[some]).all()
         # One block for two words is two draws.
         both = self.MADE.sample(np.array([3, 9, 3], np.int32), Draws(bytes(32), blocks[[5, 5, 5]]))
@@ -218,7 +222,8 @@ class TestBatches:
             held[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
         again = NoiseSampler.restore(held, SAID, self.MADE.summary)
         assert (again.sample(self.IDS, draws_of(1700)) == self.MADE.sample(self.IDS, draws_of(1700))).all()
-        assert again.second == 0.3 and again.law(0) is None
+        assert again.second == 0.3
+        assert again.law(0) is None
 
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-155])

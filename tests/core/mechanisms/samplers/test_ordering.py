@@ -77,7 +77,8 @@ def weights(made: OrderingSampler, word: int) -> list[int]:
     law = made.law(word)
     assert law.ids.tolist() == list(range(len(made.place)))
     found = list(map(int, law.weight))
-    assert sum(found) == TOTAL and min(found) >= 1
+    assert sum(found) == TOTAL
+    assert min(found) >= 1
     assert law.probability.tolist() == [w / TOTAL for w in found]
     return found
 
@@ -146,7 +147,8 @@ class TestLaw:
         one_too_many = geometric(words + 1, words - 1, epsilon)
         found = [w / TOTAL for w in weights(made, words - 1)]
         assert found[-1] == pytest.approx(1 / (1 + math.exp(-epsilon)), rel=1e-12)
-        assert one_too_many[words] > 0.3 and sum(one_too_many[:words]) < 0.7
+        assert one_too_many[words] > 0.3
+        assert sum(one_too_many[:words]) < 0.7
         assert made.place.max() == words - 1
 
     def test_the_ends_take_what_lies_beyond(self) -> None:
@@ -167,7 +169,8 @@ class TestLaw:
         found = weights(sampler(form, 300, 1e308), 17)
         kept = found.pop(17) / TOTAL
         assert kept == pytest.approx(1.0 if form == "geometric" else 0.999, rel=1e-12)
-        assert min(found) >= 1 and max(found) - min(found) <= 19
+        assert min(found) >= 1
+        assert max(found) - min(found) <= 19
 
     @pytest.mark.parametrize("form", FORMS)
     def test_a_very_small_epsilon_draws_alike_under_every_word(self, form: str) -> None:
@@ -281,8 +284,11 @@ def test_the_law_counts_the_numbers_that_are_drawn(form: str, epsilon: float, wo
 def test_the_window(form: str, words: int, epsilon: float) -> None:
     """Prefixes ascend, windows hold 2^61 to 2^62, and all positions lie in the table."""
     window = Window.tem(words, 10, epsilon, 0.001) if form == "tem" else Window.geometric(words, 10, epsilon)
-    assert len(window.edges) == 2 * words and (window.edges[1:] > window.edges[:-1]).all()
-    assert window.edges[0] == 0 and window.width.min() >= 2**61 and window.width.max() <= 2**62
+    assert len(window.edges) == 2 * words
+    assert (window.edges[1:] > window.edges[:-1]).all()
+    assert window.edges[0] == 0
+    assert window.width.min() >= 2**61
+    assert window.width.max() <= 2**62
     assert int(window.edges[-1]) < 2**63
     assert ((window.start + window.width) <= window.edges[-1]).all()
 

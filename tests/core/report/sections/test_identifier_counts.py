@@ -15,8 +15,10 @@ COUNTS = {
 def test_types_that_occurred_most_frequent_first() -> None:
     assert by_type(COUNTS) == [("phone", 1_200), ("email", 5)]
     assert in_words(COUNTS) == "1,205 (phone 1,200, email 5)"
-    assert in_words({"identifiers": 0.0}) == "0" and in_words({"words": 3.0}) is None
-    assert list(table({"words": 3.0})) == [] and len(list(table(COUNTS))) == 2
+    assert in_words({"identifiers": 0.0}) == "0"
+    assert in_words({"words": 3.0}) is None
+    assert list(table({"words": 3.0})) == []
+    assert len(list(table(COUNTS))) == 2
 
 
 def test_only_those_inside_see_them() -> None:

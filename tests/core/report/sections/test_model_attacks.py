@@ -60,10 +60,14 @@ def test_the_bayes_adversary_is_exact_beside_its_baselines(table: Privatizer) ->
     for word in range(WORDS):
         law = table.sampler.law(word)
         joint[word, law.ids] = prior[word] * law.probability
-    assert found["success"] == pytest.approx(joint.max(axis=0).sum(), rel=1e-9) and found["exact"]
-    assert found["random"] == 1 / WORDS and found["most_frequent"] == pytest.approx(prior[0])
-    assert found["unprotected"] == 1.0 and not found["restricted"]
-    assert "--public-text" in said and "--figures" in said
+    assert found["success"] == pytest.approx(joint.max(axis=0).sum(), rel=1e-9)
+    assert found["exact"]
+    assert found["random"] == 1 / WORDS
+    assert found["most_frequent"] == pytest.approx(prior[0])
+    assert found["unprotected"] == 1.0
+    assert not found["restricted"]
+    assert "--public-text" in said
+    assert "--figures" in said
     json.dumps(found)
 
 
@@ -71,12 +75,12 @@ def test_a_public_text_is_learnt_from_and_attacked(table: Privatizer, lexicon: L
     found, said = attacks_on(table, _lines(lexicon), _say)
     alone, chain, linked = found
     # Whoever knows what follows finds more than whoever does not.
-    assert (
-        chain["success"] > chain["bayes"] + 0.1
-        and not chain["restricted"]
-        and "public text" in chain["measures"]
-    )
-    assert alone["name"] != chain["name"] and linked["records"] == 100 and "--public-text" not in said
+    assert chain["success"] > chain["bayes"] + 0.1
+    assert not chain["restricted"]
+    assert "public text" in chain["measures"]
+    assert alone["name"] != chain["name"]
+    assert linked["records"] == 100
+    assert "--public-text" not in said
     json.dumps(found)
 
 
@@ -84,10 +88,14 @@ def test_without_a_law_it_is_between_bounds(noisy: Privatizer) -> None:
     (found,), said = attacks_on(noisy, [], _say)
     # The reference: draws of every word, with bounds of their own (a false alarm of either has a probability of 1e-6).
     truth = bayes_attack(noisy.sampler, WORDS, draws=4_000, confidence=1 - 1e-6)
-    assert found["lower"] <= truth.upper and truth.lower <= found["upper"] and not found["exact"]
+    assert found["lower"] <= truth.upper
+    assert truth.lower <= found["upper"]
+    assert not found["exact"]
     assert found["lower"] < found["success"] < found["upper"] < found["lower"] + 0.1
-    assert found["worst"] > found["success"] and found["worst_lower"] < found["worst"] < found["worst_upper"]
-    assert "4,096 words drawn from the prior" in found["how"] and "confidence of 0.95" in found["how"]
+    assert found["worst"] > found["success"]
+    assert found["worst_lower"] < found["worst"] < found["worst_upper"]
+    assert "4,096 words drawn from the prior" in found["how"]
+    assert "confidence of 0.95" in found["how"]
     assert f"{WORDS}, evenly spaced, 10 draws each; the 1 found most often" in " ".join(
         found["also"].values()
     )
@@ -103,8 +111,10 @@ def test_draws_that_are_quick_cover_the_whole_lexicon(lexicon: Lexicon) -> None:
     (_, chain, _), _ = attacks_on(
         Privatizer(lexicon, sampler, Policy(stop_words="draw")), _lines(lexicon), _say
     )
-    assert chain["open"] and f"considers the {WORDS} likeliest words" in chain["how"]
-    assert found["lower"] <= truth.upper and truth.lower <= found["upper"] < 1.0
+    assert chain["open"]
+    assert f"considers the {WORDS} likeliest words" in chain["how"]
+    assert found["lower"] <= truth.upper
+    assert truth.lower <= found["upper"] < 1.0
 
 
 @pytest.mark.parametrize("mechanism", [TEM(epsilon=3.0), Diffractor(epsilon=0.5)])
@@ -117,24 +127,26 @@ def test_long_laws_are_read_backwards_and_longer_ones_tried(
     (backwards,), _ = attacks_on(privatizer, [], _say)
     monkeypatch.setattr(model_attacks, "MOST_ENTRIES", WORDS * WORDS - 1)
     (tried,), _ = attacks_on(privatizer, [], _say)
-    assert read["exact"] and not backwards["exact"] and "backwards" in backwards["how"]
-    assert (
-        backwards["success"] == pytest.approx(read["success"], rel=1e-6) and backwards["also"] == read["also"]
-    )
+    assert read["exact"]
+    assert not backwards["exact"]
+    assert "backwards" in backwards["how"]
+    assert backwards["success"] == pytest.approx(read["success"], rel=1e-6)
+    assert backwards["also"] == read["also"]
     # Its interval is one of 0.95: eight standard deviations of 4,096 tries stand for the false-alarm rate.
-    assert (
-        tried["success"] == pytest.approx(read["success"], abs=8 * 0.5 / 64) and "4,096 words" in tried["how"]
-    )
+    assert tried["success"] == pytest.approx(read["success"], abs=8 * 0.5 / 64)
+    assert "4,096 words" in tried["how"]
 
 
 @pytest.mark.parametrize("level", ["token", "record"])
 def test_noise_is_attacked_with_context(noisy: Privatizer, lexicon: Lexicon, level: str) -> None:
     privatizer = Privatizer(lexicon, noisy.sampler, Policy(stop_words="draw"), consistency=level)  # type: ignore[arg-type]
     (_, chain, _), _ = attacks_on(privatizer, _lines(lexicon), _say)
-    assert chain["success"] > chain["unaided"] and chain["settings"]["level"] == level
+    assert chain["success"] > chain["unaided"]
+    assert chain["settings"]["level"] == level
     assert "ranks the words of the lexicon by their distance" in chain["how"]
     assert ("what seeing the noisy vectors would give at most" in chain["how"]) == (level == "token")
-    assert chain["open"] == (level == "record") and chain["upper"] >= chain["success"]
+    assert chain["open"] == (level == "record")
+    assert chain["upper"] >= chain["success"]
 
 
 def test_a_text_is_cut_to_what_can_be_searched(
@@ -142,7 +154,8 @@ def test_a_text_is_cut_to_what_can_be_searched(
 ) -> None:
     monkeypatch.setattr(model_attacks, "MOST_SEARCHES", 41)
     (_, chain, _), _ = attacks_on(noisy, _lines(lexicon), _say)
-    assert chain["tokens"] == 40 and chain["records"] == 10
+    assert chain["tokens"] == 40
+    assert chain["records"] == 10
 
 
 def test_deniability_has_curves_where_there_is_a_law(table: Privatizer, lexicon: Lexicon) -> None:
@@ -154,7 +167,8 @@ def test_deniability_has_curves_where_there_is_a_law(table: Privatizer, lexicon:
     assert here == next(one for one in found.figures if one["name"] == here["name"])
     assert set(found.words.values()) <= set(lexicon.vocabulary.strings().to_pylist())
     without = deniability_of(RUN, Model(table), _say)
-    assert without.by_epsilon == [] and "cannot be read here" in without.why_missing
+    assert without.by_epsilon == []
+    assert "cannot be read here" in without.why_missing
 
 
 def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lexicon: Lexicon) -> None:
@@ -166,9 +180,11 @@ def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lex
     found = deniability_of(RUN, Model(noisy, compile_at), _say)
     assert found.basis.startswith(f"Estimated from 1,000 draws of each of {WORDS} words of {WORDS}")
     for one in (*found.figures, *(figure for at in found.by_epsilon for figure in at["figures"])):
-        assert not one["exact"] and one["lower"]["max"] <= one["max"] <= one["upper"]["max"]
+        assert not one["exact"]
+        assert one["lower"]["max"] <= one["max"] <= one["upper"]["max"]
     assert [at["epsilon"] for at in found.by_epsilon] == [0.5, 1.0, 2.0, 4.0]
-    assert found.by_epsilon[0]["figures"][0]["words"] == 10 and "each of 10 words" in found.basis_of_curves
+    assert found.by_epsilon[0]["figures"][0]["words"] == 10
+    assert "each of 10 words" in found.basis_of_curves
     assert found.why_missing == "The mechanism refuses ε = 8."
     assert "cannot be read here" in deniability_of(RUN, Model(noisy), _say).why_missing
 
@@ -189,4 +205,5 @@ def test_a_public_text_in_another_language_is_refused(table: Privatizer) -> None
 
 def test_lines_are_read_without_the_empty_ones(tmp_path: Path) -> None:
     (tmp_path / "public.txt").write_text("one\n\n  \ntwo\n", encoding="utf-8")
-    assert read_lines(tmp_path / "public.txt") == ["one", "two"] and read_lines(None) == []
+    assert read_lines(tmp_path / "public.txt") == ["one", "two"]
+    assert read_lines(None) == []

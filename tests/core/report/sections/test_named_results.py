@@ -69,7 +69,8 @@ def test_no_number_is_lost(results: dict[str, dict[str, Any]], name: str, group:
     before = {**given}
     shown = arranged(given)
     assert given == before
-    assert baseline in shown["baselines"] and shown[group]
+    assert baseline in shown["baselines"]
+    assert shown[group]
     lost = set(numbers({key: part for key, part in given.items() if key != "settings"})) - set(numbers(shown))
     assert lost <= {float(given["resamples"])}
     # Nor is one shown twice: what stands in a group or among the baselines is gone from where it was.
@@ -97,7 +98,8 @@ def test_each_chart_says_what_it_shows_once_and_how_sure_it_is(results: dict[str
     first, second = (
         block for block in measured(results["vector likeness"], "likeness") if isinstance(block, Chart)
     )
-    assert "as the cosine of the mean vectors" in first.shows and "hatched ones" in first.read
+    assert "as the cosine of the mean vectors" in first.shows
+    assert "hatched ones" in first.read
     assert "with a confidence of 0.95" in first.read
     assert second.shows.startswith("So many percent of the records")
     assert second.read == "Each bar is a figure of its own. Estimated; no bounds were computed."

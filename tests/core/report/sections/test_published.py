@@ -65,11 +65,8 @@ def test_the_statement_says_unit_sensitivity_and_total() -> None:
     two = Published("drawn_words", -3, 0.25, 50, 1199.0, "now")
     heading, *sentences = published_section([one, two])
     assert heading == "What was published with noise"
-    assert (
-        "About 1,234 words that are not as before" in sentences[0] and "ε = 0.5 for a record" in sentences[0]
-    )
+    assert "About 1,234 words that are not as before" in sentences[0]
+    assert "ε = 0.5 for a record" in sentences[0]
     assert "at most 100 words (sensitivity 100" in sentences[0]
-    assert (
-        sentences[-1].startswith("Together ε = 0.75 for a record of at most 50 words,")
-        and "spends its ε again" in sentences[-1]
-    )
+    assert sentences[-1].startswith("Together ε = 0.75 for a record of at most 50 words,")
+    assert "spends its ε again" in sentences[-1]

@@ -90,7 +90,8 @@ def test_the_certificate_is_the_one_that_certify_gives(name: str) -> None:
     )
     found = certify(Privatizer(lexicon, MECHANISMS[name](**given).compile(lexicon)))
     search, loss = search_of(MECHANISMS[name]), found.loss
-    assert loss is not None and found.verdict == search.best
+    assert loss is not None
+    assert found.verdict == search.best
     assert [said for said in METHODS if said in search.said] == [
         said for said in METHODS if METHODS[said] in loss.method
     ]
@@ -106,9 +107,9 @@ def test_the_certificate_is_the_one_that_certify_gives(name: str) -> None:
 
 def test_a_measured_figure_stands_in_a_record() -> None:
     """What is said of CusText: 5 ns of 50, to the order of magnitude."""
-    assert (
-        set(MEASURED) == {"custext"} and "some 5 ns" in MEASURED["custext"] and "50 ns" in MEASURED["custext"]
-    )
+    assert set(MEASURED) == {"custext"}
+    assert "some 5 ns" in MEASURED["custext"]
+    assert "50 ns" in MEASURED["custext"]
     record = json.loads(max(RECORDS.glob("*-all-full.json")).read_text(encoding="utf-8"))
     figures = {
         figure["name"]: figure["value"]["median"] for figure in record["sections"]["engine"]["figures"]
@@ -121,7 +122,8 @@ def test_a_measured_figure_stands_in_a_record() -> None:
         for name, value in figures.items()
         if name.startswith("packaged") and name.endswith("token: sample")
     ]
-    assert 25 < whole < 100 and 2.5 < draw < 10
+    assert 25 < whole < 100
+    assert 2.5 < draw < 10
 
 
 @pytest.mark.parametrize("columns", [40, 77, 100, 200])

@@ -46,7 +46,8 @@ def test_the_steps_follow_the_settings() -> None:
         output={"path": "/none/out", "other_columns": ["id"], "mode": "append"},
     )["steps"]
     assert steps[0] == "read s.t (catalog) where lang = 'en'"
-    assert steps[1].startswith("check that id is unique") and steps[2] == "check that customer is never NULL"
+    assert steps[1].startswith("check that id is unique")
+    assert steps[2] == "check that customer is never NULL"
     assert steps[3].endswith("at record level; beside them only id")
     assert "mode append" in steps[5]
     assert steps[6] == "check on 1,000 records that equal words have equal replacements"
@@ -75,9 +76,8 @@ def test_a_stream_says_where_it_goes_on_and_what_comes_again() -> None:
         "check that id is never NULL and does not come again (drop)",
     ]
     assert "mode append" in found["steps"][6]
-    assert found["writes"][-1]["where"] == "/none/out_checkpoint" and "In a stream" in str(
-        found["disclosure"]
-    )
+    assert found["writes"][-1]["where"] == "/none/out_checkpoint"
+    assert "In a stream" in str(found["disclosure"])
     assert "until nothing is left" in planned(mode="incremental", row_key="id")["steps"][2]
 
 
@@ -115,4 +115,5 @@ def test_a_condition_on_the_text_is_not_shown() -> None:
     """A dry run's output ends up in logs."""
     found = planned(input={"path": "/none/in", "where": "lang = 'en' AND Body LIKE '%MARKER%'"})
     assert found["steps"][0] == "read /none/in (delta) where (hidden: it names a text column)"
-    assert "MARKER" not in json.dumps(found) and "MARKER" not in plan_text(found)
+    assert "MARKER" not in json.dumps(found)
+    assert "MARKER" not in plan_text(found)

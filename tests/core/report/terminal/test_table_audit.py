@@ -53,7 +53,8 @@ def test_figures_intervals_requirements_and_what_is_left_out() -> None:
     ):
         assert [line for line in lines if line.startswith(said)], said
     assert lines[lines.index("column b") + 1] == "words 9"
-    assert "required rows >= 1: holds" in lines and "required rows <= 1: BROKEN" in lines
+    assert "required rows >= 1: holds" in lines
+    assert "required rows <= 1: BROKEN" in lines
     assert "left out attacks: no law" in lines
     assert lines[-1] == "These figures depend on the private text: not for sharing."
 
@@ -79,13 +80,17 @@ def test_a_dry_run_needs_no_spark(tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
     assert main([*given, "--config", str(settings), "--require", "context_success <= 0.5"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "custext, ε = 3, consistency dataset" in said and "rows joined by id" in said
+    assert "custext, ε = 3, consistency dataset" in said
+    assert "rows joined by id" in said
     assert "required context_success <= 0.5 required dataset_broken_groups <= 0" in said
     assert "metrics to /none/out_audit/restricted/metrics (restricted) Nothing was read." in said
     assert main([*given, "--label", "mood", "--attribute", "city"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "label mood, learnt from and tried on about 10,000 rows; NULL is left out attribute city" in said
-    assert "accuracy_private_private" in said and "attribute_adaptive" in said
+    assert "accuracy_private_private" in said
+    assert "attribute_adaptive" in said
     assert main([*given, "--json"]) == 0
     planned = json.loads(capsys.readouterr().out)
-    assert planned["mechanism"] is None and planned["columns"] == ["body"] and len(planned["left_out"]) == 1
+    assert planned["mechanism"] is None
+    assert planned["columns"] == ["body"]
+    assert len(planned["left_out"]) == 1

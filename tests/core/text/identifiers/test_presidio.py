@@ -70,7 +70,8 @@ def test_its_name_tells_library_and_settings() -> None:
             Presidio(analyzer=made, label="mine"),
         )
     }  # fmt: skip
-    assert len(names) == 4 and all(name.startswith("presidio 2.") for name in names)
+    assert len(names) == 4
+    assert all(name.startswith("presidio 2.") for name in names)
     with pytest.raises(SettingsError, match="no entities given"):
         Presidio((), analyzer=made)
 

@@ -60,7 +60,8 @@ def test_words_beside_one_are_drawn_as_without_it() -> None:
 def test_a_placeholder_that_stands_there_stays() -> None:
     for chosen in ({}, ALL_FAKES):
         out, counters = run(model(chosen), ["it [EMAIL] is [PHONE]"])
-        assert out == [b"it [EMAIL] is [PHONE]"] and row(counters, 0)["identifiers"] == 2
+        assert out == [b"it [EMAIL] is [PHONE]"]
+        assert row(counters, 0)["identifiers"] == 2
 
 
 def test_case_gaps_and_tokenizer_leave_it_alone() -> None:
@@ -74,7 +75,8 @@ def test_rows_without_text_and_sliced_batches() -> None:
     rows = pa.array(["x", None, "", "it jane@example.com", "is"])
     assert run(model({}), rows.slice(1))[0] == [None, b"", b"it [EMAIL]", b"is"]
     out, counters = run(model({}), pa.array([b"jane@example.com \xff", b"it"], pa.binary()))
-    assert out == [b"", b"it"] and row(counters, 0)["invalid"] == 1
+    assert out == [b"", b"it"]
+    assert row(counters, 0)["invalid"] == 1
 
 
 def shape(text: str) -> str:
@@ -94,9 +96,11 @@ def test_a_fake_has_the_shape_and_is_of_the_type(name: str, text: str) -> None:
         assert shape(fake) == shape(text)
         ((kind, whole),) = found(f"it {fake}, is")
         # Figures may be a card's by chance, or a telephone number's.
-        assert whole == fake and (kind == name or name == "digits" or text.startswith("1-800"))
+        assert whole == fake
+        assert kind == name or name == "digits" or text.startswith("1-800")
     if len(re.findall("[0-9A-Za-z]", text)) > 3:
-        assert len(outs) > 12 and text not in outs
+        assert len(outs) > 12
+        assert text not in outs
 
 
 LEFT = [
@@ -164,13 +168,15 @@ def test_fakes_hold_for_a_key_and_are_others_by_another() -> None:
     text = ["jane@example.com 4111111111111111"]
     same = {fakes_of("record", text, ["a"])[0] for _ in range(2)}
     other = fakes_of("record", text, ["a"], key=RunKey.insecure(2))[0]
-    assert len(same) == 1 and other not in same
+    assert len(same) == 1
+    assert other not in same
 
 
 def test_a_long_one_is_drawn_all_through() -> None:
     (out,) = texts(model(ALL_FAKES), ["https://example.com/" + "a" * 2_000])
     tail = out.removeprefix("https://").partition("/")[2]
-    assert len(tail) == 2_000 and set(tail) == set("abcdefghijklmnopqrstuvwxyz")
+    assert len(tail) == 2_000
+    assert set(tail) == set("abcdefghijklmnopqrstuvwxyz")
     assert len({tail[i : i + 8] for i in range(0, 2_000, 8)}) == 250
 
 
