@@ -41,9 +41,14 @@ class Stage:
             record=lambda status, started: {**BOUND, "status": status, "key_commitment": "b"}, commits=self.history,
             spellings=lambda run_id: [],
         )  # fmt: skip
-        steps = {"validated": setup, "write": ({"rows": 1}, 1.0), "recounted": None, "leftover_files": ["f"]}
+        steps = {
+            "prepare_run": setup,
+            "write": ({"rows": 1}, 1.0),
+            "recounted": None,
+            "leftover_files": ["f"],
+        }
         for name, result in steps.items():
-            patch.setattr(runner if name == "validated" else job, name, self.step(name, result))
+            patch.setattr(runner if name == "prepare_run" else job, name, self.step(name, result))
         patch.setattr(job, "reconcile", self.step("account", {"status": "succeeded"}))
         granted = SimpleNamespace(cumulative="{}", again=False)
         patch.setattr(job.ledger, "reserved", lambda setup, at, **known: nullcontext(granted))
@@ -92,10 +97,10 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def test_before_the_write(stage: Stage) -> None:
-    stage.fails = {"validated": MARKER}
+    stage.fails = {"prepare_run": MARKER}
     assert type(stage.ended()) is RunError
     assert "Nothing was written to the target." in str(stage.ended())
-    stage.fails = {"validated": DataError("columns: x.")}
+    stage.fails = {"prepare_run": DataError("columns: x.")}
     assert str(stage.ended()) == "columns: x."
     assert stage.rows == []
 

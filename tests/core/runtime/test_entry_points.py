@@ -38,7 +38,7 @@ def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_wheels_own_come_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(paths, "__file__", str(tmp_path / "dptext_spark" / "paths.py"))
+    monkeypatch.setattr(paths, "__file__", str(tmp_path / "dptext_spark" / "runtime" / "paths.py"))
     assert main(["jobs"]) == 3
     assert "install its wheel" in capsys.readouterr().err
     (tmp_path / "dptext_spark" / "jobs").mkdir(parents=True)

@@ -56,7 +56,7 @@ def test_a_process_imports_it_from_where_it_was_unpacked(archive: Path, tmp_path
         assert child.returncode == 0, child.stderr
         said.append(child.stdout.split())
     folder = unpack_folder(tmp_path)
-    assert said[0][:2] == [str(folder / "__init__.py"), str(folder / "compiled.py")]
+    assert said[0][:2] == [str(folder / "__init__.py"), str(folder / "runtime" / "jit.py")]
     assert said[0][2:4] == said[1][2:4]
     assert int(said[0][2]) > 20_000
     assert int(said[0][4]) > 0

@@ -674,7 +674,7 @@ settings = {
 spark = spark_session(master="local[1]", warehouse=base / ("warehouse-" + name), settings={
     "spark.local.dir": str(base / "local"), "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 1,
 })
-setup = validated(spark, parse_config(settings), RunKey(os.urandom(32)), lambda step: None)
+setup = prepare_run(spark, parse_config(settings), RunKey(os.urandom(32)), lambda step: None)
 
 def meet(what):
     (base / (what + "-" + name)).touch()
