@@ -36,7 +36,7 @@ from dptext_spark.text.identifiers.types import NONE
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 
-FORMAT = 1
+FORMAT = 2  # 1: samplers had other names
 MANIFEST = "manifest.json"
 MOST_BYTES = 1 << 24  # of a manifest; lists of words among the settings make it long
 MOST_ARRAYS = 1 << 14
@@ -253,7 +253,7 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> dict[str,
         ) from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(
-            f"artifact: {str(folder)!r} is of another format; this version reads format {FORMAT}."
+            f"artifact: {str(folder)!r} is of another format, and this version reads format {FORMAT}; prepare it again."
         )
     if manifest.get("seal") != _seal(manifest):
         raise DataError(f"artifact: {MANIFEST} of {str(folder)!r} was changed after it was written.")

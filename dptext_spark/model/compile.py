@@ -210,6 +210,7 @@ def _cached(config: ModelConfig, fingerprints: Sequence[str], frequencies: Frequ
         "importance": None if config.importance is None else made_from(config.importance, frequencies),
         "lexicon": _alone(fingerprints),
         "engine": ENGINE_VERSION,
+        "format": artifact.FORMAT,
         "version": __version__,
         "stop_words": config.policy.stop_list(),
     }

@@ -335,6 +335,18 @@ def test_the_cache_makes_models_of_another_engine_anew(vectors: Path) -> None:
     assert old != new
 
 
+def test_a_model_of_the_format_before_is_prepared_again(vectors: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr("dptext_spark.model.artifact.FORMAT", 1)
+        compile_to(settings(vectors), tmp_path / "model")
+        first, old = prepare(settings(vectors))
+    with pytest.raises(DataError, match=r"is of another format, .* format 2; prepare it again"):
+        prepare(parse_model_config({"run": {"artifact": str(tmp_path / "model")}}))
+    second, new = prepare(settings(vectors))  # the cache does so by itself
+    assert old != new
+    assert first.fingerprint == second.fingerprint
+
+
 def test_an_artifact_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no readable manifest"):
         prepare(parse_model_config({"run": {"artifact": str(tmp_path / "none")}}))
