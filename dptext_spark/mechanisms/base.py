@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F64, U64, Ids
+from dptext_spark.arrays import F32, F64, I64, U64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.parameters import documented, parameters_of
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.progress import Counted
 
 TOTAL = 1 << 63
+DECIDES = "it confirms the claim or refutes it"
+HALF_SPACES = "by draws on half-spaces between distant words: a lower bound on its δ at a stated confidence"
+REFUTES = "it can refute the claim and never confirms it: `not refuted` is the best verdict"
 M = TypeVar("M", bound="Mechanism")
 
 
@@ -35,9 +42,104 @@ class Law(NamedTuple):
     probability: F64
 
 
+class Laws(NamedTuple):
+    """The exact output distributions of some words, one behind the other.
+
+    Attributes:
+        starts: int64[n + 1], where the outputs of each word begin.
+        ids: int32[m], the outputs that are possible, ascending within a word.
+        weight: uint64[m], integers that sum to 2^63 for each word.
+    """
+
+    starts: I64
+    ids: Ids
+    weight: U64
+
+
+class LawColumns(Protocol):
+    """P(u|w) output by output, for laws over a whole lexicon, which are too large to be held all at once."""
+
+    def __call__(self, outputs: Ids) -> F32:
+        """Return P(u|w) of some outputs u over all words w: float32[n, V]."""
+
+    def probability(self, words: Ids, outputs: Ids) -> F64:
+        """Return P(outputs[i] | words[i]) of int32[n] each, as the formula says: float64[n]."""
+
+
+class Capabilities:
+    """What a sampler says of itself, and can do beside drawing: these are what it says and does where it states nothing else.
+
+    Audits, certificates and reports ask for a capability, never for the class of a sampler, so that they hold for mechanisms
+    that they have not seen.
+
+    Attributes:
+        cost: of a token, in words.
+        certified_by: how the loss of what is released is found.
+        is_confirmed: whether a certificate can confirm a claim; else `not refuted` is the best verdict.
+        has_short_laws: each law is a short row that is stored: all of them are read at once.
+        compiles_quickly: in well under a second at another ε.
+        draws_quickly: without a law, but so that attacks can afford many draws of every word.
+        searches: a draw is a search over the lexicon.
+    """
+
+    cost: ClassVar[str] = "not stated"
+    certified_by: ClassVar[str] = "not searched for"
+    is_confirmed: ClassVar[bool] = False
+    has_short_laws: ClassVar[bool] = False
+    compiles_quickly: ClassVar[bool] = False
+    draws_quickly: ClassVar[bool] = False
+    searches: ClassVar[bool] = False
+
+    def law(self, word_id: int) -> Law | None:
+        """Return the exact law of a word, or None where there is no closed form."""
+        return None
+
+    def laws(self, words: Ids) -> Laws | None:
+        """Return the laws of int32[n] words, or None where there is no closed form."""
+        if self.law(int(words[0]) if len(words) else 0) is None:
+            return None
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            every = [law for law in threads.map(self.law, words.tolist()) if law is not None]
+        starts = np.cumsum([0, *(len(law.ids) for law in every)], dtype=np.int64)
+        ids = np.concatenate([np.empty(0, np.int32), *(law.ids for law in every)])
+        return Laws(starts, ids, np.concatenate([np.empty(0, np.uint64), *(law.weight for law in every)]))
+
+    def law_bytes(self) -> int | None:
+        """Return about how many bytes a law takes while it is made, or None where there is no closed form."""
+        found = self.law(0)
+        return None if found is None else 32 * len(found.ids)
+
+    def law_columns(self) -> LawColumns | None:
+        """Return what reads the laws output by output, where that is quicker than reading them all; else None."""
+        return None
+
+    def unchanged(self, words: Ids) -> tuple[F64, F64] | None:
+        """Return P(w|w) of int32[n] words, and bounds of the error of its logarithm; None where it takes the whole law."""
+        return None
+
+    def noisy_vectors(self) -> Any:
+        """Return the sampler itself where it adds noise of known density to vectors, which attacks may see; else None."""
+        return None
+
+    def worst_loss(self, words: int, progress: Counted | None = None, sample: int | None = None) -> Any:
+        """Return the :class:`~dptext_spark.mechanisms.privacy_loss.loss.Loss` of a law that this package does not know.
+
+        None leaves it to :func:`dptext_spark.mechanisms.privacy_loss.worst_loss`.
+        """
+        return None
+
+
 @runtime_checkable
 class Sampler(Protocol):
-    """A compiled mechanism: arrays only, no text, no files."""
+    """A compiled mechanism: arrays only, no text, no files. The rest of its methods are those of :class:`Capabilities`."""
+
+    cost: ClassVar[str]
+    certified_by: ClassVar[str]
+    is_confirmed: ClassVar[bool]
+    has_short_laws: ClassVar[bool]
+    compiles_quickly: ClassVar[bool]
+    draws_quickly: ClassVar[bool]
+    searches: ClassVar[bool]
 
     @property
     def guarantee(self) -> Guarantee:
@@ -52,6 +154,24 @@ class Sampler(Protocol):
 
     def law(self, word_id: int) -> Law | None:
         """Return the exact law of a word, or None where there is no closed form."""
+
+    def laws(self, words: Ids) -> Laws | None:
+        """See :meth:`Capabilities.laws`."""
+
+    def law_bytes(self) -> int | None:
+        """See :meth:`Capabilities.law_bytes`."""
+
+    def law_columns(self) -> LawColumns | None:
+        """See :meth:`Capabilities.law_columns`."""
+
+    def unchanged(self, words: Ids) -> tuple[F64, F64] | None:
+        """See :meth:`Capabilities.unchanged`."""
+
+    def noisy_vectors(self) -> Any:
+        """See :meth:`Capabilities.noisy_vectors`."""
+
+    def worst_loss(self, words: int, progress: Counted | None = None, sample: int | None = None) -> Any:
+        """See :meth:`Capabilities.worst_loss`."""
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what must be stored to sample elsewhere, by name."""
@@ -80,7 +200,13 @@ class Mechanism(ABC):
     name: ClassVar[str]
     paper: ClassVar[str]
     protects: ClassVar[str]
-    sampler: ClassVar[type]
+    sampler: ClassVar[type[Capabilities]]
+    certified_by: ClassVar[str | None] = (
+        None  # where it is searched in another way than the rest of its sampler's
+    )
+    measured: ClassVar[str | None] = (
+        None  # the order of magnitude of its cost; None where no record of a benchmark has one
+    )
 
     def __init_subclass__(cls) -> None:
         """Explain the parameters in the docstring, as `dptext mechanisms` does."""
@@ -128,7 +254,7 @@ class Mechanism(ABC):
         """
         return lambda epsilon: self._at(epsilon).compile(*lexicons)
 
-    def by_distance(self, words: int) -> tuple[float, float] | None:  # noqa: ARG002
+    def by_distance(self, words: int) -> tuple[float, float] | None:
         """Return (ε, γ) where the law is ∝ exp(-ε·min(d, γ)/2) over all V words, d Euclidean; None where it is another."""
         return None
 

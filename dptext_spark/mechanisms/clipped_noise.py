@@ -16,7 +16,7 @@ from dptext_spark.arrays import F32
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.base import Capabilities, Mechanism
 from dptext_spark.mechanisms.parameters import choice, number
 from dptext_spark.mechanisms.samplers.approximate import Search
 from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler
@@ -30,7 +30,7 @@ _ROOM = 1.0 + 2.0**-40  # above the rounding of a length in up to 4,000 dimensio
 class Additive(Mechanism):
     """A mechanism that adds noise to every coordinate of a clipped vector."""
 
-    sampler: ClassVar[type] = NoiseSampler
+    sampler: ClassVar[type[Capabilities]] = NoiseSampler
 
     clip: float
     snap: Snap

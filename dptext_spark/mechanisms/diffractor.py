@@ -24,7 +24,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon, same_words
 from dptext_spark.lexicon.orderings import several_walks
-from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.base import Capabilities, Mechanism
 from dptext_spark.mechanisms.parameters import choice, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import by_steps
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler, Window, floor_share, radius
@@ -63,7 +63,7 @@ class Diffractor(Mechanism):
         "Metric Differential Privacy"
     )
     protects: ClassVar[str] = "metric DP: ε for each place between two words of a list"
-    sampler: ClassVar[type] = OrderingSampler
+    sampler: ClassVar[type[Capabilities]] = OrderingSampler
 
     epsilon: float = number(1.0, "ε for each place between two words of a list.", above=0)
     form: Form = choice(Form, "geometric", "The law along a list; TEM at ε is close to geometric at ε/2.")

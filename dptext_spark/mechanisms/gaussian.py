@@ -24,6 +24,7 @@ from functools import cache
 from typing import ClassVar, Literal
 
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms.base import HALF_SPACES, REFUTES
 from dptext_spark.mechanisms.clipped_noise import (
     Additive,
     Snap,
@@ -50,6 +51,7 @@ class Gaussian(Additive):
     name: ClassVar[str] = "gaussian"
     paper: ClassVar[str] = "Balle and Wang 2018, Improving the Gaussian Mechanism for Differential Privacy"
     protects: ClassVar[str] = "(ε, δ)-DP between any two words of the lexicon"
+    certified_by: ClassVar[str | None] = f"of the released word {HALF_SPACES}; {REFUTES}"
 
     epsilon: float = epsilon_number()
     delta: float | None = delta_number("1e-6")

@@ -20,7 +20,7 @@ import numpy as np
 from dptext_spark.arrays import F32, F64
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.base import Capabilities, Mechanism
 from dptext_spark.mechanisms.mvc import metric_guarantee, radial_noise
 from dptext_spark.mechanisms.numerics.matrices import covariance, square_root
 from dptext_spark.mechanisms.parameters import number
@@ -44,7 +44,7 @@ class Mahalanobis(Mechanism):
     protects: ClassVar[str] = (
         "metric DP: ε times the regularized Mahalanobis distance between the vectors of two words"
     )
-    sampler: ClassVar[type] = NoiseSampler
+    sampler: ClassVar[type[Capabilities]] = NoiseSampler
 
     epsilon: float = number(10.0, "ε per unit of Mahalanobis distance between word vectors.", above=0)
     lam: float = lam_number()

@@ -20,7 +20,7 @@ from dptext_spark.arrays import F32, F64, U64
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.base import Capabilities, Mechanism
 from dptext_spark.mechanisms.mvc import metric_guarantee, radial_noise
 from dptext_spark.mechanisms.numerics.elementary import normal_quantile
 from dptext_spark.mechanisms.numerics.matrices import transform
@@ -43,7 +43,7 @@ class Projection(Mechanism):
     protects: ClassVar[str] = (
         "metric DP: ε times the Euclidean distance between the projected vectors of two words"
     )
-    sampler: ClassVar[type] = NoiseSampler
+    sampler: ClassVar[type[Capabilities]] = NoiseSampler
 
     epsilon: float = number(
         10.0,

@@ -27,7 +27,7 @@ from dptext_spark.arrays import F64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.base import Capabilities, Mechanism
 from dptext_spark.mechanisms.extent import largest_distance
 from dptext_spark.mechanisms.numerics.elementary import gumbel_interval, logarithm
 from dptext_spark.mechanisms.parameters import choice, number
@@ -89,7 +89,7 @@ class TruncatedGumbel(Mechanism):
         "Xu et al. 2021, Density-Aware Differentially Private Textual Perturbations Using Truncated Gumbel Noise"
     )
     protects: ClassVar[str] = "claimed: metric DP (Euclidean); refuted on real lexicons"
-    sampler: ClassVar[type] = SelectionSampler
+    sampler: ClassVar[type[Capabilities]] = SelectionSampler
 
     epsilon: float = number(
         50.0,

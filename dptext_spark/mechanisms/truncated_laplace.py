@@ -35,6 +35,7 @@ import numpy as np
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms.base import HALF_SPACES
 from dptext_spark.mechanisms.clipped_noise import (
     Additive,
     Snap,
@@ -62,6 +63,11 @@ class TruncatedLaplace(Additive):
 
     name: ClassVar[str] = "truncated_laplace"
     paper: ClassVar[str] = "Huang et al. 2024, a truncated Laplace mechanism for text"
+    certified_by: ClassVar[str | None] = (
+        "of the noisy vector exactly: its δ over all pairs, the probability to leave the other word's support; of the released "
+        f"word {HALF_SPACES}; either can refute the claim, `calibration: verified` too, and neither confirms it: `not refuted` "
+        "is the best verdict"
+    )
     protects: ClassVar[str] = (
         "(ε, δ)-DP between any two words of the lexicon; refuted for `calibration: published`"
     )

@@ -22,7 +22,7 @@ from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
-from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.base import Capabilities, Mechanism
 from dptext_spark.mechanisms.mahalanobis import lam_number, mahalanobis_guarantee, noise_matrix
 from dptext_spark.mechanisms.mvc import MVC, radial_noise
 from dptext_spark.mechanisms.numerics.distances import pair_distances
@@ -42,7 +42,7 @@ class Vickrey(Mechanism):
     protects: ClassVar[str] = (
         "metric DP: ε times the distance between the vectors of two words (Euclidean or Mahalanobis)"
     )
-    sampler: ClassVar[type] = NoiseSampler
+    sampler: ClassVar[type[Capabilities]] = NoiseSampler
 
     epsilon: float = number(
         10.0, "ε per unit of distance between word vectors: Euclidean, or Mahalanobis by `noise`.", above=0

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss import Loss, vector_loss, worst_loss
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact, rounded_down
 from dptext_spark.runtime.progress import Counted
@@ -163,7 +162,7 @@ def is_cheap(privatizer: Privatizer) -> bool:
     On 33,000 words that takes seconds; the noise mechanisms are searched by draws, which takes longer and is left to
     `dptext certify`.
     """
-    noise = any(isinstance(one, NoiseSampler) for one in privatizer.samplers)
+    noise = any(one.searches for one in privatizer.samplers)
     return len(privatizer.vocabulary) <= CHEAP and not noise
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from dptext_spark.arrays import F64, Bools, Ids
 from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.attacks.noisy_vectors import bayes_between, has_density, learnt
+from dptext_spark.audit.attacks.noisy_vectors import bayes_between, learnt
 from dptext_spark.audit.attacks.posterior import (
     TRIES,
     Candidates,
@@ -27,15 +27,11 @@ from dptext_spark.audit.attacks.posterior import (
     candidates,
     drawn_from,
     from_columns,
-    has_columns,
 )
 from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.outcomes import interval
 from dptext_spark.audit.threads import sampled
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 
 SMALL = 2_000  # words of a lexicon whose laws are all read
 FEW = 500  # words that the adversary considers, where there is no other way
@@ -89,23 +85,24 @@ def adversary(
         measured: whether its success on one word is.
     """
     words, possible = len(prior), prior > 0
-    quick = isinstance(sampler, SelectionSampler)
+    quick = sampler.draws_quickly
     few = few or (words if quick else FEW)
     draws = draws or (QUICK_DRAWS if quick else DRAWS)
-    if isinstance(sampler, TableSampler) or (is_small(words) and sampler.law(0) is not None):
+    if sampler.has_short_laws or (is_small(words) and sampler.law(0) is not None):
         alone = None
         if measured:
             found = bayes_attack(sampler, words, prior)
             alone = Measure(found.success, found.lower, found.upper, exact=True)
         how = "exact: every law of the lexicon was read"
         return Adversary(alone, partial(candidates, sampler, prior), possible, how)
-    if has_columns(sampler):
+    if sampler.law_columns() is not None:
         alone = Measure(*bayes_by_tries(sampler, prior, tries, confidence)) if measured else None
         how = f"estimated from {tries:,} words drawn from the prior; the guesses weigh every word of the lexicon"
         return Adversary(alone, partial(backward_candidates, sampler, prior), possible, how)
-    if isinstance(sampler, NoiseSampler) and has_density(sampler):
+    noisy = sampler.noisy_vectors()
+    if noisy is not None:
         alone, ranking = (
-            bayes_between(sampler, prior, tries, confidence) if measured else (None, learnt(sampler, prior))
+            bayes_between(noisy, prior, tries, confidence) if measured else (None, learnt(noisy, prior))
         )
         how = (
             f"between bounds, from {tries:,} words drawn from the prior: below, who ranks every word of the lexicon by its "

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dptext_spark.arrays import F64, Bools, Ids
-from dptext_spark.audit.attacks.posterior import columns_of, likeliest_inputs, probability
+from dptext_spark.audit.attacks.posterior import columns_of, likeliest_inputs
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
 from dptext_spark.errors import SettingsError
@@ -145,8 +145,9 @@ def guesses_backwards(sampler: Sampler, prior: F64) -> tuple[Ids, F64]:
     A guess may be one whose P(w)·P(u|w) is `ROUNDING` below the largest, as the rounding of float32 has it; its own is exact.
     """
     every = np.arange(len(prior), dtype=np.int32)
-    guess = likeliest_inputs(columns_of(sampler), prior, every)
-    best = prior[guess] * probability(sampler, guess, every)
+    columns = columns_of(sampler)
+    guess = likeliest_inputs(columns, prior, every)
+    best = prior[guess] * columns.probability(guess, every)
     guess[best <= 0] = -1
     return guess, best
 

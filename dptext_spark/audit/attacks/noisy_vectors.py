@@ -20,15 +20,15 @@ from dptext_spark.arrays import F32, F64, I64, Ids
 from dptext_spark.audit.attacks.posterior import AT_ONCE, MOST, SUBKEY, Candidates, drawn_from, from_columns
 from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.outcomes import interval
-from dptext_spark.audit.threads import in_threads, products, sampled
+from dptext_spark.audit.threads import sampled
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import compiled
+from dptext_spark.runtime.threads import in_threads, products
 
 LEARNT = 1_024  # of the tries, that τ and p are learnt on
 SLOW = 1_024  # tries for noise whose density is no matrix product
 STRENGTHS = tuple(2.0**k for k in range(-3, 6))  # τ·s^p, s the typical distance of a word to its nearest
-SINGULAR = 1e6  # of a matrix that flattens noise
 ROOM = 1e-6  # what rounding may push past the end of truncated noise
 
 
@@ -108,11 +108,6 @@ def candidates_of_vectors(sampler: NoiseSampler, prior: F64, words: Ids, most: i
         return np.asarray(np.exp(found - found.max(axis=1, keepdims=True)), np.float32)
 
     return from_columns(likelihood, prior, np.arange(len(words), dtype=np.int32), most)
-
-
-def has_density(sampler: NoiseSampler) -> bool:
-    """Return whether the density of the noise is known everywhere: a matrix that multiplies it can be taken back."""
-    return not len(sampler.columns) or float(np.linalg.cond(sampler.columns)) < SINGULAR
 
 
 @dataclass(frozen=True, eq=False)

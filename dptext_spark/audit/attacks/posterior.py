@@ -16,20 +16,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dptext_spark.arrays import F32, F64, I64, Ids
-from dptext_spark.audit.deniability.outcomes import DRAWS, blocks, interval, read_rows
-from dptext_spark.audit.threads import in_threads, products, sampled
+from dptext_spark.audit.deniability.outcomes import DRAWS, blocks, interval
+from dptext_spark.audit.threads import sampled
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms.base import TOTAL, Sampler
-from dptext_spark.mechanisms.samplers import ExponentialSampler
-from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
+from dptext_spark.mechanisms.base import LawColumns, Sampler
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.runtime.threads import in_threads
 
 MOST = 64
 
@@ -146,117 +144,15 @@ AT_ONCE = 256  # outputs whose columns are held at once, by each thread
 SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private is drawn here
 
 
-def has_columns(sampler: Sampler) -> bool:
-    """Return whether the columns of a law can be computed."""
-    return isinstance(sampler, OrderingSampler | ExponentialSampler)
+def columns_of(sampler: Sampler) -> LawColumns:
+    """Return what reads a law output by output.
 
-
-def columns(sampler: Sampler, outputs: Ids) -> F32:
-    """Return P(u|w) of some outputs over all words, float32[n, V]; `has_columns` says for which samplers."""
-    return columns_of(sampler)(outputs)
-
-
-def columns_of(sampler: Sampler) -> Callable[[Ids], F32]:
-    """Return :func:`columns` of a sampler; what all columns need is made once."""
-    if isinstance(sampler, OrderingSampler):
-        return partial(_line, sampler)
-    assert isinstance(sampler, ExponentialSampler)
-    kept = None if len(sampler.outputs) == len(sampler.level) else kept_shares(sampler).astype(np.float32)
-    vectors = np.asarray(sampler.vectors)
-    return partial(_whole, sampler, np.einsum("ij,ij->i", vectors, vectors), kept)
-
-
-def _whole(sampler: ExponentialSampler, squares: F32, kept: F32 | None, outputs: Ids) -> F32:
-    vectors = sampler.vectors
-    step, cut = float(sampler.figures[0]), float(sampler.figures[1])
-    logs = sampler.log_normaliser.astype(np.float32)
-    mine = squares[outputs][:, None]
-    out = np.empty((len(outputs), len(vectors)), np.float32)
-    for part, found in products(vectors[outputs], vectors):
-        found *= -2.0
-        found += squares[part]
-        found += mine
-        np.maximum(found, 0.0, out=found)
-        own = np.flatnonzero((outputs >= part.start) & (outputs < part.stop))
-        found[own, outputs[own] - part.start] = 0.0
-        np.sqrt(found, out=found)
-        np.minimum(found, np.float32(min(cut, 3e38)), out=found)
-        found *= -step
-        found -= logs[part]
-        np.exp(found, out=out[:, part])
-    if kept is not None:
-        # A word that is no output comes out of itself alone, where it is kept.
-        out *= 1.0 - kept
-        alone = np.flatnonzero(~np.isin(outputs, sampler.outputs))
-        out[alone] = 0.0
-        out[alone, outputs[alone]] = kept[outputs[alone]]
-    return out
-
-
-def kept_shares(sampler: ExponentialSampler) -> F64:
-    """Return how often each word that is no output is released as it is, whatever is drawn: float64[V]."""
-    words = np.setdiff1d(np.arange(len(sampler.level), dtype=np.int32), sampler.outputs)
-    row, ids, weight = read_rows(sampler.cells[words])
-    itself = ids == words[row]
-    found = np.zeros(len(sampler.level))
-    found[words[row[itself]]] = weight[itself] / TOTAL
-    return found
-
-
-def probability(sampler: Sampler, words: Ids, outputs: Ids) -> F64:
-    """Return P(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
-    if isinstance(sampler, OrderingSampler):
-        lists, total = sampler.order.shape
-        found = np.zeros(len(words))
-        for chosen in range(lists):
-            i, j = (sampler.place[some, chosen].astype(np.int64) for some in (words, outputs))
-            start, width = sampler.start[i], sampler.width[i]
-            low = np.where(j == 0, start, sampler.edges[total - 1 - i + j])
-            high = np.where(
-                j == total - 1, start + width, sampler.edges[np.minimum(total - i + j, 2 * total - 1)]
-            )
-            found += (high - low) / width.astype(np.float64) / lists
-        return found
-    assert isinstance(sampler, ExponentialSampler)
-    step, cut = float(sampler.figures[0]), float(sampler.figures[1])
-    gap = sampler.vectors[words].astype(np.float64) - sampler.vectors[outputs]
-    distance = np.minimum(np.sqrt((gap * gap).sum(axis=1)), cut)
-    found = np.exp(-step * distance - np.asarray(sampler.log_normaliser)[words])
-    if len(sampler.outputs) < len(sampler.level):
-        kept = kept_shares(sampler)[words]
-        found = np.where(np.isin(outputs, sampler.outputs), found * (1.0 - kept), 0.0)
-        found = np.where((words == outputs) & (kept > 0), kept, found)
-    return found
-
-
-@compiled
-def _of_lists(
-    place: Any, edges: Any, start: Any, width: Any, outputs: Any, every: Any, low: Any, found: Any
-) -> None:
-    """Add P(u|w) of the outputs u over all words w to found float32[n, V]; every float64[V] and low int64[V] are for work."""
-    words, lists = place.shape
-    for chosen in range(lists):
-        for w in range(words):
-            i = np.int64(place[w, chosen])
-            every[w], low[w] = np.float64(width[i]) * lists, words - 1 - i
-        for row in range(outputs.shape[0]):
-            j = np.int64(place[outputs[row], chosen])
-            for w in range(words):
-                i = place[w, chosen]
-                # A number of the table that passes an end of the list belongs to that end.
-                begin = start[i] if j == 0 else edges[low[w] + j]
-                end = start[i] + width[i] if j == words - 1 else edges[low[w] + j + 1]
-                found[row, w] += np.float64(end - begin) / every[w]
-
-
-def _line(sampler: OrderingSampler, outputs: Ids) -> F32:
-    """Average over the lists."""
-    words = len(sampler.place)
-    found = np.zeros((len(outputs), words), np.float32)
-    _of_lists(
-        sampler.place, sampler.edges, sampler.start, sampler.width, outputs, np.empty(words), np.empty(words, np.int64),
-        found,
-    )  # fmt: skip
+    Raises:
+        ValueError: the sampler has no such reading.
+    """
+    found = sampler.law_columns()
+    if found is None:
+        raise ValueError("the law is not read output by output")
     return found
 
 

@@ -15,7 +15,7 @@ from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.adversary import CONFIDENCE, DRAWS, FEW, adversary, is_small
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
-from dptext_spark.audit.attacks.noisy_vectors import candidates_of_vectors, has_density
+from dptext_spark.audit.attacks.noisy_vectors import candidates_of_vectors
 from dptext_spark.audit.attacks.posterior import TRIES, drawn_from
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
@@ -23,7 +23,6 @@ from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.simulated import Level, simulate
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 
 BAYES, CONTEXT = "one word alone", "word in context"
 EXPLAINED = {
@@ -119,12 +118,13 @@ def seen_vectors(sampler: Sampler, text: Text, prior: F64) -> float:
 
     It is 0 for mechanisms without noise on vectors, and 1 where draws are shared: occurrences would have to be put together.
     """
-    if not (isinstance(sampler, NoiseSampler) and has_density(sampler)):
+    noisy = sampler.noisy_vectors()
+    if noisy is None:
         return 0.0
     if text.level != "token":
         return 1.0
     at = np.flatnonzero(text.drawn)
-    plausible = candidates_of_vectors(sampler, prior, text.words[at])
+    plausible = candidates_of_vectors(noisy, prior, text.words[at])
     observed = np.zeros(len(text.words), np.int32)
     observed[at] = np.arange(len(at), dtype=np.int32)
     tokens = Tokens(text.words, text.words, text.drawn, text.bounds)

@@ -20,8 +20,6 @@ from dptext_spark.audit.deniability.requirement import Requirement
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
-from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.model.compile import load_lexicons
 from dptext_spark.rounding import round_conservatively
 from dptext_spark.runtime.progress import Progress, silent
@@ -29,7 +27,6 @@ from dptext_spark.text.engine import Engine
 from dptext_spark.text.tokens import drawn_words
 from dptext_spark.text.word_table import WordTable
 
-QUICK = (TableSampler, OrderingSampler)  # compiled at another ε in well under a second
 QUICK_STEPS, SLOW_STEPS = 24, 12
 WORDS = 50  # of a mechanism without a law: a draw is a search of the lexicon
 
@@ -100,7 +97,7 @@ def find_epsilon(
     say = progress or silent
     lexicons = with_shared_words(load_lexicons(config, say))
     say(f"preparing {config.mechanism.name} for {len(lexicons[0]):,} words", None)
-    quick = config.mechanism.sampler in QUICK
+    quick = config.mechanism.sampler.compiles_quickly
     found = calibrate(
         config.mechanism.over_epsilons(*lexicons),
         parsed,

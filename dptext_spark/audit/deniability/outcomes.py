@@ -7,21 +7,17 @@ V² numbers fit no memory.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F64, I64, U64, Ids
+from dptext_spark.arrays import F64, I64, Ids
 from dptext_spark.audit.threads import sampled
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.privacy_loss.loss import clopper_pearson
-from dptext_spark.mechanisms.samplers import ExponentialSampler, TableSampler
-from dptext_spark.mechanisms.samplers.exponential_tail import add_tails
 from dptext_spark.randomness.draws import Draws
 
 DRAWS = 1_000  # of a word without a law
@@ -105,25 +101,12 @@ def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = S
         SettingsError: no draws are asked for where they are needed.
     """
     words = np.asarray(words, np.int32)
-    if isinstance(sampler, TableSampler):
-        row, ids, weight = read_rows(sampler.cells[words])
-        starts = np.append(0, np.cumsum(np.bincount(row, minlength=len(words))))
-        return Outcomes(words, starts, ids, weight.astype(np.float64) / TOTAL, None)
-    if isinstance(sampler, ExponentialSampler):
-        return _whole(sampler, words)
-    if sampler.law(int(words[0]) if len(words) else 0) is None:
-        if draws < 1:
-            raise SettingsError(f"draws: {draws} given; valid: 1 or more.")
-        return _drawn(sampler, words, draws, subkey)
-
-    def law(word: int) -> tuple[Ids, F64]:
-        found = sampler.law(word)
-        assert found is not None
-        return found.ids, found.probability
-
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        laws = list(threads.map(law, words.tolist()))
-    return Outcomes(words, *_joined([ids for ids, _ in laws], [share for _, share in laws]), None)
+    found = sampler.laws(words)
+    if found is not None:
+        return Outcomes(words, found.starts, found.ids, found.weight.astype(np.float64) / TOTAL, None)
+    if draws < 1:
+        raise SettingsError(f"draws: {draws} given; valid: 1 or more.")
+    return _drawn(sampler, words, draws, subkey)
 
 
 def blocks(
@@ -135,7 +118,7 @@ def blocks(
 ) -> Iterator[Outcomes]:
     """Yield :func:`outcomes` of consecutive parts of `words`, each of which takes about `most_bytes` at most to make."""
     step = max(1, most_bytes // _bytes_a_word(sampler, draws))
-    if sampler.law(0) is None:
+    if sampler.law_bytes() is None:
         step = min(
             step, max(1, DRAWN_AT_ONCE // draws)
         )  # drawing takes its time: let others tell how far it is
@@ -144,71 +127,14 @@ def blocks(
 
 
 def _bytes_a_word(sampler: Sampler, draws: int) -> int:
-    """Return about what a word's row takes while it is made."""
-    if isinstance(sampler, TableSampler):
-        return int(sampler.cells.shape[1]) * 96
-    law = sampler.law(0)
-    # A law beside its weights and its copy; or numbers, blocks and what is sorted.
-    return 48 * draws if law is None else max(len(law.ids), int(sampler.summary.get("words", 0))) * 32
+    """Return about what a word's row takes while it is made: its law, or numbers, blocks and what is sorted."""
+    return sampler.law_bytes() or 48 * draws
 
 
 def _joined(ids: list[Ids], shares: list[F64]) -> tuple[I64, Ids, F64]:
     starts = np.cumsum([0, *map(len, ids)], dtype=np.int64)
     none = (np.empty(0, np.int32), np.empty(0))
     return starts, np.concatenate([none[0], *ids]), np.concatenate([none[1], *shares])
-
-
-def read_rows(
-    cells: U64,
-) -> tuple[I64, Ids, U64]:
-    """Read alias rows uint64[n, 2^m, 2], as :func:`~dptext_spark.mechanisms.samplers.table.read_row` does, all at once.
-
-    Returns:
-        (row int64[k] ascending, output int32[k] ascending within a row, weight uint64[k] out of 2^63, none of them 0).
-    """
-    words, slots = cells.shape[:2]
-    capacity = np.uint64(TOTAL // slots)
-    outputs = np.concatenate([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _HALF], axis=1)
-    parts = np.concatenate([cells[:, :, 0], capacity - cells[:, :, 0]], axis=1)
-    order = np.argsort(outputs, axis=1, kind="stable")
-    # A row and an output in one number, so that runs of equal ones are the entries.
-    keys = np.take_along_axis(outputs, order, 1) | (np.arange(words, dtype=np.uint64)[:, None] << _HALF)
-    parts, keys = np.take_along_axis(parts, order, 1).reshape(-1), keys.reshape(-1)
-    heads = np.flatnonzero(np.append(np.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1]))
-    weight = np.add.reduceat(parts, heads) if len(heads) else parts
-    keys, weight = keys[heads][weight > 0], weight[weight > 0]
-    return (keys >> _HALF).astype(np.int64), (keys & _LOWER).astype(np.int32), weight
-
-
-def _whole(sampler: ExponentialSampler, words: Ids) -> Outcomes:
-    """Return laws over a lexicon: as :meth:`ExponentialSampler.law`, but the distances of some words are taken together."""
-    total = len(sampler.level)
-    row, ids, weight = read_rows(sampler.cells[sampler.rows_of(words)])
-    every, entered = np.zeros((len(words), total), np.uint64), np.zeros(len(words))
-    of_tail = ids == total
-    entered[row[of_tail]] = weight[of_tail]
-    every[row[~of_tail], ids[~of_tail]] = weight[~of_tail]
-    if of_tail.any():
-        vectors = sampler.vectors if len(sampler.outputs) == total else sampler.vectors[sampler.outputs]
-        others = np.ascontiguousarray(vectors).reshape(-1)
-
-        def add(first: int) -> None:
-            part = slice(first, first + TOGETHER)
-            add_tails(sampler.tail, others, words[part], entered[part], every[part])
-
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
-            list(threads.map(add, range(0, len(words), TOGETHER)))
-        # What the rounding leaves over goes to the largest.
-        at, most = np.arange(len(words)), every.argmax(axis=1)
-        every[at, most] = 0
-        every[at, most] = np.uint64(TOTAL) - every.sum(axis=1, dtype=np.uint64)
-    possible = every > 0
-    starts = np.append(0, np.cumsum(possible.sum(axis=1)))
-    everything = np.arange(total, dtype=np.int32)
-    if int(starts[-1]) == every.size:
-        return Outcomes(words, starts, np.tile(everything, len(words)), every.reshape(-1) / TOTAL, None)
-    ids = np.broadcast_to(everything, every.shape)[possible]
-    return Outcomes(words, starts, ids, every[possible] / TOTAL, None)
 
 
 def _drawn(sampler: Sampler, words: Ids, draws: int, subkey: bytes) -> Outcomes:

@@ -17,10 +17,8 @@ from scipy.stats import binom
 
 from dptext_spark.arrays import F64, Ids
 from dptext_spark.audit.deniability.distribution import count_edges
-from dptext_spark.audit.deniability.outcomes import Outcomes, interval, read_rows
-from dptext_spark.mechanisms.base import TOTAL, Sampler
-from dptext_spark.mechanisms.samplers import ExponentialSampler
-from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
+from dptext_spark.audit.deniability.outcomes import Outcomes, interval
+from dptext_spark.mechanisms.base import Sampler
 
 ETA = 0.05
 ROUNDING = 1e-12  # of a sum of probabilities: a mass that is short by less than this counts as reached
@@ -245,18 +243,10 @@ class Unchanged:
 
     def shortcut(self, sampler: Sampler, words: Ids) -> Bounded | None:
         """Read N_w off lists, or off the sums of laws over a lexicon: those within the slack that such a sampler states."""
-        if isinstance(sampler, OrderingSampler):
-            values = sampler.unchanged(words)
-            return Bounded(values, values, values)
-        if not isinstance(sampler, ExponentialSampler):
+        found = sampler.unchanged(words)
+        if found is None:
             return None
-        values, slack = np.exp(-np.asarray(sampler.log_normaliser)[words]), np.full(len(words), sampler.slack)
-        # A word that is no output comes out as itself where it is kept: an entry of its row.
-        kept = np.flatnonzero(~np.isin(words, sampler.outputs))
-        row, ids, weight = read_rows(sampler.cells[sampler.rows_of(words[kept])])
-        itself = ids == words[kept][row]
-        values[kept], slack[kept] = 0.0, 0.0
-        values[kept[row[itself]]] = weight[itself] / TOTAL
+        values, slack = found
         return Bounded(values, values * np.exp(-slack), np.minimum(values * np.exp(slack), 1.0))
 
     def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002

@@ -15,15 +15,12 @@ from dptext_spark.audit.attacks.adversary import FEW, QUICK_DRAWS, adversary
 from dptext_spark.audit.attacks.bayes import BayesAttack
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
-from dptext_spark.audit.attacks.noisy_vectors import has_density
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.simulated import Level
 from dptext_spark.audit.resampling import rate_interval
 from dptext_spark.audit.table.metrics import Figure, Findings
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.tokens import drawn_words
 
@@ -113,9 +110,9 @@ def _not_the_best(sampler: Sampler) -> list[str]:
     """Say who is not among the adversaries, where there is no law."""
     if sampler.law(0) is not None:
         return []
-    if isinstance(sampler, SelectionSampler):
+    if sampler.draws_quickly:
         return [NOT_THE_BEST["draws"]]
-    return [NOT_THE_BEST["noise" if isinstance(sampler, NoiseSampler) and has_density(sampler) else "few"]]
+    return [NOT_THE_BEST["few" if sampler.noisy_vectors() is None else "noise"]]
 
 
 def _tokens(sample: Any, number: np.ndarray, half: int) -> Tokens:

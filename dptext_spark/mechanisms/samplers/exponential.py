@@ -14,8 +14,11 @@ is a metric still, and the bound on the loss only becomes smaller.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,21 +26,23 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64, U64, Ids
 from dptext_spark.guarantee import SENSITIVE, Guarantee
-from dptext_spark.mechanisms.base import TOTAL, Law
+from dptext_spark.mechanisms.base import DECIDES, TOTAL, Capabilities, Law, Laws
 from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
-from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, longest_wait, propose
-from dptext_spark.mechanisms.samplers.table import check_cells, draw_all, read_row
+from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, add_tails, longest_wait, propose
+from dptext_spark.mechanisms.samplers.table import check_cells, draw_all, read_row, read_rows
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.threads import products
 
 DEEPEST = 40 * math.log(2.0)  # -ln of the smallest weight beside that of distance 0
 MOST_BYTES = 1 << 29  # of alias rows and vectors
 LEAST_SLOTS, MOST_SLOTS = 16, 512
+TOGETHER = 32  # words whose distances are taken together
 
 
 @dataclass(frozen=True, eq=False)
-class ExponentialSampler:
+class ExponentialSampler(Capabilities):
     """Sampler of a law over the whole lexicon.
 
     Attributes:
@@ -55,6 +60,13 @@ class ExponentialSampler:
         summary: public figures of the law.
         place: int32[V], which row is a word's, -1 for words without one; None where rows are ids.
     """
+
+    cost = "a few distances a token: a table look-up, and distances where the draw falls outside the nearest words"
+    certified_by = (
+        "over all pairs of words that the guarantee covers, by the exact sum of each law, the rounding of the law stated; "
+        f"{DECIDES}"
+    )
+    is_confirmed = True
 
     cells: U64
     vectors: F32
@@ -222,6 +234,53 @@ class ExponentialSampler:
             weight[most] = np.uint64(TOTAL) - weight.sum(dtype=np.uint64)
         return Law(ids, weight, weight.astype(np.float64) / TOTAL)
 
+    def laws(self, words: Ids) -> Laws:
+        """Return what :meth:`law` does of int32[n] words; the distances of some words are taken together."""
+        total = len(self.level)
+        row, ids, weight = read_rows(self.cells[self.rows_of(words)])
+        every, entered = np.zeros((len(words), total), np.uint64), np.zeros(len(words))
+        of_tail = ids == total
+        entered[row[of_tail]] = weight[of_tail]
+        every[row[~of_tail], ids[~of_tail]] = weight[~of_tail]
+        if of_tail.any():
+            vectors = self.vectors if len(self.outputs) == total else self.vectors[self.outputs]
+            others = np.ascontiguousarray(vectors).reshape(-1)
+
+            def add(first: int) -> None:
+                part = slice(first, first + TOGETHER)
+                add_tails(self.tail, others, words[part], entered[part], every[part])
+
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                list(threads.map(add, range(0, len(words), TOGETHER)))
+            # What the rounding leaves over goes to the largest.
+            at, most = np.arange(len(words)), every.argmax(axis=1)
+            every[at, most] = 0
+            every[at, most] = np.uint64(TOTAL) - every.sum(axis=1, dtype=np.uint64)
+        possible = every > 0
+        starts = np.append(0, np.cumsum(possible.sum(axis=1)))
+        everything = np.arange(total, dtype=np.int32)
+        if int(starts[-1]) == every.size:
+            return Laws(starts, np.tile(everything, len(words)), every.reshape(-1))
+        return Laws(starts, np.broadcast_to(everything, every.shape)[possible], every[possible])
+
+    def law_bytes(self) -> int:
+        """Return what a law over the lexicon takes while it is made."""
+        return 32 * len(self.level)
+
+    def law_columns(self) -> ExponentialColumns:
+        """Return the formula, which reads P(u|w) off distances and the sums of the laws."""
+        return ExponentialColumns(self)
+
+    def unchanged(self, words: Ids) -> tuple[F64, F64]:
+        """Return P(w|w), read off the sums of the laws, and the slack; a word that is no output is read off its row."""
+        values, slack = np.exp(-np.asarray(self.log_normaliser)[words]), np.full(len(words), self.slack)
+        kept = np.flatnonzero(~np.isin(words, self.outputs))
+        row, ids, weight = read_rows(self.cells[self.rows_of(words[kept])])
+        itself = ids == words[kept][row]
+        values[kept], slack[kept] = 0.0, 0.0
+        values[kept[row[itself]]] = weight[itself] / TOTAL
+        return values, slack
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything but the guarantee and the summary.
 
@@ -264,6 +323,74 @@ class ExponentialSampler:
     ) -> ExponentialSampler:
         """Build again from :meth:`arrays`."""
         return cls(**{name: arrays[name] for name in _ARRAYS}, guarantee=guarantee, summary=summary)
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialColumns:
+    """P(u|w) of a law over a whole lexicon, output by output: float32 distances, within 1e-4 of what is sampled."""
+
+    sampler: ExponentialSampler
+
+    @cached_property
+    def kept(self) -> F64:
+        """How often each word that is no output is released as it is, whatever is drawn: float64[V]."""
+        words = np.setdiff1d(np.arange(len(self.sampler.level), dtype=np.int32), self.sampler.outputs)
+        row, ids, weight = read_rows(self.sampler.cells[words])
+        itself = ids == words[row]
+        found = np.zeros(len(self.sampler.level))
+        found[words[row[itself]]] = weight[itself] / TOTAL
+        return found
+
+    @cached_property
+    def _squares(self) -> F32:
+        vectors = np.asarray(self.sampler.vectors)
+        return np.asarray(np.einsum("ij,ij->i", vectors, vectors))
+
+    @property
+    def _is_restricted(self) -> bool:
+        return len(self.sampler.outputs) < len(self.sampler.level)
+
+    def __call__(self, outputs: Ids) -> F32:
+        """Return P(u|w) of some outputs u over all words w: float32[n, V]."""
+        sampler, squares = self.sampler, self._squares
+        vectors = sampler.vectors
+        step, cut = float(sampler.figures[0]), float(sampler.figures[1])
+        logs = sampler.log_normaliser.astype(np.float32)
+        mine = squares[outputs][:, None]
+        out = np.empty((len(outputs), len(vectors)), np.float32)
+        for part, found in products(vectors[outputs], vectors):
+            found *= -2.0
+            found += squares[part]
+            found += mine
+            np.maximum(found, 0.0, out=found)
+            own = np.flatnonzero((outputs >= part.start) & (outputs < part.stop))
+            found[own, outputs[own] - part.start] = 0.0
+            np.sqrt(found, out=found)
+            np.minimum(found, np.float32(min(cut, 3e38)), out=found)
+            found *= -step
+            found -= logs[part]
+            np.exp(found, out=out[:, part])
+        if self._is_restricted:
+            # A word that is no output comes out of itself alone, where it is kept.
+            kept = self.kept.astype(np.float32)
+            out *= 1.0 - kept
+            alone = np.flatnonzero(~np.isin(outputs, sampler.outputs))
+            out[alone] = 0.0
+            out[alone, outputs[alone]] = kept[outputs[alone]]
+        return out
+
+    def probability(self, words: Ids, outputs: Ids) -> F64:
+        """Return P(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
+        sampler = self.sampler
+        step, cut = float(sampler.figures[0]), float(sampler.figures[1])
+        gap = sampler.vectors[words].astype(np.float64) - sampler.vectors[outputs]
+        distance = np.minimum(np.sqrt((gap * gap).sum(axis=1)), cut)
+        found = np.exp(-step * distance - np.asarray(sampler.log_normaliser)[words])
+        if self._is_restricted:
+            kept = self.kept[words]
+            found = np.where(np.isin(outputs, sampler.outputs), found * (1.0 - kept), 0.0)
+            found = np.where((words == outputs) & (kept > 0), kept, found)
+        return np.asarray(found, np.float64)
 
 
 _ARRAYS = (

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from dptext_spark.arrays import F64, I64, U64, Ids, Vectors
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import REFUTES, Capabilities
 from dptext_spark.mechanisms.numerics.elementary import (
     excess,
     gamma_quantile,
@@ -68,7 +69,7 @@ FLOATING_POINT = (
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseSampler:
+class NoiseSampler(Capabilities):
     """Sampler that adds noise to vectors and snaps to the nearest word.
 
     Attributes:
@@ -83,6 +84,10 @@ class NoiseSampler:
         summary: public figures.
         index: of an approximate search; None: the search is exact.
     """
+
+    cost = "a search over the lexicon a token, or none where the noise cannot reach another word"
+    certified_by = f"by draws of the words of near and distant pairs: a lower bound on the loss at a stated confidence; {REFUTES}"
+    searches = True
 
     centers: Vectors
     targets: Targets
@@ -248,8 +253,10 @@ class NoiseSampler:
         choose(noisy, self.targets.vectors, found, coins, self.second, out)
         return out
 
-    def law(self, word_id: int) -> None:
-        """Return nothing: there is no closed form."""
+    def noisy_vectors(self) -> NoiseSampler | None:
+        """Return itself where the density of the noise is known everywhere: a matrix that multiplies it can be taken back."""
+        known = not len(self.columns) or float(np.linalg.cond(self.columns)) < SINGULAR
+        return self if known else None
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what sampling needs; `targets` only where they are not the centers."""
@@ -356,6 +363,7 @@ def _distinct(ids: Ids, blocks: U64) -> tuple[I64, I64]:
     return order[new], where
 
 
+SINGULAR = 1e6  # of a matrix that flattens noise
 NOISES = ("radial", "laplace", "gaussian", "truncated_laplace")
 PARAMETERS = {
     "radial": 2,

@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F64, U64, Ids
+from dptext_spark.arrays import F32, F64, U64, Ids
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import TOTAL, Law
+from dptext_spark.mechanisms.base import DECIDES, TOTAL, Capabilities, Law
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
@@ -171,7 +171,7 @@ def _stay(place: Any, edges: Any, start: Any, width: Any, first: Any, rest: Any,
 
 
 @dataclass(frozen=True, eq=False)
-class OrderingSampler:
+class OrderingSampler(Capabilities):
     """Sampler of the average of some lists' laws.
 
     Attributes:
@@ -184,6 +184,11 @@ class OrderingSampler:
         guarantee: what holds for one draw.
         summary: public figures of the law.
     """
+
+    cost = "constant: a table look-up a token"
+    certified_by = f"by a proved bound: every two neighbours in a list, compared output by output, bound all pairs; {DECIDES}"
+    is_confirmed = True
+    compiles_quickly = True
 
     order: Ids
     place: Ids
@@ -216,11 +221,19 @@ class OrderingSampler:
         _count(self.place, self.order, self.edges, self.start, self.width, *self._shares(), word_id, weight)
         return Law(np.arange(len(weight), dtype=np.int32), weight, weight.astype(np.float64) / TOTAL)
 
-    def unchanged(self, ids: Ids) -> F64:
-        """Return P(w|w) of each of int32[n], as its law has it: float64[n]."""
-        weight = np.empty(len(ids), np.uint64)
-        _stay(self.place, self.edges, self.start, self.width, *self._shares(), ids, weight)
-        return np.asarray(weight / TOTAL, np.float64)
+    def law_bytes(self) -> int:
+        """Return what a law over the lexicon takes while it is made."""
+        return 32 * len(self.place)
+
+    def law_columns(self) -> OrderingColumns:
+        """Return what reads P(u|w) off the lists."""
+        return OrderingColumns(self)
+
+    def unchanged(self, words: Ids) -> tuple[F64, F64]:
+        """Return P(w|w) of each of int32[n], as its law has it, and no error: float64[n] each."""
+        weight = np.empty(len(words), np.uint64)
+        _stay(self.place, self.edges, self.start, self.width, *self._shares(), words, weight)
+        return np.asarray(weight / TOTAL, np.float64), np.zeros(len(words))
 
     def _shares(self) -> tuple[U64, U64]:
         """Return where the numbers of each list begin: (l·2^63/L rounded down, the rest of it out of 2L), uint64[L + 1] each."""
@@ -375,3 +388,55 @@ class Window:
 def _rounded(top: int, low: int) -> int:
     """Return top/low to the nearest integer."""
     return (2 * top + low) // (2 * low)
+
+
+@compiled
+def _of_lists(
+    place: Any, edges: Any, start: Any, width: Any, outputs: Any, every: Any, low: Any, found: Any
+) -> None:
+    """Add P(u|w) of the outputs u over all words w to found float32[n, V]; every float64[V] and low int64[V] are for work."""
+    words, lists = place.shape
+    for chosen in range(lists):
+        for w in range(words):
+            i = np.int64(place[w, chosen])
+            every[w], low[w] = np.float64(width[i]) * lists, words - 1 - i
+        for row in range(outputs.shape[0]):
+            j = np.int64(place[outputs[row], chosen])
+            for w in range(words):
+                i = place[w, chosen]
+                # A number of the table that passes an end of the list belongs to that end.
+                begin = start[i] if j == 0 else edges[low[w] + j]
+                end = start[i] + width[i] if j == words - 1 else edges[low[w] + j + 1]
+                found[row, w] += np.float64(end - begin) / every[w]
+
+
+@dataclass(frozen=True, eq=False)
+class OrderingColumns:
+    """P(u|w) of the average of some lists' laws, output by output."""
+
+    sampler: OrderingSampler
+
+    def __call__(self, outputs: Ids) -> F32:
+        """Return P(u|w) of some outputs u over all words w: float32[n, V]."""
+        sampler, words = self.sampler, len(self.sampler.place)
+        found = np.zeros((len(outputs), words), np.float32)
+        _of_lists(
+            sampler.place, sampler.edges, sampler.start, sampler.width, outputs, np.empty(words), np.empty(words, np.int64),
+            found,
+        )  # fmt: skip
+        return found
+
+    def probability(self, words: Ids, outputs: Ids) -> F64:
+        """Return P(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
+        sampler = self.sampler
+        lists, total = sampler.order.shape
+        found = np.zeros(len(words))
+        for chosen in range(lists):
+            i, j = (sampler.place[some, chosen].astype(np.int64) for some in (words, outputs))
+            start, width = sampler.start[i], sampler.width[i]
+            low = np.where(j == 0, start, sampler.edges[total - 1 - i + j])
+            high = np.where(
+                j == total - 1, start + width, sampler.edges[np.minimum(total - i + j, 2 * total - 1)]
+            )
+            found += (high - low) / width.astype(np.float64) / lists
+        return found

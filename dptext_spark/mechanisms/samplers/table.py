@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F64, U64, Ids
+from dptext_spark.arrays import F64, I64, U64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import TOTAL, Law
+from dptext_spark.mechanisms.base import DECIDES, TOTAL, Capabilities, Law, Laws
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, inlined, prefetch
 
+_LOWER, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 MAX_SLOTS = 4096
 AHEAD = 16  # how many draws ahead an alias cell is asked for
 
@@ -160,8 +161,30 @@ def read_row(row: U64) -> tuple[Ids, U64]:
     return ids[weight > 0], weight[weight > 0]
 
 
+def read_rows(
+    cells: U64,
+) -> tuple[I64, Ids, U64]:
+    """Read alias rows uint64[n, 2^m, 2], as :func:`read_row` does, all at once.
+
+    Returns:
+        (row int64[k] ascending, output int32[k] ascending within a row, weight uint64[k] out of 2^63, none of them 0).
+    """
+    words, slots = cells.shape[:2]
+    capacity = np.uint64(TOTAL // slots)
+    outputs = np.concatenate([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _HALF], axis=1)
+    parts = np.concatenate([cells[:, :, 0], capacity - cells[:, :, 0]], axis=1)
+    order = np.argsort(outputs, axis=1, kind="stable")
+    # A row and an output in one number, so that runs of equal ones are the entries.
+    keys = np.take_along_axis(outputs, order, 1) | (np.arange(words, dtype=np.uint64)[:, None] << _HALF)
+    parts, keys = np.take_along_axis(parts, order, 1).reshape(-1), keys.reshape(-1)
+    heads = np.flatnonzero(np.append(np.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1]))
+    weight = np.add.reduceat(parts, heads) if len(heads) else parts
+    keys, weight = keys[heads][weight > 0], weight[weight > 0]
+    return (keys >> _HALF).astype(np.int64), (keys & _LOWER).astype(np.int32), weight
+
+
 @dataclass(frozen=True, eq=False)
-class TableSampler:
+class TableSampler(Capabilities):
     """Sampler of a finite law per word.
 
     Attributes:
@@ -169,6 +192,15 @@ class TableSampler:
         guarantee: what holds for one draw.
         summary: public figures of the law.
     """
+
+    cost = "constant: a table look-up a token"
+    certified_by = (
+        "exact: the integers that are sampled, compared output by output over all pairs of words that share an output set; "
+        f"{DECIDES}"
+    )
+    is_confirmed = True
+    has_short_laws = True
+    compiles_quickly = True
 
     cells: U64
     guarantee: Guarantee
@@ -199,6 +231,15 @@ class TableSampler:
         """Return the law of a word, read off its alias row."""
         ids, weight = read_row(self.cells[word_id])
         return Law(ids, weight, weight.astype(np.float64) / TOTAL)
+
+    def laws(self, words: Ids) -> Laws:
+        """Return the laws of int32[n] words, read off their alias rows."""
+        row, ids, weight = read_rows(self.cells[words])
+        return Laws(np.append(0, np.cumsum(np.bincount(row, minlength=len(words)))), ids, weight)
+
+    def law_bytes(self) -> int:
+        """Return what an alias row takes while it is read."""
+        return int(self.cells.shape[1]) * 96
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the alias rows."""

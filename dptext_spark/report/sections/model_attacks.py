@@ -15,15 +15,12 @@ from dptext_spark.audit.attacks.bayes import ZIPF, BayesAttack, bayes_attack
 from dptext_spark.audit.attacks.bayes_vulnerability import worst_words
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
-from dptext_spark.audit.attacks.posterior import has_columns
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.side_channels import linked_records
 from dptext_spark.audit.comparison.risks import Text, seen_vectors
 from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.errors import DataError
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from dptext_spark.mechanisms.samplers.table import TableSampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.report.sections.measured import sure
 from dptext_spark.rounding import exact, percent_down, percent_up
@@ -78,9 +75,9 @@ def _alone(privatizer: Privatizer) -> dict[str, Any]:
     sampler, total = privatizer.sampler, len(privatizer.vocabulary)
     drawn = drawn_words(privatizer.engine)
     small = is_small(total) and sampler.law(0) is not None
-    if isinstance(sampler, TableSampler) or small:
+    if sampler.has_short_laws or small:
         found = _of_every_word(bayes_attack(sampler, total, drawn=drawn))
-    elif has_columns(sampler) and total * total <= MOST_ENTRIES:
+    elif sampler.law_columns() is not None and total * total <= MOST_ENTRIES:
         found = _of_every_word(bayes_attack(sampler, total, drawn=drawn, backwards=True))
     else:
         found = _estimated(sampler, drawn)
@@ -190,7 +187,7 @@ def _without_law(
 
 def _short_enough(sampler: Sampler, text: Reading) -> Reading:
     """Return the first records of a text, as many as can be drawn in a report's time."""
-    if not isinstance(sampler, NoiseSampler):
+    if not sampler.searches:
         return text
     drawn = np.append(0, np.cumsum(text.drawn))[text.bounds]
     records = max(1, int(np.searchsorted(drawn, MOST_SEARCHES, side="right")) - 1)

@@ -13,7 +13,6 @@ from dptext_spark.audit.deniability.deniability import STANDARD, Measured, denia
 from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, WordFigure
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.samplers.table import TableSampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.progress import Progress
 
@@ -146,7 +145,7 @@ def _of_curves(one: Measured, words: int) -> str:
 def _looked_at(privatizer: Privatizer) -> Ids:
     """Return all words where that is quick, else some, evenly spaced over the lexicon: int32[n]."""
     total = len(privatizer.vocabulary)
-    if isinstance(privatizer.sampler, TableSampler):
+    if privatizer.sampler.has_short_laws:
         return np.arange(total, dtype=np.int32)
     some = SAMPLED if privatizer.sampler.law(0) is not None else DRAWN
     return np.unique(np.linspace(0, total - 1, min(some, total)).astype(np.int32))

@@ -34,7 +34,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.spark.job.plan import SAMPLE_ROWS
 from dptext_spark.spark.session.session import cores_of
 
@@ -145,7 +144,7 @@ def repartition_skewed(setup: RunPlan, say: Steps) -> RunPlan:
 def _needed(setup: RunPlan) -> int | None:
     """Return how many partitions an uneven input needs; None where it is even, small, or the cores are not known."""
     cores, sizes = cores_of(setup.spark), setup.sizes
-    noise = any(isinstance(sampler, NoiseSampler) for sampler in setup.privatizer.samplers)
+    noise = any(sampler.searches for sampler in setup.privatizer.samplers)
     least = LEAST_BYTES_NOISE if noise else LEAST_BYTES
     small = sizes.rows < SAMPLE_ROWS and sizes.rows * sizes.average < least
     if cores is None or small:

@@ -8,11 +8,12 @@ from threadpoolctl import threadpool_info
 
 from dptext_spark.audit import threads
 from dptext_spark.audit.deniability.simulated import SUBKEY, simulate
-from dptext_spark.audit.threads import in_threads, products, sampled
+from dptext_spark.audit.threads import sampled
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, TEM, CusText, Mechanism, Vickrey
 from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.threads import in_threads, products
 
 V = 90
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms.base import Capabilities
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text.counters import Counters
@@ -49,7 +50,7 @@ CORNERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Step(Capabilities):
     """A law of one outcome: the word `step` places further on; 0 is the identity."""
 
     step: int
@@ -60,9 +61,6 @@ class Step:
     def sample(self, ids: np.ndarray, draws: Draws) -> np.ndarray:
         assert len(draws) == len(ids)
         return ((ids.astype(np.int64) + self.step) % self.size).astype(np.int32)
-
-    def law(self, word_id: int) -> None:
-        return None
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"step": np.array([self.step])}

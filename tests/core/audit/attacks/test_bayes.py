@@ -15,6 +15,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText, Diffractor, SanText
+from dptext_spark.mechanisms.base import Capabilities
 from dptext_spark.mechanisms.tem import TEM
 from dptext_spark.randomness.draws import Draws
 from tests.core.audit.plain_attacks import some_law, table_sampler
@@ -23,13 +24,10 @@ WORDS = 40
 
 
 @dataclass(frozen=True)
-class LawlessSampler:
+class LawlessSampler(Capabilities):
     """Draws like another sampler, and keeps its law to itself: what a noise mechanism is to an audit."""
 
     inner: Any
-
-    def law(self, word_id: int) -> None:
-        return None
 
     def sample(self, ids: np.ndarray, draws: Draws) -> np.ndarray:
         return np.asarray(self.inner.sample(ids, draws))

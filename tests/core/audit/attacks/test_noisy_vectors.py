@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.attacks.noisy_vectors import _Place, bayes_between, candidates_of_vectors, has_density
+from dptext_spark.audit.attacks.noisy_vectors import _Place, bayes_between, candidates_of_vectors
 from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -103,7 +103,7 @@ def test_noisy_vectors_are_what_is_snapped(lexicon: Lexicon, name: str) -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_the_bounds_hold_what_many_draws_show(lexicon: Lexicon, name: str) -> None:
     sampler = MADE[name].compile(lexicon)  # type: ignore[attr-defined]
-    assert has_density(sampler)
+    assert sampler.noisy_vectors() is sampler
     prior = zipf(V)
     truth = bayes_attack(sampler, V, prior, draws=4_000, confidence=1 - 1e-6)
     found, ranking = bayes_between(sampler, prior, 6_000, 1 - 1e-6)
@@ -129,5 +129,5 @@ def test_noise_in_a_plane_has_no_density() -> None:
     flat = np.random.default_rng(4).normal(size=(30, 4)).astype(np.float32)
     flat[:, 3] = flat[:, 2]
     lexicon = Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(30)]), flat)
-    assert not has_density(Mahalanobis(epsilon=2.0, lam=1.0).compile(lexicon))
-    assert has_density(Mahalanobis(epsilon=2.0, lam=0.5).compile(lexicon))
+    assert Mahalanobis(epsilon=2.0, lam=1.0).compile(lexicon).noisy_vectors() is None
+    assert Mahalanobis(epsilon=2.0, lam=0.5).compile(lexicon).noisy_vectors() is not None

@@ -14,10 +14,8 @@ from dptext_spark.audit.attacks.posterior import (
     backward_candidates,
     bayes_by_tries,
     candidates,
-    columns,
+    columns_of,
     from_columns,
-    has_columns,
-    probability,
 )
 from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -63,16 +61,16 @@ def laws(sampler: Sampler) -> npt.NDArray[np.float64]:
 @pytest.mark.parametrize("name", MADE)
 def test_columns_are_the_laws(samplers: dict[str, Sampler], name: str) -> None:
     outputs = np.array([0, 5, V - 1, 77, *range(20, 60)], np.int32)
-    assert has_columns(samplers[name])
+    assert samplers[name].law_columns() is not None
     np.testing.assert_allclose(
-        columns(samplers[name], outputs), laws(samplers[name])[:, outputs].T, rtol=2e-4, atol=1e-12
+        columns_of(samplers[name])(outputs), laws(samplers[name])[:, outputs].T, rtol=2e-4, atol=1e-12
     )
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_single_probabilities_are_the_laws(samplers: dict[str, Sampler], name: str) -> None:
     words, outputs = (one.ravel() for one in np.divmod(np.arange(V * V, dtype=np.int32), V))
-    found = probability(samplers[name], words, outputs).reshape(V, V)
+    found = columns_of(samplers[name]).probability(words, outputs).reshape(V, V)
     np.testing.assert_allclose(found, laws(samplers[name]), rtol=1e-9, atol=1e-15)
 
 
@@ -89,15 +87,18 @@ def test_laws_with_a_tail_are_the_formula_too() -> None:
         whole = np.zeros(words)
         whole[law.ids] = law.probability
         np.testing.assert_allclose(
-            probability(sampler, np.full(words, word, np.int32), every), whole, rtol=1e-9, atol=1e-15
+            columns_of(sampler).probability(np.full(words, word, np.int32), every),
+            whole,
+            rtol=1e-9,
+            atol=1e-15,
         )
         some = np.array([word, 5, 800, 1_200], np.int32)
-        np.testing.assert_allclose(columns(sampler, some)[:, word], whole[some], rtol=2e-4, atol=1e-12)
+        np.testing.assert_allclose(columns_of(sampler)(some)[:, word], whole[some], rtol=2e-4, atol=1e-12)
 
 
 def test_every_end_of_a_list_is_right(samplers: dict[str, Sampler]) -> None:
     for name in ("geometric", "tem on lists"):
-        every = columns(samplers[name], np.arange(V, dtype=np.int32))
+        every = columns_of(samplers[name])(np.arange(V, dtype=np.int32))
         np.testing.assert_allclose(every.sum(axis=0), 1.0, atol=1e-5)
 
 
@@ -129,8 +130,10 @@ def test_tries_agree_with_the_exact_attack(samplers: dict[str, Sampler], name: s
 
 
 def test_what_has_no_columns(lexicon: Lexicon) -> None:
-    assert not has_columns(CusText(k=10).compile(lexicon))
-    assert not has_columns(MVC().compile(lexicon))
+    for mechanism in (CusText(k=10), MVC()):
+        assert mechanism.compile(lexicon).law_columns() is None
+        with pytest.raises(ValueError, match="not read output by output"):
+            columns_of(mechanism.compile(lexicon))
 
 
 def test_equal_likelihoods_are_taken_by_their_ids() -> None:

@@ -13,6 +13,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, MVC, CusText, Sampler, SanText
+from dptext_spark.mechanisms.base import Capabilities
 from dptext_spark.mechanisms.samplers import ExponentialSampler, TableSampler
 from dptext_spark.randomness.draws import Draws
 
@@ -150,14 +151,11 @@ def test_bounds(lexicon: Lexicon) -> None:
     exact = outcomes(sampler, words)
     assert exact.bounds(0.99) == (exact.probability, exact.probability)
 
-    class Lawless:
+    class Lawless(Capabilities):
         """The same draws from a mechanism that does not tell its law."""
 
         summary, guarantee = sampler.summary, sampler.guarantee
         sample = staticmethod(sampler.sample)
-
-        def law(self, word_id: int) -> None:
-            return None
 
     drawn = outcomes(Lawless(), words, draws=2000)  # type: ignore[arg-type]
     low, high = drawn.bounds(1 - 1e-9)

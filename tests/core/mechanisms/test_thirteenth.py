@@ -1,0 +1,172 @@
+"""A mechanism that this package does not have, written in one file and put into the registry: everything takes it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dptext_spark.audit.attacks.adversary import adversary
+from dptext_spark.audit.attacks.bayes_vulnerability import bayes_vulnerability
+from dptext_spark.audit.attacks.prior import zipf
+from dptext_spark.audit.deniability.deniability import deniability
+from dptext_spark.cli.app import main
+from dptext_spark.config.load import parse_model_config
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import MECHANISMS, Law, Mechanism
+from dptext_spark.mechanisms.base import TOTAL, Capabilities
+from dptext_spark.mechanisms.parameters import number
+from dptext_spark.mechanisms.privacy_loss.loss import Loss
+from dptext_spark.model.artifact import open_artifact, save
+from dptext_spark.model.certificate import certify
+from dptext_spark.model.compile import prepare
+from dptext_spark.model.preview import preview
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.array_checks import Arrays
+from tests.core.mechanisms.plain_noise import draws_of
+from tests.core.names import names
+
+V = 24
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseSampler(Capabilities):
+    """Randomised response: the word itself by one integer out of 2^63, each other word by another one."""
+
+    cost = "constant: one division"
+    certified_by = "exact: every pair has the same loss"
+    is_confirmed = True
+    compiles_quickly = True
+
+    weight: npt.NDArray[np.uint64]
+    guarantee: Guarantee
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    def sample(self, ids: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
+        itself, other, words = (int(one) for one in self.weight)
+        drawn = (draws.u64(0) >> np.uint64(1)).astype(np.int64)
+        place = ((drawn - itself) // other).astype(np.int32)
+        return np.where(drawn < itself, ids, (ids + 1 + place) % words).astype(np.int32)
+
+    def law(self, word_id: int) -> Law:
+        weight = np.full(int(self.weight[2]), self.weight[1], np.uint64)
+        weight[word_id] = self.weight[0]
+        return Law(np.arange(len(weight), dtype=np.int32), weight, weight / TOTAL)
+
+    def worst_loss(self, words: int, progress: Any = None, sample: int | None = None) -> Loss:
+        value = math.log(int(self.weight[0])) - math.log(int(self.weight[1]))
+        pairs = words * (words - 1) // 2
+        return Loss(
+            value + 1e-12, value - 1e-12, pairs, pairs, (0, 1), "the ratio of two integers", closed=True
+        )
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {"weight": self.weight}
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        arrays.only("weight")
+        weight = arrays.take("weight", np.uint64, 3)
+        arrays.require("weight", int(weight[0]) + int(weight[1]) * (words - 1) == TOTAL, "a sum of 2^63")
+        arrays.require("weight", int(weight[2]) == words, "the words of the lexicon")
+
+    @classmethod
+    def restore(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+    ) -> ResponseSampler:
+        return cls(arrays["weight"], guarantee, summary)
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(Mechanism):
+    """Any word as likely as any other, but for the word itself."""
+
+    name: ClassVar[str] = "randomized_response"
+    paper: ClassVar[str] = "Warner 1965, Randomized Response"
+    protects: ClassVar[str] = "ε between any two words"
+    sampler: ClassVar[type[Capabilities]] = ResponseSampler
+
+    epsilon: float = number(1.0, "The bound.", above=0.0, most=20.0)
+
+    def compile(self, lexicon: Lexicon) -> ResponseSampler:
+        words = len(lexicon)
+        other = math.ceil(TOTAL / (math.exp(self.epsilon - 1e-9) + words - 1))  # room for what logarithms err
+        weight = np.array([TOTAL - other * (words - 1), other, words], np.uint64)
+        said = f"Any two words lead to any output with probabilities within e^{self.epsilon:g} of each other."
+        return ResponseSampler(weight, Guarantee("epsilon_dp", self.epsilon, sentence=said))
+
+
+@pytest.fixture(autouse=True)
+def registry() -> Iterator[None]:
+    MECHANISMS["randomized_response"] = RandomizedResponse
+    yield
+    del MECHANISMS["randomized_response"]
+
+
+@pytest.fixture
+def lexicon() -> Lexicon:
+    vectors = np.random.default_rng(3).normal(size=(V, 3)).astype(np.float32)
+    return Lexicon(Vocabulary.of(names(V)), vectors)
+
+
+def test_it_is_compiled_kept_certified_and_previewed(lexicon: Lexicon, tmp_path: Path) -> None:
+    lexicon.save(tmp_path / "lexicon")
+    settings = {
+        "mechanism": {"name": "randomized_response", "epsilon": 1.5},
+        "lexicon": {"source": str(tmp_path / "lexicon")},
+    }
+    made, folder = prepare(parse_model_config(settings))
+    again = open_artifact(folder, verify=True)
+    ids = np.arange(V, dtype=np.int32).repeat(50)
+    assert (
+        again.sampler.sample(ids, draws_of(len(ids))) == made.sampler.sample(ids, draws_of(len(ids)))
+    ).all()
+    found = certify(made)
+    assert found.verdict == "confirmed"
+    assert found.loss is not None
+    assert found.loss.value == pytest.approx(1.5, abs=1e-8)
+    shown = preview(made, " ".join(names(3)))
+    assert [word.fate for word in shown.words] == ["drawn"] * 3
+    copy = tmp_path / "copy"
+    save(Privatizer(lexicon, made.sampler), copy)
+    assert open_artifact(copy).guarantee().kind == "epsilon_dp"
+
+
+def test_audits_read_its_law(lexicon: Lexicon) -> None:
+    sampler = RandomizedResponse(2.0).compile(lexicon)
+    stays = math.exp(2.0) / (math.exp(2.0) + V - 1)
+    unchanged, *_ = deniability(sampler, V)
+    assert unchanged.exact
+    assert unchanged.of.values == pytest.approx(np.full(V, stays))
+    prior = zipf(V)
+    best = sum(
+        max(prior[w] * (stays if w == u else (1 - stays) / (V - 1)) for w in range(V)) for u in range(V)
+    )
+    known = adversary(sampler, prior)
+    assert known.alone is not None
+    assert known.alone.value == pytest.approx(best)
+    assert bayes_vulnerability(sampler, prior, 0.95).token.value == pytest.approx(best)
+
+
+def test_the_command_line_lists_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mechanisms", "randomized_response", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["cost"] == ResponseSampler.cost
+    assert record["certificate"] == ResponseSampler.certified_by
+
+
+def test_draws_follow_the_law(lexicon: Lexicon) -> None:
+    sampler = RandomizedResponse(1.0).compile(lexicon)
+    drawn = sampler.sample(np.full(60_000, 5, np.int32), draws_of(60_000))
+    seen, expected = np.bincount(drawn, minlength=V), 60_000 * sampler.law(5).probability
+    assert ((seen - expected) ** 2 / expected).sum() < 80  # χ² with 23 degrees of freedom: 1e-8
