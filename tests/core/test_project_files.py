@@ -1,0 +1,88 @@
+"""The files that people expect beside a project agree with the project."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dptext_spark._version import __version__
+from dptext_spark.lexicon.readers.formats import READERS
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def text(name: str) -> str:
+    return (CHECKOUT / name).read_text(encoding="utf-8")
+
+
+def test_the_citation_is_of_this_version() -> None:
+    cited = yaml.safe_load(text("CITATION.cff"))
+    assert str(cited["version"]) == __version__
+    assert f'license = "{cited["license"]}"' in text("pyproject.toml")
+    assert {"cff-version", "message", "title", "authors"} <= set(cited)
+
+
+def test_the_workflow_is_ci_run() -> None:
+    job = yaml.safe_load(text(".github/workflows/ci.yml"))["jobs"]["run"]
+    assert job["steps"][-1]["run"] == "bash .ci/run"
+    assert (CHECKOUT / ".ci" / "run").is_file()
+    for version in job["strategy"]["matrix"]["python"]:
+        assert f"Programming Language :: Python :: {version}" in text("pyproject.toml")
+
+
+@pytest.mark.parametrize("name", ["new-mechanism", "wrong-guarantee"])
+def test_a_template_asks_for_something(name: str) -> None:
+    template = yaml.safe_load(text(f".github/ISSUE_TEMPLATE/{name}.yml"))
+    assert {"name", "description", "body"} <= set(template)
+    fields = [field["id"] for field in template["body"]]
+    assert len(fields) == len(set(fields)) > 2
+    assert any(field.get("validations", {}).get("required") for field in template["body"])
+
+
+def test_the_hooks_are_the_steps_of_make_lint() -> None:
+    (local,) = yaml.safe_load(text(".pre-commit-config.yaml"))["repos"]
+    lint = re.search(r"^lint:.*\n((?:\t.*\n)+)", text("Makefile"), flags=re.MULTILINE)
+    assert lint is not None
+    steps = lint.group(1)
+    for hook in local["hooks"]:
+        program, *words = hook["entry"].removeprefix(".venv/bin/").split()
+        assert program in ("python", "lint-imports")
+        assert " ".join([program, *words[:3]]).removesuffix(" --force-exclude") in steps.replace(
+            "$(VENV)/bin/", ""
+        )
+
+
+def test_what_contributing_names_is_there() -> None:
+    said = text("CONTRIBUTING.md")
+    for target in re.findall(r"`make ([a-z-]+)`", said):
+        assert re.search(rf"^{target}:", text("Makefile"), flags=re.MULTILINE), target
+    for path in re.findall(r"`((?:dptext_spark|tests)/[\w/.]+)`", said):
+        if "NAME" not in path:
+            assert (CHECKOUT / path).exists(), path
+    from dptext_spark.mechanisms.base import Capabilities
+
+    for name in ("cost", "certified_by", "laws", "law_columns", "worst_loss"):
+        assert f"`{name}`" in said
+        assert hasattr(Capabilities, name)
+    assert "READERS" in said
+    assert READERS
+    rooms = set(re.findall(r"^\| (`.*?`) \|", said, flags=re.MULTILINE))
+    named = {room for row in rooms for room in re.findall(r"`(\w+)`", row)}
+    for room in named:
+        assert (CHECKOUT / "dptext_spark" / room).is_dir() or (
+            CHECKOUT / "dptext_spark" / f"{room}.py"
+        ).is_file()
+
+
+def test_security_names_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    from dptext_spark.cli.app import main
+
+    said = text("SECURITY.md")
+    assert "dptext --version" in said
+    assert main(["--version"]) == 0
+    assert __version__ in capsys.readouterr().out
+    for target in re.findall(r"`make ([a-z-]+)`", said):
+        assert re.search(rf"^{target}:", text("Makefile"), flags=re.MULTILINE), target
