@@ -1,4 +1,4 @@
-"""What becomes of a text's words as a whole: how many stay, and how far their frequencies move (MECHANISMS §15)."""
+"""What becomes of a text's words as a whole: how many stay, and how far their frequencies move (concepts/mechanisms, Audits)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is promised about one word, as a value that prints as a sentence (MECHANISMS §14)."""
+"""What is promised about one word, as a value that prints as a sentence (concepts/mechanisms, Guarantee and certificate)."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class Guarantee:
 
     @property
     def adds_up(self) -> bool:
-        """Whether several draws have a bound of their own: by distance they do not (MECHANISMS §12)."""
+        """Whether several draws have a bound of their own: by distance they do not (concepts/mechanisms, Levels)."""
         return self.kind != "metric_dp"
 
     def of_record(self, consistency: str, levels: int = 1) -> str:
-        """Return what bounds the draws of a record together, in words (MECHANISMS §12).
+        """Return what bounds the draws of a record together, in words (concepts/mechanisms, Levels).
 
         Where ε is for a unit of distance that is never a number of words times ε.
 
@@ -91,7 +91,7 @@ class Guarantee:
 
     @property
     def other_records(self) -> str:
-        """Which records the draws of one are compared with (MECHANISMS §12)."""
+        """Which records the draws of one are compared with (concepts/mechanisms, Levels)."""
         alike = "records that have the same length and the same released parts"
         if self.compared == "words":
             return alike

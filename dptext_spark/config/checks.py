@@ -1,6 +1,6 @@
 """What the sections of a run's settings must agree on: each function yields sentences, naming the field and what is valid.
 
-What a selection of words by importance must agree on with the rest: each function yields sentences, naming the field.
+The last two are of the selection of words by importance.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Say whether two places of data are the same, or one lies inside the other, without looking at them.
 
-Names of columns: a path with dots through nested ones, unusual parts in back-ticks.
+Columns are located, too: a path with dots through nested ones, unusual parts in back-ticks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The demo: a sample table of support tickets, written as Delta, sanitized by the whole job, and shown.
 
-One text as the files of settings in conf/ that most users choose among would release it.
+One ticket is shown by each of the files of settings in conf/ that most users choose among.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def side_by_side(
     Args:
         text: public, such as one of a sample: it is returned in three forms.
         key: that the draws follow from.
-        progress: is told each step.
+        progress: progress callback, called with each step.
 
     Raises:
         DataError: conf/ is not installed with the package.

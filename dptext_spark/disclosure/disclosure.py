@@ -2,7 +2,7 @@
 
 Every sentence follows from the facts of the run; a fact that is not known is said not to be known.
 
-What the disclosure statement says of a stream: a table that is sanitized in parts, as its source grows.
+Of a stream it says besides what a table that is sanitized in parts, as its source grows, shows.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _protected(facts: Facts) -> Sentences:
 
 
 def _composed(facts: Facts) -> Sentences:
-    """Say what the draws of a record come to together, from the guarantee's kind (MECHANISMS §12)."""
+    """Say what the draws of a record come to together, from the guarantee's kind (concepts/mechanisms, Levels)."""
     promised, level, levels = (
         Guarantee(**facts["guarantee"]),
         facts["consistency"],

@@ -1,4 +1,4 @@
-"""What the disclosure statement says where only some words are drawn: those that importance chooses (MECHANISMS §11)."""
+"""Sentences of the disclosure statement where only the words that importance selects are drawn."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the disclosure statement says is released in clear.
 
-What the disclosure statement says of identifiers: they are found by rules, and no rule gives a guarantee.
+Identifiers have sentences of their own: they are found by rules, and no rule gives a guarantee.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A window's figures do not depend on the batch that it is in, bit for bit on one machine: each is padded by its own length alone,
 only windows of one length share a batch, and no sum in the graph runs over texts.
 
-From the attention that sub-words receive to the importance of words (MECHANISMS §11; Fu 2024).
+The importance of a word is made from the attention that its sub-words receive (concepts/mechanisms, Importance; Fu 2024).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Encoder:
         return self._running[kind]
 
     def importance(self, words: Spans) -> F32:
-        """Return the importance of words: the attention that each receives (MECHANISMS §11).
+        """Return the importance of words: the attention that each receives (concepts/mechanisms, Importance).
 
         Attention is averaged over heads, layers, and the queries other than [CLS], [SEP] and padding; sub-words are summed to
         words, and words divided by the sum of their text. Of a text longer than the encoder takes, see

@@ -118,7 +118,7 @@ class EncoderModel:
         return made
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the arrays into a new folder, whole or not at all.
+        """Write the arrays into a new folder, atomically.
 
         Raises:
             SettingsError: the folder is not empty.

@@ -3,7 +3,7 @@
 Written from the sizes alone; the weights stay outside, by name, so that the processes of a machine share one copy of them. No
 table of tokens by tokens leaves a graph: attention is summed over its queries inside.
 
-Run an encoder's graphs by onnxruntime.
+onnxruntime runs them.
 
 Weights that are memory-mapped from a file stay there: the graph names the file, and every process of the machine reads the
 same pages. Packing them for the processor would be a tenth faster, and cost each process a copy of half of them.

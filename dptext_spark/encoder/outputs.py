@@ -1,6 +1,6 @@
 """What a masked language model takes for the likeliest word at a place: one mask for the whole word, one place at a time.
 
-Texts and their sub-words as vectors of an encoder's last layer.
+Vectors are those of the last layer, of texts and of their sub-words.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Texts as the sub-words of an encoder, each with the place in the text that it stands for.
 
-Long texts as windows that an encoder takes at once, and windows as batches of one length.
+Long texts are cut into windows that an encoder takes at once, and windows of one length make a batch.
 
 A text that fits is one window. A longer one is cut into full windows that overlap by a quarter; the last one is moved back so
 that it is full, too. Each sub-word is looked at in the window in which it stands most centrally, which is to say that two

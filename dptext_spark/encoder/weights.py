@@ -1,6 +1,6 @@
 """The weights of a BERT, from `model.safetensors`, put as the graph multiplies by them.
 
-Which encoders can be read: BERT, by the `config.json` that stands beside its weights.
+Which encoder it is, is read from the `config.json` beside its weights.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Which words of a text matter: providers of importance, and the choice of the words that are drawn (MECHANISMS §11)."""
+"""Importance of words: providers that measure it, and the selection of the words that are drawn."""

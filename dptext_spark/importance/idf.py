@@ -3,7 +3,7 @@
 The weight of a word is ln((1 + N) / (1 + df)), of N documents of which df hold it; a word that the lexicon does not hold has the
 greatest there is, and punctuation none. Computed once in float64, stored and compared in float32.
 
-In how many documents words occur: counted in texts, in a file of them, or taken from counts made elsewhere.
+Document frequencies are counted in texts, in a file of them, or taken from counts made elsewhere.
 """
 
 from __future__ import annotations

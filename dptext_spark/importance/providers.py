@@ -2,7 +2,7 @@
 
 A provider sees every word of a record, text by text in the order in which the engine cuts them, and whole records only.
 
-The attention that words receive in a pretrained encoder, as importance (Fu 2024; MECHANISMS §11).
+One of them is the attention that words receive in a pretrained encoder (Fu 2024; concepts/mechanisms, Importance).
 """
 
 from __future__ import annotations

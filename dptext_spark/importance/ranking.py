@@ -1,8 +1,8 @@
-"""Rank the words of each record by importance, and give the share that comes first its levels (MECHANISMS §11).
+"""Rank the words of each record by importance, and give the share that comes first its levels (concepts/mechanisms, Importance).
 
 A record is what is chosen in together: all texts of a row, or one text where no others are known.
 
-All texts of a row, one behind the other: words are chosen among those of all its columns and list elements together.
+The texts of a row are put one behind the other: words are chosen among those of all its columns and list elements.
 """
 
 from __future__ import annotations

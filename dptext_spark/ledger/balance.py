@@ -117,7 +117,7 @@ class Balance:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What nobody may overlook."""
+        """Sentences for the Warnings section."""
         found = [
             f"THE LEDGER WAS BEGUN ANEW by run {one.run_id} on {one.at:%Y-%m-%d}, and does not count what was released "
             f"before: its entries were gone. The reason given: {one.why}"

@@ -1,6 +1,6 @@
 """A lexicon: a vocabulary, a vector for each word, and the metric that says what near means.
 
-Several embeddings of the same words: lexicons cut down to the words that all of them hold.
+Several embeddings of the same words are cut down to the words that all of them hold.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Lexicon:
         return cls(words, vectors, metric=metric, name=name, counts=counts)
 
     def save(self, folder: str | Path) -> None:
-        """Write the lexicon as a new folder of .npy files and a manifest; it appears whole or not at all.
+        """Write the lexicon as a new folder of .npy files and a manifest; the write is atomic.
 
         Raises:
             SettingsError: `folder` exists and is not empty.

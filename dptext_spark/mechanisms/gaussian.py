@@ -8,7 +8,7 @@ Deviations: `calibration: published` takes the scale 2√d·C/ε of the authors'
 names the δ that this scale has. The nearest word is that with the nearest *clipped* vector (`snap: published`: the nearest vector
 as it is). Noise is float64 made from 64 random bits a number; the bound is for noise in real numbers.
 
-The exact δ of Gaussian noise, in decimal arithmetic with as many digits as it takes: the same on every processor.
+The exact δ is computed in decimal arithmetic with as many digits as it takes: the same on every processor.
 
 With μ = sensitivity / standard deviation, δ = Φ(a) - e^ε·Φ(a - μ), a = μ/2 - ε/μ (Balle and Wang 2018, Theorem 8). As the
 density at a is e^ε times that at a - μ, this is the density at a times M(-a) - M(μ - a), where M(x) = (1 - Φ(x)) / density(x) is

@@ -14,7 +14,7 @@ replaces them by a uniform word, as in the paper).
 A list of sensitive words must be public, and so must be the way it was made: it stands in the artifact and in the settings that a
 run records, and outputs show which words are sensitive. A list made from the private text would tell of it.
 
-Which words SanText+ takes as sensitive: the parameter, and the ids it stands for.
+`Sensitive` is the parameter that names them, and the ids it stands for.
 """
 
 from __future__ import annotations

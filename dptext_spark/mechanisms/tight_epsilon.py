@@ -1,8 +1,8 @@
 """Exact calibration: the largest internal ε whose worst-case loss, as certified, is still within the ε that is asked for.
 
 The exponential mechanism's factor 2 is slack: the loss of the law that is sampled is often far below the bound. The law is
-known, so the parameter can be raised until the certificate's own number meets the promise, from below (MECHANISMS §14). The
-guarantee stays the same; more words stay near to what they were.
+known, so the parameter can be raised until the certificate's own number meets the promise, from below (concepts/mechanisms,
+Exact calibration). The guarantee stays the same; more words stay near to what they were.
 """
 
 from __future__ import annotations

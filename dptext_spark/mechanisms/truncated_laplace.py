@@ -16,7 +16,7 @@ Deviations: sampled by inverse distribution function (the authors: by rejection)
 shift and are not drawn. A and b are rounded up. Noise is float64 made from 64 random bits a number; the bound is for noise in
 real numbers.
 
-How often truncated Laplace noise leaves the support of another word's noise, and how far it must reach for a given δ.
+δ is how often the noise leaves the support of another word's noise; how far it must reach for a given δ follows.
 
 Lengths are in units of the noise's scale: noise with density ∝ e^-|x| on [-a, a] for each of d coordinates. A coordinate shifted
 by y leaves the other support with probability p(y) = (e^y - 1) / (2(e^a - 1)) up to y = a, and less than that beyond.

@@ -8,7 +8,7 @@ Guarantee: that of the noise: the rule looks at the noisy vector alone, so it is
 Deviations: where t = 1 and d1 = 0 the second word is released (the limit); the probability is rounded to 64 bits; and those of
 the noise.
 
-Words with equal vectors as one place: the neighbours and the nearest other word of each.
+Words with equal vectors are one place, which has neighbours and a nearest other word.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ _HELD: dict[str, tuple[type, ...]] = {
 
 
 def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str, Any] | None = None) -> str:
-    """Write an artifact, whole or not at all.
+    """Write an artifact, atomically.
 
     Args:
         privatizer: what to store.

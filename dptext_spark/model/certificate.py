@@ -1,4 +1,4 @@
-"""The certificate: the true worst-case loss of the law that is sampled, beside the loss that is claimed (MECHANISMS §14).
+"""Certificates: the true worst-case loss of the law that is sampled, beside the loss that is claimed.
 
 It confirms, refutes, or says that it could not refute; it never rounds in the user's favour.
 """

@@ -70,7 +70,7 @@ def prepare(
 
 
 def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
-    """Compile the settings into an artifact at `folder`, whole or not at all; return what `run.artifact_fingerprint` names it by.
+    """Compile the settings into an artifact at `folder`, atomically; return what `run.artifact_fingerprint` names it by.
 
     Raises:
         SettingsError: `folder` holds something else, a parameter does not fit the lexicon, or words are weighed by what a run

@@ -1,6 +1,6 @@
 """One sentence, word by word: what is drawn, kept or masked and why, what a word can become, and one draw.
 
-Which words of one sentence importance chooses, for its preview: the sentence, and each of its words once more alone.
+With importance, the sentence is chosen in as a whole, and each of its words once more alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The heart as one object: a lexicon's words, a sampler, a policy and a level of consistency; Arrow strings in and out.
+"""Applies a compiled mechanism to Arrow string arrays: a lexicon, a sampler, a policy and a level of consistency.
 
-What a model is known by: everything that its draws depend on, as one digest.
+Its fingerprint is one digest of everything that its draws depend on.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ class Privatizer:
         return self.selector is None or self.selector.is_complete
 
     def _context(self, column: str, run_id: str) -> tuple[str, ...]:
-        """Return what a subkey is bound to (MECHANISMS §13)."""
+        """Return what a subkey is bound to (concepts/mechanisms, Draws)."""
         shared = ("draws", self.fingerprint, ENGINE_VERSION, self.consistency)
         return (*shared, run_id, column) if self.consistency == "token" else shared
 

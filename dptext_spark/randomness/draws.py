@@ -1,4 +1,4 @@
-"""Noise that nobody can predict and that a retried task draws again: PRF(subkey, block), a batch at a time (MECHANISMS §13).
+"""Keyed, replayable randomness: AES-256 over 128-bit blocks, a batch at a time (concepts/mechanisms, Draws).
 
 Every draw is AES over a 16-byte block that says what the draw is for: 128 bits for about 10 ns. The subkey says what the
 numbers may be used for at all; lane j of a batch has a subkey of its own. Identities (row, record, unknown word) become

@@ -1,6 +1,6 @@
 """A comparison of mechanisms as a person reads it: the curves, the best at each level of risk, and an offline page with both.
 
-The rows and sentences of a comparison, which its text and its page share.
+Text and page share rows and sentences.
 """
 
 from __future__ import annotations

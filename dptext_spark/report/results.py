@@ -1,6 +1,6 @@
 """Results of audits that were written to files as JSON, to be shown in a report.
 
-The disclosure statement of a run alone, as a person or a program wants it.
+The disclosure statement of a run can be asked for alone.
 """
 
 from __future__ import annotations

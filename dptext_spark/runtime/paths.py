@@ -2,7 +2,7 @@
 
 What lies there is run, or decides what is drawn, and a model may hold counts of private texts: so the folder is its user's alone.
 
-Where the jobs for spark-submit and the commented settings lie: inside an installed package, beside it in a checkout.
+The jobs for spark-submit and the commented settings lie inside an installed package, beside it in a checkout.
 """
 
 from __future__ import annotations

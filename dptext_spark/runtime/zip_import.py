@@ -20,7 +20,7 @@ PACKAGE = "dptext_spark"
 
 
 def unpack(archive: str | os.PathLike[str]) -> Path:
-    """Unpack this package of a zip archive (a wheel is one) into the user's cache, whole or not at all.
+    """Unpack this package of a zip archive (a wheel is one) into the user's cache, atomically.
 
     Two processes may do so at once.
 

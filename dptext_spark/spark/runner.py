@@ -32,7 +32,7 @@ def run(
         spark: a session; None takes the active one, or starts a local one.
         key: the run key; None takes the source that the settings name, or 32 bytes of the operating system. Refused with
             `key.deliver: executors`, where each worker reads that source.
-        progress: is told each step, in words that hold nothing of the data.
+        progress: progress callback, called with each step; what it is told holds nothing of the data.
 
     Returns:
         The report of a run that committed.

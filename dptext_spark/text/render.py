@@ -51,7 +51,7 @@ def assign_blocks(
     blocks: Any,
     others: Any,
 ) -> tuple[Int, Int]:
-    """Say what each draw is for (MECHANISMS §13).
+    """Say what each draw is for (concepts/mechanisms, Draws).
 
     A block is identity XOR content: nothing, the row's or the record's identity by `level`; the word (its id, or a keyed
     hash of 122 bits of an unknown word or number); and at token level the byte position in the row.

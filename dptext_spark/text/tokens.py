@@ -1,6 +1,6 @@
 """Read texts as word ids, cut as the engine cuts them: what an audit counts in a public text and attacks in a private one.
 
-Every word of some texts, as the engine cuts them, kept words too: what a provider of importance weighs.
+`list_words` gives every word, kept ones too, for a provider of importance.
 """
 
 from __future__ import annotations

@@ -86,3 +86,16 @@ def test_security_names_commands_that_exist(capsys: pytest.CaptureFixture[str]) 
     assert __version__ in capsys.readouterr().out
     for target in re.findall(r"`make ([a-z-]+)`", said):
         assert re.search(rf"^{target}:", text("Makefile"), flags=re.MULTILINE), target
+
+
+def test_what_docstrings_cite_of_the_concepts_is_there() -> None:
+    page = text("docs/concepts/mechanisms.md")
+    headings = set(re.findall(r"^## (.+)$", page, flags=re.MULTILINE))
+    cited: set[str] = set()
+    for folder in ("dptext_spark", "tests", "benchmarks"):
+        for file in (CHECKOUT / folder).rglob("*.py"):
+            said = " ".join(file.read_text(encoding="utf-8").split())
+            assert not re.search(r"MECHANISMS " + "§", said), file
+            cited.update(re.findall(r"concepts/mechanisms, ([A-Z][\w δ]*?)(?:[);:.,\]]|$)", said))
+    assert len(cited) > 5
+    assert cited <= headings

@@ -1,4 +1,4 @@
-"""The Bayes-optimal adversary: guesses argmax_w P(w)·P(u|w) for each output u, P a public prior (MECHANISMS §15).
+"""The Bayes-optimal adversary: guesses argmax_w P(w)·P(u|w) for each output u, P a public prior (concepts/mechanisms, Audits).
 
 No adversary who sees one replaced word alone succeeds more often: Σ_u max_w P(w)·P(u|w). Exact for laws, read in blocks with
 a running maximum for each output. Where a law is a formula it can be read backwards, which is quicker by far: the guesses are

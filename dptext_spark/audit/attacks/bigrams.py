@@ -8,7 +8,7 @@ the unigrams.
 Beside the V words there are two states that nobody needs to guess: `EDGE`, the ends of a record and punctuation, and
 `UNKNOWN`, numbers and words that the lexicon does not hold.
 
-What a bigram model guesses for a word without its replacement, from the neighbours that were kept: a baseline.
+The bigram baseline guesses a word without its replacement, from the neighbours that were kept.
 """
 
 from __future__ import annotations

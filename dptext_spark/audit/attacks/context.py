@@ -6,7 +6,7 @@ given the whole record (forward-backward), over the likeliest inputs of its outp
 At record and dataset level, where equal words share a draw, what their occurrences tell is put together
 (:mod:`dptext_spark.audit.attacks.context`).
 
-The contextual adversary where equal words share a draw: what the neighbours of all occurrences say is put together.
+The joint posterior, where equal words share a draw: what the neighbours of all occurrences say is put together.
 
 At record and dataset level one draw decides all occurrences of a word in the scope, so the same output in the same scope is
 taken for the same word throughout: argmax_w ln P(w) + ln P(u|w) + Σ_t ln (P(neighbours of t|w)/P(neighbours of t)), each term

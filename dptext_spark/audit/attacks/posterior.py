@@ -5,7 +5,7 @@ numbers for a few thousand outputs takes minutes. Where P(u|w) is a formula of w
 lists), the columns that are needed are computed instead, in float32: within about 1e-4 of the law, which an adversary
 does not feel. What is guessed with them is measured on draws of the law itself.
 
-Which words an output may stand for, best first: the law read backwards, under a public prior.
+Candidates are the words that an output may stand for, best first, under a public prior.
 
 For an output u the words w with P(w)·P(u|w) > 0; of more than a stated number the likeliest, and what is left out is stated.
 A law that is counted from draws misses rare inputs: an attack that uses it reaches less than one with more draws would.

@@ -70,7 +70,7 @@ def compare(
         asked: what is compared.
         public: what the adversary knows of the language.
         private: what is replaced; its labels, where it has any, give an accuracy.
-        progress: is told each step.
+        progress: progress callback, called with each step.
 
     Raises:
         SettingsError: a mechanism with fewer than two ε that it accepts; labels, but no scikit-learn.

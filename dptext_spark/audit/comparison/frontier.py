@@ -6,7 +6,7 @@ the measured risks nothing is said, nor where the bounds of the outermost ones l
 mechanisms whose intervals overlap at a level are not told apart. The interval at a level covers both errors: its lower end is
 read off the points (largest risk that is possible, least utility), its upper end off (least risk, largest utility).
 
-A mechanism at one ε: its risks and what the text is still good for, each with bounds.
+A point is a mechanism at one ε: its risks and the utility of the text, each with bounds.
 """
 
 from __future__ import annotations

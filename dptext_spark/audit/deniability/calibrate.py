@@ -4,7 +4,7 @@ Every ε that is looked at has four significant digits, so that the one that is 
 last ε of the grid that satisfies everything and the next one that does not, the search halves the interval of ln ε; the answer is
 an ε that was itself examined.
 
-What a search for ε has found: the curve, and the largest ε that meets what is asked.
+Its result is the curve, and the largest ε that meets what is asked.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def calibrate(
         draws: of each word, where there is no law.
         confidence: that all bounds at one ε hold, for each figure, where there is no law.
         prior: float64[V], how frequent the words are that can be the input, for `bayes`; None for Zipf's law over all words.
-        progress: is told each step.
+        progress: progress callback, called with each step.
 
     Raises:
         SettingsError: a range, a number of steps or a set of requirements that is none; or the mechanism refuses every ε.

@@ -1,4 +1,4 @@
-"""Plausible deniability over a lexicon: how often words stay themselves, and among how many outputs they hide (MECHANISMS §15).
+"""Plausible deniability over a lexicon: how often words stay, and among how many outputs they hide.
 
 The figures are those of :mod:`dptext_spark.audit.deniability.word_figures`. -ln N_w and ln S_w approximate the min- and the
 max-entropy of a word's law (Feyisetan et al. 2020).

@@ -77,7 +77,7 @@ def find_epsilon(
         high: the largest one.
         steps: how many ε; None for 24, or 12 where compiling takes long.
         sample: words that are drawn from, where the mechanism has no law.
-        progress: is told each step.
+        progress: progress callback, called with each step.
 
     Raises:
         SettingsError: a requirement or a range that is none, or requirements that no ε satisfies: the message names the closest.

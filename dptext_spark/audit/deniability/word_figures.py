@@ -1,9 +1,9 @@
-"""Figures of one word's law, and how many outputs it hides among; N_w has a module of its own.
+"""Figures of one word's law: how often it stays, and how many outputs it hides among.
 
 Sources: Feyisetan et al. 2020 (S_w); Meisenbacher et al. 2024 (S_w as the number of outputs in so many draws). Where a
 mechanism has no law they are estimated from draws, between bounds.
 
-N_w = P(w|w), how often a word comes out as itself (Feyisetan et al. 2020), without its whole law where that can be.
+N_w = P(w|w) (Feyisetan et al. 2020) is read without the whole law where that can be.
 """
 
 from __future__ import annotations

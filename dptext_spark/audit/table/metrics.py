@@ -1,4 +1,4 @@
-"""What a written table keeps of its source: figures from counts of aligned words (MECHANISMS §15), for tables of any tool."""
+"""Metrics of a written table against its source, from counts of aligned words, for tables of any tool."""
 
 from __future__ import annotations
 

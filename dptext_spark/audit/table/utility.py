@@ -3,7 +3,7 @@
 Texts of a row's columns are one text. Likeness needs a sample of rows. Classifiers learn from the labelled rows of four records
 in five, and are tried on one row of each other record, so that the rows of an interval are independent.
 
-What encoders say of a written table: how alike its texts are to those of its source, and which words they give away.
+Encoders add how similar its texts are to those of its source, and which words a masked language model names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Downstream accuracy: what a classifier still learns from privatized text, and still reads in it (MECHANISMS §15)."""
+"""Downstream accuracy: classifiers trained and tested on plain and on sanitized text, all four ways."""
 
 from __future__ import annotations
 

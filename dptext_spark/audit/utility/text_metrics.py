@@ -1,4 +1,4 @@
-"""How alike a text and its replacement are: cosine of mean word vectors, ROUGE and BLEU (MECHANISMS §15).
+"""How alike a text and its replacement are: cosine of mean word vectors, ROUGE and BLEU (concepts/mechanisms, Audits).
 
 Each figure stands beside that of a record and *another* record's replacement: two texts of one language share words, and mean
 word vectors point the same way, so that a cosine of 0.8 may be no likeness at all. 1-Diffractor's Table 2 takes a

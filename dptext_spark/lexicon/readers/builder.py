@@ -1,6 +1,6 @@
 """Which entries of a lexicon file become words; the table grows as they come, each number is stored once.
 
-What became of the entries of a lexicon file; every dropped entry is counted under exactly one reason.
+Every entry that is dropped is counted under exactly one reason.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The bytes of a file, plain or gzipped, with a look ahead and a known place.
 
-What every reader hands over: blocks of keys with their vectors, as the file holds them.
+Every reader hands over entries: blocks of keys with their vectors, as the file holds them.
 """
 
 from __future__ import annotations

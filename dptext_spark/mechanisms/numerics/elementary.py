@@ -7,7 +7,7 @@ snap to another word on another node. Here are IEEE additions, multiplications, 
 Uniform numbers come as 64 random bits k and stand for (k + 1/2)/2^64: never 0, never 1. Their upper half is taken by
 symmetry, or by the complementary function, so that both tails reach 2^-65.
 
-Lambert's W, which solves w·e^w = x.
+Besides: Lambert's W, which solves w·e^w = x.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The worst-case loss of a law over the whole lexicon, for each unit of distance: all pairs, from the sums that were compiled.
 
 For P(u|w) = exp(-ε·m(w,u)/2)/Z(w) with m a metric, the output that separates w from w' best is w or w' itself (triangle
-inequality), so a pair loses ε·m/2 + |ln Z(w) - ln Z(w')|: V²/2 numbers in place of V³ (MECHANISMS §14).
+inequality), so a pair loses ε·m/2 + |ln Z(w) - ln Z(w')|: V²/2 numbers in place of V³
+(concepts/mechanisms, Guarantee and certificate).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a search for the worst-case loss has found.
 
-Bounds on a probability from how often an event was seen.
+Where it rests on draws, bounds on a probability come from how often an event was seen.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ do. On the 32,857 words of the GloVe excerpt (calibrated noise, one core) it sea
 short that the table settles most draws (there, ε of 100 and more) the exact search is the faster one. The
 recall of a compiled model stands in its summary.
 
-An inverted file ("IVF"): words in cells around centroids; only the cells nearest to a point are searched.
+The index is an inverted file ("IVF"): words in cells around centroids; only the cells nearest to a point are searched.
 
 Paper: Sivic and Zisserman 2003, "Video Google: A Text Retrieval Approach to Object Matching in Videos"; Jégou et al. 2011,
 "Product Quantization for Nearest Neighbor Search", §IV.

@@ -3,7 +3,7 @@
 With f(u) = exp(-ε·min(d(w,u), γ)/2), Z its sum, and F the value at the farthest output of the head: the row holds
 (f(u) - F)/Z for the head and, as one more outcome, the tail: min(f(u), F)/Z of every output together.
 
-Distances of words to every output, a block of words at a time, and the sums Z of their laws without rows.
+Distances of words to every output, and the sums Z, are made a block of words at a time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tail of a law over a whole lexicon: proposals, whether they are accepted, and what that adds to the law.
 
-e^-x without a division, the integer that draws with that probability, and sums: the arithmetic of laws over a lexicon.
+The arithmetic is here, too: e^-x without a division, the integer that draws with that probability, and sums.
 """
 
 from __future__ import annotations

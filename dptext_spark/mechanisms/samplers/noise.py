@@ -1,4 +1,4 @@
-"""The noise kernel: add noise to a word's vector, release the word nearest to the sum (MECHANISMS §0).
+"""The noise sampler: add noise to a word's vector, release the word nearest to the sum (concepts/mechanisms, Samplers).
 
 Tokens go through in tiles: random bits, noise, noisy vectors; a table of near neighbours settles those whose noise is short, and
 a search over the whole lexicon the others. The answer is that of a plain float64 search, and depends on the word and its
@@ -9,7 +9,7 @@ Noise is made in float64 from 64 random bits a number. The noisy vector is never
 post-processing; but the law of a float64 vector is not exactly that of the real one (Mironov 2012, On Significance of the Least
 Significant Bits for Differential Privacy), so guarantees are stated for noise in real numbers.
 
-The noise laws of the noise kernel, drawn from random bits by inverse distribution functions in our own code.
+The noise laws are drawn from random bits by inverse distribution functions in our own code.
 
 A draw has a fixed number of 64-bit lanes and no rejection. Both tails are exact: a uniform number is never 0 or 1, and
 each tail is computed from the number of its own side. The noise is a float64: it is the correctly drawn law up to the

@@ -1,4 +1,4 @@
-"""Noisy selection: a random number of the nearest words, noise on their distances, the smallest sum wins (MECHANISMS §0).
+"""Noisy selection: noise on the distances of a random number of the nearest words; the smallest sum wins.
 
 How many words take part is a finite law in integers out of 2^63; the noise on each is a Gumbel law cut at both ends,
 drawn by its inverse distribution function. Lane 0 says how many, lane j + 1 is the noise of the j-th nearest word.

@@ -1,13 +1,13 @@
-"""The list kernel: a law over the positions of a list, drawn in one step; several lists are averaged.
+"""The ordering sampler: a law over the positions of a list, drawn in one step; several lists are averaged.
 
-A position takes a window of the table of displacements (:mod:`dptext_spark.mechanisms.samplers.ordering`); a number t in the
+A position takes a window of the table of displacements (:class:`Window`); a number t in the
 window is found by a guide table (Chen and Asau 1974), and j = i + x, kept within the list.
 
 One 63-bit number u draws both list and position: u·L/2^63 is the list and a remainder, the remainder is the place in the window.
 How many u give a word is a count of integers: the law that is sampled is a ratio of integers out of 2^63, and every word has at
 least one.
 
-Displacements along a list: one table of integer weights that all positions share, and the window of it that each takes.
+A window is the part of the table of displacements that a position takes; all positions share the integer weights.
 
 Weights over displacements x = j - i are rounded prefix sums. TEM's windows hold the displacements that stay in the list, so its
 law is normalised for each position; the geometric law's windows all have one width, and what lies beyond an end of the list

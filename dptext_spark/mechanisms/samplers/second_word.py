@@ -1,4 +1,4 @@
-"""The rule of Vickrey: the second nearest word may be released, by a coin that looks at the noisy vector alone (MECHANISMS §7).
+"""The rule of Vickrey: a coin that looks at the noisy vector alone may release the second nearest word.
 
 With d1 <= d2 the distances of the noisy vector to its nearest and its second nearest word, the nearest is released with
 probability (1-t)·d2 / (t·d1 + (1-t)·d2).

@@ -1,4 +1,4 @@
-"""What mechanisms share. So far the table kernel: a finite law per word, drawn from integer weights (MECHANISMS §0).
+"""The table sampler: a finite law for each word, drawn from integer weights (concepts/mechanisms, Samplers).
 
 A row of 2^m slots is a Walker alias table in integers: slot s holds a threshold t and two outputs; a 63-bit number picks
 the slot by its upper m bits and the first output if the lower 63 - m bits are below t. The weight of an output is the sum

@@ -59,7 +59,7 @@ def gathered(
         examples: `column`, `before`, `after` each, for a report that holds private text.
         results: of other audits, as :func:`dptext_spark.report.results.read_results` returns them.
         public: lines of a public text, for the attacks that need one.
-        progress: is told each step.
+        progress: progress callback, called with each step.
 
     Returns:
         JSON-able: `run`, `statement`, `certificate`, `worst_pair`, `deniability`, `attacks`, `utility`, `metrics`,

@@ -1,6 +1,6 @@
 """Results of audits of any shape: what each says of itself, its groups of figures as charts, its single ones as a table.
 
-The section of a report on what the text is still good for.
+The section on the utility of the text is one of them.
 """
 
 from __future__ import annotations

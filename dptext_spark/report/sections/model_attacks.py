@@ -55,7 +55,7 @@ def attacks_on(
     Args:
         privatizer: the model.
         lines: of a public text, a record each; none for attacks that need no text.
-        say: is told each step.
+        say: progress callback, called with each step.
 
     Returns:
         (results, as dictionaries; what is said of attacks that are not among them).

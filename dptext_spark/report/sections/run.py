@@ -1,6 +1,6 @@
 """The sections of a report that come from the account of the run: guarantee, disclosure, counters, settings, examples.
 
-How many identifiers of each type a run replaced: figures that depend on the private text.
+How many identifiers of each type were replaced depends on the private text, and is restricted.
 """
 
 from __future__ import annotations

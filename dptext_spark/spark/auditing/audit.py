@@ -111,7 +111,7 @@ def audit_table(
     Args:
         plan: what is compared, and how.
         spark: a session; None takes the active one, or starts a local one.
-        progress: is told each step, in words that hold nothing of the data.
+        progress: progress callback, called with each step; what it is told holds nothing of the data.
 
     Raises:
         SettingsError: the settings are not those that the table was made with, or a key cannot be compared.

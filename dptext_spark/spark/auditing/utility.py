@@ -81,7 +81,7 @@ def use_of(
         rows: that are in both.
         key: of the sample.
         classes: of the label and the attribute, by option.
-        say: is told each step.
+        say: progress callback, called with each step.
     """
 
     def sampled(wanted: int) -> DataFrame:

@@ -79,7 +79,7 @@ def examine(
     Args:
         config: the settings of a run; without, what they name is not checked.
         spark: a session; None takes the active one, or starts a local one.
-        progress: is told each step.
+        progress: progress callback, called with each step.
 
     Yields:
         what was found. Without a session there is nothing more to check.

@@ -1,6 +1,6 @@
 """What is counted while a run writes, and the figures that follow from the counts.
 
-The counts of a run whose driver died after its commit: counted again, where its key is at hand.
+Where a driver died after its commit, the counts are made again, if the key is at hand.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def _share(part: float, whole: float) -> float | None:
 def column_figures(counts: dict[str, Any], index: int) -> dict[str, float | None]:
     """Return the metrics of one text column from its sums.
 
-    The shares follow MECHANISMS §15: `original_share` over in-lexicon drawn words; `original_share_all` over all words,
-    kept stop words counted as original.
+    The shares follow concepts/mechanisms, Audits: `original_share` over in-lexicon drawn words; `original_share_all` over all
+    words, kept stop words counted as original.
     """
     c = {name: int(counts[f"{name}_{index}"]) for name in COUNTERS}
     return shares(c)
@@ -113,7 +113,7 @@ def record_epsilon(
     several_rows: bool,
     levels: int = 1,
 ) -> dict[str, Any]:
-    """Compose ε over a record (MECHANISMS §12).
+    """Compose ε over a record (concepts/mechanisms, Levels).
 
     Args:
         counts: with `units_mean`, `units_p50`, `units_p95`, `units_max`.

@@ -60,7 +60,7 @@ def source_of(setup: RunPlan) -> Source:
 
 
 def release_of(setup: RunPlan, source: Source, column: str, run_id: str) -> str:
-    """Name the draws of a column: whatever may change one of them is in it (MECHANISMS §13). Tells nothing of the key.
+    """Name the draws of a column: whatever may change one of them is in it (concepts/mechanisms, Draws), and nothing of the key.
 
     Args:
         setup: the run.

@@ -1,6 +1,6 @@
 """The one write of a run: a single commit to the target, with the counts observed on the way.
 
-Split skewed partitions: where one holds far more than a core's share of the rows, they are dealt out by their identity.
+Skewed partitions are split before: where one holds far more than a core's share of the rows, they are dealt out by identity.
 
 A scan cuts files where their format allows it: a Parquet file of one row group, or a compressed file of lines, is one
 task however large it is. Dealing out is a shuffle; it moves whole rows, text included, through Spark's shuffle files.

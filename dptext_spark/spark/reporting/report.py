@@ -1,6 +1,6 @@
 """`dptext report`: reads the account of a run, examines its model, and writes one offline file.
 
-Private text for a report that is marked as holding it: some records before and after.
+Records before and after are shown only in a report that is marked as holding private text.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def report(
         asked: what it should hold beside what may be shared.
         spark: a session; None takes the active one, or starts a local one.
         examine: whether the model is opened and examined; without, only the account is read.
-        progress: is told each step.
+        progress: progress callback, called with each step.
 
     Returns:
         What :func:`dptext_spark.report.page.page` takes.
@@ -169,7 +169,7 @@ def report(
 
 
 def write_page(facts: Mapping[str, Any], file: Path | None) -> Path:
-    """Write the page, whole or not at all; return where.
+    """Write the page, atomically; return where.
 
     Raises:
         DataError: it cannot be written there.

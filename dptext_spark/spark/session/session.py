@@ -1,8 +1,8 @@
 """The Spark session of a run: the active one as it is, else a local one with Delta Lake.
 
-Hold back what Spark prints while it starts: ninety lines about its JARs, of use only where it fails.
+What Spark prints while it starts is held back: ninety lines about its JARs, of use only where it fails.
 
-Progress while Spark works: how many tasks are done, told from a thread of its own; nothing that depends on the text.
+Progress is told from a thread of its own: how many tasks are done, and nothing that depends on the text.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def stream(
         session: a classic session.
         config: the settings; `mode` is incremental or streaming.
         key: the run key, or None for the settings' own.
-        say: is told each step.
+        say: progress callback, called with each step.
         at: is told each point that is passed; a test ends the process there.
 
     Raises:

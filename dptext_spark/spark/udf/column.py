@@ -4,7 +4,7 @@ Two thin shells, `arrow_udf` (Spark 4.1 and later) and scalar-iterator `pandas_u
 Spark gives each Python worker as many threads for matrix products as a task has cores (OMP_NUM_THREADS, from `spark.task.cpus`),
 so the workers of a node do not compete for its cores.
 
-Columns that hold several texts a row: flattened for the engine, each text with an identity of its own, and put back.
+Columns that hold several texts a row are flattened for the engine, each text with an identity of its own, and put back.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ scheme a known top-level label; leading zeros and the plus of a telephone number
 a scope have equal fakes, however they are grouped. A fake is no draw of a mechanism: it may belong to somebody, and its shape is
 the original's.
 
-What is written in the place of each identifier: a placeholder of its type, or a fake.
+A placeholder of the type is written where no fake is asked for.
 """
 
 from __future__ import annotations

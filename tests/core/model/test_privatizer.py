@@ -71,7 +71,7 @@ def tokens(output: bytes | None) -> list[str]:
 
 
 class TestTokenLevel:
-    """MECHANISMS §13: one uniform never serves two different inputs, and a retry draws the same ones."""
+    """concepts/mechanisms, Draws: one uniform never serves two different inputs, and a retry draws the same ones."""
 
     def test_a_retry_draws_the_same(self) -> None:
         texts = ["cat dog cat", "cat dog cat"]

@@ -54,7 +54,7 @@ def plain(
     root: npt.NDArray[np.float64],
     gap: npt.NDArray[np.float64],
 ) -> float:
-    """ln f of a gap, by the formulas of MECHANISMS §5, §6 and §9."""
+    """ln f of a gap, by the formulas of concepts/mechanisms, Noise on vectors, and Noise with a δ."""
     if kind == "radial":
         return float(-parameters[0] * np.linalg.norm(np.linalg.solve(root, gap)))
     if kind == "gaussian":
