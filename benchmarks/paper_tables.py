@@ -146,7 +146,7 @@ def _similarity(
                     if (name in KEPT) == (stop_words == "keep")
                     else None
                 )
-                by_encoder = None if compare is None else compare.likeness(out).value
+                by_encoder = None if compare is None else compare.similarity(out).value
                 stop = "kept" if stop_words == "keep" else "drawn"
                 yield name, stop, epsilon, paper, found.mean.value, found.others, by_encoder
 

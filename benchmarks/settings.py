@@ -34,8 +34,8 @@ FOUND = {
     "context_success": "drawn words that are guessed from the text around them, too",
 }
 GOOD_FOR = {
-    "cosine": "likeness of meaning, by word vectors",
-    "embedding_cosine": "likeness of meaning, by an encoder",
+    "cosine": "similarity of meaning, by word vectors",
+    "embedding_cosine": "similarity of meaning, by an encoder",
     "rouge_1": "overlap in words (ROUGE-1)",
     "accuracy_private_private": "a classifier of what is said, learnt and tried on sanitized text",
     "accuracy_plain_private": "learnt on the source, tried on sanitized text",
@@ -76,7 +76,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     }  # fmt: skip
     section.grids.append(Grid("What an audit finds", ("figure", "no noise", *SETTINGS), tuple(_rows(audits))))
     section.notes += [
-        "Figures of `dptext audit --label`, as it names them. Attacks and likeness are of a sample of 2,000 rows; classifiers "
+        "Figures of `dptext audit --label`, as it names them. Attacks and similarity are of a sample of 2,000 rows; classifiers "
         "(TF-IDF and logistic regression) learn from four rows in five and are tried on the others. Without noise: "
         "accuracy on the text as it is; a guess that is always right.",
         "bayes_success and context_success are shares of the drawn words: stop words among them in strict and papers, not in "

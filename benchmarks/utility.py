@@ -288,7 +288,7 @@ def _audits(section: Section, task: Task, words: Lexicon, say: Say) -> None:
     whole = pa.concat_arrays([task.train, task.test])
     labels = task.train_labels + task.test_labels
     users = [i // USER for i in range(len(whole))]
-    accuracies, likenesses, attacks = [], [], []
+    accuracies, similarityes, attacks = [], [], []
     results = section.facts["audits"] = {}
     compiled = CusText(k=_k(K, words)).over_epsilons(words)
     for epsilon in EPSILONS_5:
@@ -312,7 +312,7 @@ def _audits(section: Section, task: Task, words: Lexicon, say: Say) -> None:
         overlap = text_overlap(plain_test, test)
         kept = kept_words(counters, np.diff(before.bounds))
         shift = frequency_shift(before.words, after.words, len(words))
-        likenesses += [
+        similarityes += [
             (epsilon, "cosine of mean vectors", alike.mean.value, alike.others),
             *((epsilon, f"{kind}, F1", f.value, overlap.other_rouge[kind]) for kind, f in overlap.rouge.items()),
             (epsilon, "BLEU", overlap.bleu, overlap.other_bleu),
@@ -343,7 +343,7 @@ def _audits(section: Section, task: Task, words: Lexicon, say: Say) -> None:
     title = f"CusText, K = {K}, token level, stop words kept"
     section.grids += [
         Grid(f"{title}: accuracy by text trained on / tested on", ("ε", "texts", "here", "95 %"), tuple(accuracies)),
-        Grid(f"{title}: test sentences beside their replacements", ("ε", "figure", "here", "by chance"), tuple(likenesses)),
+        Grid(f"{title}: test sentences beside their replacements", ("ε", "figure", "here", "by chance"), tuple(similarityes)),
         Grid(f"{title}: attacks", ("ε", "attack", "figure", "here", "95 %"), tuple(attacks)),
     ]  # fmt: skip
     section.notes.append(

@@ -37,9 +37,9 @@ def audit(
         str | None,
         typer.Option(metavar="COLUMN", help="The source's column that nobody should read in the text."),
     ] = None,
-    likeness: Annotated[
+    similarity: Annotated[
         bool,
-        typer.Option("--likeness", help="Compare both texts: ROUGE, BLEU, cosine; --label does so, too."),
+        typer.Option("--similarity", help="Compare both texts: ROUGE, BLEU, cosine; --label does so, too."),
     ] = False,
     encoder: Annotated[
         str | None,
@@ -68,7 +68,7 @@ def audit(
         ),
     ] = None,
     sample: Annotated[
-        int, typer.Option(min=1, help="Rows, about, for consistency, likeness and attacks.")
+        int, typer.Option(min=1, help="Rows, about, for consistency, similarity and attacks.")
     ] = 2_000,
     partial: Annotated[
         bool, typer.Option("--partial", help="Allow rows that only one of the tables has.")
@@ -87,7 +87,7 @@ def audit(
 
     plan = AuditPlan.of(
         table, against, columns=columns or (), row_key=row_key, record_key=record_key, config=config,
-        overrides=overrides or (), label=label, attribute=attribute, likeness=likeness, encoder=encoder,
+        overrides=overrides or (), label=label, attribute=attribute, similarity=similarity, encoder=encoder,
         masked_model=masked_model, label_rows=label_rows, require=require or (), sample=sample, partial=partial, out=out,
     )  # fmt: skip
     if dry_run:

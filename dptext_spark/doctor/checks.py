@@ -27,14 +27,14 @@ class CheckResult:
     Attributes:
         check: what was checked.
         status: whether a run will work.
-        said: what was seen.
-        cure: what to do; empty where there is nothing to do.
+        message: what was seen.
+        hint: what to do; empty where there is nothing to do.
     """
 
     check: str
     status: Literal["ok", "warn", "fail"]
-    said: str
-    cure: str = ""
+    message: str
+    hint: str = ""
 
 
 def newest_java(spark: str) -> int | None:
@@ -60,10 +60,10 @@ def check_java(driver: str | None, executors: Sequence[str], spark: str) -> Chec
         )
     newest = newest_java(spark)
     if newest is not None and any(_feature(one) > newest for one in every):
-        cure = (
+        hint = (
             f"Spark {spark} does not start with Java {newest + 1} or newer: let JAVA_HOME name Java 17 or 21."
         )
-        return CheckResult("Java", "fail", seen, cure)
+        return CheckResult("Java", "fail", seen, hint)
     if len({_feature(one) for one in every}) > 1:
         return CheckResult("Java", "warn", seen, "Install the same version everywhere.")
     return CheckResult("Java", "ok", seen)
@@ -79,18 +79,18 @@ def check_server_log(levels: Mapping[str, str] | None, *, travels: bool) -> Chec
     check = "server's log"
     if not travels:
         return CheckResult(check, "ok", "the run key is in no plan: each worker reads it for itself")
-    cure = (
+    hint = (
         "Have the server log these at INFO or above: org.apache.spark.sql.connect and org.sparkproject.connect.grpc; or let each "
         "worker read the key (key.deliver: executors)."
     )
     if levels is None:
         return CheckResult(
-            check, "warn", "at what level the server logs plans is not to be seen from a client", cure
+            check, "warn", "at what level the server logs plans is not to be seen from a client", hint
         )
     loud = sorted(name for name, level in levels.items() if level in ("DEBUG", "TRACE", "ALL"))
     if loud:
         return CheckResult(
-            check, "fail", f"at DEBUG it holds plans, and in them the run key: {', '.join(loud)}", cure
+            check, "fail", f"at DEBUG it holds plans, and in them the run key: {', '.join(loud)}", hint
         )
     return CheckResult(
         check, "ok", f"holds no plan: {len(levels)} loggers that could write one are above DEBUG"
@@ -251,11 +251,11 @@ def check_space(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
     )
     free, folder, host = least
     seen = f"{free / (1 << 30):,.1f} GiB at least ({folder} on {host})"
-    cure = "Free some, or name other folders: spark.local.dir, TMPDIR, DPTEXT_CACHE."
+    hint = "Free some, or name other folders: spark.local.dir, TMPDIR, DPTEXT_CACHE."
     if free < NO_SPACE:
-        return CheckResult("free space", "fail", seen, cure)
+        return CheckResult("free space", "fail", seen, hint)
     return (
-        CheckResult("free space", "warn", seen, cure)
+        CheckResult("free space", "warn", seen, hint)
         if free < LITTLE_SPACE
         else CheckResult("free space", "ok", seen)
     )

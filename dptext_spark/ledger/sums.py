@@ -19,7 +19,7 @@ _DOWN = Context(prec=1_000, rounding=ROUND_FLOOR)
 
 
 @dataclass(frozen=True)
-class Figure:
+class Total:
     """What releases come to whose bounds may be added.
 
     Attributes:
@@ -67,7 +67,7 @@ class Spent:
     """
 
     column: str
-    figures: tuple[Figure, ...]
+    figures: tuple[Total, ...]
     total: float
     more: float = 0.0
 
@@ -111,7 +111,7 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
         groups.setdefault(entry.bound, []).append(entry)
     ordered = sorted(groups.items(), key=lambda group: (group[0][0] or "", group[0][1]))
     figures = tuple(
-        Figure(
+        Total(
             metric, unit, _sum(each),
             min(1.0, _upward(_added(entry.delta for entry in each))),
             any(entry.kind == WITHIN for entry in each), len(each), sum(entry.understated for entry in each),

@@ -124,7 +124,7 @@ def mapping_summary(sets: Ids, of_word: Ids) -> dict[str, Any]:
     np.add.at(per_output, sets[held], np.repeat(inputs, held.sum(axis=1)))
     reachable = per_output[per_output > 0]
 
-    def spread(values: npt.NDArray[Any]) -> dict[str, float]:
+    def quantiles(values: npt.NDArray[Any]) -> dict[str, float]:
         low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
         return {"min": float(low), "p50": float(middle), "max": float(high), "mean": float(values.mean())}
 
@@ -133,10 +133,10 @@ def mapping_summary(sets: Ids, of_word: Ids) -> dict[str, Any]:
         "sets": int((inputs > 0).sum()),
         "type_share": shares,
         "alone_share": float(alone.mean()),
-        "set_size": spread(outputs[inputs > 0]),
-        "class_size": spread(inputs[inputs > 0]),
-        "class_size_of_words": spread(inputs[of_word]),
-        "inputs_per_output": spread(reachable),
+        "set_size": quantiles(outputs[inputs > 0]),
+        "class_size": quantiles(inputs[inputs > 0]),
+        "class_size_of_words": quantiles(inputs[of_word]),
+        "inputs_per_output": quantiles(reachable),
         "one_input_share": float((reachable == 1).mean()),
         "ruled_out_bits": float(np.log2(words / reachable).mean()),
     }

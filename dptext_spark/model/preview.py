@@ -57,7 +57,7 @@ class Word:
 
     Attributes:
         text: as it stands there.
-        fate: drawn, kept, masked, fake, `drawn uniformly` or `random digits`.
+        action: drawn, kept, masked, fake, `drawn uniformly` or `random digits`.
         reason: why; empty for a drawn word.
         became: what this draw made of it.
         outputs: how many words it can become; None for a word that is not drawn.
@@ -68,7 +68,7 @@ class Word:
     """
 
     text: str
-    fate: str
+    action: str
     reason: str
     became: str
     outputs: int | None = None
@@ -143,18 +143,18 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
         written = raw[start:end].decode("utf-8")
         code, level = listed.get(start, LOWERED), levels.get(start, 0)
         if start in identifiers:
-            fate, reason = identifiers[start]
+            action, reason = identifiers[start]
         else:
-            fate, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
+            action, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
         if code >= 0 and level in candidates:
             at = f"level {level + 1}" if len(candidates) > 1 else ""
             found = candidates[level][code]
             words.append(replace(found, text=written, reason=at, became=piece.lstrip(" ")))
-        elif fate == "kept":
+        elif action == "kept":
             became = _lowered(written) if policy.case == "lower" else written
-            words.append(Word(written, fate, reason, became))
+            words.append(Word(written, action, reason, became))
         else:
-            words.append(Word(written, fate, reason, piece.lstrip(" ")))
+            words.append(Word(written, action, reason, piece.lstrip(" ")))
     return Preview(text, output, tuple(_as_in(output, words)), privatizer.guarantee())
 
 
@@ -226,8 +226,8 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
     found = finder.find(data, bounds, _binary([raw]))
     faked = finder.identifiers.wanted(FAKE)
     names = [finder.names[kind] for kind in found.types]
-    fates = [("fake" if name in faked else "masked", f"identifier ({name}), by a rule") for name in names]
-    return dict(zip(found.spans.starts.tolist(), fates, strict=True))
+    actions = [("fake" if name in faked else "masked", f"identifier ({name}), by a rule") for name in names]
+    return dict(zip(found.spans.starts.tolist(), actions, strict=True))
 
 
 def _lowered(written: str) -> str:
@@ -250,8 +250,8 @@ def shown(result: Preview) -> RenderableType:
     table.add_column(header, overflow="fold", ratio=1)
     for word in result.words:
         listed = _shown_candidates(word)
-        fate = f"{word.fate}: {word.reason}" if word.reason else word.fate
-        table.add_row(Text(word.text), Text(word.became), Text(fate), Text(listed))
+        action = f"{word.action}: {word.reason}" if word.reason else word.action
+        table.add_row(Text(word.text), Text(word.became), Text(action), Text(listed))
     return Group(
         Text.assemble(("before  ", "bold"), result.text),
         Text.assemble(("after   ", "bold"), result.output),

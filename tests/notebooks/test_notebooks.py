@@ -69,7 +69,7 @@ PROBES = {
         "majority": found["body"].majority.value, "curve": accuracy.to_dict("index"),
     }""",
     "6_importance_levels.ipynb": """{
-        "fates": {word.text: word.fate for word in preview_of.words}, "known": shown["words known, here"].to_dict(),
+        "actions": {word.text: word.action for word in preview_of.words}, "known": shown["words known, here"].to_dict(),
         "accuracy": shown["accuracy, here"].to_dict(), "unit": unit, "most": int(counters.units.max()),
     }""",
 }
@@ -321,7 +321,7 @@ def test_private_text_teaches_what_private_text_means(executed: Callable[[str], 
 
 def test_words_that_matter_are_drawn(executed: Callable[[str], Any]) -> None:
     _, found = executed("6_importance_levels.ipynb")
-    assert set(found["fates"].values()) == {"drawn", "kept", "masked"}
+    assert set(found["actions"].values()) == {"drawn", "kept", "masked"}
     accuracy, known = found["accuracy"], found["known"]
     assert accuracy["all drawn"] < accuracy["top, by idf, 30 %"] < accuracy["bottom, by idf, 30 %"]
     assert accuracy["bottom, by idf, 30 %"] < accuracy["nothing drawn"]

@@ -183,7 +183,7 @@ def _guess(left: Any, right: Any, model: Any, back: Any, guessable: Any, likely:
         out[n] = best
 
 
-def guess_unaided(bigrams: Bigrams, left: Ids, right: Ids, drawn: Bools) -> Ids:
+def guess_bigram_baseline(bigrams: Bigrams, left: Ids, right: Ids, drawn: Bools) -> Ids:
     """Return argmax_w P(w|left)·P(right|w) over the words that the policy draws, exactly; ties to the lower id.
 
     Args:

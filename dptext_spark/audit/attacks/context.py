@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dptext_spark.arrays import F64, I64, Bools, Ids
-from dptext_spark.audit.attacks.bigrams import HIDDEN, SPECIAL, Bigrams, guess_unaided, states
+from dptext_spark.audit.attacks.bigrams import HIDDEN, SPECIAL, Bigrams, guess_bigram_baseline, states
 from dptext_spark.audit.attacks.hmm import decode
 from dptext_spark.audit.attacks.posterior import MOST, Candidates, candidates
 from dptext_spark.audit.attacks.prior import of_drawn
@@ -46,7 +46,7 @@ class ContextAttack:
         certainty: the mean posterior probability that it gives its guesses: what it would claim without the truth.
         bayes: success of the adversary that looks at one word at a time (same prior, same tokens).
         gain: success minus `bayes`; with `gain_lower` and `gain_upper`, over the same resampled records.
-        unaided: success of the bigram model without the replacement, from neighbours that were kept.
+        bigram_baseline: success of the bigram model without the replacement, from neighbours that were kept.
         most_frequent: success of always guessing the most frequent word that is drawn.
         random: expected success of a uniform guess among the words that can lead to the output.
         unchanged: share of the replaced words that came out as themselves.
@@ -78,7 +78,7 @@ class ContextAttack:
     gain: float
     gain_lower: float
     gain_upper: float
-    unaided: float
+    bigram_baseline: float
     most_frequent: float
     random: float
     unchanged: float
@@ -182,7 +182,7 @@ def context_attack(
     return ContextAttack(
         success=float(hit.mean()), lower=lower, upper=upper, apart=apart, certainty=float(certainty[at].mean()),
         bayes=float(single.mean()), gain=float(hit.mean() - single.mean()), gain_lower=gain_lower, gain_upper=gain_upper,
-        unaided=float((guess_unaided(bigrams, *_kept_neighbours(tokens, words), allowed)[at] == truth).mean()),
+        bigram_baseline=float((guess_bigram_baseline(bigrams, *_kept_neighbours(tokens, words), allowed)[at] == truth).mean()),
         most_frequent=float((truth == prior.argmax()).mean()),
         random=float((1.0 / np.maximum(plausible.possible[row], 1)).mean()),
         unchanged=float((outputs == truth).mean()), unprotected=1.0,

@@ -57,7 +57,7 @@ class Comparison:
 
 def compare(
     config: ModelConfig,
-    asked: ComparisonSpec,
+    comparison: ComparisonSpec,
     public: Records,
     private: Records,
     *,
@@ -67,7 +67,7 @@ def compare(
 
     Args:
         config: lexicon, policy and level of consistency.
-        asked: what is compared.
+        comparison: what is compared.
         public: what the adversary knows of the language.
         private: what is replaced; its labels, where it has any, give an accuracy.
         progress: progress callback, called with each step.
@@ -92,40 +92,40 @@ def compare(
         )
     if private.labels is not None:
         require_extra("audit", "sklearn")
-        check_labels(private, asked.records)
-    refused = _refused(asked)
-    _require_enough(asked, refused)
+        check_labels(private, comparison.records)
+    refused = _refused(comparison)
+    _require_enough(comparison, refused)
     lexicons = with_shared_words(load_lexicons(config, say))
-    texts = EvaluationCorpus.of(config, asked, lexicons, public, private)
+    texts = EvaluationCorpus.of(config, comparison, lexicons, public, private)
     points: list[Point] = []
     no = {(name, epsilon) for name, epsilon, _ in refused}
-    every = ((name, epsilon) for name in asked.curves for epsilon in asked.epsilons[name])
+    every = ((name, epsilon) for name in comparison.curves for epsilon in comparison.epsilons[name])
     wanted = [one for one in every if one not in no]
-    grid = SamplerGrid(lexicons, asked.curves, wanted, texts.drawn())
+    grid = SamplerGrid(lexicons, comparison.curves, wanted, texts.drawn())
     for done, (name, epsilon) in enumerate(wanted, start=1):
         step = f"{name}, ε = {epsilon:g} ({done} of {len(wanted)})"
         try:
-            say(f"{step}: {grid.told(name, epsilon)}", None)
+            say(f"{step}: {grid.progress_text(name, epsilon)}", None)
             sampler = grid.sampler(name, epsilon)
         except SettingsError as error:
             refused.append((name, epsilon, str(error)))
-            _require_enough(asked, refused)
+            _require_enough(comparison, refused)
             continue
         points.append(texts.measured(name, epsilon, sampler, partial(_say, say, step)))
     names = [KEPT, COSINE]
-    names += [EMBEDDED] if asked.encoder is not None else []
+    names += [EMBEDDED] if comparison.encoder is not None else []
     names += [ACCURACY] if private.labels is not None else []
     frontiers = tuple(
-        frontier(points, risk, utility, asked.levels) for risk in (BAYES, CONTEXT) for utility in names
+        frontier(points, risk, utility, comparison.levels) for risk in (BAYES, CONTEXT) for utility in names
     )
     return Comparison(frontiers, tuple(points), tuple(refused), texts.unprotected(), texts.settings())
 
 
-def _refused(asked: ComparisonSpec) -> list[tuple[str, float, str]]:
+def _refused(comparison: ComparisonSpec) -> list[tuple[str, float, str]]:
     """Return the (curve, ε, why) that are no parameters of their mechanism, before anything is compiled."""
     refused = []
-    for name, mechanism in asked.curves.items():
-        for epsilon in asked.epsilons[name]:
+    for name, mechanism in comparison.curves.items():
+        for epsilon in comparison.epsilons[name]:
             try:
                 replace(mechanism, epsilon=epsilon)  # type: ignore[type-var]
             except SettingsError as error:
@@ -133,9 +133,9 @@ def _refused(asked: ComparisonSpec) -> list[tuple[str, float, str]]:
     return refused
 
 
-def _require_enough(asked: ComparisonSpec, refused: Sequence[tuple[str, float, str]]) -> None:
+def _require_enough(comparison: ComparisonSpec, refused: Sequence[tuple[str, float, str]]) -> None:
     """Refuse a curve of which too few ε are left."""
-    for name, grid in asked.epsilons.items():
+    for name, grid in comparison.epsilons.items():
         reasons = [why for curve, _, why in refused if curve == name]
         if len(grid) - len(reasons) < LEAST_POINTS:
             raise SettingsError(f"epsilons: {name} accepts fewer than {LEAST_POINTS} of them. {reasons[0]}")

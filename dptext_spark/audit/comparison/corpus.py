@@ -52,7 +52,7 @@ class EvaluationCorpus:
 
     Attributes:
         config: policy and level of consistency.
-        asked: what is compared.
+        comparison: what is compared.
         lexicons: of the same words.
         whole: the records of the private text that are replaced.
         attacked: those of them that are attacked.
@@ -61,7 +61,7 @@ class EvaluationCorpus:
     """
 
     config: ModelConfig
-    asked: ComparisonSpec
+    comparison: ComparisonSpec
     lexicons: tuple[Lexicon, ...]
     whole: Text
     attacked: Text
@@ -72,7 +72,7 @@ class EvaluationCorpus:
     def of(
         cls,
         config: ModelConfig,
-        asked: ComparisonSpec,
+        comparison: ComparisonSpec,
         lexicons: tuple[Lexicon, ...],
         public: Records,
         private: Records,
@@ -81,7 +81,7 @@ class EvaluationCorpus:
 
         Args:
             config: policy and level of consistency.
-            asked: sizes.
+            comparison: sizes.
             lexicons: of the same words; texts are read as those of the first.
             public: what the adversary knows of the language.
             private: what is replaced.
@@ -102,17 +102,21 @@ class EvaluationCorpus:
         def text(reading: Reading) -> Text:
             return Text(reading.words, reading.drawn, reading.bounds, drawable, bigrams, config.consistency)
 
-        chosen = private.spaced(asked.records)
-        whole, attacked = (read(engine, one.texts) for one in (chosen, chosen.spaced(asked.attacked)))
+        chosen = private.spaced(comparison.records)
+        whole, attacked = (read(engine, one.texts) for one in (chosen, chosen.spaced(comparison.attacked)))
         if not attacked.drawn.any():
             raise DataError("private: no word of it would be drawn; valid: a text in the lexicon's language.")
-        encoder = None if asked.encoder is None else Encoder.open(asked.encoder, threads=os.cpu_count() or 1)
-        return cls(config, asked, lexicons, text(whole), text(attacked), chosen.labels, encoder)
+        encoder = (
+            None
+            if comparison.encoder is None
+            else Encoder.open(comparison.encoder, threads=os.cpu_count() or 1)
+        )
+        return cls(config, comparison, lexicons, text(whole), text(attacked), chosen.labels, encoder)
 
     def settings(self) -> dict[str, Any]:
         """Return what all points are made with, JSON-able; nothing of the texts."""
         spec = self.config.spec()
-        asked = self.asked
+        comparison = self.comparison
         return {
             "version": __version__,
             "engine": ENGINE_VERSION,
@@ -121,8 +125,8 @@ class EvaluationCorpus:
             "policy": spec["policy"],
             "stop_words": _digest(self.config.policy.stop_list()),
             "consistency": self.config.consistency,
-            "few": asked.few,
-            "draws": asked.draws,
+            "few": comparison.few,
+            "draws": comparison.draws,
             "records": len(self.whole.bounds) - 1,
             "attacked": len(self.attacked.bounds) - 1,
             **({} if self.encoder is None else {"encoder": self.encoder.model.fingerprint}),
@@ -136,7 +140,7 @@ class EvaluationCorpus:
     def measured(self, name: str, epsilon: float, sampler: Sampler, say: Steps) -> Point:
         """Measure a point."""
         say("attacking")
-        found, more = risks(sampler, self.attacked, few=self.asked.few, draws=self.asked.draws)
+        found, more = risks(sampler, self.attacked, few=self.comparison.few, draws=self.comparison.draws)
         say("measuring what is left")
         lexicon = self.lexicons[0]
         replaced, strings = self.whole.replaced(sampler), lexicon.vocabulary.strings()
@@ -144,7 +148,7 @@ class EvaluationCorpus:
         if self._originals is not None:
             say("asking the encoder")
             texts = joined(released(replaced), replaced.bounds, strings)
-            useful[EMBEDDED] = measure_of(self._originals.likeness(texts))
+            useful[EMBEDDED] = measure_of(self._originals.similarity(texts))
         return Point(name, epsilon, found, useful, more)
 
     @cached_property

@@ -93,7 +93,7 @@ def risks(
     more = {
         "how": best.how,
         "baseline": float(prior.max()),
-        "in_context_without_output": context.unaided,
+        "in_context_without_output": context.bigram_baseline,
         "in_context_words_attacked": context.tokens,
         "in_context_records": context.records,
         "in_context_of_one_word_alone": context.bayes,

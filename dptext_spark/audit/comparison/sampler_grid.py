@@ -47,7 +47,7 @@ class SamplerGrid:
             if law is not None:
                 self._together[name, epsilon] = law
 
-    def told(self, name: str, epsilon: float) -> str:
+    def progress_text(self, name: str, epsilon: float) -> str:
         """Say what the next :meth:`sampler` does, for progress: laws that are compiled together take a while once."""
         if (name, epsilon) in self._together and len(self._together) > 1:
             return f"compiling {len(self._together)} laws together"
@@ -62,7 +62,7 @@ class SamplerGrid:
         point = (name, epsilon)
         if point in self._together and self._drawn is not None:
             laws = list(self._together.values())
-            made = ExponentialSampler.together(self._lexicons[0].vectors, laws, self._drawn)
+            made = ExponentialSampler.compile_many(self._lexicons[0].vectors, laws, self._drawn)
             self._made = dict(zip(self._together, made, strict=True))
             self._together = {}
         if point in self._made:

@@ -19,7 +19,7 @@ from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.simulated import Level
 from dptext_spark.audit.resampling import rate_interval
-from dptext_spark.audit.table.metrics import Figure, Findings
+from dptext_spark.audit.table.metrics import Findings, Metric
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.tokens import drawn_words
@@ -70,7 +70,7 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> Findings
     at = np.flatnonzero(attacked.drawn)
     hit[at] = public.guesses(outputs) == attacked.words[at]
     lower, upper = rate_interval(attacked.by_record(hit), attacked.by_record(attacked.drawn))
-    alone = Figure("bayes_success", float(hit[at].mean()), lower, upper)
+    alone = Metric("bayes_success", float(hit[at].mean()), lower, upper)
     also = {"replaced words attacked": f"{len(at):,}", "records": f"{attacked.records:,}"}
     in_context = {
         **context.as_dict(),
@@ -84,8 +84,8 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> Findings
     return Findings(
         [
             alone,
-            Figure("context_success", context.success, context.lower, context.upper),
-            Figure("attacked_words", len(at)),
+            Metric("context_success", context.success, context.lower, context.upper),
+            Metric("attacked_words", len(at)),
         ],
         [
             {**_alone(alone, {name: in_context[name] for name in _SAME}, also), **limited},
@@ -95,7 +95,7 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> Findings
     )
 
 
-def _alone(found: Figure, same: dict[str, Any], also: dict[str, str]) -> dict[str, Any]:
+def _alone(found: Metric, same: dict[str, Any], also: dict[str, str]) -> dict[str, Any]:
     """Return the attack on each word alone, as a report shows it."""
     return {
         "name": "each word alone",

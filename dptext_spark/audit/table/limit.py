@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dptext_spark.audit.deniability.requirement import RELATIONS
-from dptext_spark.audit.table.metrics import Figure
+from dptext_spark.audit.table.metrics import Metric
 from dptext_spark.errors import SettingsError, did_you_mean
 
 _FORM = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\S+)\s*")
@@ -59,7 +59,7 @@ class Limit:
         """Write it as it is read."""
         return f"{self.figure} {self.relation} {self.number:g}"
 
-    def holds(self, figures: Iterable[Figure]) -> bool:
+    def holds(self, figures: Iterable[Metric]) -> bool:
         """Whether the limit holds: of an estimate for its bound on the cautious side; never of what could not be counted."""
         for figure in figures:
             if figure.name == self.figure and figure.column is None:
@@ -68,7 +68,7 @@ class Limit:
                 return judged is not None and RELATIONS[self.relation](judged, self.number)
         return False
 
-    def as_dict(self, figures: Iterable[Figure]) -> dict[str, Any]:
+    def as_dict(self, figures: Iterable[Metric]) -> dict[str, Any]:
         """Return it and whether it holds, JSON-able."""
         return {"requirement": str(self), "holds": self.holds(figures)}
 

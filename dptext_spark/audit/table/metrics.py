@@ -33,13 +33,13 @@ MEANING = {
     "bayes_success": "share of the drawn words that are guessed from their replacements alone, by a public prior",
     "context_success": "share of the drawn words that are guessed from their replacements and the words around them",
     "attacked_words": "drawn words of the sample that the contextual adversary guesses; the other records taught it",
-    "cosine": "likeness of meaning: mean cosine of the mean word vectors of a row's texts in both tables, -1 to 1",
+    "cosine": "similarity of meaning: mean cosine of the mean word vectors of a row's texts in both tables, -1 to 1",
     "rouge_1": "overlap in words of a row's texts in both tables, mean F1 of ROUGE-1, 0 to 1",
     "rouge_2": "the same in pairs of words",
     "rouge_l": "the same in the longest common sequence of words",
     "bleu": "overlap of the whole sample, 0 to 100",
-    "embedding_cosine": "likeness of meaning to an encoder: mean cosine of the sentence embeddings of a row's texts, -1 to 1",
-    "bert_precision": "mean likeness of each sub-word of the table's text to the nearest of the source's (BERTScore), -1 to 1",
+    "embedding_cosine": "similarity of meaning to an encoder: mean cosine of the sentence embeddings of a row's texts, -1 to 1",
+    "bert_precision": "mean similarity of each sub-word of the table's text to the nearest of the source's (BERTScore), -1 to 1",
     "bert_recall": "the same of each sub-word of the source's text to the table's",
     "bert_f1": "both as their harmonic mean in each row, 0 to 1",
     "masked_success": "share of drawn words that a masked language model names from the rest of the table's text",
@@ -62,7 +62,7 @@ MEANING = {
     "attribute_missing": "rows of that sample without an attribute; they were left out",
 }
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
-LIKENESS = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu")))
+SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu")))
 ENCODED = tuple(name for name in MEANING if name.startswith(("embedding_", "bert_")))
 MASKED = tuple(name for name in MEANING if name.startswith("masked_"))
 LABEL = tuple(name for name in MEANING if name.startswith(("accuracy_", "label_", "membership_")))
@@ -70,7 +70,7 @@ ATTRIBUTE = tuple(name for name in MEANING if name.startswith("attribute_"))
 
 
 @dataclass(frozen=True)
-class Figure:
+class Metric:
     """One figure.
 
     Attributes:
@@ -101,7 +101,7 @@ class Findings:
         left_out: what was not measured, and why.
     """
 
-    figures: list[Figure] = field(default_factory=list)
+    figures: list[Metric] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
@@ -114,7 +114,7 @@ class Findings:
         )
 
 
-def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[Figure]:
+def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[Metric]:
     """Return the figures that follow from counts.
 
     Args:
@@ -133,10 +133,10 @@ def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[F
         "oov_kept_share": _share(counts["unknown_same"], unknown),
         "numbers_kept_share": _share(counts["numbers_same"], counts["numbers"]),
     }
-    return [Figure(name, value, column=column) for name, value in found.items()]
+    return [Metric(name, value, column=column) for name, value in found.items()]
 
 
-def row_figures(rows: int, in_table: int, in_source: int, unchanged: int, with_words: int) -> list[Figure]:
+def row_figures(rows: int, in_table: int, in_source: int, unchanged: int, with_words: int) -> list[Metric]:
     """Return the figures of whole rows.
 
     Args:
@@ -147,15 +147,15 @@ def row_figures(rows: int, in_table: int, in_source: int, unchanged: int, with_w
         with_words: rows with a word to draw.
     """
     return [
-        Figure("rows", rows),
-        Figure("missing_in_table", in_source - rows),
-        Figure("missing_in_source", in_table - rows),
-        Figure("unchanged_rows", unchanged),
-        Figure("unchanged_rows_share", _share(unchanged, with_words)),
+        Metric("rows", rows),
+        Metric("missing_in_table", in_source - rows),
+        Metric("missing_in_source", in_table - rows),
+        Metric("unchanged_rows", unchanged),
+        Metric("unchanged_rows_share", _share(unchanged, with_words)),
     ]
 
 
-def kept_words(figures: list[Figure]) -> dict[str, Any]:
+def kept_words(figures: list[Metric]) -> dict[str, Any]:
     """Return what of the text is as it was, as a report shows it.
 
     Args:

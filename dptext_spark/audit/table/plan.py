@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dptext_spark.audit.table.limit import Limit
-from dptext_spark.audit.table.metrics import ATTACKS, ATTRIBUTE, ENCODED, LABEL, LIKENESS, MASKED, MEANING
+from dptext_spark.audit.table.metrics import ATTACKS, ATTRIBUTE, ENCODED, LABEL, MASKED, MEANING, SIMILARITY
 from dptext_spark.config.load import load_model_config, parse_model_config
 from dptext_spark.config.locations import TABLE, holds_credentials, inside, same_path, same_table
 from dptext_spark.config.model import ModelConfig, RunConfig
@@ -50,11 +50,11 @@ class AuditPlan:
         given: whether settings were given.
         label: a column of the source that a classifier learns to predict; None leaves it out.
         attribute: a column of the source that an adversary guesses from the text; None leaves it out.
-        likeness: whether the texts of both tables are compared; with a label they are.
+        similarity: whether the texts of both tables are compared; with a label they are.
         encoder: a folder or a package of an encoder that compares them, too; None leaves it out.
         masked_model: as that, of a masked language model that attacks the texts.
         label_rows: how many rows, about, classifiers look at.
-        sample: how many rows, about, consistency, likeness and attacks look at.
+        sample: how many rows, about, consistency, similarity and attacks look at.
         partial: whether rows that only one of the tables has are allowed.
         limits: what is required of the figures.
         metrics: the folder of the table of metrics.
@@ -70,7 +70,7 @@ class AuditPlan:
     given: bool
     label: str | None
     attribute: str | None
-    likeness: bool
+    similarity: bool
     encoder: str | None
     masked_model: str | None
     label_rows: int
@@ -106,7 +106,7 @@ class AuditPlan:
     @property
     def looks_at_texts(self) -> bool:
         """Whether texts of the sample are looked at, and not counts of their words alone."""
-        return bool(self.likeness or self.values or self.encoder or self.masked_model)
+        return bool(self.similarity or self.values or self.encoder or self.masked_model)
 
     @property
     def of_source(self) -> dict[str, str | None]:
@@ -117,7 +117,12 @@ class AuditPlan:
     def figures(self) -> tuple[str, ...]:
         """The names of the figures that this audit has."""
         asked = {
-            **{ATTACKS: self.attacked, LABEL: self.label, ATTRIBUTE: self.attribute, LIKENESS: self.likeness},
+            **{
+                ATTACKS: self.attacked,
+                LABEL: self.label,
+                ATTRIBUTE: self.attribute,
+                SIMILARITY: self.similarity,
+            },
             **{ENCODED: self.encoder, MASKED: self.masked_model},
         }
         without = {name for names, wanted in asked.items() if not wanted for name in names}
@@ -142,7 +147,7 @@ class AuditPlan:
         overrides: Sequence[str] = (),
         label: str | None = None,
         attribute: str | None = None,
-        likeness: bool = False,
+        similarity: bool = False,
         encoder: str | None = None,
         masked_model: str | None = None,
         label_rows: int = LABEL_ROWS,
@@ -194,7 +199,7 @@ class AuditPlan:
         require_encoders(encoder, masked_model)
         made = cls(
             table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, label, attribute,
-            likeness or label is not None, encoder, masked_model, label_rows, sample, partial, (), metrics, chosen,
+            similarity or label is not None, encoder, masked_model, label_rows, sample, partial, (), metrics, chosen,
         )  # fmt: skip
         limits = [Limit.parse(text, made.figures) for text in require]
         if level != "token" and not chosen:  # what the settings promise is required without being asked

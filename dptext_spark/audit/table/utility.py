@@ -1,6 +1,6 @@
 """What the text of a written table is still good for, and what it tells of its authors: figures of rows in both tables.
 
-Texts of a row's columns are one text. Likeness needs a sample of rows. Classifiers learn from the labelled rows of four records
+Texts of a row's columns are one text. Similarity needs a sample of rows. Classifiers learn from the labelled rows of four records
 in five, and are tried on one row of each other record, so that the rows of an interval are independent.
 
 Encoders add how similar its texts are to those of its source, and which words a masked language model names.
@@ -22,7 +22,7 @@ from dptext_spark.arrays import F32, I64, Bools
 from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.masked_inference import masked_inference
 from dptext_spark.audit.attacks.membership import membership_attack, numbered
-from dptext_spark.audit.table.metrics import Figure, Findings
+from dptext_spark.audit.table.metrics import Findings, Metric
 from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
 from dptext_spark.audit.utility.encoder_similarity import encoder_similarity
 from dptext_spark.audit.utility.learning import Classifier, TextClassifier
@@ -106,7 +106,7 @@ def require_labels(field: str, column: str, rows: int, missing: int, classes: in
         raise DataError(f"{field}: column {column!r} has more than {MOST_CLASSES} classes; {valid}")
 
 
-def likeness(engine: Engine, vectors: F32 | None, texts: Both[Sequence[str]]) -> Findings:
+def similarity(engine: Engine, vectors: F32 | None, texts: Both[Sequence[str]]) -> Findings:
     """Compare the meaning and the words of texts.
 
     Args:
@@ -138,7 +138,7 @@ def _overlap(texts: Both[Sequence[str]], some: Sequence[bool]) -> Findings:
     except (DataError, SettingsError) as error:
         return Findings(left_out=[f"ROUGE and BLEU: {error}"])
     figures = [_figure(name.lower().replace("-", "_"), one) for name, one in found.rouge.items()]
-    return Findings([*figures, Figure("bleu", found.bleu)], [found.as_dict()])
+    return Findings([*figures, Metric("bleu", found.bleu)], [found.as_dict()])
 
 
 def downstream(
@@ -155,7 +155,7 @@ def downstream(
     ]
     figures += [
         _figure("accuracy_majority", found.majority),
-        Figure("label_rows", found.train_rows + found.test_rows),
+        Metric("label_rows", found.train_rows + found.test_rows),
     ]
     return Findings(figures, [found.as_dict()])
 
@@ -180,7 +180,7 @@ def labels(rows: Rows, test: Bools, column: str) -> Findings:
             f"{column}: {int(held.sum())} rows with a label; too few to learn from some and try on others."
         )
     found = downstream(TextClassifier(label=column), taught.texts, taught.values, tried.texts, tried.values)
-    return found + Findings([Figure("label_missing", int((~held).sum()))])
+    return found + Findings([Metric("label_missing", int((~held).sum()))])
 
 
 def membership(rows: Rows, column: str) -> Findings:
@@ -217,8 +217,8 @@ def attribute(rows: Rows, column: str) -> Findings:
         _figure("attribute_adaptive", found.adaptive.accuracy),
         _figure("attribute_unprotected", found.unprotected.accuracy),
         _figure("attribute_majority", found.majority.accuracy),
-        Figure("attribute_rows", len(held)),
-        Figure("attribute_missing", len(rows) - len(held)),
+        Metric("attribute_rows", len(held)),
+        Metric("attribute_missing", len(rows) - len(held)),
     ]
     return Findings(figures, [found.as_dict()])
 
@@ -230,11 +230,11 @@ def _affordable(plain: I64, private: I64) -> Bools:
     return np.asarray(short & (np.cumsum(np.where(short, cost, 0)) <= MOST_PAIRS))
 
 
-def _figure(name: str, found: Estimate) -> Figure:
-    return Figure(name, found.value, found.lower, found.upper)
+def _figure(name: str, found: Estimate) -> Metric:
+    return Metric(name, found.value, found.lower, found.upper)
 
 
-def likeness_to(source: str, texts: Both[Sequence[str]]) -> Findings:
+def encoder_similarity_to(source: str, texts: Both[Sequence[str]]) -> Findings:
     """Compare texts by an encoder, on all cores.
 
     Args:
@@ -250,7 +250,7 @@ def likeness_to(source: str, texts: Both[Sequence[str]]) -> Findings:
         f"bert_{name.lower()}": estimate for name, estimate in found.matched.items()
     }
     return Findings(
-        [Figure(name, one.value, one.lower, one.upper) for name, one in every.items()], [found.as_dict()]
+        [Metric(name, one.value, one.lower, one.upper) for name, one in every.items()], [found.as_dict()]
     )
 
 
@@ -276,9 +276,9 @@ def named_by(
     )  # fmt: skip
     return Findings(
         [
-            Figure("masked_success", found.success, found.lower, found.upper),
-            Figure("masked_unprotected", found.unprotected),
-            Figure("masked_words", found.words),
+            Metric("masked_success", found.success, found.lower, found.upper),
+            Metric("masked_unprotected", found.unprotected),
+            Metric("masked_words", found.words),
         ],
         [found.as_dict()],
     )

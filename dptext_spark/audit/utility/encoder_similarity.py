@@ -53,7 +53,7 @@ class EncoderSimilarity:
     Attributes:
         mean: cosine of the sentence embeddings of a record and of its replacement, over the records.
         percentiles: of the records, by percent.
-        others: the mean with another record's replacement: what likeness by chance is.
+        others: the mean with another record's replacement: what similarity by chance is.
         unprotected: of a record with itself.
         matched: `precision`, `recall` and `F1` of matched sub-words, over the records.
         other_matched: the same with another record's replacement.
@@ -65,7 +65,7 @@ class EncoderSimilarity:
         restricted: whether the text is private.
     """
 
-    name: ClassVar[str] = "encoder likeness"
+    name: ClassVar[str] = "encoder similarity"
     measures: ClassVar[str] = (
         "How alike the meaning of a record and of its replacement are to an encoder, as the cosine of their sentence embeddings."
     )
@@ -141,7 +141,7 @@ class Originals:
         self._reader = reader
         self._plain = self._read(texts)
 
-    def likeness(
+    def similarity(
         self, texts: Sequence[str], confidence: float = CONFIDENCE, resamples: int = 1_000
     ) -> Estimate:
         """Return the mean cosine of the sentence embeddings of the records and of their replacements [s].

@@ -1,4 +1,4 @@
-"""What a replaced text is still good for, to compare mechanisms: words kept, likeness of meaning, downstream accuracy."""
+"""What a replaced text is still good for, to compare mechanisms: words kept, similarity of meaning, downstream accuracy."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate, accuracy
 from dptext_spark.audit.utility.text_metrics import vector_similarity
 
-KEPT, COSINE, ACCURACY = "words kept", "likeness of meaning", "accuracy of a classifier"
-EMBEDDED = "likeness to an encoder"
+KEPT, COSINE, ACCURACY = "words kept", "similarity of meaning", "accuracy of a classifier"
+EMBEDDED = "similarity to an encoder"
 EXPLAINED = {
     KEPT: "The share of the replaced words that come out as themselves.",
     COSINE: "The mean cosine of the mean word vectors of a record and of its replacement.",
@@ -30,7 +30,7 @@ TESTED = 4  # every so many-th record is tested, the others are learnt from
 
 @dataclass(frozen=True)
 class Sides:
-    """Words of records, as the likeness of meaning reads them."""
+    """Words of records, as the similarity of meaning reads them."""
 
     words: Ids
     bounds: I64

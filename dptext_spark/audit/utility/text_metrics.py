@@ -1,7 +1,7 @@
 """How alike a text and its replacement are: cosine of mean word vectors, ROUGE and BLEU (concepts/mechanisms, Audits).
 
 Each figure stands beside that of a record and *another* record's replacement: two texts of one language share words, and mean
-word vectors point the same way, so that a cosine of 0.8 may be no likeness at all. 1-Diffractor's Table 2 takes a
+word vectors point the same way, so that a cosine of 0.8 may be no similarity at all. 1-Diffractor's Table 2 takes a
 sentence encoder's vectors, TrLaplace ROUGE-1 and BLEU; here vectors are the lexicon's, and nothing is downloaded.
 """
 
@@ -44,7 +44,7 @@ class VectorSimilarity:
     Attributes:
         mean: over the records.
         percentiles: of the records, by percent.
-        others: the mean with another record's replacement: what likeness by chance is.
+        others: the mean with another record's replacement: what similarity by chance is.
         unprotected: of a record with itself.
         records: how many were compared.
         left_out: records in which the original or the replacement holds no word of the lexicon.
@@ -54,7 +54,7 @@ class VectorSimilarity:
         restricted: whether the text is private.
     """
 
-    name: ClassVar[str] = "vector likeness"
+    name: ClassVar[str] = "vector similarity"
     measures: ClassVar[str] = (
         "How alike the meaning of a record and of its replacement are, as the cosine of the mean vectors of their words."
     )

@@ -278,7 +278,7 @@ def recall(index: CellIndex, targets: Targets, points: F64, wanted: int) -> floa
     return float((exact[:, :wanted] == found[:, :wanted]).all(axis=1).mean())
 
 
-def told(guarantee: Guarantee, search: Search, share: float) -> Guarantee:
+def with_recall(guarantee: Guarantee, search: Search, share: float) -> Guarantee:
     """Return the guarantee with a sentence on the search."""
     return replace(
         guarantee,

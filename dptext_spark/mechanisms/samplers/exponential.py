@@ -124,7 +124,7 @@ class ExponentialSampler(Capabilities):
         return made
 
     @classmethod
-    def together(
+    def compile_many(
         cls, vectors: F32, laws: Sequence[tuple[float, float]], chosen: Ids
     ) -> list[ExponentialSampler]:
         """Compile some laws over all words, with rows for the words that will be drawn, in little more time than one takes.

@@ -47,7 +47,7 @@ from dptext_spark.mechanisms.samplers.approximate import (
     index_of,
     recall,
     restored,
-    told,
+    with_recall,
     words_evenly,
 )
 from dptext_spark.mechanisms.samplers.nearest import TOKENS, Targets
@@ -157,7 +157,7 @@ class NoiseSampler(Capabilities):
             rows = words_evenly(words)
             points = held[rows] + cls(**made)._noise_of_public_draws(len(rows))
             share = recall(made["index"], made["targets"], points, wanted)
-            made["guarantee"] = told(guarantee, search, share)
+            made["guarantee"] = with_recall(guarantee, search, share)
             figures["search"] = {
                 "index": search,
                 "recall": share,

@@ -16,7 +16,7 @@ Figure = Mapping[str, Any]
 _BASELINES = (
     ("random", "random guess"),
     ("most_frequent", "always the commonest word"),
-    ("unaided", "context alone, without the output"),
+    ("bigram_baseline", "context alone, without the output"),
     ("bayes", "each word alone, without context"),
     ("unchanged", "the output itself as the guess"),
     ("unprotected", "unprotected text"),

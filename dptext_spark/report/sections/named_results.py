@@ -83,7 +83,7 @@ def _overlap(one: dict[str, Any]) -> Result:
     return {**one, "baselines": {f"{name}, with another record's": value for name, value in others.items()}}
 
 
-def _likeness(one: dict[str, Any]) -> Result:
+def _similarity(one: dict[str, Any]) -> Result:
     percentiles, mean = one.pop("percentiles"), one.pop("mean")
     others, unprotected = one.pop("others"), one.pop("unprotected")
     return {
@@ -100,11 +100,11 @@ def _likeness(one: dict[str, Any]) -> Result:
     }
 
 
-def _encoder_likeness(one: dict[str, Any]) -> Result:
+def _encoder_similarity(one: dict[str, Any]) -> Result:
     others = one.pop("other_matched")
     group = "sub-words matched by their vectors (BERTScore)"
     matched = one.pop("matched") | {f"{name}, with another record's": value for name, value in others.items()}
-    found = _likeness(one)
+    found = _similarity(one)
     said = (
         "Each sub-word is matched with the most similar one of the other text: precision is the mean over the replacement, "
         "recall over the original. No weights for rare words, no rescaling."
@@ -118,9 +118,9 @@ _KNOWN: dict[str, tuple[Callable[[dict[str, Any]], Result], frozenset[str]]] = {
     "attribute attack": (_attribute, frozenset({*_READERS, "random", "rows"})),
     "membership attack": (_membership, frozenset({"private", "unprotected", "random"})),
     "text overlap": (_overlap, frozenset({"rouge", "other_rouge", "bleu", "other_bleu"})),
-    "encoder likeness": (
-        _encoder_likeness,
+    "encoder similarity": (
+        _encoder_similarity,
         frozenset({"mean", "percentiles", "others", "unprotected", "matched", "other_matched"}),
     ),
-    "vector likeness": (_likeness, frozenset({"mean", "percentiles", "others", "unprotected"})),
+    "vector similarity": (_similarity, frozenset({"mean", "percentiles", "others", "unprotected"})),
 }

@@ -24,9 +24,9 @@ def table_of(findings: Sequence[CheckResult]) -> Table:
     table.add_column("", no_wrap=True)
     table.add_column("what was seen, and what to do", overflow="fold")
     for found in findings:
-        seen = Text(found.said)
-        if found.cure:
-            seen.append("\n→ ").append(found.cure, style="bold")
+        seen = Text(found.message)
+        if found.hint:
+            seen.append("\n→ ").append(found.hint, style="bold")
         table.add_row(Text(found.check), Text(found.status, style=_STYLE[found.status]), seen)
     return table
 

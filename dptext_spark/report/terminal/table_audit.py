@@ -30,7 +30,7 @@ def audit_plan_text(plan: Mapping[str, Any], columns: int = WIDTH) -> str:
         ("against", plan["source"]),
         ("compared", f"{', '.join(plan['columns'])}; rows joined by {key}{record}"),
         ("made with", model),
-        ("sampled", f"about {plan['sample']:,} rows, for consistency, likeness and attacks"),
+        ("sampled", f"about {plan['sample']:,} rows, for consistency, similarity and attacks"),
         *(
             (
                 name,
@@ -87,7 +87,7 @@ def table_audit_text(found: Mapping[str, Any], columns: int = WIDTH) -> str:
 
 
 def figure_text(figure: Mapping[str, Any]) -> str:
-    """Write a figure's value, with its interval; see :meth:`dptext_spark.audit.table.metrics.Figure.as_dict`."""
+    """Write a figure's value, with its interval; see :meth:`dptext_spark.audit.table.metrics.Metric.as_dict`."""
     name, value = figure["name"], figure["value"]
     if value is None:
         return "none"

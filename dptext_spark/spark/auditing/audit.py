@@ -20,8 +20,8 @@ from dptext_spark.audit.table.limit import Limit
 from dptext_spark.audit.table.metrics import (
     COUNTS,
     MEANING,
-    Figure,
     Findings,
+    Metric,
     kept_words,
     row_figures,
     text_figures,
@@ -70,7 +70,7 @@ class TableAudit:
     source: str
     source_version: str
     metrics: str
-    figures: tuple[Figure, ...]
+    figures: tuple[Metric, ...]
     results: tuple[dict[str, Any], ...]
     limits: tuple[Limit, ...]
     left_out: tuple[str, ...]
@@ -203,7 +203,7 @@ def _new_id() -> str:
     return f"audit-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
 
 
-def _consistency(pairs: DataFrame) -> list[Figure]:
+def _consistency(pairs: DataFrame) -> list[Metric]:
     """Group equal words and count the groups that have more than one replacement."""
     grouped = (
         pairs.groupBy("level", "group")
@@ -218,11 +218,11 @@ def _consistency(pairs: DataFrame) -> list[Figure]:
     figures = []
     for level, name in enumerate(LEVELS):
         groups, broken = found.get(level, (0, 0))
-        figures += [Figure(f"{name}_groups", groups), Figure(f"{name}_broken_groups", broken)]
+        figures += [Metric(f"{name}_groups", groups), Metric(f"{name}_broken_groups", broken)]
     return figures
 
 
-def _rows(figures: Sequence[Figure]) -> list[tuple[str | None, str, float | None]]:
+def _rows(figures: Sequence[Metric]) -> list[tuple[str | None, str, float | None]]:
     """Return the rows of `metrics`: one a figure, and one for each bound."""
     rows: list[tuple[str | None, str, float | None]] = []
     for figure in figures:

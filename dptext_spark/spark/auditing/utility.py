@@ -16,19 +16,19 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
-from dptext_spark.audit.table.metrics import Figure, Findings
+from dptext_spark.audit.table.metrics import Findings, Metric
 from dptext_spark.audit.table.plan import LABEL_ROWS, AuditPlan
 from dptext_spark.audit.table.utility import (
     MOST_CLASSES,
     Rows,
     attribute,
     downstream,
+    encoder_similarity_to,
     labels,
-    likeness,
-    likeness_to,
     membership,
     named_by,
     require_labels,
+    similarity,
 )
 from dptext_spark.audit.utility.accuracy import Both
 from dptext_spark.errors import DataError, SettingsError
@@ -118,17 +118,17 @@ def _compared(
     plan: AuditPlan, privatizer: Privatizer, sampled: Callable[[int], DataFrame], say: Steps
 ) -> Iterator[Part]:
     """Yield how texts of the sample are compared, each with a name for what is left out."""
-    if not (plan.likeness or plan.encoder or plan.masked_model):
+    if not (plan.similarity or plan.encoder or plan.masked_model):
         return
     say("reading the texts of a sample")
     texts = _both(sampled(plan.sample).toArrow())
-    if plan.likeness:
+    if plan.similarity:
         say("comparing the texts of a sample")
-        yield "likeness", lambda: likeness(privatizer.engine, _vectors(plan, privatizer), texts)
+        yield "similarity", lambda: similarity(privatizer.engine, _vectors(plan, privatizer), texts)
     encoder, masked_model = plan.encoder, plan.masked_model
     if encoder is not None:
         say(f"comparing {len(texts.plain):,} texts by an encoder")
-        yield "encoder", lambda: likeness_to(encoder, texts)
+        yield "encoder", lambda: encoder_similarity_to(encoder, texts)
     if masked_model is not None:
         asked = partial(_tell, say)
         yield "masked_model", lambda: named_by(masked_model, privatizer.engine, texts, asked)
@@ -196,7 +196,7 @@ def _labels_at_scale(rows: DataFrame, column: str, classes: int) -> Findings:
             )
         finally:
             tried.unpersist()
-        return found + Findings([Figure("label_missing", kept.where("label IS NULL").count())])
+        return found + Findings([Metric("label_missing", kept.where("label IS NULL").count())])
     finally:
         kept.unpersist()
 

@@ -138,13 +138,13 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
 
 
 def _arrow(spark: SparkSession, slots: int) -> CheckResult:
-    cure = "Install the pyarrow and pandas of this package's requirements on every node; `libraries` above names the versions."
+    hint = "Install the pyarrow and pandas of this package's requirements on every node; `libraries` above names the versions."
     try:
         back = arrow_slots(spark, slots)
     except Exception as error:
-        return CheckResult("Arrow", "fail", f"no batch came through. {reduced(error, [])}", cure)
+        return CheckResult("Arrow", "fail", f"no batch came through. {reduced(error, [])}", hint)
     said = f"batches came through it in {back} of {slots} task slots"
-    return CheckResult("Arrow", "ok", said) if back == slots else CheckResult("Arrow", "fail", said, cure)
+    return CheckResult("Arrow", "ok", said) if back == slots else CheckResult("Arrow", "fail", said, hint)
 
 
 def _why(message: str) -> str:
@@ -198,11 +198,11 @@ def _settings(spark: SparkSession, config: RunConfig, say: Steps) -> Iterator[Ch
         yield check_folder(spark, check, path)
 
 
-def _checked(check: str, look: Callable[[], str], cure: str) -> CheckResult:
+def _checked(check: str, look: Callable[[], str], hint: str) -> CheckResult:
     try:
         return CheckResult(check, "ok", look())
     except Exception as error:
-        return CheckResult(check, "fail", str(reduced(error, [])), cure)
+        return CheckResult(check, "fail", str(reduced(error, [])), hint)
 
 
 def _key(spark: SparkSession, config: RunConfig) -> str:

@@ -56,32 +56,32 @@ class Audit:
         return {"said": self.said, "passed": not self.problems if self.figures else None}
 
 
-def audit(setup: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
+def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
     """Audit the committed version of a run.
 
     Args:
-        setup: the run.
+        plan: the run.
         version: its commit.
         rows: that it wrote; None where the commit does not say.
         say: is told what goes on.
     """
-    config = setup.config
+    config = plan.config
     wanted = config.audit.consistency_scopes
     if config.consistency == "token":
         return Audit("At token level every occurrence has a draw of its own; there is nothing to audit.")
     if not wanted:
         return Audit("The audit of consistency was switched off (audit.consistency_scopes=0).")
-    if not config.row_key or config.row_key not in setup.kept:
+    if not config.row_key or config.row_key not in plan.kept:
         return Audit(
             "Consistency was not audited: without a row_key in the target, source and output cannot be joined."
         )
     say("auditing consistency")
-    spark, key_name = setup.spark, quoted(config.row_key)
-    written = _written(setup, version)
-    scope = setup.identity.record if setup.identity.record is not None else setup.identity.row
+    spark, key_name = plan.spark, quoted(config.row_key)
+    written = _written(plan, version)
+    scope = plan.identity.record if plan.identity.record is not None else plan.identity.row
     assert scope is not None
-    paths = setup.paths
-    source = setup.df.select(
+    paths = plan.paths
+    source = plan.df.select(
         scope.alias("scope"),
         key_name.alias("row_key"),
         *[path.text.alias(f"s{i}") for i, path in enumerate(paths)],
@@ -98,14 +98,14 @@ def audit(setup: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
     )
     rows = source.count() if rows is None else rows
     share = min(1.0, wanted / max(1, rows))
-    sampler = scope_sampler(setup.key, share)
+    sampler = scope_sampler(plan.key, share)
     sampled = source.where(sampler(F.col("scope")))
     # Only the keys of the sample travel to every node: a join of the texts would move the whole output between nodes.
     output = output.join(F.broadcast(sampled.select("row_key")), "row_key", "left_semi")
     joined = sampled.join(output, "row_key")
     lists = frozenset(i for i, path in enumerate(paths) if path.over)
-    shipped = ship(spark, setup.folder, config.run.ship)
-    job = PairJob(shipped, setup.key.delivered(), len(paths), config.consistency, lists)
+    shipped = ship(spark, plan.folder, config.run.ship)
+    job = PairJob(shipped, plan.key.delivered(), len(paths), config.consistency, lists)
     texts = [f"{side}{i}" for i in range(len(paths)) for side in "so"]
     pairs = joined.select("scope", *texts).mapInPandas(job, PAIRS)
     figures = _counted(pairs)
@@ -140,11 +140,11 @@ def _counted(pairs: DataFrame) -> dict[str, int]:
     return {name: int(row[name] or 0) for name in wanted}
 
 
-def _written(setup: RunPlan, version: int) -> DataFrame:
+def _written(plan: RunPlan, version: int) -> DataFrame:
     """Return the rows of the run's own commit: a table that it was appended to may hold the same keys with other draws."""
-    spark, target = setup.spark, setup.place.target
+    spark, target = plan.spark, plan.place.target
     written = opened(spark, target, version)
-    if setup.config.output.mode != "append" or version == 0:
+    if plan.config.output.mode != "append" or version == 0:
         return written
     added = set(written.inputFiles()) - set(opened(spark, target, version - 1).inputFiles())
     return written.where(F.col("_metadata.file_name").isin([file.rsplit("/", 1)[1] for file in added]))

@@ -142,25 +142,25 @@ def record_epsilon(
     return {**figures, "basis": basis}
 
 
-def recounted(setup: RunPlan, key_then: str, say: Steps) -> dict[str, Any] | None:
+def recounted(plan: RunPlan, key_then: str, say: Steps) -> dict[str, Any] | None:
     """Count what the committed run counted while it wrote: one pass over the same input, which writes nothing.
 
     The same key draws the same words, so the sums are those that were lost, whatever the batches.
 
     Args:
-        setup: the run, bound to the same input version, settings and model as before.
+        plan: the run, bound to the same input version, settings and model as before.
         key_then: the commitment to the key of the commit.
         say: is told what goes on.
 
     Returns:
         The counts, or None where the key is another one than the commit's.
     """
-    if key_then != setup.key.commitment(setup.run_id):
+    if key_then != plan.key.commitment(plan.run_id):
         return None
     say("counting again, since the counts were lost after the commit (one pass over the input)")
-    job = setup.job(ship(setup.spark, setup.folder, setup.config.run.ship))
-    frame = applied(setup.df, job, setup.config.run.udf, setup.identity.row, setup.identity.record)
-    with batched(setup):
-        row = frame.agg(*counting.observed(setup.paths)).first()
+    job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship))
+    frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
+    with batched(plan):
+        row = frame.agg(*counting.observed(plan.paths)).first()
     assert row is not None  # an aggregate without groups has one row
     return row.asDict()

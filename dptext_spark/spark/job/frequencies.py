@@ -72,20 +72,20 @@ def document_frequencies(df: DataFrame, columns: Sequence[str], privatizer: Priv
         )
 
 
-def with_document_frequencies(setup: RunPlan, say: Steps) -> RunPlan:
+def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
     """Return the run with its model complete: where importance is measured by the run's own texts, they are counted now."""
-    selection = setup.config.importance
+    selection = plan.config.importance
     if selection is None or not selection.own_data:
-        return setup
+        return plan
     say("counting in how many texts each word occurs (one pass over the text)")
-    with batched(setup):
-        shipped = ship(setup.spark, setup.folder, setup.config.run.ship)
-        found = count_documents(setup.df, setup.paths, shipped, len(setup.privatizer.engine.table.flags))
-    privatizer, folder = prepare(setup.config, lambda step, _: say(step), found)
+    with batched(plan):
+        shipped = ship(plan.spark, plan.folder, plan.config.run.ship)
+        found = count_documents(plan.df, plan.paths, shipped, len(plan.privatizer.engine.table.flags))
+    privatizer, folder = prepare(plan.config, lambda step, _: say(step), found)
     privatizer.warm_up()
     found_there = certificate_of(folder)
     return replace(
-        setup, privatizer=privatizer, folder=str(folder), certificate=found_there, compiled=compilations()
+        plan, privatizer=privatizer, folder=str(folder), certificate=found_there, compiled=compilations()
     )
 
 

@@ -55,7 +55,7 @@ def other_engine(then: str) -> str:
 
 
 def bind_run(
-    setup: RunPlan,
+    plan: RunPlan,
     record: dict[str, Any],
     earlier: dict[str, Any] | None,
     commit: Mapping[str, Any] | None,
@@ -64,7 +64,7 @@ def bind_run(
     """Bind a run to what its run id was begun with.
 
     Args:
-        setup: the run.
+        plan: the run.
         record: its row of `runs`.
         earlier: the row that stands there; None where there is none.
         commit: of the same run id, where it committed. Then the run is only accounted for: that draws nothing and needs no key.
@@ -81,9 +81,9 @@ def bind_run(
     if earlier is None:
         if commit is None:
             return {**record, "second_release": False}
-        before, now = _sealed_in(commit, setup.run_id), seal(record)
+        before, now = _sealed_in(commit, plan.run_id), seal(record)
     assert before is not None
-    accepted, same_engine = setup.config.run.second_release == "accept", engine_of(before) == ENGINE_VERSION
+    accepted, same_engine = plan.config.run.second_release == "accept", engine_of(before) == ENGINE_VERSION
     if not same_engine and (commit is not None or not accepted):
         done, valid = (
             (
@@ -98,7 +98,7 @@ def bind_run(
             )
         )
         raise RunError(
-            f"run.id: {setup.run_id!r} was begun with another {other_engine(engine_of(before))}. It {done}. Valid: {valid}."
+            f"run.id: {plan.run_id!r} was begun with another {other_engine(engine_of(before))}. It {done}. Valid: {valid}."
         )
     same_key = before["key_commitment"] == now["key_commitment"]
     kept: dict[str, Any] = {}
@@ -112,14 +112,14 @@ def bind_run(
     if differ:
         also = ", ".join([*([] if same_key or commit else ["key_commitment"]), *differ])
         raise RunError(
-            f"run.id: {setup.run_id!r} was begun with another {also}; use a new run id, or the same settings."
+            f"run.id: {plan.run_id!r} was begun with another {also}; use a new run id, or the same settings."
         )
     second = bool(before["second_release"])
     if commit is not None:
         return {**record, "second_release": second, **{name: before[name] for name in OF_THE_KEY}, **kept}
     if not same_key and not accepted:
         raise RunError(
-            f"run.id: {setup.run_id!r} was begun with another key and did not finish; files that it left may hold "
+            f"run.id: {plan.run_id!r} was begun with another key and did not finish; files that it left may hold "
             "its draws. Run it with the same key (key.file), or accept a second release of the same records by "
             "run.second_release=accept."
         )

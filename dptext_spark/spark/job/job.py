@@ -63,40 +63,40 @@ def run_once(
     started = time.time()
     with suppress_sensitive_logs():
         try:
-            setup = prepare()
-            session = setup.spark
-            earlier = runs.find(session, setup.place.runs, setup.run_id)
+            plan = prepare()
+            session = plan.spark
+            earlier = runs.find(session, plan.place.runs, plan.run_id)
             if earlier is not None and earlier["status"] == "mismatch":
                 # Not "unchanged": whoever tries again must not take it for sound.
                 raise CountMismatchError(
-                    f"run {setup.run_id} committed version {earlier['output_version']} of {setup.place.target} before, but "
+                    f"run {plan.run_id} committed version {earlier['output_version']} of {plan.place.target} before, but "
                     "its counts or its consistency did not agree. Nothing was written again; do not share that version."
                 )
-            record = setup.record("started", started)
+            record = plan.record("started", started)
             if earlier is not None and earlier["status"] in FINISHED:
                 check_finished(record, earlier)
                 check_still_there(
-                    setup.place.target, setup.run_id, int(earlier["output_version"]), setup.commits()
+                    plan.place.target, plan.run_id, int(earlier["output_version"]), plan.commits()
                 )
                 moved = (
                     record["input_version"] if record["input_version"] != earlier["input_version"] else None
                 )
-                facts = {"status": "unchanged", "run_id": setup.run_id, "input_version_now": moved}
+                facts = {"status": "unchanged", "run_id": plan.run_id, "input_version_now": moved}
                 return Report({**facts, "run": _plain(earlier)})
             # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
-            commits = setup.commits()
-            commit = our_commits(commits).get(setup.run_id)
+            commits = plan.commits()
+            commit = our_commits(commits).get(plan.run_id)
             committed = commit is not None
             if commit is not None:
-                check_still_there(setup.place.target, setup.run_id, int(commit["version"]), commits)
-            record = bind_run(setup, record, earlier, commit, setup.spellings(setup.run_id))
+                check_still_there(plan.place.target, plan.run_id, int(commit["version"]), commits)
+            record = bind_run(plan, record, earlier, commit, plan.spellings(plan.run_id))
             say("reserving what the run spends")
             with ledger.reserved(
-                setup, at, committed=committed, second=record["second_release"]
+                plan, at, committed=committed, second=record["second_release"]
             ) as reservation:
                 record["cumulative"] = reservation.cumulative
                 with announced(Effect.RUN_ROW, at):
-                    runs.put(session, setup.place.runs, record, new=earlier is None)
+                    runs.put(session, plan.place.runs, record, new=earlier is None)
         except DPTextError as error:
             raise error from None
         except Exception as error:
@@ -105,34 +105,34 @@ def run_once(
         try:
             key_then = record["key_commitment"]
             counts, seconds = (
-                (recounted(setup, key_then, say), None) if committed else write(setup, record, say, at)
+                (recounted(plan, key_then, say), None) if committed else write(plan, record, say, at)
             )
         except Exception as error:
             failure = reduced(error, list(config.columns))
-            raise _failed(setup, record, reservation, started, failure, at) from None
+            raise _failed(plan, record, reservation, started, failure, at) from None
         try:
             with announced(Effect.SETTLEMENT, at):
                 ledger.settle(reservation, SPENT)
         except Exception as error:
-            raise _not_accounted(setup, reduced(error, list(config.columns))) from None
+            raise _not_accounted(plan, reduced(error, list(config.columns))) from None
         try:
             # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
             first = earlier is None and not committed and not reservation.again
             return Report(
-                reconcile(setup, record, counts, started, seconds, say, at, recovered=committed, first=first)
+                reconcile(plan, record, counts, started, seconds, say, at, recovered=committed, first=first)
             )
         except (CountMismatchError, RunError) as error:  # they say themselves what was committed
             raise error from None
         except Exception as error:
-            raise _not_accounted(setup, reduced(error, list(config.columns))) from None
+            raise _not_accounted(plan, reduced(error, list(config.columns))) from None
 
 
-def _commit(setup: RunPlan) -> dict[str, Any] | None:
-    return our_commits(setup.commits()).get(setup.run_id)
+def _commit(plan: RunPlan) -> dict[str, Any] | None:
+    return our_commits(plan.commits()).get(plan.run_id)
 
 
 def _failed(
-    setup: RunPlan,
+    plan: RunPlan,
     record: dict[str, Any],
     reservation: ledger.Reservation,
     started: float,
@@ -141,29 +141,29 @@ def _failed(
 ) -> DPTextError:
     """Note a failed write, and return an error that says whether it committed: the failure does not tell."""
     try:
-        if _commit(setup) is not None:
-            return _not_accounted(setup, failure)
+        if _commit(plan) is not None:
+            return _not_accounted(plan, failure)
     except Exception:
         return RunError(
             f"{failure} Whether the run committed is not known, for the target's history cannot be read. Running again "
-            f"with run.id={setup.run_id} and the same key writes nothing twice."
+            f"with run.id={plan.run_id} and the same key writes nothing twice."
         )
     note = " The run failed before its commit."
     try:
-        left = leftover_files(setup.spark, setup.place.target, started)
+        left = leftover_files(plan.spark, plan.place.target, started)
         note += f" Files that it left behind, in no version of the table: {', '.join(left)}." if left else ""
         with announced(Effect.SETTLEMENT, at):
-            ledger.failed(reservation, setup, left, started)
+            ledger.failed(reservation, plan, left, started)
         with announced(Effect.ACCOUNT, at):
-            runs.put(setup.spark, setup.place.runs, {**record, "status": "failed"})
+            runs.put(plan.spark, plan.place.runs, {**record, "status": "failed"})
     except Exception:
         note += " What files it left behind could not be listed or noted."
     return type(failure)(f"{failure}{note}")
 
 
-def _not_accounted(setup: RunPlan, failure: DPTextError) -> RecordingError:
+def _not_accounted(plan: RunPlan, failure: DPTextError) -> RecordingError:
     return RecordingError(
-        f"{failure} The data was committed, but not accounted for; run again with run.id={setup.run_id} to account. Do "
+        f"{failure} The data was committed, but not accounted for; run again with run.id={plan.run_id} to account. Do "
         "not share it before."
     )
 

@@ -78,12 +78,12 @@ class Reservation:
 
 
 def reserve(
-    setup: RunPlan, *, added_to: str | None = None, committed: bool = False, second: bool = False
+    plan: RunPlan, *, added_to: str | None = None, committed: bool = False, second: bool = False
 ) -> Reservation:
     """Reserve what a run will spend, before its first data file.
 
     Args:
-        setup: the run, or a micro-batch as a run of its own.
+        plan: the run, or a micro-batch as a run of its own.
         added_to: the run id of the stream of which this is a micro-batch, where all of its records are new to that stream:
             disjoint records, whose ε does not add up (parallel composition). None: they may have been released before.
         committed: the run committed already, and is only accounted for: nothing is refused.
@@ -94,16 +94,16 @@ def reserve(
             releases are gone; the ledger cannot be written.
         DataError: what is there is no ledger, a damaged one, or one of a newer version.
     """
-    path = setup.place.ledger
+    path = plan.place.ledger
     try:
-        source = source_of(setup)
-        asked = _asked(setup, source, added_to)
+        source = source_of(plan)
+        asked = _asked(plan, source, added_to)
 
         def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
             there, here = book.entries, book.of_input(source.place, source.table_id)
             mine = _mine(there, asked)
-            wanted = [] if committed and mine else [*_earlier_attempt(mine, asked, setup, second), *asked]
-            budget = setup.config.ledger
+            wanted = [] if committed and mine else [*_earlier_attempt(mine, asked, plan, second), *asked]
+            budget = plan.config.ledger
             override = budget.override or ("the run had committed before" if committed else None)
             kept, named = kept_limit(here), budget.limit
             if committed and kept is not None and named is not None and not budget.raise_limit:
@@ -112,9 +112,9 @@ def reserve(
             whole = balance_after(there, wanted or mine, path)
             decided = allowed(whole, limit, override, named=named is not None)
             decisions = []
-            if wanted and _forgotten(setup, there, here):
+            if wanted and _forgotten(plan, there, here):
                 if override is None:
-                    raise _lost(setup)
+                    raise _lost(plan)
                 decisions.append(_decision(asked[0], here, BEGUN, None, override))
             if wanted and keeps:  # a first limit needs no reason
                 why = None if kept is None else budget.raise_limit
@@ -132,20 +132,19 @@ def reserve(
                 decisions=(*here.decisions, *decisions),
             )
             wanted = [
-                replace(one, limit=limit, override=decided.override)
-                for one in _labelled(there, wanted, setup)
+                replace(one, limit=limit, override=decided.override) for one in _labelled(there, wanted, plan)
             ]
             # Draws of an earlier key were not committed: what was reserved for them stays so.
             releases = {one.release for one in (asked if wanted else mine)}
             earlier = [one for one in mine if one.release in releases and one.status == RESERVED]
-            reservation = Reservation(setup.spark, path, tuple(wanted), tuple(earlier), balance, bool(mine))
+            reservation = Reservation(plan.spark, path, tuple(wanted), tuple(earlier), balance, bool(mine))
             return [*wanted, *decisions], reservation
 
-        return appended(setup.spark, path, decide)
+        return appended(plan.spark, path, decide)
     except DPTextError:
         raise
     except Exception as error:
-        said = reduced(error, list(setup.columns))
+        said = reduced(error, list(plan.columns))
         raise RunError(
             f"ledger: {path!r} cannot be written, and no run goes on without it. {said} Nothing was written to the target."
         ) from None
@@ -213,11 +212,11 @@ def reserve_counts(
 
 @contextmanager
 def reserved(
-    setup: RunPlan, at: Observer = unobserved, *, committed: bool = False, second: bool = False
+    plan: RunPlan, at: Observer = unobserved, *, committed: bool = False, second: bool = False
 ) -> Iterator[Reservation]:
     """Reserve for what follows; what fails inside has written no data, so that its reservation is void."""
     with announced(Effect.RESERVATION, at):
-        reservation = reserve(setup, added_to=_stream_of(setup), committed=committed, second=second)
+        reservation = reserve(plan, added_to=_stream_of(plan), committed=committed, second=second)
     try:
         yield reservation
     except BaseException:
@@ -228,25 +227,25 @@ def reserved(
         raise
 
 
-def _stream_of(setup: RunPlan) -> str | None:
+def _stream_of(plan: RunPlan) -> str | None:
     """Return the run id of the stream whose micro-batch this is, where none of its rows can have been released by it before."""
-    known = setup.config.stream.duplicates != "accept" and setup.config.row_key in setup.kept
-    return setup.stream.stream if setup.stream is not None and known else None
+    known = plan.config.stream.duplicates != "accept" and plan.config.row_key in plan.kept
+    return plan.stream.stream if plan.stream is not None and known else None
 
 
-def standing(setup: RunPlan) -> Balance | None:
+def standing(plan: RunPlan) -> Balance | None:
     """Return what a stream's input comes to so far, with what its own micro-batches passed the limit for; None where nothing."""
-    source = source_of(setup)
-    book = entries_of(setup.spark, setup.place.ledger).of_input(source.place, source.table_id)
+    source = source_of(plan)
+    book = entries_of(plan.spark, plan.place.ledger).of_input(source.place, source.table_id)
     here = book.entries
     if not here:
         return None
-    ours = [one for one in here if one.run_id.startswith(f"{setup.run_id}.") and one.status != VOID]
+    ours = [one for one in here if one.run_id.startswith(f"{plan.run_id}.") and one.status != VOID]
     others = [one for one in here if one not in ours]
-    path = setup.place.ledger
+    path = plan.place.ledger
     balance = balance_after(others, ours, path) if ours else balances(here, path)[0]
     reasons = (one.override for one in ours if one.override)
-    kept, named = kept_limit(book), setup.config.ledger.limit
+    kept, named = kept_limit(book), plan.config.ledger.limit
     return replace(
         balance,
         whose="this stream",
@@ -273,13 +272,13 @@ def settle(reservation: Reservation, status: str, why: str | None = None) -> Non
     add(reservation.spark, reservation.path, rows)
 
 
-def failed(reservation: Reservation, setup: RunPlan, left: list[str], started: float) -> None:
+def failed(reservation: Reservation, plan: RunPlan, left: list[str], started: float) -> None:
     """Settle a run that failed before its commit: void if it is known that no file of it can be anywhere, else it counts."""
     if left:
         return settle(reservation, RESERVED, f"failed; files of it are left behind: {len(left)}")
-    if not setup.place.target.path:
+    if not plan.place.target.path:
         return settle(reservation, RESERVED, "failed; whether files are left of a table by name is not known")
-    if not _quiet(setup.spark) or leftover_files(setup.spark, setup.place.target, started):
+    if not _quiet(plan.spark) or leftover_files(plan.spark, plan.place.target, started):
         return settle(reservation, RESERVED, "failed; its tasks may have left files behind")
     settle(reservation, VOID, "failed before its commit, and no file is left of it")
 
@@ -310,27 +309,27 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
     return balances(entries, path, decisions)
 
 
-def _forgotten(setup: RunPlan, there: list[Entry], here: Book) -> bool:
+def _forgotten(plan: RunPlan, there: list[Entry], here: Book) -> bool:
     """Whether the target's history holds runs of ours, and the ledger neither knows one of them nor was begun anew for it.
 
     An empty ledger, or none, beside such a target would take what was released for nothing. The history is read only where no
     entry is of the target.
     """
-    output = str(setup.place.target)
+    output = str(plan.place.target)
     counted = {one.run_id for one in there if one.status != VOID}
     if any(one.output == output and one.status != VOID for one in there):
         return False
     if any(one.status == BEGUN and one.output == output for one in here.decisions):
         return False
-    released = our_commits(setup.commits())
+    released = our_commits(plan.commits())
     return bool(released) and not counted & set(released)
 
 
-def _lost(setup: RunPlan) -> RunError:
-    released = our_commits(setup.commits())
+def _lost(plan: RunPlan) -> RunError:
+    released = our_commits(plan.commits())
     return RunError(
-        f"ledger.path: the history of {str(setup.place.target)!r} holds {len(released):,} release(s) of this tool, and the "
-        f"ledger in {setup.place.ledger!r} knows none of them: it is empty or gone, or another one. Valid: the ledger that "
+        f"ledger.path: the history of {str(plan.place.target)!r} holds {len(released):,} release(s) of this tool, and the "
+        f"ledger in {plan.place.ledger!r} knows none of them: it is empty or gone, or another one. Valid: the ledger that "
         "counted them; or ledger.override with the reason, which lets it begin anew and is recorded. Nothing was written."
     )
 
@@ -344,18 +343,18 @@ def _decision(asked: Entry, here: Book, status: str, limit: float | None, why: s
     )  # fmt: skip
 
 
-def _asked(setup: RunPlan, source: Source, added_to: str | None) -> list[Entry]:
+def _asked(plan: RunPlan, source: Source, added_to: str | None) -> list[Entry]:
     """Return what a run asks for: an entry a text column."""
-    guarantee, config = setup.guarantee, setup.config
+    guarantee, config = plan.guarantee, plan.config
     attempt = secrets.token_hex(8)
-    refuted = "refuted" in (guarantee.status, (setup.certificate or {}).get("verdict"))
-    manifest = read_manifest(setup.folder)
+    refuted = "refuted" in (guarantee.status, (plan.certificate or {}).get("verdict"))
+    manifest = read_manifest(plan.folder)
     return [
         Entry(
             entry=f"{attempt}.{number}",
             attempt=attempt,
             at=runs.utc(time.time()),
-            run_id=setup.run_id,
+            run_id=plan.run_id,
             input=source.place,
             input_id=source.table_id,
             input_version=source.version,
@@ -368,26 +367,26 @@ def _asked(setup: RunPlan, source: Source, added_to: str | None) -> list[Entry]:
             metric=metric_of(guarantee, config.spec(), manifest) if guarantee.kind == METRIC else None,
             epsilon=float(guarantee.epsilon),
             delta=float(guarantee.delta),
-            holds=not refuted and not setup.key.is_insecure,
+            holds=not refuted and not plan.key.is_insecure,
             records=ADDED if added_to else ALL,
-            release=release_of(setup, source, column, added_to or setup.run_id),
+            release=release_of(plan, source, column, added_to or plan.run_id),
             status=RESERVED,
             why=None,
             limit=None,
             override=None,
-            output=str(setup.place.target),
+            output=str(plan.place.target),
             format_version=FORMAT,
         )
-        for number, column in enumerate(setup.columns)
+        for number, column in enumerate(plan.columns)
     ]
 
 
-def _labelled(there: list[Entry], wanted: list[Entry], setup: RunPlan) -> list[Entry]:
+def _labelled(there: list[Entry], wanted: list[Entry], plan: RunPlan) -> list[Entry]:
     """Say of entries which records they draw anew: those that changed, where the same draws were made of another version.
 
     That is known only where records are told apart by their keys: a place in a file is another one in the next version.
     """
-    if setup.config.consistency != "dataset" and not (setup.config.row_key or setup.config.record_key):
+    if plan.config.consistency != "dataset" and not (plan.config.row_key or plan.config.record_key):
         return wanted
     here = (
         [one for one in of_input(there, wanted[0].input, wanted[0].input_id) if one.status != VOID]
@@ -413,12 +412,12 @@ def _mine(there: list[Entry], asked: list[Entry]) -> list[Entry]:
     ]
 
 
-def _earlier_attempt(mine: list[Entry], asked: list[Entry], setup: RunPlan, second: bool) -> list[Entry]:
+def _earlier_attempt(mine: list[Entry], asked: list[Entry], plan: RunPlan, second: bool) -> list[Entry]:
     """Return entries for draws of an earlier key, where a second release was accepted and no entry stands for the first."""
     if not second or {one.release for one in mine} - {one.release for one in asked}:
         return []
     release, why = (
-        setup.key.commitment(f"an earlier attempt of {setup.run_id}"),
+        plan.key.commitment(f"an earlier attempt of {plan.run_id}"),
         "an earlier attempt with another key",
     )
     return [replace(one, entry=f"{one.entry}.earlier", release=release, why=why) for one in asked]

@@ -59,7 +59,7 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
         check_key(df, config.row_key, "row_key", unique=True)
     if config.record_key and not config.is_stream:
         check_key(df, config.record_key, "record_key", unique=False)
-    setup = RunPlan(
+    plan = RunPlan(
         spark=spark,
         config=config,
         run_id=config.run.id or f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}",
@@ -77,7 +77,7 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
         certificate=certificate_of(folder),
         dropped=dropped,
     )
-    return with_document_frequencies(setup, say)
+    return with_document_frequencies(plan, say)
 
 
 def _kept_columns(df: DataFrame, config: RunConfig) -> tuple[list[str], frozenset[Parts]]:

@@ -22,7 +22,7 @@ from dptext_spark.spark.udf.ship import ship
 
 
 def reconcile(
-    setup: RunPlan, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float | None,
+    plan: RunPlan, record: dict[str, Any], counts: dict[str, Any] | None, started: float, seconds: float | None,
     say: Steps,
     at: Observer = unobserved,
     *,
@@ -34,50 +34,50 @@ def reconcile(
     `seconds` of the write are None where it was an earlier process's; `first` says that no attempt of the run can have written
     metrics before.
     """
-    spark, config = setup.spark, setup.config
-    commits = setup.commits()
-    commit = our_commits(commits).get(setup.run_id)
+    spark, config = plan.spark, plan.config
+    commits = plan.commits()
+    commit = our_commits(commits).get(plan.run_id)
     if commit is None:
         raise RunError(
-            f"no commit of run {setup.run_id} is in the target's history: nothing of it is in the table."
+            f"no commit of run {plan.run_id} is in the target's history: nothing of it is in the table."
         )
     written = int((commit["operationMetrics"] or {}).get("numOutputRows", -1))
-    guarantee = setup.guarantee
+    guarantee = plan.guarantee
     problems = []
     if counts is None:
         if not recovered:
             problems.append("its counts did not arrive")
     elif written not in (-1, int(counts["rows"])):
         problems.append(f"{counts['rows']:,} rows were counted and {written:,} written")
-    audited = consistency.audit(setup, int(commit["version"]), written if written >= 0 else None, say)
+    audited = consistency.audit(plan, int(commit["version"]), written if written >= 0 else None, say)
     problems += audited.problems
     status = "mismatch" if problems else "recovered" if recovered else "succeeded"
-    metrics, restricted = _metrics(setup, counts, seconds, audited)
+    metrics, restricted = _metrics(plan, counts, seconds, audited)
     facts = {
         "status": status,
-        "run_id": setup.run_id,
+        "run_id": plan.run_id,
         "problems": problems,
         "rows": written if written >= 0 else None,
         "seconds": round(time.time() - started, 3),
         "write_seconds": None if seconds is None else round(seconds, 3),
         "tokens_per_second": restricted.get("tokens_per_second"),
-        "text_bytes": sum(int(counts[f"bytes_{i}"]) for i in range(len(setup.columns))) if counts else None,
+        "text_bytes": sum(int(counts[f"bytes_{i}"]) for i in range(len(plan.columns))) if counts else None,
         "counted": None if counts is None else "again" if recovered else "while writing",
         "cores": cores_of(spark),
-        "compiled_loops": setup.compiled,
+        "compiled_loops": plan.compiled,
         "guarantee": guarantee.as_dict(),
-        "certificate": setup.certificate,
+        "certificate": plan.certificate,
         "consistency": config.consistency,
-        "identity": setup.identity.kind,
+        "identity": plan.identity.kind,
         "record_epsilon": _formula(restricted.get("record_epsilon")),
-        "other_columns": setup.others,
-        "mapping": setup.privatizer.sampler.summary,
+        "other_columns": plan.others,
+        "mapping": plan.privatizer.sampler.summary,
         "input": record["input"],
-        "input_version": setup.input_version,
-        "corrupt_records": setup.corrupt,
-        "output": str(setup.place.target),
+        "input_version": plan.input_version,
+        "corrupt_records": plan.corrupt,
+        "output": str(plan.place.target),
         "output_version": int(commit["version"]),
-        "audit": {"runs": setup.place.runs, "metrics": setup.place.metrics},
+        "audit": {"runs": plan.place.runs, "metrics": plan.place.metrics},
         "releases_in_history": len(releases(commits)),
         "consistency_audit": audited.as_dict(),
         "key_kind": record["key_kind"],
@@ -85,30 +85,30 @@ def reconcile(
         "ledger": json.loads(record["cumulative"]),
         "versions": versions(),
     }
-    facts["disclosure"] = stated(setup, facts)
+    facts["disclosure"] = stated(plan, facts)
     facts["restricted"] = restricted
     say("writing the account")
     try:
         with announced(Effect.METRICS, at):
-            runs.put_metrics(spark, setup.place.metrics, setup.run_id, metrics, new=first)
+            runs.put_metrics(spark, plan.place.metrics, plan.run_id, metrics, new=first)
         with announced(Effect.ACCOUNT, at):
-            runs.put(spark, setup.place.runs, {**record, **_outcome(facts)})
+            runs.put(spark, plan.place.runs, {**record, **_outcome(facts)})
     except Exception:
         if not problems:
             raise
         problems.append("its account could not be written")  # lesser news, which must not hide the other
     if problems:
         raise CountMismatchError(
-            f"run {setup.run_id} committed version {commit['version']} of {setup.place.target}, but {'; '.join(problems)}. "
+            f"run {plan.run_id} committed version {commit['version']} of {plan.place.target}, but {'; '.join(problems)}. "
             "Nothing was rolled back; do not share this version."
         )
     return facts
 
 
-def stated(setup: RunPlan, facts: dict[str, Any]) -> dict[str, Any]:
+def stated(plan: RunPlan, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the statement of a run or a stream, from its facts and its settings."""
-    config = {**setup.config.as_dict(), "input": setup.shown_settings(setup.run_id)["input"]}
-    selector = setup.privatizer.selector
+    config = {**plan.config.as_dict(), "input": plan.shown_settings(plan.run_id)["input"]}
+    selector = plan.privatizer.selector
     more = {"config": config, "policy": config["policy"], "mechanism_summary": facts["mapping"]}
     more["importance"] = None if selector is None else selector.provider.sentence
     return disclosure({**facts, **more}).as_dict()
@@ -127,29 +127,29 @@ def _formula(epsilon: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _metrics(
-    setup: RunPlan, counts: dict[str, Any] | None, seconds: float | None, audited: consistency.Audit
+    plan: RunPlan, counts: dict[str, Any] | None, seconds: float | None, audited: consistency.Audit
 ) -> tuple[list[tuple[str | None, str, float | None]], dict[str, Any]]:
     """Return the rows of `metrics`, and the same figures by name."""
     rows: list[tuple[str | None, str, float | None]] = [(None, "write_seconds", seconds)]
-    if setup.stream is not None and setup.stream.dropped is not None:
-        rows.append((None, "duplicates_dropped", float(setup.stream.dropped)))
+    if plan.stream is not None and plan.stream.dropped is not None:
+        rows.append((None, "duplicates_dropped", float(plan.stream.dropped)))
     rows += [(None, f"consistency_{name}", float(value)) for name, value in audited.figures.items()]
     if counts is None:
         return rows, {}
-    for index, column in enumerate(setup.columns):
+    for index, column in enumerate(plan.columns):
         rows += [(column, name, value) for name, value in counting.column_figures(counts, index).items()]
-    whole = counting.shares(counting.totals(counts, setup.columns))
+    whole = counting.shares(counting.totals(counts, plan.columns))
     rows += [(None, name, value) for name, value in whole.items()]
-    several = setup.identity.record is not None and setup.config.record_key != setup.config.row_key
-    lists = any(path.over for path in setup.paths)
-    if several and setup.config.consistency != "dataset":
-        counts = {**counts, **_units_by_record(setup)}
+    several = plan.identity.record is not None and plan.config.record_key != plan.config.row_key
+    lists = any(path.over for path in plan.paths)
+    if several and plan.config.consistency != "dataset":
+        counts = {**counts, **_units_by_record(plan)}
     # Where words are chosen, that is in all texts of a row, and a word that several of them hold is counted once.
-    chosen = setup.config.importance is not None
+    chosen = plan.config.importance is not None
     epsilon = counting.record_epsilon(
-        counts, setup.privatizer.units.of_one, setup.config.consistency, 1 if chosen else len(setup.columns),
+        counts, plan.privatizer.units.of_one, plan.config.consistency, 1 if chosen else len(plan.columns),
         (several or lists) and not chosen,
-        len(setup.privatizer.units.multiples),
+        len(plan.privatizer.units.multiples),
     )  # fmt: skip
     rows += [(None, f"record_epsilon_{name}", epsilon[name]) for name in ("mean", "p50", "p95", "max")]
     speed = None if seconds is None else (whole["words"] or 0.0) / seconds if seconds else 0.0
@@ -157,17 +157,17 @@ def _metrics(
     return rows, {**whole, "record_epsilon": epsilon, "tokens_per_second": speed}
 
 
-def _units_by_record(setup: RunPlan) -> dict[str, Any]:
+def _units_by_record(plan: RunPlan) -> dict[str, Any]:
     """Sum the draws of each record over its rows: a second pass, since a record may lie in many partitions."""
-    job = setup.job(ship(setup.spark, setup.folder, setup.config.run.ship))
-    frame = applied(setup.df, job, setup.config.run.udf, setup.identity.row, setup.identity.record)
-    records = frame.groupBy(setup.identity.record).agg(F.sum(F.col(RESULT).getField("units")).alias("units"))  # type: ignore[arg-type]
+    job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship))
+    frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
+    records = frame.groupBy(plan.identity.record).agg(F.sum(F.col(RESULT).getField("units")).alias("units"))  # type: ignore[arg-type]
     figures = records.agg(
         F.avg("units").alias("units_mean"),
         *counting.percentiles(F.col("units")),
         F.max("units").alias("units_max"),
     )
-    with batched(setup):
+    with batched(plan):
         row = figures.first()
     assert row is not None
     return row.asDict()

@@ -39,47 +39,47 @@ class Source:
     spelled: str
 
 
-def source_of(setup: RunPlan) -> Source:
+def source_of(plan: RunPlan) -> Source:
     """Find what the input is: the same table by its path and by its name, at whatever time."""
-    source, version = setup.config.input, setup.input_version
+    source, version = plan.config.input, plan.input_version
     target = Target(path=source.path or "", name=source.table or "")
-    found = delta_detail(setup.spark, target) if source.table or source.format == "delta" else None
+    found = delta_detail(plan.spark, target) if source.table or source.format == "delta" else None
     if found is not None:
         return Source(normal_path(found["location"]), found["id"], version, found["location"])
-    files = setup.df.inputFiles()
+    files = plan.df.inputFiles()
     local = bool(files) and all(urlparse(name).scheme in ("", "file") for name in files)
-    unsure = f"{version} ({setup.run_id})"
+    unsure = f"{version} ({plan.run_id})"
     if source.path:
         place = _whole(source.path, files[0] if files else "")
         return Source(normal_path(place), None, version if local else unsure, source.path)
-    location = _location(setup, target)
+    location = _location(plan, target)
     if location is None:  # a view: what it selects may change without a new version
         name = normal_table(str(source.table))
         return Source(f"{TABLE}{name}", None, unsure, name)
     return Source(normal_path(location), None, version if local else unsure, location)
 
 
-def release_of(setup: RunPlan, source: Source, column: str, run_id: str) -> str:
+def release_of(plan: RunPlan, source: Source, column: str, run_id: str) -> str:
     """Name the draws of a column: whatever may change one of them is in it (concepts/mechanisms, Draws), and nothing of the key.
 
     Args:
-        setup: the run.
+        plan: the run.
         source: its input.
         column: the text column; at record and dataset level a word has the same draw in every column, and where importance
             chooses words, which are drawn depends on all columns.
         run_id: that the draws of token level are for: of the run, or of the stream that the records are added to.
     """
-    config, level = setup.config, setup.config.consistency
-    parts: list[Any] = ["release", setup.privatizer.fingerprint, ENGINE_VERSION, level]
+    config, level = plan.config, plan.config.consistency
+    parts: list[Any] = ["release", plan.privatizer.fingerprint, ENGINE_VERSION, level]
     if level == "token":
         parts += [run_id, column]
     if level != "dataset":
-        parts.append(_identity(setup, source, record=level == "record"))
+        parts.append(_identity(plan, source, record=level == "record"))
     if config.importance is not None:  # words are chosen in all of them together
-        parts.append(["columns", *setup.columns])
+        parts.append(["columns", *plan.columns])
     if source.table_id is None:  # options decide how files are read, so that the text may be another
         parts += [config.input.format, dict(sorted(config.input.options.items()))]
-    return setup.key.commitment(json.dumps(parts, sort_keys=True))
+    return plan.key.commitment(json.dumps(parts, sort_keys=True))
 
 
 def metric_of(guarantee: Guarantee, spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
@@ -104,9 +104,9 @@ def shown_mechanism(spec: Mapping[str, Any]) -> str:
     return json.dumps(shown, ensure_ascii=False)
 
 
-def _identity(setup: RunPlan, source: Source, *, record: bool) -> list[Any]:
+def _identity(plan: RunPlan, source: Source, *, record: bool) -> list[Any]:
     """Return what tells rows or records apart: another one gives the same words other draws."""
-    config, kind = setup.config, setup.identity.kind
+    config, kind = plan.config, plan.identity.kind
     if record and config.record_key:
         return ["record_key", config.record_key]
     if kind == "row_key":
@@ -130,10 +130,10 @@ def _whole(path: str, file: str) -> str:
     return path or "/"
 
 
-def _location(setup: RunPlan, target: Target) -> str | None:
+def _location(plan: RunPlan, target: Target) -> str | None:
     """Return where a table of another format lies; None for a view."""
     try:
-        row = setup.spark.sql(f"DESCRIBE DETAIL {target.sql}").select("location").first()
+        row = plan.spark.sql(f"DESCRIBE DETAIL {target.sql}").select("location").first()
     except PySparkException:
         return None
     return None if row is None or not row[0] else str(row[0])

@@ -42,38 +42,38 @@ if TYPE_CHECKING:
 
 
 def write(
-    setup: RunPlan, record: dict[str, Any], say: Steps, at: Observer = unobserved
+    plan: RunPlan, record: dict[str, Any], say: Steps, at: Observer = unobserved
 ) -> tuple[dict[str, Any] | None, float]:
     """Write the target in one commit, which bears the seal of the row that binds the run; return the counts and the seconds."""
-    spark, config = setup.spark, setup.config
-    dealt = repartition_skewed(setup, say)
-    job = setup.job(ship(spark, setup.folder, config.run.ship))
-    observation = Observation(f"dptext-{setup.run_id}")
+    spark, config = plan.spark, plan.config
+    dealt = repartition_skewed(plan, say)
+    job = plan.job(ship(spark, plan.folder, config.run.ship))
+    observation = Observation(f"dptext-{plan.run_id}")
     frame = applied(dealt.df, job, config.run.udf, dealt.identity.row, dealt.identity.record)
-    frame = frame.observe(observation, *counting.observed(setup.paths))
-    frame = replaced(frame, job, setup.kept, setup.dropped)
+    frame = frame.observe(observation, *counting.observed(plan.paths))
+    frame = replaced(frame, job, plan.kept, plan.dropped)
     metadata = {
-        "dptext_run": setup.run_id,
+        "dptext_run": plan.run_id,
         "mechanism": config.spec()["mechanism"],
         **({} if config.importance is None else {"importance": config.importance.as_dict()}),
-        "guarantee": setup.guarantee.as_dict(),
-        "artifact": setup.privatizer.fingerprint,
+        "guarantee": plan.guarantee.as_dict(),
+        "artifact": plan.privatizer.fingerprint,
         SEAL: seal(record),
     }
-    if setup.stream is not None:
-        metadata[STREAM] = setup.stream.stream
-    app, number = setup.transaction
+    if plan.stream is not None:
+        metadata[STREAM] = plan.stream.stream
+    app, number = plan.transaction
     commit = {"userMetadata": json.dumps(metadata), "txnAppId": app, "txnVersion": number}
-    target = setup.place.target
+    target = plan.place.target
     layout = Layout.of(frame.schema, config.output.partition_by)
     new = not history(spark, target, limit=1)
     made = bool(target.name) and new
     if made:
         with announced(Effect.TABLE_CREATION, at):
-            create_empty(spark, target, frame.schema, setup.run_id, layout)
+            create_empty(spark, target, frame.schema, plan.run_id, layout)
     say("writing")
     try:
-        with batched(setup), watched(spark, say), announced(Effect.DATA_COMMIT, at):
+        with batched(plan), watched(spark, say), announced(Effect.DATA_COMMIT, at):
             began = time.perf_counter()
             if target.path:
                 writer = frame.write.format("delta").mode(config.output.mode).options(**commit)
@@ -82,12 +82,12 @@ def write(
                 named = frame.writeTo(target.sql).options(**commit).option("optimizeWrite", "false")
                 named.overwrite(F.lit(True)) if config.output.mode == "overwrite" else named.append()
     except Exception:
-        if made and setup.run_id not in our_commits(history(spark, target)):
+        if made and plan.run_id not in our_commits(history(spark, target)):
             with announced(Effect.TABLE_CREATION, at):
                 spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
         raise
     seconds = time.perf_counter() - began
-    committed = setup.run_id in our_commits(setup.commits())
+    committed = plan.run_id in our_commits(plan.commits())
     return (counting.counts_of(observation) if committed else None), seconds
 
 
@@ -114,42 +114,42 @@ LEAST_BYTES = 64 << 20
 LEAST_BYTES_NOISE = 256 << 10  # where each word searches the lexicon
 
 
-def repartition_skewed(setup: RunPlan, say: Steps) -> RunPlan:
+def repartition_skewed(plan: RunPlan, say: Steps) -> RunPlan:
     """Return the run with its rows dealt out over more partitions, or as it is.
 
     Args:
-        setup: the run; `run.partitions` says what is wanted.
+        plan: the run; `run.partitions` says what is wanted.
         say: is told.
 
     Raises:
         SettingsError: a number of partitions, but rows have no identity that survives the move.
     """
-    wanted = setup.config.run.partitions
+    wanted = plan.config.run.partitions
     if wanted == "keep":
-        return setup
-    if setup.identity.row is None:
+        return plan
+    if plan.identity.row is None:
         if wanted == "auto":
-            return setup
+            return plan
         raise SettingsError(
             f"run.partitions: {wanted} given, but the input's rows are known by their place only; name a row_key, or use keep."
         )
-    number = _needed(setup) if wanted == "auto" else int(wanted)
+    number = _needed(plan) if wanted == "auto" else int(wanted)
     if number is None:
-        return setup
+        return plan
     say(f"dealing the rows out over {number} partitions")
-    dealt = setup.df.withColumn(ROW, setup.identity.row).repartition(number, F.col(ROW))
-    return replace(setup, df=dealt, identity=replace(setup.identity, row=F.col(ROW)))
+    dealt = plan.df.withColumn(ROW, plan.identity.row).repartition(number, F.col(ROW))
+    return replace(plan, df=dealt, identity=replace(plan.identity, row=F.col(ROW)))
 
 
-def _needed(setup: RunPlan) -> int | None:
+def _needed(plan: RunPlan) -> int | None:
     """Return how many partitions an uneven input needs; None where it is even, small, or the cores are not known."""
-    cores, sizes = cores_of(setup.spark), setup.sizes
-    noise = any(sampler.searches for sampler in setup.privatizer.samplers)
+    cores, sizes = cores_of(plan.spark), plan.sizes
+    noise = any(sampler.searches for sampler in plan.privatizer.samplers)
     least = LEAST_BYTES_NOISE if noise else LEAST_BYTES
     small = sizes.rows < SAMPLE_ROWS and sizes.rows * sizes.average < least
     if cores is None or small:
         return None
-    counted = setup.df.groupBy(F.spark_partition_id()).count().agg(F.sum("count"), F.max("count")).first()
+    counted = plan.df.groupBy(F.spark_partition_id()).count().agg(F.sum("count"), F.max("count")).first()
     assert counted is not None
     rows, largest = counted[0] or 0, counted[1] or 0
     if largest * sizes.average < least:

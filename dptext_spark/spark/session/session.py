@@ -352,7 +352,7 @@ def watched(spark: SparkSession, say: Steps) -> Iterator[None]:
     """Tell `say` the tasks done of the stages that run, every two seconds, or as a server of Spark Connect tells them."""
     context = context_of(spark)
     if context is None:
-        with _told_by_the_server(spark, say):
+        with _server_progress(spark, say):
             yield
         return
     done = threading.Event()
@@ -375,18 +375,18 @@ def watched(spark: SparkSession, say: Steps) -> Iterator[None]:
 
 
 @contextmanager
-def _told_by_the_server(spark: Any, say: Steps) -> Iterator[None]:
+def _server_progress(spark: Any, say: Steps) -> Iterator[None]:
     line = _Line(say)
 
-    def told(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001
+    def on_progress(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001
         known = list(stages or ())
         line.show(sum(stage.num_completed_tasks for stage in known), sum(stage.num_tasks for stage in known))
 
-    spark.registerProgressHandler(told)
+    spark.registerProgressHandler(on_progress)
     try:
         yield
     finally:
-        spark.removeProgressHandler(told)
+        spark.removeProgressHandler(on_progress)
 
 
 class _Line:

@@ -41,9 +41,9 @@ SETTINGS = ("input", *DECIDED)
 LONGEST = 100  # characters of a stream's run id: a micro-batch's has a number behind it
 
 
-def settings_of(setup: RunPlan, run_id: str) -> dict[str, Any]:
+def settings_of(plan: RunPlan, run_id: str) -> dict[str, Any]:
     """Return the settings that a stream is bound to, JSON-able; a condition on a text column is bound by the key."""
-    shown = setup.shown_settings(run_id)
+    shown = plan.shown_settings(run_id)
     place = {name: shown["output"][name] for name in ("path", "table")}
     return {
         **{name: shown[name] for name in SETTINGS},
@@ -52,65 +52,65 @@ def settings_of(setup: RunPlan, run_id: str) -> dict[str, Any]:
     }
 
 
-def begin(setup: RunPlan, at: Observer = unobserved) -> str:
+def begin(plan: RunPlan, at: Observer = unobserved) -> str:
     """Bind a new checkpoint, or compare an old one; return the run id of its stream.
 
     Raises:
         SettingsError: another key, model, configuration or source; a checkpoint of something else; or none where the target
             holds a release already.
     """
-    config, checkpoint = setup.config, str(setup.config.checkpoint)
+    config, checkpoint = plan.config, str(plan.config.checkpoint)
     place = Target(path=f"{checkpoint}/{OWN}")
     named = config.run.id
     if named is not None and len(named) > LONGEST:
         raise SettingsError(
             f"run.id: {len(named)} characters given; valid with mode {config.mode}: {LONGEST} or fewer."
         )
-    if delta_version(setup.spark, place) is not None:
-        return _compared(setup, place)
-    if holds_files(setup.spark, checkpoint, besides=f"/{checkpoint.rstrip('/').rpartition('/')[2]}/{OWN}/"):
+    if delta_version(plan.spark, place) is not None:
+        return _compared(plan, place)
+    if holds_files(plan.spark, checkpoint, besides=f"/{checkpoint.rstrip('/').rpartition('/')[2]}/{OWN}/"):
         raise SettingsError(
             f"stream.checkpoint: {checkpoint!r} is the checkpoint of something else, or holds other files; valid: a new folder, "
             "or the checkpoint of this stream."
         )
-    _check_not_released(setup, checkpoint)
-    if named is not None and runs.find(setup.spark, setup.place.runs, named) is not None:
+    _check_not_released(plan, checkpoint)
+    if named is not None and runs.find(plan.spark, plan.place.runs, named) is not None:
         raise SettingsError(
             f"run.id: {named!r} is in the table of runs, and {checkpoint!r} is no checkpoint of it; valid: another run id, or "
             "its checkpoint."
         )
-    bound = json.dumps(_bound(setup, setup.run_id), sort_keys=True)
-    frame = setup.spark.createDataFrame([(FORMAT, setup.run_id, bound)], SCHEMA).coalesce(1)
+    bound = json.dumps(_bound(plan, plan.run_id), sort_keys=True)
+    frame = plan.spark.createDataFrame([(FORMAT, plan.run_id, bound)], SCHEMA).coalesce(1)
     with announced(Effect.CHECKPOINT_BINDING, at):
         frame.write.format("delta").mode("error").save(place.path)
-    return setup.run_id
+    return plan.run_id
 
 
-def _bound(setup: RunPlan, stream: str) -> dict[str, Any]:
-    source = setup.config.input
-    table = delta_detail(setup.spark, Target(path=source.path or "", name=source.table or "")) or {}
+def _bound(plan: RunPlan, stream: str) -> dict[str, Any]:
+    source = plan.config.input
+    table = delta_detail(plan.spark, Target(path=source.path or "", name=source.table or "")) or {}
     return {
-        "key": setup.key.commitment(stream),
-        "model": [setup.privatizer.fingerprint, ENGINE_VERSION],
+        "key": plan.key.commitment(stream),
+        "model": [plan.privatizer.fingerprint, ENGINE_VERSION],
         "source": table.get("id"),
-        "columns": {name: setup.df.schema[name].dataType.simpleString() for name in setup.kept},
-        "settings": settings_of(setup, stream),
+        "columns": {name: plan.df.schema[name].dataType.simpleString() for name in plan.kept},
+        "settings": settings_of(plan, stream),
     }
 
 
-def _compared(setup: RunPlan, place: Target) -> str:
-    row = setup.spark.read.format("delta").load(place.path).first()
-    checkpoint = setup.config.checkpoint
+def _compared(plan: RunPlan, place: Target) -> str:
+    row = plan.spark.read.format("delta").load(place.path).first()
+    checkpoint = plan.config.checkpoint
     if row is None or row["format_version"] != FORMAT:
         raise SettingsError(
             f"stream.checkpoint: {checkpoint!r} was written by another version of this package; valid: format {FORMAT}."
         )
     stream, before = str(row["stream"]), json.loads(row["bound"])
-    if setup.config.run.id not in (None, stream):
+    if plan.config.run.id not in (None, stream):
         raise SettingsError(
-            f"run.id: {setup.config.run.id!r} given, but {checkpoint!r} is the checkpoint of {stream!r}; valid: that, or null."
+            f"run.id: {plan.config.run.id!r} given, but {checkpoint!r} is the checkpoint of {stream!r}; valid: that, or null."
         )
-    now = json.loads(json.dumps(_bound(setup, stream)))
+    now = json.loads(json.dumps(_bound(plan, stream)))
     engine = str(before["model"][1])
     if engine != ENGINE_VERSION:
         raise SettingsError(
@@ -132,17 +132,17 @@ def _compared(setup: RunPlan, place: Target) -> str:
     return stream
 
 
-def _check_not_released(setup: RunPlan, checkpoint: str) -> None:
+def _check_not_released(plan: RunPlan, checkpoint: str) -> None:
     """Refuse to read a whole source again into a table that holds it: the checkpoint was lost, or is another stream's."""
-    config = setup.config.stream
-    if config.starting_version is not None or not our_commits(setup.commits()):
+    config = plan.config.stream
+    if config.starting_version is not None or not our_commits(plan.commits()):
         return
-    kept = setup.config.row_key in setup.kept
+    kept = plan.config.row_key in plan.kept
     if config.duplicates == "accept" or (config.duplicates == "drop" and kept):
         return
     drop = "stream.duplicates=drop (rows that the target holds are left out), " if kept else ""
     raise SettingsError(
-        f"stream.checkpoint: there is none in {checkpoint!r}, but {str(setup.place.target)!r} holds a release: the whole source "
+        f"stream.checkpoint: there is none in {checkpoint!r}, but {str(plan.place.target)!r} holds a release: the whole source "
         f"would be released again. Valid: the checkpoint of that stream, stream.starting_version, {drop}or "
         "stream.duplicates=accept (a second release of each row)."
     )

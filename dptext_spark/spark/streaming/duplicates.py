@@ -33,7 +33,7 @@ class Admitted:
     dropped: int | None
 
 
-def deduplicate(setup: RunPlan, commits: list[dict[str, Any]]) -> Admitted:
+def deduplicate(plan: RunPlan, commits: list[dict[str, Any]]) -> Admitted:
     """Check the keys of a micro-batch: one pass over them, and a join with the target's keys where those are kept.
 
     A micro-batch that committed before is compared with the target as it was before that commit, so that it is the same
@@ -42,17 +42,17 @@ def deduplicate(setup: RunPlan, commits: list[dict[str, Any]]) -> Admitted:
     Raises:
         DataError: a NULL key, or one that comes again and is refused.
     """
-    config, df = setup.config, setup.df
+    config, df = plan.config, plan.df
     key, handling = str(config.row_key), config.stream.duplicates
     if config.record_key:
         _refuse_null(df, config.record_key, "record_key")
     rows, distinct = _refuse_null(df, key, "row_key")
-    ours = our_commits(commits).get(setup.run_id)
+    ours = our_commits(commits).get(plan.run_id)
     if handling == "accept":
         return Admitted(df, None)
     if handling == "refuse" and ours is not None:
         return Admitted(df, 0)  # it would not have committed otherwise
-    released = _released(setup, commits, ours)
+    released = _released(plan, commits, ours)
     again = 0
     if released is not None:
         seen = released.select(quoted(key).alias(KEY)).distinct()
@@ -83,14 +83,14 @@ def _refuse_null(df: DataFrame, name: str, field: str) -> tuple[int, int]:
     return rows, distinct
 
 
-def _released(setup: RunPlan, commits: list[dict[str, Any]], ours: dict[str, Any] | None) -> DataFrame | None:
+def _released(plan: RunPlan, commits: list[dict[str, Any]], ours: dict[str, Any] | None) -> DataFrame | None:
     """Return the target as it was before this micro-batch; None where it was not, or does not hold the row key."""
-    if not commits or setup.config.row_key not in setup.kept:
+    if not commits or plan.config.row_key not in plan.kept:
         return None
     version = int(commits[0]["version"]) if ours is None else int(ours["version"]) - 1
     if version < 0:
         return None
-    return opened(setup.spark, setup.place.target, version)
+    return opened(plan.spark, plan.place.target, version)
 
 
 def _first_of_each(df: DataFrame, key: str) -> DataFrame:

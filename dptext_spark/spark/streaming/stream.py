@@ -75,25 +75,25 @@ def stream(
     started = time.time()
     with suppress_sensitive_logs(session):
         try:
-            setup = _prepared(session, config, key, say, at)
+            plan = _prepared(session, config, key, say, at)
             with announced(Effect.STREAM_ROW, at):
-                runs.put(session, setup.place.runs, setup.record("started", started))
+                runs.put(session, plan.place.runs, plan.record("started", started))
         except DPTextError as error:
             raise error from None
         except Exception as error:
             raise _reduced(error, config, "Nothing was written to the target.") from None
-        batches = _Batches(setup, say, at)
+        batches = _Batches(plan, say, at)
         failure: DPTextError | None = None
         try:
             with announced(Effect.CHECKPOINT, at):  # each micro-batch ends it, and begins it again
-                _carried(setup, batches)
+                _carried(plan, batches)
         except Exception as error:
             failure = batches.failure or _reduced(
                 error, config, "No micro-batch was begun that did not finish."
             )
         try:
-            facts = totals(setup, batches.facts, started, failed=failure is not None)
-            put_totals(setup, facts, started, at)
+            facts = totals(plan, batches.facts, started, failed=failure is not None)
+            put_totals(plan, facts, started, at)
         except Exception as error:
             failure = failure or RunError(
                 f"{reduced(error, list(config.columns))} The micro-batches stand and are accounted for; their "
@@ -128,34 +128,34 @@ def _prepared(
             f"mode: {config.mode!r} needs a classic Spark session, for each micro-batch is a run in the driver; valid on Spark "
             "Connect: mode batch, or a job of spark-submit."
         )
-    setup = prepare_run(session, config, key, say)
-    if not setup.input_version.startswith("delta:"):
+    plan = prepare_run(session, config, key, say)
+    if not plan.input_version.startswith("delta:"):
         raise DataError(
             f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "
             "Delta table."
         )
-    setup = replace(setup, run_id=begin(setup, at))
-    _check_target(setup)
-    return setup
+    plan = replace(plan, run_id=begin(plan, at))
+    _check_target(plan)
+    return plan
 
 
-def _check_target(setup: RunPlan) -> None:
+def _check_target(plan: RunPlan) -> None:
     """Refuse to go on with a stream whose target lost what was written: the source's rows before would be missing."""
-    table = opened_if_there(setup.spark, setup.place.runs)
+    table = opened_if_there(plan.spark, plan.place.runs)
     if table is None:
         return
-    done = table.where(F.col("run_id").startswith(f"{setup.run_id}.") & F.col("output_version").isNotNull())
+    done = table.where(F.col("run_id").startswith(f"{plan.run_id}.") & F.col("output_version").isNotNull())
     newest = done.agg(F.max_by("run_id", "output_version"), F.max("output_version")).first()
     if newest is not None and newest[1] is not None:
         valid = "the target as it was, or a new target with a new checkpoint and a new run id"
-        check_still_there(setup.place.target, newest[0], int(newest[1]), setup.commits(), valid)
+        check_still_there(plan.place.target, newest[0], int(newest[1]), plan.commits(), valid)
 
 
-def _carried(setup: RunPlan, batches: _Batches) -> None:
+def _carried(plan: RunPlan, batches: _Batches) -> None:
     """Run the stream to its end: all that is there, or until somebody stops it."""
-    config = setup.config
-    writer = _source(setup).writeStream.foreachBatch(batches)
-    writer = writer.option("checkpointLocation", str(config.checkpoint)).queryName(f"dptext-{setup.run_id}")
+    config = plan.config
+    writer = _source(plan).writeStream.foreachBatch(batches)
+    writer = writer.option("checkpointLocation", str(config.checkpoint)).queryName(f"dptext-{plan.run_id}")
     if config.mode == "incremental":
         query = writer.trigger(availableNow=True).start()
     else:
@@ -174,14 +174,14 @@ def _carried(setup: RunPlan, batches: _Batches) -> None:
                 query.stop()
 
 
-def _source(setup: RunPlan) -> DataFrame:
-    config, source = setup.config, setup.config.input
+def _source(plan: RunPlan) -> DataFrame:
+    config, source = plan.config, plan.config.input
     options = {
         "skipChangeCommits": str(config.stream.changes == "ignore").lower(),
         "maxFilesPerTrigger": config.stream.max_files,
         "startingVersion": config.stream.starting_version,
     }
-    reader = setup.spark.readStream.format("delta")
+    reader = plan.spark.readStream.format("delta")
     for name, value in options.items():
         if value is not None:
             reader = reader.option(name, str(value))
@@ -192,13 +192,13 @@ def _source(setup: RunPlan) -> DataFrame:
 class _Batches:
     """What Spark calls for each micro-batch, in a thread of its own."""
 
-    def __init__(self, setup: RunPlan, say: Steps, at: Observer) -> None:
+    def __init__(self, plan: RunPlan, say: Steps, at: Observer) -> None:
         self.facts: list[dict[str, Any]] = []
         self.failure: DPTextError | None = None
         self.closed = False
-        self._setup, self._say, self._at = setup, say, at
+        self._plan, self._say, self._at = plan, say, at
         self._busy = threading.Lock()
-        self._bound = settings_of(setup, setup.run_id)
+        self._bound = settings_of(plan, plan.run_id)
 
     def close(self) -> None:
         """Wait until the micro-batch in hand is finished, and let no other begin."""
@@ -216,16 +216,16 @@ class _Batches:
                     return
                 except BaseException as error:
                     self.failure = _reduced(
-                        error, self._setup.config, f"It was micro-batch {number} of the stream."
+                        error, self._plan.config, f"It was micro-batch {number} of the stream."
                     )
         raise MicroBatchError(f"micro-batch {number}")
 
     def _one(self, df: DataFrame, number: int) -> None:
-        config, base = self._setup.config, self._setup
+        config, base = self._plan.config, self._plan
         first = not self.facts  # only that one can have been begun by another process before
         place = MicroBatch(base.run_id, number, None if first else RECENT)
         part = part_of_source(df.sparkSession, str(config.checkpoint), number)
-        setup = replace(
+        plan = replace(
             base,
             spark=df.sparkSession,
             df=df,
@@ -234,16 +234,16 @@ class _Batches:
             stream=place,
             bound=self._bound,
         )
-        earlier = runs.find(setup.spark, setup.place.runs, setup.run_id) if first else None
+        earlier = runs.find(plan.spark, plan.place.runs, plan.run_id) if first else None
         if earlier is not None and earlier["input_version"] != part:
             raise RunError(
-                f"run {setup.run_id} was another part of the source ({earlier['input_version']}, now {part}): Spark's own files "
+                f"run {plan.run_id} was another part of the source ({earlier['input_version']}, now {part}): Spark's own files "
                 f"are missing in {config.checkpoint!r}. Begin a new stream: another checkpoint and another run id."
             )
 
         def prepared() -> RunPlan:
-            kept = deduplicate(setup, setup.commits())
-            return replace(setup, df=kept.df, stream=replace(place, dropped=kept.dropped))
+            kept = deduplicate(plan, plan.commits())
+            return replace(plan, df=kept.df, stream=replace(place, dropped=kept.dropped))
 
         def said(step: str) -> None:
             self._say(f"micro-batch {number}: {step}")

@@ -26,11 +26,11 @@ SUMMED = (
 )
 
 
-def totals(setup: RunPlan, done: list[dict[str, Any]], started: float, *, failed: bool) -> dict[str, Any]:
+def totals(plan: RunPlan, done: list[dict[str, Any]], started: float, *, failed: bool) -> dict[str, Any]:
     """Add up the micro-batches.
 
     Args:
-        setup: of the stream.
+        plan: of the stream.
         done: the facts of the micro-batches of this process.
         started: when it began, in epoch seconds.
         failed: whether the last micro-batch failed.
@@ -39,8 +39,8 @@ def totals(setup: RunPlan, done: list[dict[str, Any]], started: float, *, failed
         The facts of a report: `rows` and `seconds` are those of this process, `batches` says how many there were and what the
         whole stream came to; `restricted` are the metrics of the whole stream.
     """
-    config = setup.config
-    batches = _batches(setup)
+    config = plan.config
+    batches = _batches(plan)
     # The part of the source in its numbers' order: as text 10 comes before 9.
     number = F.element_at(F.split("run_id", r"\."), -1).cast("long")
     summed = batches.agg(
@@ -51,14 +51,14 @@ def totals(setup: RunPlan, done: list[dict[str, Any]], started: float, *, failed
     assert summed is not None
     whole, rows, seconds, version, last, mismatched, second = summed
     new = [facts for facts in done if facts["status"] != "unchanged"]
-    metrics = _metrics(setup)
-    guarantee = setup.guarantee
+    metrics = _metrics(plan)
+    guarantee = plan.guarantee
     shares = {name: value for column, name, value in metrics if column is None}
-    spent = standing(setup)
+    spent = standing(plan)
     audited = [facts["consistency_audit"]["said"] for facts in new[-1:]]
     facts = {
         "status": "mismatch" if mismatched else "failed" if failed else "succeeded",
-        "run_id": setup.run_id,
+        "run_id": plan.run_id,
         "problems": [],
         "rows": sum(int(facts["rows"] or 0) for facts in new),
         "seconds": round(time.time() - started, 3),
@@ -66,40 +66,40 @@ def totals(setup: RunPlan, done: list[dict[str, Any]], started: float, *, failed
         "tokens_per_second": shares.get("tokens_per_second"),
         "text_bytes": sum(facts["text_bytes"] or 0 for facts in new),
         "cores": new[-1]["cores"] if new else None,
-        "compiled_loops": setup.compiled,
+        "compiled_loops": plan.compiled,
         "batches": {
             "mode": config.mode, "now": len(new), "in_all": int(whole), "rows": int(rows), "seconds": float(seconds),
         },
         "guarantee": guarantee.as_dict(),
-        "certificate": setup.certificate,
+        "certificate": plan.certificate,
         "consistency": config.consistency,
-        "identity": setup.identity.kind,
+        "identity": plan.identity.kind,
         "record_epsilon": new[-1]["record_epsilon"] if new else None,
-        "other_columns": [name for name in setup.kept if name not in setup.columns],
-        "mapping": setup.privatizer.sampler.summary,
+        "other_columns": [name for name in plan.kept if name not in plan.columns],
+        "mapping": plan.privatizer.sampler.summary,
         "input": str(config.input.table or config.input.path),
         "input_version": None if last is None else f"delta:{last.rpartition('..')[2]}",
-        "output": str(setup.place.target),
+        "output": str(plan.place.target),
         "output_version": version,
-        "audit": {"runs": setup.place.runs, "metrics": setup.place.metrics},
-        "releases_in_history": len(releases(setup.commits())),
+        "audit": {"runs": plan.place.runs, "metrics": plan.place.metrics},
+        "releases_in_history": len(releases(plan.commits())),
         "consistency_audit": {"said": f"In each micro-batch: {audited[0]}"} if audited else {"said": ""},
-        "key_kind": setup.key_kind,
+        "key_kind": plan.key_kind,
         "second_release": bool(second),
         "ledger": None if spent is None else spent.as_dict(),
         "versions": versions(),
         "restricted": {**shares, "record_epsilon": None},
         "metrics": metrics,
     }  # fmt: skip
-    return {**facts, "disclosure": stated(setup, facts)}
+    return {**facts, "disclosure": stated(plan, facts)}
 
 
-def put_totals(setup: RunPlan, facts: dict[str, Any], started: float, at: Observer = unobserved) -> None:
+def put_totals(plan: RunPlan, facts: dict[str, Any], started: float, at: Observer = unobserved) -> None:
     """Write the row of `runs` and the rows of `metrics` that stand for the whole stream."""
     with announced(Effect.STREAM_METRICS, at):
-        runs.put_metrics(setup.spark, setup.place.metrics, setup.run_id, facts.pop("metrics"))
+        runs.put_metrics(plan.spark, plan.place.metrics, plan.run_id, facts.pop("metrics"))
     row = {
-        **setup.record(facts["status"], started),
+        **plan.record(facts["status"], started),
         **{name: facts["batches"][name] for name in ("rows", "seconds")},
         **{name: facts[name] for name in ("output_version", "tokens_per_second", "second_release")},
         "input_version": facts["input_version"],
@@ -107,33 +107,33 @@ def put_totals(setup: RunPlan, facts: dict[str, Any], started: float, at: Observ
         "cumulative": None if facts["ledger"] is None else json.dumps(facts["ledger"], ensure_ascii=False),
     }
     with announced(Effect.STREAM_ACCOUNT, at):
-        runs.put(setup.spark, setup.place.runs, row)
+        runs.put(plan.spark, plan.place.runs, row)
 
 
-def _batches(setup: RunPlan) -> DataFrame:
+def _batches(plan: RunPlan) -> DataFrame:
     """Return the rows of `runs` of the micro-batches that committed."""
-    table = setup.spark.read.format("delta").load(setup.place.runs)
-    return table.where(F.col("run_id").startswith(f"{setup.run_id}.") & F.col("output_version").isNotNull())
+    table = plan.spark.read.format("delta").load(plan.place.runs)
+    return table.where(F.col("run_id").startswith(f"{plan.run_id}.") & F.col("output_version").isNotNull())
 
 
-def _metrics(setup: RunPlan) -> list[tuple[str | None, str, float | None]]:
+def _metrics(plan: RunPlan) -> list[tuple[str | None, str, float | None]]:
     """Sum the metrics of the micro-batches, and compute the shares anew.
 
     Figures of one record do not add up over micro-batches; of those the largest is kept, and only where no record can have
     rows in two of them.
     """
-    table = opened_if_there(setup.spark, setup.place.metrics)
+    table = opened_if_there(plan.spark, plan.place.metrics)
     if table is None:
         return []
     summed = (
-        table.where(F.col("run_id").startswith(f"{setup.run_id}."))
+        table.where(F.col("run_id").startswith(f"{plan.run_id}."))
         .groupBy("column", "metric")
         .agg(F.sum("value").alias("sum"), F.max("value").alias("max"))
         .collect()
     )
     found = {(row["column"], row["metric"]): row for row in summed}
     metrics: list[tuple[str | None, str, float | None]] = []
-    for column in (*setup.columns, None):
+    for column in (*plan.columns, None):
         sums = {name: found[column, name]["sum"] for name in SUMMED if (column, name) in found}
         counters = {name: int(value or 0) for name, value in sums.items() if name in COUNTERS}
         if counters:
@@ -142,6 +142,6 @@ def _metrics(setup: RunPlan) -> list[tuple[str | None, str, float | None]]:
         metrics += [(column, name, value) for name, value in sums.items() if name not in counters]
         if column is None and counters and sums.get("write_seconds"):
             metrics.append((None, "tokens_per_second", counters["words"] / sums["write_seconds"]))
-    if (None, "record_epsilon_max") in found and setup.config.record_key in (None, setup.config.row_key):
+    if (None, "record_epsilon_max") in found and plan.config.record_key in (None, plan.config.row_key):
         metrics.append((None, "record_epsilon_max", found[None, "record_epsilon_max"]["max"]))
     return metrics

@@ -14,20 +14,20 @@ BATCH_ROWS = 50_000
 ROWS, BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
 
 
-def batch_rows(setup: RunPlan) -> int:
+def batch_rows(plan: RunPlan) -> int:
     """Return the rows of a batch: as many as make `BATCH_BYTES`, or the setting."""
-    given = setup.config.run.batch_rows
+    given = plan.config.run.batch_rows
     if given != "auto":
         return int(given)
-    average, largest = setup.sizes.average, setup.sizes.largest
+    average, largest = plan.sizes.average, plan.sizes.largest
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(average, largest / 8, 1.0))))
 
 
 @contextmanager
-def batched(setup: RunPlan) -> Iterator[None]:
+def batched(plan: RunPlan) -> Iterator[None]:
     """Bound the batches of the session for the length of a pass over the text, and set it back afterwards."""
-    conf = setup.spark.conf
-    wanted = {ROWS: str(batch_rows(setup)), BYTES: str(2 * BATCH_BYTES)}
+    conf = plan.spark.conf
+    wanted = {ROWS: str(batch_rows(plan)), BYTES: str(2 * BATCH_BYTES)}
     before = {name: conf.get(name, None) for name in wanted}
     for name, value in wanted.items():
         conf.set(name, value)

@@ -30,17 +30,17 @@ def judged(**changes: Any) -> dict[str, on.CheckResult]:
 
 def test_all_is_well_on_equal_machines() -> None:
     found = judged()
-    assert [one.check for one in found.values() if one.status != "ok" or one.cure] == []
+    assert [one.check for one in found.values() if one.status != "ok" or one.hint] == []
     assert list(found) == [
         "executors", "Python", "dptext_spark", "libraries", "text engine", "code cache", "matrix products", "free space",
         "clocks",
     ]  # fmt: skip
-    assert found["executors"].said == "2 slots on 2 hosts answered"
-    assert found["Python"].said == "3.11.7 (/usr/bin/python3) everywhere"
+    assert found["executors"].message == "2 slots on 2 hosts answered"
+    assert found["Python"].message == "3.11.7 (/usr/bin/python3) everywhere"
 
 
 @pytest.mark.parametrize(
-    ("changes", "check", "status", "said", "cure"),
+    ("changes", "check", "status", "said", "hint"),
     [
         ({"python": "3.10.1"}, "Python", "fail", "3.11.7 on the driver, 3.10.1 on node-2", "PYSPARK_PYTHON"),
         ({"package": "0.0.9"}, "dptext_spark", "fail", "0.0.9 (build aaaaaaaa) on node-2", "same wheel everywhere"),
@@ -59,20 +59,20 @@ def test_all_is_well_on_equal_machines() -> None:
     ],
 )  # fmt: skip
 def test_a_machine_that_differs_is_named_with_what_to_do(
-    changes: dict[str, Any], check: str, status: str, said: str, cure: str
+    changes: dict[str, Any], check: str, status: str, said: str, hint: str
 ) -> None:
     found = judged(**changes)
     assert {one.check for one in found.values() if one.status != "ok"} == {check}
     assert found[check].status == status
-    assert said in found[check].said
-    assert cure in found[check].cure
+    assert said in found[check].message
+    assert hint in found[check].hint
 
 
 def test_what_is_no_mismatch_is_none() -> None:
     assert judged(blas=["Haswell"], avx512=False)["matrix products"].status == "ok"
     assert judged(blas=[])["matrix products"].status == "ok"
-    assert "compiled 7 loops" in judged(compiled=7)["text engine"].said
-    assert "compiled anew on new machines" in judged(cache_lasting=False)["code cache"].said
+    assert "compiled 7 loops" in judged(compiled=7)["text engine"].message
+    assert "compiled anew on new machines" in judged(cache_lasting=False)["code cache"].message
     assert judged(at=103.0)["clocks"].status == "ok"
 
 
@@ -83,10 +83,10 @@ def test_without_the_package_nothing_else_is_judged() -> None:
     ]
     (found,) = on.check_workers(DRIVER, bare, 5, 99.0, 101.0)
     assert found.status == "fail"
-    assert found.said == "dptext_spark cannot be imported on node-0, node-1, node-2 and 2 more (/py)"
-    assert "--py-files" in found.cure
-    assert ".zip" in found.cure
-    assert "--archives" in found.cure
+    assert found.message == "dptext_spark cannot be imported on node-0, node-1, node-2 and 2 more (/py)"
+    assert "--py-files" in found.hint
+    assert ".zip" in found.hint
+    assert "--archives" in found.hint
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_without_the_package_nothing_else_is_judged() -> None:
 def test_java(driver: str | None, executors: list[str], status: str) -> None:
     found = on.check_java(driver, executors, "4.2.0")
     assert found.status == status
-    assert bool(found.cure) == (status != "ok")
+    assert bool(found.hint) == (status != "ok")
 
 
 @pytest.mark.parametrize("spark", ["4.0.0", "4.0.1", "4.1.4"])
@@ -112,14 +112,14 @@ def test_spark_before_4_2_does_not_start_with_java_24_or_newer(spark: str) -> No
     assert on.check_java("21.0.8", ["21.0.8"], spark).status == "ok"
     found = on.check_java("21.0.8", ["25.0.2"], spark)
     assert found.status == "fail"
-    assert f"Spark {spark} does not start with Java 24" in found.cure
+    assert f"Spark {spark} does not start with Java 24" in found.hint
 
 
 def test_spark_4_0_0_runs_and_the_doctor_says_what_it_lacks() -> None:
     found = on.check_spark("4.0.0", "4.0.0")
     assert found.status == "warn"
-    assert "fixes of Spark 4.0.1" in found.said
-    assert "4.0.1" in found.cure
+    assert "fixes of Spark 4.0.1" in found.message
+    assert "4.0.1" in found.hint
     assert on.check_spark("4.0.1", "4.0.1").status == "ok"
 
 
@@ -127,7 +127,7 @@ def test_spark_and_pyspark_are_of_one_release() -> None:
     assert on.check_spark("4.2.0", "4.2.1").status == "ok"
     found = on.check_spark("4.0.1", "4.2.0")
     assert found.status == "fail"
-    assert "pyspark==4.0.1" in found.cure
+    assert "pyspark==4.0.1" in found.hint
 
 
 def test_this_process_has_all_the_facts() -> None:
@@ -154,8 +154,8 @@ def test_a_server_that_logs_plans(levels: dict[str, str] | None, travels: bool, 
     """The key is in a plan where it travels, and in a log where a logger of plans is at DEBUG."""
     found = on.check_server_log(levels, travels=travels)
     assert found.status == status
-    assert bool(found.cure) == (status != "ok")
+    assert bool(found.hint) == (status != "ok")
     if status == "fail":
-        assert "a.SessionHolder" in found.said
-        assert "Netty" not in found.said
-        assert "executors" in found.cure
+        assert "a.SessionHolder" in found.message
+        assert "Netty" not in found.message
+        assert "executors" in found.hint

@@ -136,7 +136,7 @@ def test_it_is_compiled_kept_certified_and_previewed(lexicon: Lexicon, tmp_path:
     assert found.loss is not None
     assert found.loss.value == pytest.approx(1.5, abs=1e-8)
     shown = preview(made, " ".join(names(3)))
-    assert [word.fate for word in shown.words] == ["drawn"] * 3
+    assert [word.action for word in shown.words] == ["drawn"] * 3
     copy = tmp_path / "copy"
     save(Privatizer(lexicon, made.sampler), copy)
     assert open_artifact(copy).guarantee().kind == "epsilon_dp"

@@ -1,4 +1,4 @@
-"""A sentence word by word: fates, reasons, candidates, and that the pieces are the whole."""
+"""A sentence word by word: actions, reasons, candidates, and that the pieces are the whole."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def privatizer(consistency: str = "token", **policy: str) -> Privatizer:
     return Privatizer(lexicon, sampler, Policy(**policy), consistency)  # type: ignore[arg-type]
 
 
-def fates(result: Preview) -> dict[str, tuple[str, str]]:
-    return {word.text: (word.fate, word.reason) for word in result.words}
+def actions(result: Preview) -> dict[str, tuple[str, str]]:
+    return {word.text: (word.action, word.reason) for word in result.words}
 
 
 TEXT = "Hello THE well-known Xyzzy 1234 it's ①!"
 
 
 def test_each_word_has_its_fate_and_the_reason() -> None:
-    assert fates(preview(privatizer(), TEXT)) == {
+    assert actions(preview(privatizer(), TEXT)) == {
         "Hello": ("drawn", ""),
         "THE": ("kept", "stop word"),
         "well": ("drawn", ""),
@@ -62,16 +62,16 @@ def test_each_word_has_its_fate_and_the_reason() -> None:
 
 
 def test_every_choice_of_the_policy_shows() -> None:
-    found = fates(preview(privatizer(oov="keep", numbers="keep"), TEXT))
+    found = actions(preview(privatizer(oov="keep", numbers="keep"), TEXT))
     assert found["Xyzzy"] == ("kept", "UNKNOWN, IN CLEAR")
     assert found["1234"] == ("kept", "NUMBER, IN CLEAR")
-    found = fates(preview(privatizer(oov="draw", numbers="mask"), TEXT))
+    found = actions(preview(privatizer(oov="draw", numbers="mask"), TEXT))
     assert found["Xyzzy"] == ("drawn uniformly", "unknown")
     assert found["1234"] == ("masked", "number")
-    found = fates(preview(privatizer(stop_words="draw"), TEXT))
+    found = actions(preview(privatizer(stop_words="draw"), TEXT))
     assert found["THE"] == ("drawn", "")
     assert found["it"] == ("masked", "unknown")
-    found = fates(preview(privatizer(tokenizer="whitespace"), TEXT))
+    found = actions(preview(privatizer(tokenizer="whitespace"), TEXT))
     assert found["well-known"] == ("masked", "unknown")
     assert found["①!"] == ("masked", "unknown")
 
@@ -79,17 +79,17 @@ def test_every_choice_of_the_policy_shows() -> None:
 def test_identifiers_are_whole_and_of_their_type() -> None:
     text = "Hello jane@example.com, it's +49 171 1234567!"
     result = preview(privatizer(), text)
-    assert fates(result)["jane@example.com"] == ("masked", "identifier (email), by a rule")
-    assert [word.became for word in result.words if word.fate == "masked"] == ["[EMAIL]", "[PHONE]"]
+    assert actions(result)["jane@example.com"] == ("masked", "identifier (email), by a rule")
+    assert [word.became for word in result.words if word.action == "masked"] == ["[EMAIL]", "[PHONE]"]
     chosen = {"email": "fake", "phone": "keep"}
     vectors = np.random.default_rng(3).normal(size=(len(WORDS), 4)).astype(np.float32)
     lexicon = Lexicon(Vocabulary.of(WORDS), vectors)
     made = Privatizer(lexicon, CusText(k=4).compile(lexicon), Policy(identifiers=chosen))  # type: ignore[arg-type]
     result = preview(made, text)
-    (fake,) = (word for word in result.words if word.fate == "fake")
+    (fake,) = (word for word in result.words if word.action == "fake")
     assert fake.became in result.output
     assert fake.became != fake.text
-    assert fates(result)["171"] == ("random digits", "number")
+    assert actions(result)["171"] == ("random digits", "number")
 
 
 def test_candidates_are_the_law_most_likely_first() -> None:
@@ -293,7 +293,7 @@ class TestImportance:
         for level in ("token", "record"):
             for _ in range(20):
                 result = preview(self.model(level), "Hello the GOOD day, hello Xyzzy")
-                assert fates(result) == {
+                assert actions(result) == {
                     "Hello": ("kept", "NOT CHOSEN, IN CLEAR"),
                     "hello": ("kept", "NOT CHOSEN, IN CLEAR"),
                     "the": ("kept", "stop word"),
@@ -307,7 +307,7 @@ class TestImportance:
     def test_levels_are_named(self) -> None:
         made = self.model(percent=None, levels=(Level(60), Level(None)))
         result = preview(made, "hello good day")
-        assert fates(result) == {
+        assert actions(result) == {
             "hello": ("drawn", "level 2"), "good": ("drawn", "level 1"), "day": ("drawn", "level 1"),
         }  # fmt: skip
         assert result.output == " ".join(word.became for word in result.words)

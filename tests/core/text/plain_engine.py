@@ -108,14 +108,14 @@ class Piece:
 
     Attributes:
         source: the input.
-        fate: `gap`, `kept`, `drawn`, `masked`, `any word` (drawn over the lexicon), `digits`.
+        action: `gap`, `kept`, `drawn`, `masked`, `any word` (drawn over the lexicon), `digits`.
         text: what is written; for `any word` the shape.
         counter: the counter that it belongs to; empty for gaps.
         symbols: whether it is no word, but symbols that spell.
     """
 
     source: str
-    fate: str
+    action: str
     text: str
     counter: str = ""
     symbols: bool = False
@@ -169,13 +169,13 @@ class Plain:
         # What a single capital is: what the last released word of two letters is, else the first near the beginning.
         told, waiting, at = "", [], 0
         for piece in found:
-            released = piece.fate in ("drawn", "any word", "kept") and not piece.symbols
+            released = piece.action in ("drawn", "any word", "kept") and not piece.symbols
             if released and letters(piece.source) > 1:
                 if not told and shape(piece.source) == "upper" and at < 1024:
                     for single in waiting:
                         self.raise_it(single)
                 told = shape(piece.source)
-            elif released and piece.fate != "kept" and shape(piece.source) == "capitalised":
+            elif released and piece.action != "kept" and shape(piece.source) == "capitalised":
                 if told == "upper":
                     self.raise_it(piece)
                 elif not told:
@@ -186,7 +186,7 @@ class Plain:
     def raise_it(self, piece: Piece) -> None:
         """Write a piece in upper case, where case is carried over."""
         if self.policy.case == "carry":
-            piece.text = "upper" if piece.fate == "any word" else upper(piece.text)
+            piece.text = "upper" if piece.action == "any word" else upper(piece.text)
 
     def by_words(self, text: str) -> Iterator[Piece]:
         classes = "".join(map(kind, text))
@@ -199,8 +199,8 @@ class Plain:
                 yield self.digits(part)
             elif match.lastgroup == "unknown":
                 piece = self.look_up(part)
-                how = "lower" if piece.fate == "any word" else piece.text
-                yield Piece(part, piece.fate, how, "oov", symbols=True)
+                how = "lower" if piece.action == "any word" else piece.text
+                yield Piece(part, piece.action, how, "oov", symbols=True)
             elif self.known(form(part), quoted):
                 yield self.look_up(part, quoted)
             else:
@@ -234,8 +234,8 @@ class Plain:
         pieces = list(self.pieces(text))
         pattern, owed, begun = "", False, False
         for number, piece in enumerate(pieces):
-            listed = piece.fate in ("drawn", "masked", "any word", "digits")
-            lowered = piece.fate == "kept" and self.policy.case == "lower" and piece.counter != "numbers"
+            listed = piece.action in ("drawn", "masked", "any word", "digits")
+            lowered = piece.action == "kept" and self.policy.case == "lower" and piece.counter != "numbers"
             if self.policy.gaps == "normalise" and not listed and not lowered:
                 for char in piece.text:
                     if kind(char) == "S":
@@ -246,10 +246,10 @@ class Plain:
                 continue
             pattern += " " if owed and begun else ""
             owed, begun = False, True
-            if piece.fate == "any word":
+            if piece.action == "any word":
                 anything = "|".join(re.escape(written(w, piece.text)) for w in self.words)
                 pattern += f"(?:{anything})"
-            elif piece.fate == "digits":
+            elif piece.action == "digits":
                 zeros = [chr(ord(c) - unicodedata.digit(c)) for c in piece.source]
                 pattern += f"(?P<n{number}>{''.join(f'[{z}-{chr(ord(z) + 9)}]' for z in zeros)})"
             else:
@@ -263,10 +263,10 @@ class Plain:
         pattern, counts, pieces = self.expected(text)
         match = pattern.fullmatch(output)
         assert match, (text, output, pattern.pattern)
-        drawn = [form(p.source) for p in pieces if p.fate == "drawn"]
+        drawn = [form(p.source) for p in pieces if p.action == "drawn"]
         same = sum(self.draw(self.number[base]) == self.number[base] for base in drawn)
-        changed = len(drawn) - same + sum(p.fate in ("masked", "any word") for p in pieces)
-        changed += sum(p.fate == "digits" and match[f"n{i}"] != p.source for i, p in enumerate(pieces))
+        changed = len(drawn) - same + sum(p.action in ("masked", "any word") for p in pieces)
+        changed += sum(p.action == "digits" and match[f"n{i}"] != p.source for i, p in enumerate(pieces))
         wanted = counts | dict.fromkeys(OF_IDENTIFIERS, 0)
         wanted |= {"invalid": 0, "changed": changed, "same": same, "distinct": len(set(drawn))}
         assert counters == wanted, (text, output)

@@ -62,10 +62,10 @@ def test_the_identity_law_loses_no_byte(texts: list[str | None], tokenizer: str)
         wanted = ""
         for piece in plain(policy).pieces(text):
             wanted += (
-                written(form(piece.source), shape(piece.source)) if piece.fate == "drawn" else piece.source
+                written(form(piece.source), shape(piece.source)) if piece.action == "drawn" else piece.source
             )
         assert output == wanted.encode()
-        drawn = [p.source for p in plain(policy).pieces(text) if p.fate == "drawn"]
+        drawn = [p.source for p in plain(policy).pieces(text) if p.action == "drawn"]
         if not any(shape(word) == "mixed" or "\u2019" in word for word in drawn):
             assert output == text.encode()
 

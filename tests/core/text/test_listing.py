@@ -48,9 +48,9 @@ def test_words_are_those_of_the_engine(policy: Policy, texts: list[str | None], 
     rules = plain(policy)
     pieces = [[piece for piece in rules.pieces(text or "") if piece.counter] for text in texts]
     assert listed(texts, policy) == [[piece.source for piece in row] for row in pieces]
-    fates = [piece for row in pieces for piece in row]
-    for piece, code in zip(fates, listing.codes, strict=True):
-        assert (piece.fate == "drawn") == (code >= 0)
+    actions = [piece for row in pieces for piece in row]
+    for piece, code in zip(actions, listing.codes, strict=True):
+        assert (piece.action == "drawn") == (code >= 0)
         assert code < 0 or WORDS[code] == form(piece.source)
     words = marked.codes != PUNCTUATION
     assert marked.words.starts[words].tolist() == listing.words.starts.tolist()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from dptext_spark.audit.table.metrics import ATTRIBUTE, ENCODED, LABEL, LIKENESS, MASKED
+from dptext_spark.audit.table.metrics import ATTRIBUTE, ENCODED, LABEL, MASKED, SIMILARITY
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
@@ -187,7 +187,7 @@ class TestEncoders:
         assert audit["left_out"] == []
         found = {one["name"]: one for one in audit["figures"] if one["column"] is None}
         assert {*ENCODED, *MASKED} <= set(found)
-        assert not {*LIKENESS} & set(found)
+        assert not {*SIMILARITY} & set(found)
         for name in ENCODED:
             assert -1.0 <= found[name]["lower"] <= found[name]["value"] <= found[name]["upper"] < 1.0
         assert found["masked_words"]["value"] > 100
@@ -211,7 +211,7 @@ class TestEncoders:
         ]
         assert main([*report, "--internal"]) == 0
         text = page.read_text(encoding="utf-8")
-        for said in ("Encoder likeness", "Masked-token inference", "matched by their vectors (BERTScore)"):
+        for said in ("Encoder similarity", "Masked-token inference", "matched by their vectors (BERTScore)"):
             assert said in text, said
         said = out + err + text + str(capsys.readouterr()) + "\n".join(map(str, rows))
         for secret in (MARKER, *MOODS):
@@ -233,7 +233,7 @@ class TestWhatTheTextIsStillGoodFor:
         assert [one["holds"] for one in audit["requirements"]] == [True, False, True]
         assert audit["left_out"] == []
         found = {one["name"]: one for one in audit["figures"] if one["column"] is None}
-        assert {*LIKENESS, *LABEL, *ATTRIBUTE} <= set(found)
+        assert {*SIMILARITY, *LABEL, *ATTRIBUTE} <= set(found)
         assert found["label_missing"]["value"] == 6
         assert found["attribute_missing"]["value"] == 0
         for name in ("accuracy_private_private", "attribute_adaptive", "membership_auc", "cosine", "rouge_l"):
@@ -265,7 +265,7 @@ class TestWhatTheTextIsStillGoodFor:
         assert main([*report, "--internal"]) == 0
         text = page.read_text(encoding="utf-8")
         for said in (
-            "Kept words", "Each word alone", "Contextual adversary", "Vector likeness", "Text overlap", "Downstream accuracy",
+            "Kept words", "Each word alone", "Contextual adversary", "Vector similarity", "Text overlap", "Downstream accuracy",
             "Membership attack", "Attribute attack", "learnt from and reads privatized text",
         ):  # fmt: skip
             assert said in text, said

@@ -80,11 +80,11 @@ def test_what_does_not_work_is_named(settings: dict[str, Any], tmp_path: Path, c
     assert code == 4
     failed = {name for name, one in found.items() if one["status"] == "fail"}
     assert failed == {"shared model", "key", "input", "output.path", "audit.shareable"}
-    assert "no-model" in found["shared model"]["said"]
-    assert "jobs/prepare.py" in found["shared model"]["cure"]
-    assert "/proc cannot be written" in found["output.path"]["said"]
-    assert "right to write" in found["output.path"]["cure"]
-    assert found["key"]["said"].startswith("key.file:")
+    assert "no-model" in found["shared model"]["message"]
+    assert "jobs/prepare.py" in found["shared model"]["hint"]
+    assert "/proc cannot be written" in found["output.path"]["message"]
+    assert "right to write" in found["output.path"]["hint"]
+    assert found["key"]["message"].startswith("key.file:")
     assert found["text engine"]["status"] == "ok"
 
 
@@ -112,14 +112,14 @@ def test_a_catalog_is_written_beside_the_table(spark: Any) -> None:
     assert {table.name for table in spark.catalog.listTables()} == before
     found = check_name(spark, "output.table", "no_such_schema.out")
     assert found.status == "fail"
-    assert "CREATE TABLE" in found.cure
+    assert "CREATE TABLE" in found.hint
 
 
 def test_a_table_that_exists_is_probed_inside(spark: Any, tmp_path: Path) -> None:
     spark.range(2).write.format("delta").save(str(tmp_path / "out"))
     found = check_folder(spark, "output.path", str(tmp_path / "out"))
     assert found.status == "ok"
-    assert "to be made" not in found.said
+    assert "to be made" not in found.message
     assert spark.read.format("delta").load(str(tmp_path / "out")).count() == 2
     assert not list((tmp_path / "out").glob("*doctor*"))
 
@@ -145,8 +145,8 @@ def test_a_folder_that_nodes_do_not_share(
     monkeypatch.setattr(places, "_file_system", seen)
     found = check_folder(spark, "output.path", str(tmp_path / "out"))
     assert found.status == "fail"
-    assert "the driver sees 0" in found.said
-    assert "share" in found.cure
+    assert "the driver sees 0" in found.message
+    assert "share" in found.hint
     assert not list(tmp_path.iterdir())
 
 
@@ -155,7 +155,7 @@ def test_arrow_is_asked_with_a_batch(spark: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(doctor, "arrow_slots", lambda *_: 1)
     found = doctor._arrow(spark, 2)
     assert found.status == "fail"
-    assert found.said.startswith("batches came through it in 1 of 2")
+    assert found.message.startswith("batches came through it in 1 of 2")
 
     def fails(*_: Any) -> None:
         raise RuntimeError("private")
@@ -163,8 +163,8 @@ def test_arrow_is_asked_with_a_batch(spark: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(doctor, "arrow_slots", fails)
     found = doctor._arrow(spark, 2)
     assert found.status == "fail"
-    assert "no batch came through" in found.said
-    assert "private" not in found.said
+    assert "no batch came through" in found.message
+    assert "private" not in found.message
 
 
 def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,11 +174,11 @@ def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "spark_session", refused)
     (found,) = doctor.examine()
     assert found.status == "fail"
-    assert "Java" in found.said
+    assert "Java" in found.message
 
 
 @pytest.mark.parametrize(
-    ("message", "cure"),
+    ("message", "hint"),
     [
         ("[PYTHON_VERSION_MISMATCH] Python in worker has ...", "another Python than the driver"),
         ('java.io.IOException: Cannot run program "/no/python"', "lack the interpreter"),
@@ -186,7 +186,7 @@ def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_probe_that_fails_says_where_to_look(
-    message: str, cure: str, monkeypatch: pytest.MonkeyPatch, spark: Any
+    message: str, hint: str, monkeypatch: pytest.MonkeyPatch, spark: Any
 ) -> None:
     def fails(*_: Any) -> None:
         raise RuntimeError(message)
@@ -195,4 +195,4 @@ def test_a_probe_that_fails_says_where_to_look(
     found = list(doctor.examine(spark=spark))[-1]
     assert found.check == "executors"
     assert found.status == "fail"
-    assert cure in found.cure
+    assert hint in found.hint

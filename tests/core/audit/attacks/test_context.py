@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks.bigrams import HIDDEN, Bigrams, guess_unaided
+from dptext_spark.audit.attacks.bigrams import HIDDEN, Bigrams, guess_bigram_baseline
 from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
 from dptext_spark.audit.attacks.posterior import candidates
 from dptext_spark.audit.attacks.prior import of_drawn
@@ -98,7 +98,7 @@ def test_context_helps_where_there_is_some() -> None:
     assert found.bayes == found.most_frequent  # the outputs say nothing at all
     assert found.random == pytest.approx(1 / ALLOWED.sum())
     assert found.certainty == pytest.approx(found.success, abs=0.05)  # the model is nearly the truth
-    assert found.unaided > found.most_frequent
+    assert found.bigram_baseline > found.most_frequent
     assert found.exact is False
     assert found.covered == 1.0
     assert found.restricted
@@ -141,7 +141,7 @@ def test_the_guess_without_the_output() -> None:
     model = Bigrams.of(*flat(public), WORDS)
     sides = [HIDDEN, *range(WORDS + 2)]
     left, right = (np.array(x, np.int32) for x in zip(*((a, b) for a in sides for b in sides), strict=True))
-    guesses = guess_unaided(model, left, right, ALLOWED)
+    guesses = guess_bigram_baseline(model, left, right, ALLOWED)
     for a, b, guess in zip(left, right, guesses, strict=True):
         value = (step[a, :WORDS] if a >= 0 else unigram[:WORDS]) * (step[:WORDS, b] if b >= 0 else 1.0)
         value = np.where(ALLOWED, value, -1.0)

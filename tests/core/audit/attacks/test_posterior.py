@@ -165,7 +165,7 @@ def test_a_law_that_was_compiled_for_some_words_only_is_attacked(
     some = np.arange(
         5, len(lexicon), dtype=np.int32
     )  # the first word, by whose law kinds are told apart, has none
-    (sampler,) = ExponentialSampler.together(lexicon.vectors, [(2.0, math.inf)], some)
+    (sampler,) = ExponentialSampler.compile_many(lexicon.vectors, [(2.0, math.inf)], some)
     prior = np.where(np.arange(len(lexicon)) < 5, 0.0, 1.0) / len(some)
     whole = SanText(epsilon=2.0).compile(lexicon)
     assert adversary(sampler, prior, tries=500).alone == adversary(whole, prior, tries=500).alone

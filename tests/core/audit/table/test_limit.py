@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from dptext_spark.audit.table.limit import Limit
-from dptext_spark.audit.table.metrics import MEANING, Figure
+from dptext_spark.audit.table.metrics import MEANING, Metric
 from dptext_spark.errors import SettingsError
 
 FIGURES = (
-    Figure("original_share", 0.5),
-    Figure("bayes_success", 0.5, 0.4, 0.6),
-    Figure("oov_kept_share", None),
-    Figure("changed_share", 0.1, column="body"),
+    Metric("original_share", 0.5),
+    Metric("bayes_success", 0.5, 0.4, 0.6),
+    Metric("oov_kept_share", None),
+    Metric("changed_share", 0.1, column="body"),
 )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dptext_spark.audit.table.metrics import COUNTS, MEANING, Figure, row_figures, text_figures
+from dptext_spark.audit.table.metrics import COUNTS, MEANING, Metric, row_figures, text_figures
 
 
-def values(figures: list[Figure]) -> dict[str, float | None]:
+def values(figures: list[Metric]) -> dict[str, float | None]:
     return {figure.name: figure.value for figure in figures}
 
 
@@ -38,4 +38,4 @@ def test_rows() -> None:
 
 @pytest.mark.parametrize("name", MEANING)
 def test_each_figure_says_what_it_means(name: str) -> None:
-    assert Figure(name, 1.0).as_dict()["meaning"] == MEANING[name]
+    assert Metric(name, 1.0).as_dict()["meaning"] == MEANING[name]

@@ -73,9 +73,9 @@ def test_without_settings_the_text_figures_only() -> None:
 def test_labels_and_attributes_bring_figures_of_their_own() -> None:
     bare = set(plan().figures)
     assert not bare & {"cosine", "accuracy_majority", "attribute_success", "bayes_success"}
-    assert set(plan(likeness=True).figures) - bare == {"cosine", "rouge_1", "rouge_2", "rouge_l", "bleu"}
+    assert set(plan(similarity=True).figures) - bare == {"cosine", "rouge_1", "rouge_2", "rouge_l", "bleu"}
     labelled = plan(label="mood", require=["accuracy_private_private >= 0.7"])
-    assert labelled.likeness
+    assert labelled.similarity
     assert {"rouge_1", "membership_auc", "label_missing"} <= set(labelled.figures)
     assert [str(limit) for limit in labelled.limits] == ["accuracy_private_private >= 0.7"]
     found = plan(label="mood", attribute="city", label_rows=50)

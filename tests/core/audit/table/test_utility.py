@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.table import utility
-from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, LIKENESS, Findings
+from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, SIMILARITY, Findings
 from dptext_spark.audit.table.utility import (
     MOST_CLASSES,
     Rows,
     attribute,
     labels,
-    likeness,
     membership,
     require_labels,
+    similarity,
 )
 from dptext_spark.audit.utility.accuracy import Both
 from dptext_spark.errors import DataError
@@ -91,18 +91,18 @@ class TestClassifiers:
             attribute(few, "column 'mood'")
 
 
-class TestLikeness:
+class TestSimilarity:
     def test_the_same_text_is_as_like_as_can_be(self, engine: Engine, lexicon: Lexicon) -> None:
         pytest.importorskip("rouge_score", reason="the extra [audit] is not installed")
         texts = ["the dog likes the river bank", "money in the bank", "a letter for the doctor"]
-        same = values(likeness(engine, lexicon.vectors, Both(texts, texts)))
-        assert set(same) == set(LIKENESS)
+        same = values(similarity(engine, lexicon.vectors, Both(texts, texts)))
+        assert set(same) == set(SIMILARITY)
         assert same["bleu"] == pytest.approx(100.0)
         assert same["cosine"] == pytest.approx(1.0)
         assert same["rouge_1"] == same["rouge_2"] == same["rouge_l"] == 1.0
         # river and bank are replaced, in one of two texts: F1 of 4/6 and 1, mean 5/6.
         other = values(
-            likeness(engine, lexicon.vectors, Both(texts[:2], ["the dog likes the house garden", texts[1]]))
+            similarity(engine, lexicon.vectors, Both(texts[:2], ["the dog likes the house garden", texts[1]]))
         )
         assert other["rouge_1"] == pytest.approx(5 / 6)
         assert other["cosine"] < 1.0
@@ -110,12 +110,12 @@ class TestLikeness:
     def test_what_cannot_be_compared_is_left_out(
         self, engine: Engine, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        found = likeness(engine, None, Both(["qqzx", ""], ["qqzx", ""]))
+        found = similarity(engine, None, Both(["qqzx", ""], ["qqzx", ""]))
         assert found.left_out[0].startswith("cosine: the settings do not lead to the vectors")
-        found = likeness(engine, lexicon.vectors, Both(["qqzx"], ["qqzx"]))
+        found = similarity(engine, lexicon.vectors, Both(["qqzx"], ["qqzx"]))
         assert found.left_out[0].startswith("cosine: records: none of them holds a word")
         monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
-        found = likeness(engine, lexicon.vectors, Both(["a dog"], ["a cat"]))
+        found = similarity(engine, lexicon.vectors, Both(["a dog"], ["a cat"]))
         assert set(values(found)) == {"cosine"}
         assert "rouge_score, sacrebleu: not installed" in found.left_out[0]
 
@@ -130,7 +130,7 @@ class TestLikeness:
             "a cat",
             *["the bank"] * 20,
         ]  # (9 + 1)² pairs are too many; (2 + 1)² are not
-        found = likeness(engine, lexicon.vectors, Both(texts, texts))
+        found = similarity(engine, lexicon.vectors, Both(texts, texts))
         overlap = next(one for one in found.results if one["name"] == "text overlap")
         assert overlap["records"] == 11
 

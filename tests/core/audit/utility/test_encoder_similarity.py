@@ -1,4 +1,4 @@
-"""Likeness to an encoder: by hand on vectors that are set, and by a BERT made here."""
+"""Similarity to an encoder: by hand on vectors that are set, and by a BERT made here."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_figures_by_hand() -> None:
     assert found.unprotected == 1.0
     assert found.others < found.mean.value
     assert found.mean.lower <= found.mean.value <= found.mean.upper
-    assert found.as_dict()["name"] == "encoder likeness"
+    assert found.as_dict()["name"] == "encoder similarity"
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

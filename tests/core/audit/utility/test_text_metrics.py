@@ -56,7 +56,7 @@ def test_records_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert record_cosines(vectors, plain, private) == pytest.approx(expected, abs=1e-5)
 
 
-def test_likeness_stands_beside_that_of_others() -> None:
+def test_similarity_stands_beside_that_of_others() -> None:
     random = np.random.default_rng(2)
     vectors = random.normal(size=(100, 20)).astype(np.float32)
     rows = random.integers(0, 100, (200, 6))

@@ -383,7 +383,7 @@ class TestTogether:
         numbers = Draws(bytes(32), np.arange(8_000, dtype=np.uint64).reshape(4_000, 2))
         ids = np.resize(chosen, 4_000)
         for (epsilon, radius), made in zip(
-            laws, ExponentialSampler.together(vectors, laws, chosen), strict=True
+            laws, ExponentialSampler.compile_many(vectors, laws, chosen), strict=True
         ):
             alone = ExponentialSampler.of(vectors, epsilon, radius)
             np.testing.assert_array_equal(made.cells, alone.cells[chosen])
@@ -398,7 +398,7 @@ class TestTogether:
             assert made.guarantee.epsilon == epsilon
 
     def test_a_word_without_a_row_is_not_drawn(self) -> None:
-        (made,) = ExponentialSampler.together(
+        (made,) = ExponentialSampler.compile_many(
             plain.gaussian(700), [(1.0, math.inf)], np.array([1, 5], np.int32)
         )
         draws = Draws(bytes(32), np.zeros((2, 2), np.uint64))

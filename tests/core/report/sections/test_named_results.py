@@ -60,8 +60,8 @@ def numbers(value: Any) -> list[float]:
         ("attribute attack", "accuracy", "reads original text"),
         ("membership attack", "AUC", "guessing"),
         ("text overlap", "ROUGE, F1", "ROUGE-1, with another record's"),
-        ("vector likeness", "cosine", "a record and another's replacement"),
-        ("encoder likeness", "cosine", "a record and another's replacement"),
+        ("vector similarity", "cosine", "a record and another's replacement"),
+        ("encoder similarity", "cosine", "a record and another's replacement"),
     ],
 )
 def test_no_number_is_lost(results: dict[str, dict[str, Any]], name: str, group: str, baseline: str) -> None:
@@ -96,7 +96,7 @@ def test_another_shape_stays_as_it_is() -> None:
 def test_each_chart_says_what_it_shows_once_and_how_sure_it_is(results: dict[str, dict[str, Any]]) -> None:
     pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
     first, second = (
-        block for block in measured(results["vector likeness"], "likeness") if isinstance(block, Chart)
+        block for block in measured(results["vector similarity"], "similarity") if isinstance(block, Chart)
     )
     assert "as the cosine of the mean vectors" in first.shows
     assert "hatched ones" in first.read
@@ -107,7 +107,7 @@ def test_each_chart_says_what_it_shows_once_and_how_sure_it_is(results: dict[str
 
 def test_matched_sub_words_are_a_chart_of_their_own(results: dict[str, dict[str, Any]]) -> None:
     pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
-    drawn = [one for one in measured(results["encoder likeness"], "likeness") if isinstance(one, Chart)]
+    drawn = [one for one in measured(results["encoder similarity"], "similarity") if isinstance(one, Chart)]
     assert [one.title for one in drawn][2].endswith("matched by their vectors (BERTScore)")
     assert "No weights for rare words" in drawn[2].shows
     rows = {row[0]: row[1] for row in drawn[2].table.rows}

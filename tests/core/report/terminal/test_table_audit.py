@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.audit.table.metrics import Figure
+from dptext_spark.audit.table.metrics import Metric
 from dptext_spark.cli.app import main
 from dptext_spark.report.terminal.table_audit import table_audit_text
 
@@ -17,13 +17,13 @@ FOUND = {
     "figures": [
         figure.as_dict()
         for figure in (
-            Figure("rows", 12_345), Figure("original_share", 0.12341), Figure("original_share_all", 0.46801),
-            Figure("bayes_success", 0.5, 0.45, 0.55),
-            Figure("oov_kept_share", None), Figure("accuracy_private_private", 0.71239, 0.7, 0.75), Figure("label_rows", 1_200),
-            Figure("attribute_adaptive", 0.30001, 0.2, 0.4), Figure("cosine", 0.9126, 0.9, 0.92), Figure("bleu", 31.25),
-            Figure("embedding_cosine", 0.8112, 0.8, 0.82), Figure("bert_f1", 0.9, 0.89, 0.91), Figure("masked_words", 2_000),
-            Figure("masked_success", 0.10001, 0.08, 0.12), Figure("masked_unprotected", 0.31),
-            Figure("words", 7, column="a"), Figure("words", 9, column="b"),
+            Metric("rows", 12_345), Metric("original_share", 0.12341), Metric("original_share_all", 0.46801),
+            Metric("bayes_success", 0.5, 0.45, 0.55),
+            Metric("oov_kept_share", None), Metric("accuracy_private_private", 0.71239, 0.7, 0.75), Metric("label_rows", 1_200),
+            Metric("attribute_adaptive", 0.30001, 0.2, 0.4), Metric("cosine", 0.9126, 0.9, 0.92), Metric("bleu", 31.25),
+            Metric("embedding_cosine", 0.8112, 0.8, 0.82), Metric("bert_f1", 0.9, 0.89, 0.91), Metric("masked_words", 2_000),
+            Metric("masked_success", 0.10001, 0.08, 0.12), Metric("masked_unprotected", 0.31),
+            Metric("words", 7, column="a"), Metric("words", 9, column="b"),
         )
     ],
     "requirements": [{"requirement": "rows >= 1", "holds": True}, {"requirement": "rows <= 1", "holds": False}],
