@@ -34,8 +34,8 @@ FOUND = {
     "context_success": "drawn words that are guessed from the text around them, too",
 }
 GOOD_FOR = {
-    "cosine": "similarity of meaning, by word vectors",
-    "embedding_cosine": "similarity of meaning, by an encoder",
+    "cosine": "semantic similarity, by word vectors",
+    "embedding_cosine": "semantic similarity, by an encoder",
     "rouge_1": "overlap in words (ROUGE-1)",
     "accuracy_private_private": "a classifier of what is said, learnt and tried on sanitized text",
     "accuracy_plain_private": "learnt on the source, tried on sanitized text",

@@ -1,4 +1,4 @@
-"""What a replaced text is still good for, to compare mechanisms: words kept, similarity of meaning, downstream accuracy."""
+"""What a replaced text is still good for, to compare mechanisms: words kept, semantic similarity, downstream accuracy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate, accuracy
 from dptext_spark.audit.utility.text_metrics import vector_similarity
 
-KEPT, COSINE, ACCURACY = "words kept", "similarity of meaning", "accuracy of a classifier"
+KEPT, COSINE, ACCURACY = "words kept", "semantic similarity", "accuracy of a classifier"
 EMBEDDED = "similarity to an encoder"
 EXPLAINED = {
     KEPT: "The share of the replaced words that come out as themselves.",
@@ -30,7 +30,7 @@ TESTED = 4  # every so many-th record is tested, the others are learnt from
 
 @dataclass(frozen=True)
 class Sides:
-    """Words of records, as the similarity of meaning reads them."""
+    """Words of records, as the semantic similarity reads them."""
 
     words: Ids
     bounds: I64
