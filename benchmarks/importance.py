@@ -198,7 +198,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     section.notes += [
         "The paper's figures are of attention in BERT as importance and of BERT fine-tuned; here the classifier is TF-IDF "
         "with logistic regression, trained and tested on privatized sentences (both) or tested only (test). Its figures by "
-        "strategy are of the top words; those of PAPERS.md for both and test name no strategy and stand in the rows of the "
+        "strategy are of the top words; those of its tables for both and test name no strategy and stand in the rows of the "
         "aggressive one. Of 5 % and of the words of medium importance no figure of the paper is at hand.",
         "SST-2 is the split of 6,920 / 872 / 1,821 sentences, not GLUE's; K is not given in the paper, and 20 here. "
         "Words are cut at "
