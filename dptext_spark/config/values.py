@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from dptext_spark.config.condition import parsed
 from dptext_spark.config.limits import MOST_SHOWN
@@ -19,6 +19,8 @@ from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.text.policy import Policy
 
+T = TypeVar("T")
+
 # The run sets these itself, so that no malformed line and no guessed type can end in an error message.
 RESERVED_OPTIONS = (
     *("mode", "inferschema", "primitivesasstring", "columnnameofcorruptrecord"),
@@ -26,7 +28,7 @@ RESERVED_OPTIONS = (
 )
 
 
-def _safely(build: Callable[[], Any]) -> Any:
+def _safely(build: Callable[[], T]) -> T:
     """Turn the error of a dataclass into one that is listed with the others."""
     try:
         return build()
@@ -62,7 +64,7 @@ def parse_mechanism(value: object) -> Mechanism:
     for field, parameter in parameters_of(kind).items():
         if parameter.words and isinstance(given.get(field), Mapping):
             given[field] = _parse_words(f"mechanism.{field}", given[field])
-    return _build("mechanism", kind, given, also=("name",))  # type: ignore[no-any-return]
+    return _build("mechanism", kind, given, also=("name",))
 
 
 def parse_policy(value: object) -> Policy:
@@ -82,7 +84,7 @@ def parse_policy(value: object) -> Policy:
             "path of "
             "a text file."
         )
-    return _build("policy", Policy, given)  # type: ignore[no-any-return]
+    return _build("policy", Policy, given)
 
 
 def parse_selection(value: object) -> Selection | None:
@@ -101,7 +103,7 @@ def parse_selection(value: object) -> Selection | None:
             given[name] = tuple(given[name])
     if "levels" in given:
         given["levels"] = tuple(_level(number, level) for number, level in enumerate(given["levels"]))
-    return _build("importance", Selection, given)  # type: ignore[no-any-return]
+    return _build("importance", Selection, given)
 
 
 def _level(number: int, value: object) -> Level:
@@ -112,11 +114,11 @@ def _level(number: int, value: object) -> Level:
     given = {"share": None, **_mapping(field, value)}
     if given.get("mechanism") is not None:
         given["mechanism"] = parse_mechanism(given["mechanism"])
-    return _build(field, Level, given)  # type: ignore[no-any-return]
+    return _build(field, Level, given)
 
 
-def _build(field: str, kind: type[Any], given: dict[str, Any], also: tuple[str, ...] = ()) -> Any:
-    names = [*also, *(entry.name for entry in fields(kind))]
+def _build(field: str, kind: type[T], given: dict[str, Any], also: tuple[str, ...] = ()) -> T:
+    names = [*also, *(entry.name for entry in fields(cast(Any, kind)))]
     others = [name for name in given if name not in names]
     found = [
         f"{field}.{name[:LONGEST]}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
@@ -143,7 +145,7 @@ def _parse_words(field: str, value: Mapping[str, Any]) -> tuple[str, ...]:
         raise problem(
             f"{field}.file: {shown(path)} given; valid: the path of a text file (UTF-8) with a word a line."
         )
-    return _safely(lambda: _read_lines(f"{field}.file", path))  # type: ignore[no-any-return]
+    return _safely(lambda: _read_lines(f"{field}.file", path))
 
 
 def _read_lines(field: str, path: str) -> tuple[str, ...]:

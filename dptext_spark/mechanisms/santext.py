@@ -151,7 +151,7 @@ class SanText(Mechanism):
             note=self._note(len(outputs), len(lexicon)),
         )
 
-    def by_distance(self, words: int) -> tuple[float, float] | None:  # noqa: ARG002
+    def by_distance(self, words: int) -> tuple[float, float] | None:  # noqa: ARG002  (others need it)
         """Return (ε, infinity) of SanText itself, as published."""
         plain = self.sensitive == "none" and self.calibration == "published"
         return (self.epsilon, math.inf) if plain else None

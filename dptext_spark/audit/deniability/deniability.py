@@ -35,7 +35,6 @@ CONFIDENCE = 0.99  # that the bounds of all words hold, for each figure
 SAMPLE = 200  # words that are drawn from where there is no law
 WORST = 10
 EVERY, SPACED, GIVEN = "every word of the lexicon", "words evenly spaced by id", "words that were named"
-# Told how many words are done, of how many.
 
 
 @dataclass(frozen=True, eq=False)

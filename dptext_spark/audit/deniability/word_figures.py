@@ -159,7 +159,7 @@ class DistinctOutputs:
     def shortcut(self, sampler: Sampler, words: Ids) -> None:
         """Return None: it takes the whole law."""
 
-    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002
+    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002  (others of the protocol need it)
         """Return S_w[n] of each word; exact ones within V·n·2^-52.
 
         Raises:
@@ -237,7 +237,7 @@ class Unchanged:
     estimate = "the share of the draws; bounds by Clopper and Pearson"
     worst_is_largest = True
 
-    def edges(self, words: int) -> tuple[float, ...]:  # noqa: ARG002
+    def edges(self, words: int) -> tuple[float, ...]:  # noqa: ARG002  (others of the protocol need it)
         """Return 20 equal bins."""
         return tuple(i / 20 for i in range(21))
 
@@ -249,7 +249,7 @@ class Unchanged:
         values, slack = found
         return Bounded(values, values * np.exp(-slack), np.minimum(values * np.exp(slack), 1.0))
 
-    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002
+    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002  (others of the protocol need it)
         """Return N_w of each word."""
         row = found.rows
         itself = found.ids == found.words[row]

@@ -15,7 +15,6 @@ and a few blocks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
@@ -28,7 +27,7 @@ from dptext_spark.lexicon.characters import TOKENIZERS
 from dptext_spark.lexicon.readers.arrays import read_npz, read_parquet
 from dptext_spark.lexicon.readers.builder import Intake, ReadCounts
 from dptext_spark.lexicon.readers.stream import ByteSource, Entries
-from dptext_spark.lexicon.readers.text import read_text
+from dptext_spark.lexicon.readers.text import NUMBER, read_text
 from dptext_spark.lexicon.readers.word2vec import HEADER, read_word2vec_binary
 from dptext_spark.lexicon.vocabulary import Vocabulary
 
@@ -45,7 +44,6 @@ READERS: dict[str, Callable[[ByteSource], Entries]] = {
 FORMATS = tuple(READERS)
 ARRAYS = ("npz", "parquet")  # not read from the beginning to the end, so progress goes by entries
 ENDINGS = (".gz", ".txt", ".vec", ".bin", ".npz", ".parquet")
-NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 FASTTEXT_MODEL = (793712314).to_bytes(4, "little")
 PEEK = 1 << 16
 

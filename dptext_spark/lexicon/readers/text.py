@@ -29,6 +29,7 @@ HEADER = re.compile(rb"(\d{1,18}) (\d{1,9})", re.ASCII)
 ZIPPED_RATIO = 4  # text is seldom more than this many times larger than its gzip file
 FINE, SHORT, LONG, NO_NUMBER = range(4)
 DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+NUMBER = re.compile(DECIMAL.pattern + rb"|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 def read_text(source: ByteSource, *, header_required: bool) -> Entries:

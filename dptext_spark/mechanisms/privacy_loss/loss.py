@@ -15,7 +15,6 @@ from scipy.special import betaincinv
 
 from dptext_spark.arrays import F64, I32
 
-# Told how many words are done, of how many.
 # A logarithm of a ratio of two 64-bit integers, taken in float64, errs by less than this.
 LOG_SLACK = 1e-13
 

