@@ -23,17 +23,17 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from dptext_spark.arrays import F64, Ids
+from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Capabilities, Mechanism
-from dptext_spark.mechanisms.extent import largest_distance
+from dptext_spark.mechanisms.extent import largest_distance, ranks
 from dptext_spark.mechanisms.numerics.elementary import gumbel_interval, logarithm
 from dptext_spark.mechanisms.parameters import choice, number
-from dptext_spark.mechanisms.rank_loss import worst_pair
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler, poisson_weights
 from dptext_spark.mechanisms.vickrey import nearest_other, neighbours_by_place
+from dptext_spark.runtime.jit import Int, compiled
 
 Unsafe = Literal["refuse", "published"]
 
@@ -170,3 +170,30 @@ class TruncatedGumbel(Mechanism):
         # Where nothing is claimed, nothing may be read out of the status either.
         status: Literal["refuted", "claimed"] = "refuted" if refuted or not admissible else "claimed"
         return Guarantee("metric_dp", epsilon, metric="euclidean", status=status, sentence=sentence)
+
+
+@compiled
+def loss_by_rank(rate: float, words: Int) -> Any:
+    """Return float64[V + 1]: at r, ln P(k = 1) - ln P(k >= r) for k ~ Poisson(rate) conditioned on [1, V]; 0 at 0."""
+    out = np.zeros(words + 1)
+    for r in range(2, words + 1):  # ln P(k = 1) - ln P(k = r)
+        out[r] = out[r - 1] + logarithm(np.float64(r)) - logarithm(rate)
+    more = 1.0  # P(k >= r) / P(k = r)
+    for r in range(words, 0, -1):
+        out[r] -= logarithm(more)
+        more = 1.0 + more * rate / r
+    return out
+
+
+def worst_pair(vectors: F32, places: Ids, other: Ids, gap: F64, rate: float) -> dict[str, Any]:
+    """Return the pair (w, w'), w' the nearest other word of w, with the largest loss per unit of distance, and its figures."""
+    rank = ranks(vectors, places, other)
+    loss = loss_by_rank(rate, len(vectors))[rank]
+    worst = int(np.argmax(loss / gap))
+    return {
+        "words": [int(places[worst]), int(other[worst])],
+        "rank": int(rank[worst]),
+        "distance": float(gap[worst]),
+        "loss": float(loss[worst]),
+        "refuted_up_to": float(loss[worst] / gap[worst]),
+    }

@@ -16,7 +16,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TruncatedGumbel
 from dptext_spark.mechanisms.privacy_loss import worst_loss
-from dptext_spark.mechanisms.rank_loss import loss_by_rank
+from dptext_spark.mechanisms.truncated_gumbel import loss_by_rank
 from dptext_spark.model.certificate import verdict
 from dptext_spark.randomness.draws import Draws
 from tests.core.names import names
