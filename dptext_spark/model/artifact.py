@@ -193,7 +193,7 @@ def _manifest(privatizer: Privatizer, spec: dict[str, Any] | None) -> dict[str, 
         "policy": asdict(privatizer.policy),
         "consistency": privatizer.consistency,
         "guarantee": privatizer.sampler.guarantee.as_dict(),
-        "summary": privatizer.sampler.summary,
+        "summary": privatizer.sampler.summary.as_dict(),
         "arrays": sorted(privatizer.arrays()),
         **_importance(privatizer),
         **({"private": True} if _is_private(privatizer) else {}),
@@ -219,7 +219,11 @@ def _importance(privatizer: Privatizer) -> dict[str, Any]:
     if selector is None:
         return {}
     levels = [
-        {"sampler": _sampler_name(one), "guarantee": one.guarantee.as_dict(), "summary": one.summary}
+        {
+            "sampler": _sampler_name(one),
+            "guarantee": one.guarantee.as_dict(),
+            "summary": one.summary.as_dict(),
+        }
         for one in selector.further
     ]
     chosen = {"selection": selector.selection.as_dict(), "bound": selector.bound(), "levels": levels}
@@ -392,7 +396,8 @@ def _restored(made: dict[str, Any], part: str, arrays: dict[str, Any], words: in
     held = _under(part, arrays)
     kind.check(Arrays(part, held), words)
     guarantee = Guarantee(**made["guarantee"])
-    if not guarantee.is_sound or not isinstance(made["summary"], dict):
+    if not guarantee.is_sound:
         raise DataError(f"artifact: {MANIFEST} holds no valid guarantee of {part}.")
-    sampler: Sampler = kind.restore(held, guarantee, made["summary"])
+    summary = kind.summary_type.from_dict(made["summary"], f"artifact: {MANIFEST}, summary of {part}")
+    sampler: Sampler = kind.restore(held, guarantee, summary)
     return sampler

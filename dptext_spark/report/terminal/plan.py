@@ -31,7 +31,7 @@ def planned_facts(
         "consistency": config.consistency,
         "guarantee": privatizer.guarantee(of_rows=True).as_dict(),
         "certificate": certificate,
-        "mechanism_summary": privatizer.sampler.summary,
+        "mechanism_summary": privatizer.sampler.summary.as_dict(),
         "importance": None if privatizer.selector is None else privatizer.selector.provider.sentence,
         "identity": "row_key" if config.row_key else None,
         "other_columns": [] if others == "drop" else None if others == "keep" else list(others),

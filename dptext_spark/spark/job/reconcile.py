@@ -71,7 +71,7 @@ def reconcile(
         "identity": plan.identity.kind,
         "record_epsilon": _formula(restricted.get("record_epsilon")),
         "other_columns": plan.others,
-        "mapping": plan.privatizer.sampler.summary,
+        "mapping": plan.privatizer.sampler.summary.as_dict(),
         "input": record["input"],
         "input_version": plan.input_version,
         "corrupt_records": plan.corrupt,

@@ -76,7 +76,7 @@ def totals(plan: RunPlan, done: list[dict[str, Any]], started: float, *, failed:
         "identity": plan.identity.kind,
         "record_epsilon": new[-1]["record_epsilon"] if new else None,
         "other_columns": [name for name in plan.kept if name not in plan.columns],
-        "mapping": plan.privatizer.sampler.summary,
+        "mapping": plan.privatizer.sampler.summary.as_dict(),
         "input": str(config.input.table or config.input.path),
         "input_version": None if last is None else f"delta:{last.rpartition('..')[2]}",
         "output": str(plan.place.target),

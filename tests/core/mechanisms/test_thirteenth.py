@@ -23,7 +23,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Law, Mechanism
-from dptext_spark.mechanisms.base import TOTAL, Capabilities
+from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.privacy_loss.loss import Loss
 from dptext_spark.model.artifact import open_artifact, save
@@ -40,7 +40,7 @@ V = 24
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseSampler(Capabilities):
+class ResponseSampler(Sampler):
     """Randomised response: the word itself by one integer out of 2^63, each other word by another one."""
 
     cost = "constant: one division"
@@ -94,7 +94,7 @@ class RandomizedResponse(Mechanism):
     name: ClassVar[str] = "randomized_response"
     paper: ClassVar[str] = "Warner 1965, Randomized Response"
     protects: ClassVar[str] = "ε between any two words"
-    sampler: ClassVar[type[Capabilities]] = ResponseSampler
+    sampler: ClassVar[type[Sampler]] = ResponseSampler
 
     epsilon: float = number(1.0, "The bound.", above=0.0, most=20.0)
 

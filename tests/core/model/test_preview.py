@@ -22,7 +22,6 @@ from dptext_spark.importance.selection import Level, Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText, Sampler
-from dptext_spark.mechanisms.base import Capabilities
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.importance import with_importance
 from dptext_spark.model.preview import ALL_DRAWS, MOST_CHARACTERS, MOST_DRAWS, Preview, preview, shown
@@ -270,7 +269,7 @@ def test_a_long_text_is_drawn_less_often() -> None:
     assert {word.draws for word in preview(made, " ".join(words)).words} == {ALL_DRAWS // len(words)}
 
 
-class WithoutLaw(Capabilities):
+class WithoutLaw(Sampler):
     """A sampler whose law is not told."""
 
     def __init__(self, sampler: Sampler) -> None:

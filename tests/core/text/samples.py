@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms.base import Capabilities
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text.counters import Counters
@@ -50,7 +50,7 @@ CORNERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Step(Capabilities):
+class Step(Sampler):
     """A law of one outcome: the word `step` places further on; 0 is the identity."""
 
     step: int

@@ -15,7 +15,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText, Diffractor, SanText
-from dptext_spark.mechanisms.base import Capabilities
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.tem import TEM
 from dptext_spark.randomness.draws import Draws
 from tests.core.audit.plain_attacks import some_law, table_sampler
@@ -24,7 +24,7 @@ WORDS = 40
 
 
 @dataclass(frozen=True)
-class LawlessSampler(Capabilities):
+class LawlessSampler(Sampler):
     """Draws like another sampler, and keeps its law to itself: what a noise mechanism is to an audit."""
 
     inner: Any

@@ -17,13 +17,12 @@ from dptext_spark.audit.comparison.risks import BAYES, CONTEXT, Text, risks
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Sampler
-from dptext_spark.mechanisms.base import Capabilities
 from dptext_spark.randomness.draws import Draws
 
 V = 120
 
 
-class Lawless(Capabilities):
+class Lawless(Sampler):
     """A sampler that keeps its law to itself."""
 
     def __init__(self, sampler: Sampler) -> None:

@@ -22,7 +22,6 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, CusText, Diffractor, Sampler, SanText
-from dptext_spark.mechanisms.base import Capabilities
 
 WORDS = 90
 
@@ -105,7 +104,7 @@ def test_figures_from_draws_are_those_of_the_law(lexicon: Lexicon) -> None:
     """The bounds at 1 - 1e-6 hold the exact figures of CusText, whose law is hidden here."""
     made = CusText(k=7, epsilon=3.0).compile(lexicon)
 
-    class Lawless(Capabilities):
+    class Lawless(Sampler):
         summary, guarantee, sample = made.summary, made.guarantee, staticmethod(made.sample)
 
     exact = deniability(made, WORDS)
