@@ -26,6 +26,7 @@ from dptext_spark.mechanisms import MECHANISMS, Law, Mechanism
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.privacy_loss.loss import Loss
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.artifact import open_artifact, save
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import prepare
@@ -50,7 +51,7 @@ class ResponseSampler(Sampler):
 
     weight: npt.NDArray[np.uint64]
     guarantee: Guarantee
-    summary: dict[str, Any] = field(default_factory=dict)
+    summary: Summary = field(default_factory=Summary)
 
     def sample(self, ids: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
         itself, other, words = (int(one) for one in self.weight)
@@ -82,7 +83,7 @@ class ResponseSampler(Sampler):
 
     @classmethod
     def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
     ) -> ResponseSampler:
         return cls(arrays["weight"], guarantee, summary)
 

@@ -16,6 +16,7 @@ from dptext_spark.mechanisms import MECHANISMS, MVC, CusText, Sampler, SanText
 from dptext_spark.mechanisms.samplers import ExponentialSampler, TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.randomness.draws import Draws
+from tests.core.mechanisms.lawless import Lawless
 
 WORDS = 80
 SETTINGS: dict[str, list[dict[str, object]]] = {
@@ -154,13 +155,7 @@ def test_bounds(lexicon: Lexicon) -> None:
     exact = outcomes(sampler, words)
     assert exact.bounds(0.99) == (exact.probability, exact.probability)
 
-    class Lawless(Sampler):
-        """The same draws from a mechanism that does not tell its law."""
-
-        summary, guarantee = sampler.summary, sampler.guarantee
-        sample = staticmethod(sampler.sample)
-
-    drawn = outcomes(Lawless(), words, draws=2000)  # type: ignore[arg-type]
+    drawn = outcomes(Lawless(sampler), words, draws=2000)
     low, high = drawn.bounds(1 - 1e-9)
     for word in range(WORDS):
         law = dict(zip(*map(np.ndarray.tolist, exact.row(word)), strict=True))
