@@ -166,9 +166,7 @@ class Place:
             return self.session.read.format("delta").load(str(audit / name)).where(f"run_id = '{run_id}'")
 
         entries = entries_of(self.session, str(audit / "shareable/ledger"))[1]
-        commits = [
-            one["userMetadata"] or "" for one in history(self.session, Target(path=str(self.base / output)))
-        ]
+        commits = [one.metadata or "" for one in history(self.session, Target(path=str(self.base / output)))]
         metrics = table("restricted/metrics")
         return {
             "statuses": sorted(row["status"] for row in table("shareable/runs").select("status").collect()),

@@ -35,7 +35,7 @@ def certify(
         found = examine(privatizer, lambda done, whole: say("certifying", done / whole), sample)
     try:
         if sample is None or certificate_of(folder) is None:
-            keep_certificate(folder, found.kept())
+            keep_certificate(folder, found)
             if settings.run.artifact is not None:
                 sys.stderr.write(f"run.artifact_fingerprint: {expected_fingerprint(folder)} from now on\n")
     except DataError as error:  # the finding stands all the same

@@ -26,5 +26,5 @@ def ledger(
     with progress() as say:
         found = read(path, progress=lambda step: say(step, None))
     if as_json:
-        return write_json({"ledger": path, "inputs": [balance.as_dict() for balance in found]})
+        return write_json({"ledger": path, "inputs": [balance.spending.as_dict() for balance in found]})
     write(spent_text(found, width()))

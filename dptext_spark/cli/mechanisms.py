@@ -18,5 +18,7 @@ def mechanisms(
     from dptext_spark.report.terminal.catalogue import catalogue, catalogue_text, described
 
     if as_json:
-        return write_json(catalogue() if name is None else described(name))
+        return write_json(
+            [one.as_dict() for one in catalogue()] if name is None else described(name).as_dict()
+        )
     write(catalogue_text(catalogue() if name is None else [described(name)], width()))

@@ -73,9 +73,9 @@ def report(
     with progress() as say:
         facts = gather(run_id, account, asked, examine=statement is None, progress=say)
     if statement is not None:
-        return write(rendered(facts["statement"], statement))
+        return write(rendered(facts.statement.as_dict(), statement))
     file = write_page(facts, out)
     if as_json:
-        write_json({"file": str(file), **facts})
+        write_json({"file": str(file), **facts.as_dict()})
     else:
         write(f"{file}")

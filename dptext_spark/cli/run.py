@@ -37,11 +37,10 @@ def run(
 
     with progress() as say:
         report = run_job(settings, progress=lambda step: say(step, None))
-    facts = report.as_dict(internal=internal)
     if as_json:
-        write_json(facts)
+        write_json(report.as_dict(internal=internal))
     else:
-        write(summary(facts, internal=internal, price=price, columns=width()))
+        write(summary(report.outcome, internal=internal, price=price, columns=width()))
 
 
 def _plan(settings: RunConfig, as_json: bool) -> None:
@@ -52,6 +51,6 @@ def _plan(settings: RunConfig, as_json: bool) -> None:
         privatizer, folder = prepare(settings, say)
     planned = plan(settings, privatizer, folder)
     if as_json:
-        write_json(planned)
+        write_json(planned.as_dict())
     else:
         write(plan_text(planned, width()))

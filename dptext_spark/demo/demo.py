@@ -80,7 +80,7 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
         )
         report = run(config, spark, progress=lambda step: say(step, None))
         public = sample.column("body").to_pylist()[:PUBLIC]
-        page = _report(config, report.facts["run_id"], public, spark, place / MADE[4], say)
+        page = _report(config, report.outcome.run_id, public, spark, place / MADE[4], say)
         examples = list(_examples(spark, source, str(place / MADE[2])))
         shown = side_by_side(_body(examples), RunKey.generate(), say)
     facts = report.as_dict()
@@ -91,7 +91,7 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
     write("\n".join(_lines(examples)))
     write("\n".join(_settings(examples, shown)))
     # The tickets are invented: what depends on them may be shown.
-    write(summary(report.as_dict(internal=True), internal=True, columns=width()))
+    write(summary(report.outcome, internal=True, columns=width()))
     if page is not None:
         write(f"\nThe report of this run, one file for any browser: {page}")
     write(

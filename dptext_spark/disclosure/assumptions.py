@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+
+from dptext_spark.disclosure.facts import RunFacts
 
 
-def assumed(facts: Mapping[str, Any]) -> Iterator[str]:
+def assumed(facts: RunFacts) -> Iterator[str]:
     """Write what must be true for the guarantee to hold."""
-    if facts.get("key_kind") == "insecure":
+    if facts.key_kind == "insecure":
         yield (
             "Nothing that makes it hold: the draws come from AES-256 under a key that is no secret, and whoever tries it can "
             "test candidates word by word."
@@ -18,18 +19,18 @@ def assumed(facts: Mapping[str, Any]) -> Iterator[str]:
             "The draws come from AES-256 under a secret key, so the guarantee holds against whoever cannot break it, and only "
             "while the key is secret: its holder can test candidates word by word."
         )
-        yield _key(str(facts.get("key_kind")))
+        yield _key(str(facts.key_kind))
     yield (
         "The lexicon, its order, the stop-word list and all settings are public, and not made from the "
         "private text. Whoever makes one of them from the text must count that as a release of its own."
     )
     yield (
-        f"What is compared is {facts['guarantee']['unit']}: not a person, and not a whole record. The setting consistency "
+        f"What is compared is {facts.guarantee.unit}: not a person, and not a whole record. The setting consistency "
         "decides which it is."
     )
     yield from _identified(facts)
-    if facts["config"].get("record_key"):
-        yield f"A record is all rows with the same {facts['config']['record_key']!r}."
+    if facts.config.record_key:
+        yield f"A record is all rows with the same {facts.config.record_key!r}."
     else:
         yield "A record is a row. With record_key it is all rows with the same key."
 
@@ -58,15 +59,15 @@ def _key(kind: str) -> str:
     }.get(kind, "The kind of the key is not known.")
 
 
-def _identified(facts: Mapping[str, Any]) -> Iterator[str]:
+def _identified(facts: RunFacts) -> Iterator[str]:
     """Write what tells rows apart, and which of them share draws."""
-    identity = str(facts.get("identity") or "not known before the run")
+    identity = facts.identity or "not known before the run"
     if identity == "row_key":
         shared = {
             "record": "equal words share a draw within a record, which may have several rows",
             "dataset": "equal words share a draw in all rows",
-        }.get(facts["consistency"], "no two rows share draws")
-        yield f"A row is identified by {facts['config']['row_key']!r}, which is unique: {shared}."
+        }.get(facts.consistency, "no two rows share draws")
+        yield f"A row is identified by {facts.config.row_key!r}, which is unique: {shared}."
     elif identity == "file_row":
         yield (
             "A row is identified by its file and its place in it, so a retried task draws the same noise "
@@ -82,30 +83,30 @@ def _identified(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"What identifies a row: {identity}."
 
 
-def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:
+def across_runs(facts: RunFacts) -> Iterator[str]:
     """Write what other releases of the same records add."""
-    counted = facts.get("ledger")
+    counted = facts.ledger
     if counted is None:
         yield (
             "Every further release of the same records with new draws adds its bound to this one. A run counts them in its "
             "ledger, and its own statement says what they come to."
         )
     else:
-        yield counted["sentence"]
-        yield from counted["notes"]
-    if facts["consistency"] == "token":
+        yield counted.sentence
+        yield from counted.notes
+    if facts.consistency == "token":
         yield (
             "At token level a new run id gives new draws, whatever the key. With consistency: record or dataset and one "
             "key.file, replacements stay."
         )
-    elif facts.get("key_kind") == "os":
+    elif facts.key_kind == "os":
         yield "The key is gone when the run ends: every further run draws anew. With key.file, replacements stay."
     else:
         yield (
             "The same key, lexicon, mechanism and policy give the same replacements again: of a record that did "
             "not change that tells nothing new, of one that did, which of its words did."
         )
-    output, releases = facts["config"]["output"], facts.get("releases_in_history")
+    releases = facts.releases_in_history
     if releases is None:
         yield "How many releases the target's history holds is not known before the run."
     elif releases > 1:
@@ -116,7 +117,7 @@ def across_runs(facts: Mapping[str, Any]) -> Iterator[str]:
         )
     else:
         yield "The target's history holds this release only."
-    if output.get("overwrite_raw"):
+    if facts.config.output.overwrite_raw:
         yield (
             "The target may have held raw text before (output.overwrite_raw): it stays readable in old "
             "versions, and in "

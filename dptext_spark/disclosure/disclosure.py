@@ -8,44 +8,27 @@ Of a stream it says besides what a table that is sanitized in parts, as its sour
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
+from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure import importance
 from dptext_spark.disclosure.assumptions import across_runs, assumed
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import filters_on_text, released, rule_based
 from dptext_spark.disclosure.statement import Statement
-from dptext_spark.guarantee import Guarantee, counted
+from dptext_spark.guarantee import counted
 from dptext_spark.rounding import digits_up, exact, percent_up
 
 MANY_ALONE = 0.5  # share of words alone on their output set from which a warning is due
 LARGE = 10.0  # an epsilon from which one is due: a factor of 22,026
 _CUTS = ("limit", "vocabulary")  # what a lexicon file was cut down to
 
-Facts = Mapping[str, Any]
 Sentences = Iterator[str]
 
 
-def disclosure(facts: Facts) -> Statement:
-    """Write the statement.
-
-    Args:
-        facts: of a run, or of a run that is only planned. Read are
-
-            - `config`: the settings as a dictionary (`columns`, `output`, `row_key`, `record_key`, and of a
-              stream `mode` and `stream`);
-            - `policy`: the fields of the policy; `consistency`: token, record or dataset;
-            - `certificate`: what was found of the guarantee, or None;
-            - `guarantee`: the fields of a Guarantee; `mechanism_summary`: the sampler's summary;
-            - `identity`: row_key, file_row or ordinal:N, or None before the run;
-            - `other_columns`: names of what else the output holds, or None where that is not known;
-            - `key_kind`: os, file, env, secret, given or insecure;
-            - `releases_in_history`: runs that the target's history holds, or None where that is not known;
-            - `second_release`: whether records of an unfinished run were released again;
-            - `importance`: what the provider of importance says of itself, or None;
-            - `ledger`: `sentence`, `notes` and `warnings` of what was spent on the input so far, or None before the run.
-    """
-    writers: tuple[tuple[str, Callable[[Facts], Sentences]], ...] = (
+def disclosure(facts: RunFacts) -> Statement:
+    """Write the statement of a run, of a stream, or of a run that is only planned."""
+    writers: tuple[tuple[str, Callable[[RunFacts], Sentences]], ...] = (
         ("Warnings", _warnings),
         ("What is protected", _protected),
         ("What is released in clear", released),
@@ -58,84 +41,81 @@ def disclosure(facts: Facts) -> Statement:
     return Statement(tuple((heading, sentences) for heading, sentences in written if sentences))
 
 
-def _warnings(facts: Facts) -> Sentences:
-    policy = facts["policy"]
-    if facts.get("key_kind") == "insecure":
+def _warnings(facts: RunFacts) -> Sentences:
+    if facts.key_kind == "insecure":
         yield (
             "INSECURE KEY: the draws come from a seed that anybody can try. Nothing is protected; this "
             "output is for "
             "tests only."
         )
-    if "refuted" in (facts["guarantee"]["status"], (facts.get("certificate") or {}).get("verdict")):
+    if facts.is_refuted:
         yield "THE GUARANTEE BELOW DOES NOT HOLD: it was checked against the law that is sampled, and refuted."
     yield from _weak(facts)
     yield from importance.warned(facts)
-    if filters_on_text(facts["config"]):
+    if filters_on_text(facts.where, facts.config.columns):
         yield (
             "input.where reads text that is not released: that a record is in the output tells what that text held. The "
             "condition is not shown here, and may be known to others."
         )
-    if policy["oov"] == "keep":
+    if facts.policy.oov == "keep":
         yield (
             "UNKNOWN WORDS ARE RELEASED IN CLEAR (policy.oov: keep). Names, account words and misspellings "
             "are the "
             "words that a lexicon lacks: the most private words of the text have no protection at all."
         )
-    if policy["numbers"] == "keep":
+    if facts.policy.numbers == "keep":
         yield (
             "NUMBERS ARE RELEASED IN CLEAR (policy.numbers: keep): telephone, account and order numbers "
             "have no "
             "protection at all."
         )
-    if facts["consistency"] == "dataset":
+    if facts.consistency == "dataset":
         yield (
             "Dataset level is a substitution cipher: a word has one replacement everywhere, so counting how "
             "often "
             "replacements occur tells frequent words apart, whatever ε is."
         )
-    if facts.get("second_release"):
+    if facts.second_release:
         yield (
             "The records of an unfinished run were released a second time, with other draws: their ε counts "
             "twice."
         )
-    yield from (facts.get("ledger") or {}).get("warnings", ())
+    if facts.ledger is not None:
+        yield from facts.ledger.warnings
 
 
-def _weak(facts: Facts) -> Sentences:
+def _weak(facts: RunFacts) -> Sentences:
     """Warn where the guarantee holds and says next to nothing."""
-    guarantee, summary = facts["guarantee"], facts.get("mechanism_summary") or {}
-    alone = summary.get("alone_share", 0.0)
+    guarantee, alone = facts.guarantee, facts.mapping.alone_share or 0.0
     if alone > MANY_ALONE:
         yield (
             f"{percent_up(alone)} OF THE WORDS ARE ALONE ON THEIR OUTPUT SET: the guarantee compares them with no other word, "
             "and says nothing of them."
         )
-    if guarantee["kind"] != "metric_dp" and guarantee["epsilon"] >= LARGE:
+    if guarantee.kind != "metric_dp" and guarantee.epsilon >= LARGE:
         yield (
-            f"ε = {exact(guarantee['epsilon'])} is so large that the guarantee allows an output to all but name the word: it "
+            f"ε = {exact(guarantee.epsilon)} is so large that the guarantee allows an output to all but name the word: it "
             "holds, and protects next to nothing."
         )
 
 
-def _protected(facts: Facts) -> Sentences:
-    guarantee, summary = facts["guarantee"], facts.get("mechanism_summary") or {}
-    columns = ", ".join(facts["config"]["columns"])
-    words = (
-        f"the {summary['words']:,} words of the lexicon" if "words" in summary else "the words of the lexicon"
-    )
-    if Guarantee(**guarantee).compared == "sensitive words" and "outputs" in summary:
-        words = f"the {summary['outputs']:,} sensitive words among {words}"
-    stop = ", stop words excepted" if facts["policy"]["stop_words"] == "keep" else ", stop words included"
+def _protected(facts: RunFacts) -> Sentences:
+    guarantee, law, policy = facts.guarantee, facts.mapping, facts.policy
+    columns = ", ".join(facts.config.columns)
+    words = "the words of the lexicon" if law.words is None else f"the {law.words:,} words of the lexicon"
+    if guarantee.compared == "sensitive words" and law.outputs is not None:
+        words = f"the {law.outputs:,} sensitive words among {words}"
+    stop = ", stop words excepted" if policy.stop_words == "keep" else ", stop words included"
     yield f"Drawn words in {columns}: {words}{stop}."
-    if facts["policy"]["tokenizer"] == "words":
+    if policy.tokenizer == "words":
         yield "A compound that the lexicon lacks counts as the words that it is made of."
     yield from importance.chosen(facts)
-    yield from _made_with(facts["config"])
-    yield f"{guarantee['sentence']} [{guarantee['status']}; unit: {guarantee['unit']}]"
-    if facts.get("certificate"):
-        yield f"Certificate. {facts['certificate']['sentence']}"
-    epsilon = float(guarantee["epsilon"])
-    if guarantee["kind"] not in ("metric_dp", "approx_dp"):
+    yield from _made_with(facts.config)
+    yield f"{guarantee.sentence} [{guarantee.status}; unit: {guarantee.unit}]"
+    if facts.certificate is not None:
+        yield f"Certificate. {facts.certificate.sentence}"
+    epsilon = guarantee.epsilon
+    if guarantee.kind not in ("metric_dp", "approx_dp"):
         times = digits_up(math.exp(epsilon), 4) if epsilon < 700 else f"10^{epsilon / math.log(10):,.0f}"
         yield (
             f"In numbers: of two words that the guarantee compares, no output is more than e^ε = "
@@ -143,25 +123,21 @@ def _protected(facts: Facts) -> Sentences:
             "and changes more of the text."
         )
     yield from _composed(facts)
-    if facts["policy"]["oov"] == "draw":
+    if policy.oov == "draw":
         yield (
             "Unknown words become a uniform word of the lexicon: the replacement tells nothing of the word "
-            f"itself{' but its case' if facts['policy']['case'] == 'carry' else ''}."
+            f"itself{' but its case' if policy.case == 'carry' else ''}."
         )
-    if facts["policy"]["numbers"] == "random":
+    if policy.numbers == "random":
         yield (
             "Numbers become uniform digits of the same number and script: the digits tell nothing of the "
             "old ones."
         )
 
 
-def _composed(facts: Facts) -> Sentences:
+def _composed(facts: RunFacts) -> Sentences:
     """Say what the draws of a record come to together, from the guarantee's kind (concepts/mechanisms, Levels)."""
-    promised, level, levels = (
-        Guarantee(**facts["guarantee"]),
-        facts["consistency"],
-        importance.levels_of(facts),
-    )
+    promised, level, levels = facts.guarantee, facts.consistency, importance.levels_of(facts.selection)
     if level == "dataset":
         other = "one" if promised.adds_up else "a bound by distances"
         yield (
@@ -170,7 +146,7 @@ def _composed(facts: Facts) -> Sentences:
         )
         return
     against = promised.other_records
-    if importance.chooses(facts):
+    if facts.selection is not None:
         against = f"{against}, in which the same words are chosen"
     if promised.adds_up:
         added = "the ε of its level" if levels > 1 else exact(promised.epsilon)
@@ -178,11 +154,7 @@ def _composed(facts: Facts) -> Sentences:
             added += ", and the δ of its level," if levels > 1 else f", and δ = {exact(promised.delta)},"
         yield f"Over a record ε adds up: {added} for each of its {counted(level)}, against {against}."
     else:
-        rounding = (
-            ""
-            if not (facts.get("mechanism_summary") or {}).get("rounding")
-            else " (and the rounding of each draw)"
-        )
+        rounding = " (and the rounding of each draw)" if facts.mapping.rounding else ""
         yield (
             f"Over a record the bounds of its draws add up: {promised.of_record(level, levels)}{rounding}, against {against}; no "
             "single number stands for a record."
@@ -193,19 +165,20 @@ def _composed(facts: Facts) -> Sentences:
         yield "How many that were in this run depends on the text: the figures are in the restricted metrics."
 
 
-def _repeated(facts: Facts) -> Sentences:
+def _repeated(facts: RunFacts) -> Sentences:
     """Say what becomes of a word that occurs several times in a record, where each occurrence is drawn by itself."""
-    if facts["consistency"] != "token":
+    if facts.consistency != "token":
         return
-    promised = Guarantee(**facts["guarantee"])
-    spent = {"metric_dp": "ε for each unit of distance", "approx_dp": "ε and δ"}.get(promised.kind, "ε")
-    if importance.in_clear(facts):
+    spent = {"metric_dp": "ε for each unit of distance", "approx_dp": "ε and δ"}.get(
+        facts.guarantee.kind, "ε"
+    )
+    if importance.in_clear(facts.selection):
         yield (
             "A word that occurs several times in a record: where importance chooses it, it is drawn each time, and these draws "
             "add up; where it does not, it stands in clear, and that tells what the drawn ones were. With consistency: record, "
             "a word is drawn wherever it stands in the record, or nowhere."
         )
-    elif importance.levels_of(facts) > 1:
+    elif importance.levels_of(facts.selection) > 1:
         yield (
             "A word that occurs n times in a record is drawn n times, each time at the level of its place: together the draws "
             f"tell it with the sum of {spent} over these levels. Once with consistency: record."
@@ -217,26 +190,25 @@ def _repeated(facts: Facts) -> Sentences:
         )
 
 
-def _unprotected(facts: Facts) -> Sentences:
-    policy, summary = facts["policy"], facts.get("mechanism_summary") or {}
-    kind = facts["guarantee"]["kind"]
-    if kind == "epsilon_dp_within_group":
+def _unprotected(facts: RunFacts) -> Sentences:
+    policy, alone = facts.policy, facts.mapping.alone_share or 0.0
+    if facts.guarantee.kind == "epsilon_dp_within_group":
         yield (
             "Words against words of another output set: nothing is promised for such a pair. Larger sets (mechanism.k), or a "
             "mechanism that compares any two words (`dptext mechanisms`), would change that."
         )
-    if Guarantee(**facts["guarantee"]).compared == "sensitive words":
+    if facts.guarantee.compared == "sensitive words":
         yield (
             "Words that are not sensitive: the guarantee compares sensitive words with each other alone. An output that is not "
             "sensitive is the word that stood there. Less with a greater mechanism.p, gone with mechanism.p: 1, or with "
             "mechanism.sensitive: none."
         )
-    if summary.get("alone_share"):
+    if alone:
         yield (
-            f"{percent_up(summary['alone_share'])} of the lexicon's words are alone on their output set: no "
+            f"{percent_up(alone)} of the lexicon's words are alone on their output set: no "
             "other word is compared with them. In a text they may be more frequent. Another mechanism.mapping changes that."
         )
-    if policy["stop_words"] == "keep":
+    if policy.stop_words == "keep":
         yield (
             "That a word is no stop word: between a kept word and a drawn word there is no bound, and where a word of the output "
             "is no stop word, none stood in its place. Gone with policy.stop_words: draw."
@@ -259,35 +231,30 @@ def _unprotected(facts: Facts) -> Sentences:
     yield from _repeated(facts)
 
 
-def _made_with(config: Mapping[str, Any]) -> Sentences:
+def _made_with(config: RunConfig) -> Sentences:
     """Name the mechanism with every parameter, and the lexicon."""
-    mechanism, lexicon = config.get("mechanism"), config.get("lexicon") or {}
-    if not mechanism:
-        return
-    parameters = ", ".join(f"{name} {_said(value)}" for name, value in mechanism.items() if name != "name")
-    sources = [lexicon, *lexicon.get("more", ())]
+    made = config.mechanism.as_dict()
+    parameters = ", ".join(f"{name} {_said(value)}" for name, value in made.items() if name != "name")
     words = " and ".join(
-        " ".join([str(one["source"]), *(f"({name} {_said(one[name])})" for name in _CUTS if one.get(name))])
-        for one in sources
-        if one.get("source")
+        " ".join([one.source, *(f"({name} {_said(cut)})" for name in _CUTS if (cut := getattr(one, name)))])
+        for one in (config.lexicon, *config.lexicon.more)
     )
-    made = f"The mechanism is {mechanism['name']} ({parameters})"
-    yield f"{made}; the words are those of the lexicon {words}." if words else f"{made}."
+    yield f"The mechanism is {made['name']} ({parameters}); the words are those of the lexicon {words}."
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"a list of {len(value):,}"
     return "none" if value is None else exact(value) if isinstance(value, float) else str(value)
 
 
-def streamed(facts: Mapping[str, Any]) -> Iterator[str]:
+def streamed(facts: RunFacts) -> Iterator[str]:
     """Write what is true of a stream beside what is true of each of its micro-batches; nothing of a run that is none."""
-    config, level = facts["config"], facts["consistency"]
-    if config.get("mode") not in ("incremental", "streaming"):
+    config, level = facts.config, facts.consistency
+    if not config.is_stream:
         return
     yield (
-        f"The table grows by micro-batches (mode: {config['mode']}). When each was written, and which records came together, can "
+        f"The table grows by micro-batches (mode: {config.mode}). When each was written, and which records came together, can "
         "be read off the table's history and files. No setting hides that; rarer and larger micro-batches tell less."
     )
     if level == "token":
@@ -298,7 +265,7 @@ def streamed(facts: Mapping[str, Any]) -> Iterator[str]:
     else:
         scope = "record" if level == "record" else "dataset"
         yield f"Equal words of a {scope} have equal replacements in all micro-batches, as long as the key and the model stay."
-    if config.get("record_key") and level != "dataset":
+    if config.record_key and level != "dataset":
         yield "A record may have rows in several micro-batches: figures of a micro-batch count only what it held of the record."
     yield {
         "refuse": "Updates and deletes in the source stop the stream: nothing is left out unseen (stream.changes: refuse).",
@@ -306,16 +273,15 @@ def streamed(facts: Mapping[str, Any]) -> Iterator[str]:
             "UPDATES AND DELETES IN THE SOURCE ARE NOT CARRIED OVER (stream.changes: ignore): what was released of a row stays "
             "in the table after the source changed or deleted it, and rows that such a commit adds (a MERGE) are left out."
         ),
-    }[config["stream"]["changes"]]
+    }[config.stream.changes]
     yield from _repeats(facts)
 
 
-def _repeats(facts: Mapping[str, Any]) -> Iterator[str]:
+def _repeats(facts: RunFacts) -> Iterator[str]:
     """Write what happens to a row key that comes again."""
-    config = facts["config"]
-    others = facts.get("other_columns")
+    config, others = facts.config, facts.other_columns
     seen = "in the table or in the same micro-batch"
-    if others is not None and config["row_key"] not in others:
+    if others is not None and config.row_key not in others:
         seen = (
             "in the same micro-batch (the table does not hold the row key, so that earlier ones are not seen)"
         )
@@ -329,4 +295,4 @@ def _repeats(facts: Mapping[str, Any]) -> Iterator[str]:
             "A ROW KEY MAY COME AGAIN (stream.duplicates: accept): each time is one more release of its record, and where the "
             "draws differ their bounds add up. Once with stream.duplicates: drop."
         ),
-    }[config["stream"]["duplicates"]]
+    }[config.stream.duplicates]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import accumulate
-from typing import Any
+from collections.abc import Iterator
 
+from dptext_spark.disclosure.facts import RunFacts
+from dptext_spark.importance.selection import WHOLE, Level, Selection
 from dptext_spark.rounding import exact
 
 RANKED = {
@@ -22,10 +22,10 @@ MEASURED = {
 OWN_TEXTS = "the private texts themselves"
 
 
-def warned(facts: Mapping[str, Any]) -> Iterator[str]:
+def warned(facts: RunFacts) -> Iterator[str]:
     """Warn that most of a text may be as it was."""
-    selection = _selection(facts)
-    if selection is None or not in_clear(facts):
+    selection = facts.selection
+    if selection is None or not in_clear(selection):
         return
     yield (
         f"WORDS ARE RELEASED IN CLEAR (importance): of each record only {_drawn(selection)} are drawn. No other word that the "
@@ -33,19 +33,17 @@ def warned(facts: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def chosen(facts: Mapping[str, Any]) -> Iterator[str]:
+def chosen(facts: RunFacts) -> Iterator[str]:
     """Say which words the guarantee is about."""
-    selection = _selection(facts)
+    selection = facts.selection
     if selection is None:
         return
     marks = (
-        ", and its punctuation, which takes places and is never drawn"
-        if selection["rank_punctuation"]
-        else ""
+        ", and its punctuation, which takes places and is never drawn" if selection.rank_punctuation else ""
     )
     each = (
         "each occurrence by itself"
-        if facts["consistency"] == "token"
+        if facts.consistency == "token"
         else "and all occurrences of a word in the record, alike, if one of them comes first"
     )
     yield (
@@ -54,107 +52,95 @@ def chosen(facts: Mapping[str, Any]) -> Iterator[str]:
         "policy says what becomes of them, chosen or not."
     )
     named = {
-        "corpus": selection["corpus"] or OWN_TEXTS,
-        "weights": f"the column {', '.join(selection['weights'])}",
-        "model": selection["model"],
+        "corpus": selection.corpus or OWN_TEXTS,
+        "weights": f"the column {', '.join(selection.weights)}",
+        "model": selection.model,
     }
-    measured = MEASURED[selection["provider"]].format(**named)
-    yield f"Importance is {measured}. {facts.get('importance') or ''}".rstrip()
-    if len(selection["levels"]) > 1:
+    measured = MEASURED[selection.provider].format(**named)
+    yield f"Importance is {measured}. {facts.importance or ''}".rstrip()
+    if len(selection.levels) > 1:
         yield from (
-            f"Level {number}, {_share(level['share'])}: {_drawn_by(level)}"
-            for number, level in enumerate(selection["levels"], start=1)
+            f"Level {number}, {_share(level.share)}: {_drawn_by(level)}"
+            for number, level in enumerate(selection.levels, start=1)
         )
 
 
-def clear(facts: Mapping[str, Any]) -> Iterator[str]:
+def clear(facts: RunFacts) -> Iterator[str]:
     """Say what everybody can read."""
-    selection = _selection(facts)
-    if selection is None or not in_clear(facts):
+    selection = facts.selection
+    if selection is None or not in_clear(selection):
         return
-    case = ", in lower case" if facts["policy"]["case"] == "lower" else ", its case included"
+    case = ", in lower case" if facts.policy.case == "lower" else ", its case included"
     yield (
         f"EVERY WORD THAT IS NOT CHOSEN, as it stands{case}: all words of the lexicon but {_drawn(selection)} of each record. "
-        f"Fewer with {'a greater importance.percent' if selection['percent'] else 'greater shares in importance.levels'}, none "
+        f"Fewer with {'a greater importance.percent' if selection.percent else 'greater shares in importance.levels'}, none "
         "without importance."
     )
 
 
-def choice(facts: Mapping[str, Any]) -> Iterator[str]:
+def choice(facts: RunFacts) -> Iterator[str]:
     """Say that the choice tells something, too."""
-    selection = _selection(facts)
+    selection = facts.selection
     if selection is None:
         return
-    if selection["provider"] == "random":
+    if selection.provider == "random":
         yield (
             "Which places of a record are drawn: they are the same for all records of the same number of words, and anybody can "
             "compute them. They tell nothing of the words."
         )
         return
-    tells = "a word in mixed case was not drawn, and " if facts["policy"]["case"] == "carry" else ""
+    tells = "a word in mixed case was not drawn, and " if facts.policy.case == "carry" else ""
     yield (
         f"Which words are chosen, which depends on the whole record: {tells}a reader who guesses how importance is measured can "
         "tell drawn words from others, and that a word was chosen tells that it was important there. One word that is another "
         "can change which others are drawn; the guarantee compares only records with the same choice."
     )
-    if selection["provider"] == "idf" and selection["corpus"] is None:
+    if selection.provider == "idf" and selection.corpus is None:
         yield (
             "How frequent words are in the other texts: importance was counted in the private texts, and the choice in one "
             "record depends on all. The compiled model of the run holds these counts, and is as little for sharing as the "
             "restricted metrics. With importance.corpus, a public text, neither holds."
         )
-    if selection["provider"] == "column":
+    if selection.provider == "column":
         yield (
             "What the column of weights was made from: it decides which words are drawn, and is no part of the output unless "
             "output.other_columns names it."
         )
 
 
-def chooses(facts: Mapping[str, Any]) -> bool:
-    """Whether importance chooses which words are drawn, or at which level."""
-    return _selection(facts) is not None
-
-
-def in_clear(facts: Mapping[str, Any]) -> bool:
+def in_clear(selection: Selection | None) -> bool:
     """Whether words that the policy draws stay as they are, because importance does not choose them."""
-    selection = _selection(facts)
     return selection is not None and not _whole(selection)
 
 
-def levels_of(facts: Mapping[str, Any]) -> int:
+def levels_of(selection: Selection | None) -> int:
     """Return how many levels of importance there are; 1 where all words are drawn alike."""
-    selection = _selection(facts)
-    return 1 if selection is None else max(1, len(selection["levels"]))
+    return 1 if selection is None else max(1, len(selection.levels))
 
 
-def _selection(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    found: Mapping[str, Any] | None = facts["config"].get("importance")
-    return found
-
-
-def _shares(selection: Mapping[str, Any]) -> list[Any]:
+def _shares(selection: Selection) -> list[float | None]:
     """Return the shares of the levels, in percent; None for a last one that takes the rest."""
-    return [selection["percent"]] if selection["percent"] else [one["share"] for one in selection["levels"]]
+    return [selection.percent] if selection.percent else [one.share for one in selection.levels]
 
 
-def _whole(selection: Mapping[str, Any]) -> bool:
+def _whole(selection: Selection) -> bool:
     """Whether all words come first, in one level or another."""
-    shares = _shares(selection)
-    return shares[-1] is None or [*accumulate(shares)][-1] >= 100
+    return bool(selection.cumulative[-1] >= WHOLE)
 
 
-def _drawn(selection: Mapping[str, Any]) -> str:
-    return f"{RANKED[selection['direction']]} ({' and '.join(_share(share) for share in _shares(selection))})"
+def _drawn(selection: Selection) -> str:
+    return f"{RANKED[selection.direction]} ({' and '.join(_share(share) for share in _shares(selection))})"
 
 
 def _share(share: float | None) -> str:
     return "what is left" if share is None else f"{exact(share)} %"
 
 
-def _drawn_by(level: Mapping[str, Any]) -> str:
-    if level["mechanism"] is not None:
-        parameters = [f"{name} {value}" for name, value in level["mechanism"].items() if name != "name"]
-        return f"drawn by {level['mechanism']['name']} ({', '.join(parameters)})."
-    if level["epsilon"] is not None:
-        return f"drawn by the mechanism with ε = {exact(level['epsilon'])}."
+def _drawn_by(level: Level) -> str:
+    if level.mechanism is not None:
+        made = level.mechanism.as_dict()
+        parameters = [f"{name} {value}" for name, value in made.items() if name != "name"]
+        return f"drawn by {made['name']} ({', '.join(parameters)})."
+    if level.epsilon is not None:
+        return f"drawn by the mechanism with ε = {exact(level.epsilon)}."
     return "drawn by the mechanism as it is."

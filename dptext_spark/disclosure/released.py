@@ -6,29 +6,31 @@ Identifiers have sentences of their own: they are found by rules, and no rule gi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from dptext_spark.config.condition import parsed
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.importance import clear
 from dptext_spark.errors import SettingsError
+from dptext_spark.mechanisms import SanText
 from dptext_spark.rounding import percent_up, rounded_down, rounded_up
-from dptext_spark.text.identifiers.types import FAKE, FIELD, KEEP, MASK, NONE, Identifiers, placeholder
+from dptext_spark.text.identifiers.types import FAKE, FIELD, KEEP, MASK, placeholder
+from dptext_spark.text.policy import Policy
 
 HIDDEN_CONDITION = (
     "(hidden: it names a text column; "  # in the place of a condition, and what binds it behind
 )
 
 
-def released(facts: Mapping[str, Any]) -> Iterator[str]:
+def released(facts: RunFacts) -> Iterator[str]:
     """Write what everybody who holds the output can read off it."""
-    policy, level = facts["policy"], facts["consistency"]
+    policy, level = facts.policy, facts.consistency
     yield (
         "The number of rows, which texts are NULL or empty, and the number of words of each text. No setting hides that."
     )
-    if (facts["config"].get("input") or {}).get("where"):
+    if facts.where:
         yield "That each record satisfies input.where, a condition of the settings. Without input.where: no such thing."
-    if policy["gaps"] == "keep":
+    if policy.gaps == "keep":
         yield (
             "Every space, line break, punctuation mark and symbol that is no part of a word (most emoji and invisible "
             "characters included), where it stands. Letter-like numbers, flags, control and unassigned characters count "
@@ -39,7 +41,7 @@ def released(facts: Mapping[str, Any]) -> Iterator[str]:
             "Every punctuation mark and symbol (emoji and invisible characters included), and whether a space "
             "or line break stands before it or before a word; not how many or which. More of it with policy.gaps: keep."
         )
-    if policy["case"] == "carry":
+    if policy.case == "carry":
         yield (
             "Whether each drawn word was written in lower case, Capitalised or UPPER case (mixed case "
             "becomes lower). Nothing of it with policy.case: lower."
@@ -76,20 +78,24 @@ def released(facts: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def filters_on_text(config: Mapping[str, Any]) -> bool:
-    """Whether `input.where` of the settings reads text that is not released: such a condition may hold private words itself."""
-    where = (config.get("input") or {}).get("where")
+def filters_on_text(where: str | None, columns: Sequence[str]) -> bool:
+    """Whether a condition reads text that is not released: it may hold private words itself.
+
+    Args:
+        where: `input.where` as it may be shown.
+        columns: the text columns.
+    """
     if not where or where.startswith(HIDDEN_CONDITION):
         return bool(where)
     try:
-        return parsed(where).names(config["columns"])
+        return parsed(where).names(columns)
     except SettingsError:  # of an earlier version, which took others: what it reads is not known
         return True
 
 
-def _clear_words(policy: Mapping[str, Any]) -> Iterator[str]:
-    if policy["stop_words"] == "keep":
-        listed = policy["stop_word_list"]
+def _clear_words(policy: Policy) -> Iterator[str]:
+    if policy.stop_words == "keep":
+        listed = policy.stop_word_list
         named = "the packaged English list" if listed is None else f"a list of {len(listed):,} words"
         yield (
             f"Every stop word ({named}, and endings such as 's and 't), as it stands, also where it is a name, such as Will "
@@ -108,27 +114,26 @@ def _clear_words(policy: Mapping[str, Any]) -> Iterator[str]:
             "Unknown words are not marked, but they too are a place where a word stood. With policy.oov: mask they are."
         ),
         "keep": "EVERY WORD THAT THE LEXICON DOES NOT HOLD, as it stands. None with policy.oov: mask or draw.",
-    }[policy["oov"]]
+    }[policy.oov]
     yield {
         "random": "Where a number stands, and how many digits it has. Not how many with policy.numbers: mask.",
         "mask": (
             "Where a number stands, as [NUM]; not how many digits it has. With policy.numbers: random, that too."
         ),
         "keep": "EVERY NUMBER, as it stands. None with policy.numbers: random or mask.",
-    }[policy["numbers"]]
-    if policy["tokenizer"] == "whitespace":
+    }[policy.numbers]
+    if policy.tokenizer == "whitespace":
         yield (
             "A word is what stands between spaces (tokenizer: whitespace); punctuation joined to a word is "
             "part of it. With tokenizer: words it stands for itself."
         )
 
 
-def _not_sensitive(facts: Mapping[str, Any]) -> Iterator[str]:
+def _not_sensitive(facts: RunFacts) -> Iterator[str]:
     """Write how many words SanText+ keeps."""
-    summary, mechanism = facts.get("mechanism_summary") or {}, facts["config"].get("mechanism") or {}
-    words, outputs = summary.get("words", 0), summary.get("outputs", 0)
-    kept = 1.0 - float(mechanism.get("p", 1.0))
-    if mechanism.get("name") == "santext" and outputs < words and kept > 0:
+    mechanism, words, outputs = facts.config.mechanism, facts.mapping.words or 0, facts.mapping.outputs or 0
+    kept = 1.0 - mechanism.p if isinstance(mechanism, SanText) else 0.0
+    if outputs < words and kept > 0:
         yield (
             f"WORDS THAT ARE NOT SENSITIVE, {percent_up(kept)} of the time, as they stand: {words - outputs:,} of the {words:,} "
             "words of the lexicon. An output that is not sensitive is the word itself. Less with a greater mechanism.p, none "
@@ -136,29 +141,29 @@ def _not_sensitive(facts: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _ruled_out(facts: Mapping[str, Any]) -> Iterator[str]:
-    summary = facts.get("mechanism_summary") or {}
-    if "inputs_per_output" not in summary:
+def _ruled_out(facts: RunFacts) -> Iterator[str]:
+    law = facts.mapping
+    behind, sizes, words = law.inputs_per_output, law.set_size, law.words
+    if behind is None or sizes is None or words is None:
         return
-    behind, sizes = summary["inputs_per_output"], summary["set_size"]
-    least, most = f"{sizes['min']:,.0f}", f"{sizes['max']:,.0f}"
+    least, most = f"{sizes.min:,.0f}", f"{sizes.max:,.0f}"
     held = least if least == most else f"{least} to {most}"
     yield (
         f"What an output rules out at any ε: every word whose output set does not hold it. The sets hold "
-        f"{held} words; behind half of the outputs stand at most {rounded_down(behind['p50'], 0)} words "
-        f"({behind['min']:,.0f} to {behind['max']:,.0f}) of {summary['words']:,}. If all words were equally likely, an output "
-        f"tells {rounded_up(summary['ruled_out_bits'])} of {rounded_up(math.log2(summary['words']))} bits of the word on "
+        f"{held} words; behind half of the outputs stand at most {rounded_down(behind.p50, 0)} words "
+        f"({behind.min:,.0f} to {behind.max:,.0f}) of {words:,}. If all words were equally likely, an output "
+        f"tells {rounded_up(law.ruled_out_bits or 0.0)} of {rounded_up(math.log2(words))} bits of the word on "
         "average. Larger sets (mechanism.k) rule out less."
     )
-    if summary.get("one_input_share"):
+    if law.one_input_share:
         yield (
-            f"The word itself, where one of the {percent_up(summary['one_input_share'])} of outputs stands that only one word "
+            f"The word itself, where one of the {percent_up(law.one_input_share)} of outputs stands that only one word "
             "can become: they reveal it at any ε. Fewer with larger sets (mechanism.k) or another mechanism.mapping."
         )
 
 
-def _others(facts: Mapping[str, Any]) -> str:
-    others, setting = facts.get("other_columns"), facts["config"]["output"]["other_columns"]
+def _others(facts: RunFacts) -> str:
+    others, setting = facts.other_columns, facts.config.output.other_columns
     if others is None:
         if setting == "drop":
             return "No other column: output.other_columns is drop. With keep, or a list, what it names."
@@ -180,14 +185,14 @@ def _others(facts: Mapping[str, Any]) -> str:
     )
 
 
-def replaced_whole(policy: Mapping[str, Any], level: str) -> Iterator[str]:
+def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
     """Write what the place of an identifier tells.
 
     Args:
-        policy: the fields of the policy.
+        policy: of the run.
         level: token, record or dataset.
     """
-    chosen = _of(policy)
+    chosen = policy.identifiers
     masked, faked = chosen.wanted(MASK), chosen.wanted(FAKE)
     if masked:
         marks = ", ".join(placeholder(name) for name in masked)
@@ -202,13 +207,13 @@ def replaced_whole(policy: Mapping[str, Any], level: str) -> Iterator[str]:
         )
 
 
-def rule_based(policy: Mapping[str, Any]) -> Iterator[str]:
+def rule_based(policy: Policy) -> Iterator[str]:
     """Write what finding identifiers promises: nothing.
 
     Args:
-        policy: the fields of the policy.
+        policy: of the run.
     """
-    chosen = _of(policy)
+    chosen = policy.identifiers
     wanted, kept = chosen.wanted(), chosen.wanted(KEEP)
     if not wanted:
         yield (
@@ -232,10 +237,6 @@ def rule_based(policy: Mapping[str, Any]) -> Iterator[str]:
             "A fake is keyed letters and digits, not a draw with an ε, and may by chance be an address or a number of somebody. "
             f"With {FIELD}: mask there is none."
         )
-
-
-def _of(policy: Mapping[str, Any]) -> Identifiers:
-    return Identifiers.of(policy.get("identifiers", NONE))
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -165,10 +165,10 @@ class Selection:
     def of(cls, values: Mapping[str, Any]) -> Selection:
         """Build again from :meth:`as_dict`."""
         levels = tuple(
-            Level(level["share"], level["epsilon"], mechanism_again(level["mechanism"]))
-            for level in values["levels"]
+            Level(level["share"], level.get("epsilon"), mechanism_again(level.get("mechanism")))
+            for level in values.get("levels", ())
         )
-        return cls(**{**values, "levels": levels, "weights": tuple(values["weights"])})
+        return cls(**{**values, "levels": levels, "weights": tuple(values.get("weights", ()))})
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, JSON-able."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,16 @@ WHICH = {
     "medium": "those of middling importance",
     "bottom": "the least important",
 }
+
+
+class Choice(TypedDict):
+    """What decides which words are chosen, as a fingerprint binds it."""
+
+    provider: str
+    direction: str
+    shares: list[int]
+    rank_punctuation: bool
+    weights: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +88,7 @@ class Selector:
             named |= {f"level{number}.{name}": array for name, array in sampler.arrays().items()}
         return named
 
-    def bound(self) -> dict[str, Any]:
+    def bound(self) -> Choice:
         """Return what decides which words are chosen, JSON-able, for a fingerprint."""
         selection = self.selection
         return {

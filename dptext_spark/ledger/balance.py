@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +31,56 @@ UNDERSTATED = (
     "(columns, list elements or rows of a record_key), one word may have been drawn at two levels, whose ε add up, or stand in "
     "clear in one text and be drawn in another."
 )
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What was spent on an input so far, as an account keeps it: the figures of a balance, and what it says.
+
+    Attributes:
+        ledger: the folder of the ledger; it counts since `since`, a day.
+        input: where the input is.
+        columns: what was spent on each.
+        unfinished: runs that count although they did not commit; the next ones are those of :class:`Balance`.
+        left: of the limit, where most was spent; older accounts do not say.
+        decisions: what is to be said of each.
+        sentence: what all releases have spent.
+        notes: what the figures count.
+        warnings: for the Warnings section.
+    """
+
+    ledger: str
+    since: str
+    input: str
+    columns: tuple[Spent, ...]
+    unfinished: int = 0
+    limit: float | None = None
+    kept: float | None = None
+    left: float | None = None
+    override: str | None = None
+    overrides: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    sentence: str = ""
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> Spending:
+        """Read it back from what :meth:`as_dict` returned; what an older account lacks has its default."""
+        known = {one.name: written[one.name] for one in fields(cls) if one.name in written}
+        lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+        return cls(**{**known, **lists, "columns": tuple(map(Spent.of, written["columns"]))})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        found = {
+            name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()
+        }
+        columns = [
+            {**one.as_dict(), "left": None if self.limit is None else left_of(self.limit, one.total)}
+            for one in self.columns
+        ]
+        return {**found, "columns": columns}
 
 
 @dataclass(frozen=True)
@@ -151,27 +201,13 @@ class Balance:
         """What is to be said of each time that the kept limit was raised."""
         return tuple(_said(one) for one in self.decisions if one.status == LIMIT and one.why is not None)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {
-            "ledger": self.ledger,
-            "since": f"{self.since:%Y-%m-%d}",
-            "input": self.input,
-            "columns": [
-                {**one.as_dict(), "left": None if self.limit is None else left_of(self.limit, one.total)}
-                for one in self.columns
-            ],
-            "unfinished": self.unfinished,
-            "limit": self.limit,
-            "kept": self.kept,
-            "left": self.left,
-            "override": self.override,
-            "overrides": list(self.overrides),
-            "decisions": list(self.said),
-            "sentence": self.sentence,
-            "notes": list(self.notes),
-            "warnings": list(self.warnings),
-        }
+    @property
+    def spending(self) -> Spending:
+        """What accounts keep of it."""
+        return Spending(
+            self.ledger, f"{self.since:%Y-%m-%d}", self.input, self.columns, self.unfinished, self.limit, self.kept, self.left,
+            self.override, self.overrides, self.said, self.sentence, self.notes, self.warnings,
+        )  # fmt: skip
 
 
 def after(before: Sequence[Entry], asked: Sequence[Entry], ledger: str) -> Balance:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
@@ -81,6 +81,13 @@ class Spent:
     def on(self) -> str:
         """What it was spent on, as a part of a sentence."""
         return "published counts" if self.column == COUNTS else f"one word of {self.column}"
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> Spent:
+        """Read the figures back from what :meth:`as_dict` returned."""
+        total, more = (_number(written[name]) for name in ("total", "more"))
+        figures = (Total(**{**one, "epsilon": _number(one["epsilon"])}) for one in written["figures"])
+        return cls(written["column"], tuple(figures), total, more)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures, JSON-able: an ε that does not exist is None."""
@@ -167,3 +174,7 @@ def _upward(number: Decimal) -> float:
 
 def _finite(number: float) -> float | None:
     return None if math.isinf(number) else number
+
+
+def _number(written: float | None) -> float:
+    return math.inf if written is None else written

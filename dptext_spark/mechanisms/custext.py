@@ -140,8 +140,8 @@ class CusText(Mechanism):
 
     def _guarantee(self, summary: TableSummary) -> Guarantee:
         alone = summary.alone_share or 0.0
-        middle = summary.class_size_of_words.p50 if summary.class_size_of_words else None
-        others = max(0, int(middle or 0) - 1)
+        assert summary.class_size_of_words is not None
+        others = max(0, int(summary.class_size_of_words.p50) - 1)
         sentence = (
             f"One drawn word is ε-differentially private with ε = {exact(self.epsilon)} against every other drawn word that "
             f"has the same output set, and against no other word ({self.k} candidates, {self.mapping} mapping; half of the "

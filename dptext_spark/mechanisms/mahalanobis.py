@@ -26,7 +26,7 @@ from dptext_spark.mechanisms.numerics.matrices import covariance, square_root
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
-from dptext_spark.mechanisms.summary import Spread
+from dptext_spark.mechanisms.summary import Ends
 
 
 def lam_number(of: str = "") -> Any:
@@ -76,7 +76,7 @@ def mahalanobis_guarantee(epsilon: float, lam: float) -> Guarantee:
     return metric_guarantee(epsilon, "mahalanobis", distance)
 
 
-def noise_matrix(vectors: F32, lam: float) -> tuple[F64, Spread]:
+def noise_matrix(vectors: F32, lam: float) -> tuple[F64, Ends]:
     """Return M^{1/2}, float64[d, d], symmetric, and the ends of M's eigenvalues.
 
     Args:
@@ -88,4 +88,4 @@ def noise_matrix(vectors: F32, lam: float) -> tuple[F64, Spread]:
     trace = float(np.cumsum(np.diagonal(spread))[-1])
     scaled = spread * (size / trace) if trace > 0 else np.eye(size)
     root, values = square_root(lam * scaled + (1.0 - lam) * np.eye(size))
-    return root, Spread(float(values.min()), float(values.max()))
+    return root, Ends(float(values.min()), float(values.max()))

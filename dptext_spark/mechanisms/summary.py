@@ -9,14 +9,20 @@ from dptext_spark.runtime.record import Record
 
 
 @dataclass(frozen=True)
-class Spread(Record):
+class Ends(Record):
+    """The least and the greatest of some numbers."""
+
+    min: float
+    max: float
+
+
+@dataclass(frozen=True)
+class Spread(Ends):
     """The ends of some numbers, their middle and mean."""
 
     sparse: ClassVar[bool] = True
 
-    min: float
-    max: float
-    p50: float | None = None
+    p50: float
     mean: float | None = None
 
 

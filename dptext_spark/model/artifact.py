@@ -17,7 +17,8 @@ import os
 import re
 import stat
 import tempfile
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,15 @@ import numpy as np
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.selection import Selection
-from dptext_spark.importance.selector import restored
+from dptext_spark.importance.selector import Choice, restored
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.model.privatizer import Privatizer, fingerprint_of
-from dptext_spark.runtime.array_checks import Arrays
-from dptext_spark.text.identifiers.types import NONE
+from dptext_spark.mechanisms.summary import Summary
+from dptext_spark.model.certificate import Certificate
+from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_of
+from dptext_spark.runtime.array_checks import Array, Arrays
+from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 
@@ -57,7 +60,202 @@ _HELD: dict[str, tuple[type, ...]] = {
 }
 
 
-def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str, Any] | None = None) -> str:
+@dataclass(frozen=True)
+class SamplerRecord:
+    """What a manifest says of a sampler.
+
+    Attributes:
+        sampler: the name of its class.
+        guarantee: that it gives.
+        summary: figures of its law.
+    """
+
+    sampler: str
+    guarantee: Guarantee
+    summary: Summary
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any], part: str) -> SamplerRecord:
+        """Read it back from a manifest, or from a level of one; `part` is what messages call it.
+
+        Raises:
+            DataError: its guarantee is none.
+        """
+        guarantee = Guarantee(**written["guarantee"])
+        if not guarantee.is_sound:
+            raise DataError(f"artifact: {MANIFEST} holds no valid guarantee of {part}.")
+        kind = _samplers()[written["sampler"]].summary_type
+        summary = kind.from_dict(written["summary"], f"artifact: {MANIFEST}, summary of {part}")
+        return cls(written["sampler"], guarantee, summary)
+
+    @classmethod
+    def of_sampler(cls, sampler: Sampler) -> SamplerRecord:
+        """Describe a sampler.
+
+        Raises:
+            SettingsError: no mechanism compiles to one of its class.
+        """
+        name = type(sampler).__name__
+        if name not in _samplers():
+            raise SettingsError(
+                f"artifact: a sampler of type {name} cannot be stored; valid: {', '.join(_samplers())}."
+            )
+        return cls(name, sampler.guarantee, sampler.summary)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a manifest holds it."""
+        return {
+            "sampler": self.sampler,
+            "guarantee": self.guarantee.as_dict(),
+            "summary": self.summary.as_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class ImportanceRecord:
+    """What a manifest says of how words are chosen.
+
+    Attributes:
+        selection: what the user chose.
+        bound: what of it the fingerprint binds.
+        levels: the samplers of the levels after the first.
+    """
+
+    selection: Selection
+    bound: Choice
+    levels: tuple[SamplerRecord, ...]
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> ImportanceRecord:
+        """Read it back from a manifest."""
+        numbered = enumerate(written["levels"], start=1)
+        levels = tuple(SamplerRecord.of(level, f"level{number}") for number, level in numbered)
+        return cls(Selection.of(written["selection"]), written["bound"], levels)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a manifest holds it."""
+        levels = [level.as_dict() for level in self.levels]
+        return {"selection": self.selection.as_dict(), "bound": self.bound, "levels": levels}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What stands beside the arrays of an artifact.
+
+    Attributes:
+        fingerprint: sha256 of the arrays, the policy and the level.
+        sampler: of the only level, or of the first.
+        spec: the settings that it was made from, JSON-able; empty where they are not known.
+        policy: which words are drawn, kept, masked.
+        consistency: token, record or dataset.
+        arrays: their names.
+        importance: how words are chosen; None where all are drawn alike.
+        certificate: what was found of the guarantee; None where it was not looked for.
+        private: whether an array holds counts of private texts.
+        seal: sha256 of all that, hex.
+    """
+
+    fingerprint: str
+    sampler: SamplerRecord
+    spec: dict[str, Any]
+    policy: Policy
+    consistency: Consistency
+    arrays: tuple[str, ...]
+    importance: ImportanceRecord | None = None
+    certificate: Certificate | None = None
+    private: bool = False
+    seal: str = ""
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> Manifest:
+        """Read it back from what :meth:`as_dict` returned."""
+        chosen, found = written.get("importance"), written.get("certificate")
+        return cls(
+            fingerprint=written["fingerprint"],
+            sampler=SamplerRecord.of(written, "sampler"),
+            spec=written["spec"],
+            policy=Policy(**written["policy"]),
+            consistency=written["consistency"],
+            arrays=tuple(written["arrays"]),
+            importance=None if chosen is None else ImportanceRecord.of(chosen),
+            certificate=None if found is None else Certificate.of(found),
+            private=bool(written.get("private")),
+            seal=written["seal"],
+        )
+
+    @classmethod
+    def of_privatizer(cls, privatizer: Privatizer, spec: Mapping[str, Any] | None = None) -> Manifest:
+        """Describe a privatizer, and seal it; it has no certificate yet.
+
+        Raises:
+            SettingsError: a part of it is code, which cannot be stored.
+        """
+        if privatizer.providers:
+            names = ", ".join(repr(provider.name) for provider in privatizer.providers)
+            raise SettingsError(
+                f"artifact: a provider cannot be stored ({names}), for it is code; valid: a privatizer without, or one that is "
+                "not saved nor shipped."
+            )
+        selector, chosen = privatizer.selector, None
+        if selector is not None:
+            further = tuple(SamplerRecord.of_sampler(one) for one in selector.further)
+            chosen = ImportanceRecord(selector.selection, selector.bound(), further)
+        return cls(
+            fingerprint=privatizer.fingerprint,
+            sampler=SamplerRecord.of_sampler(privatizer.sampler),
+            spec=dict(spec or {}),
+            policy=privatizer.policy,
+            consistency=privatizer.consistency,
+            arrays=tuple(sorted(privatizer.arrays())),
+            importance=chosen,
+            private=selector is not None and selector.is_private,
+        ).sealed()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as the file holds it."""
+        return {
+            "format": FORMAT,
+            "fingerprint": self.fingerprint,
+            **self.sampler.as_dict(),
+            "spec": self.spec,
+            "policy": asdict(self.policy),
+            "consistency": self.consistency,
+            "arrays": list(self.arrays),
+            **({} if self.importance is None else {"importance": self.importance.as_dict()}),
+            **({} if self.certificate is None else {"certificate": self.certificate.as_dict()}),
+            **({"private": True} if self.private else {}),
+            "seal": self.seal,
+        }
+
+    def sealed(self) -> Manifest:
+        """Return it with the digest of what it says: the guarantee must be the one that was compiled."""
+        return replace(self, seal=_seal(self.as_dict()))
+
+    def write(self, folder: Path) -> None:
+        """Write the file into a folder, atomically.
+
+        Raises:
+            SettingsError: it would be longer than any that is read.
+            OSError: it cannot be written.
+        """
+        text = json.dumps(self.as_dict(), indent=1, sort_keys=True, allow_nan=False)
+        if len(text) > MOST_BYTES:
+            raise SettingsError(
+                f"artifact: its settings make a {MANIFEST} of {len(text):,} bytes; valid: at most {MOST_BYTES:,}. Lists of words "
+                "are part of it."
+            )
+        write_atomically(folder / MANIFEST, text, PRIVATE if self.private else 0o666)
+
+
+def _seal(written: Mapping[str, Any]) -> str:
+    """Return the sha256 of a manifest without its seal."""
+    sealed = {name: value for name, value in written.items() if name != "seal"}
+    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
+
+
+def save(
+    privatizer: Privatizer, folder: str | os.PathLike[str], spec: Mapping[str, Any] | None = None
+) -> str:
     """Write an artifact, atomically.
 
     Args:
@@ -72,9 +270,9 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
         SettingsError: `folder` holds something else.
     """
     target = Path(folder)
-    manifest = _manifest(privatizer, spec)
+    manifest = Manifest.of_privatizer(privatizer, spec)
     if (target / MANIFEST).exists():
-        if _uncertified(read_manifest(target)) == manifest:
+        if replace(read_manifest(target), certificate=None).sealed().seal == manifest.seal:
             return privatizer.fingerprint
         raise SettingsError(f"artifact: {str(target)!r} holds another artifact; name an empty folder.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -85,8 +283,8 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
         built.mkdir()
         for name, array in privatizer.arrays().items():
             np.save(built / f"{name}.npy", array, allow_pickle=False)
-        _write(built, manifest)
-        if manifest.get("private"):
+        manifest.write(built)
+        if manifest.private:
             _close(built)
         if target.exists():
             target.rmdir()
@@ -94,43 +292,28 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
     return privatizer.fingerprint
 
 
-def certificate_of(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
+def certificate_of(folder: str | os.PathLike[str]) -> Certificate | None:
     """Return the certificate that an artifact holds, None where it has none.
 
     Raises:
         DataError: no artifact there, or it was changed.
     """
-    found: dict[str, Any] | None = read_manifest(folder).get("certificate")
-    return found
+    return read_manifest(folder).certificate
 
 
-def keep_certificate(folder: str | os.PathLike[str], certificate: dict[str, Any]) -> None:
+def keep_certificate(folder: str | os.PathLike[str], certificate: Certificate) -> None:
     """Put a certificate into an artifact, in place of the one that it holds; its arrays and settings stay as they are.
+
+    How long it took is left out, so that equal models are equal files.
 
     Raises:
         DataError: no artifact there, it was changed, or it cannot be written.
     """
-    manifest = read_manifest(folder)
-    manifest["certificate"] = json.loads(json.dumps(certificate, allow_nan=False))
-    manifest["seal"] = _seal(manifest)
+    kept = replace(certificate, seconds=None)
     try:
-        with tempfile.TemporaryDirectory(dir=Path(folder).parent, prefix=".certificate-") as work:
-            _write(Path(work), manifest)
-            if manifest.get("private"):
-                _close(Path(work))
-            os.replace(Path(work) / MANIFEST, Path(folder) / MANIFEST)
+        replace(read_manifest(folder), certificate=kept).sealed().write(Path(folder))
     except OSError as error:
         raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
-
-
-def _write(folder: Path, manifest: dict[str, Any]) -> None:
-    text = json.dumps(manifest, indent=1, sort_keys=True)
-    if len(text) > MOST_BYTES:
-        raise SettingsError(
-            f"artifact: its settings make a {MANIFEST} of {len(text):,} bytes; valid: at most {MOST_BYTES:,}. Lists of words are "
-            "part of it."
-        )
-    (folder / MANIFEST).write_text(text, encoding="utf-8")
 
 
 def _close(folder: Path) -> None:
@@ -146,7 +329,7 @@ def expected_fingerprint(folder: str | os.PathLike[str]) -> str:
     Raises:
         DataError: no artifact there, or it was changed.
     """
-    return str(read_manifest(folder)["seal"])
+    return read_manifest(folder).seal
 
 
 def require_expected(folder: str | os.PathLike[str], given: str | None) -> None:
@@ -166,84 +349,17 @@ def require_expected(folder: str | os.PathLike[str], given: str | None) -> None:
         )
 
 
-def _uncertified(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest as it was before a certificate was put in."""
-    made = {name: value for name, value in manifest.items() if name != "certificate"}
-    return made | {"seal": _seal(made)}
-
-
-def seal_of(privatizer: Privatizer, spec: dict[str, Any] | None = None) -> str:
+def seal_of(privatizer: Privatizer, spec: Mapping[str, Any] | None = None) -> str:
     """Return what tells an artifact from every other, before it is written: also where only its words have changed."""
-    return str(_manifest(privatizer, spec)["seal"])
+    return Manifest.of_privatizer(privatizer, spec).seal
 
 
-def _manifest(privatizer: Privatizer, spec: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what is written beside the arrays, as JSON gives it back."""
-    if privatizer.providers:
-        names = ", ".join(repr(provider.name) for provider in privatizer.providers)
-        raise SettingsError(
-            f"artifact: a provider cannot be stored ({names}), for it is code; valid: a privatizer without, or one that is not "
-            "saved nor shipped."
-        )
-    manifest = {
-        "format": FORMAT,
-        "fingerprint": privatizer.fingerprint,
-        "sampler": _sampler_name(privatizer.sampler),
-        "spec": spec or {},
-        "policy": asdict(privatizer.policy),
-        "consistency": privatizer.consistency,
-        "guarantee": privatizer.sampler.guarantee.as_dict(),
-        "summary": privatizer.sampler.summary.as_dict(),
-        "arrays": sorted(privatizer.arrays()),
-        **_importance(privatizer),
-        **({"private": True} if _is_private(privatizer) else {}),
-    }
-    made: dict[str, Any] = json.loads(json.dumps(manifest))
-    return made | {"seal": _seal(made)}
-
-
-def _seal(manifest: dict[str, Any]) -> str:
-    """Return the sha256 of a manifest without its seal: the guarantee must be the one that was compiled."""
-    sealed = {name: value for name, value in manifest.items() if name != "seal"}
-    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
-
-
-def _samplers() -> dict[str, Any]:
+def _samplers() -> dict[str, type[Sampler]]:
     """Return the samplers that the mechanisms compile to, by class name."""
     return {mechanism.sampler.__name__: mechanism.sampler for mechanism in MECHANISMS.values()}
 
 
-def _importance(privatizer: Privatizer) -> dict[str, Any]:
-    """Return how words are chosen, and the samplers of the levels after the first, where words are chosen."""
-    selector = privatizer.selector
-    if selector is None:
-        return {}
-    levels = [
-        {
-            "sampler": _sampler_name(one),
-            "guarantee": one.guarantee.as_dict(),
-            "summary": one.summary.as_dict(),
-        }
-        for one in selector.further
-    ]
-    chosen = {"selection": selector.selection.as_dict(), "bound": selector.bound(), "levels": levels}
-    return {"importance": chosen}
-
-
-def _is_private(privatizer: Privatizer) -> bool:
-    return privatizer.selector is not None and privatizer.selector.is_private
-
-
-def _sampler_name(sampler: Sampler) -> str:
-    name = type(sampler).__name__
-    if name not in _samplers():
-        raise SettingsError(
-            f"artifact: a sampler of type {name} cannot be stored; valid: {', '.join(_samplers())}."
-        )
-    return name
-
-
-def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> dict[str, Any]:
+def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:
     """Return the manifest of an artifact; `prefix` stands before its file names, as where it was shipped.
 
     Raises:
@@ -271,7 +387,16 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> dict[str,
             f"artifact: {MANIFEST} of {str(folder)!r} names arrays that no model has; valid: each once, by names such as "
             "sampler.cells."
         )
-    return manifest
+    try:
+        return Manifest.of(manifest)
+    except (SettingsError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        raise _describes_none(folder, error) from error
+
+
+def _describes_none(folder: str | os.PathLike[str], error: Exception) -> DataError:
+    """Return the error for parts that check themselves: what they refuse was not written by this version."""
+    said = str(error) if isinstance(error, SettingsError) else type(error).__name__
+    return DataError(f"artifact: {MANIFEST} of {str(folder)!r} describes no model ({said}).")
 
 
 def _file(folder: str | os.PathLike[str], name: str, *, inside: bool) -> Path:
@@ -321,11 +446,11 @@ def open_artifact(
         DataError: a file is missing, unreadable, not what the manifest says, or not what the compiled loops rely on.
     """
     manifest = read_manifest(folder, prefix)
-    if seal is not None and manifest["seal"] != seal:
+    if seal is not None and manifest.seal != seal:
         raise DataError(f"artifact: {str(folder)!r} holds another model than the one that was sent.")
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, Array] = {}
     exposed: str | None = None
-    for name in manifest["arrays"]:
+    for name in manifest.arrays:
         try:
             file = _file(folder, f"{prefix}{name}.npy", inside=not prefix)
             if not prefix and file.stat().st_mode & 0o077:
@@ -338,40 +463,37 @@ def open_artifact(
     try:
         return _built(manifest, arrays, str(folder), verify, exposed)
     except (SettingsError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-        # Its parts are typed values that check themselves; what they refuse was not written by this version.
-        said = str(error) if isinstance(error, SettingsError) else type(error).__name__
-        raise DataError(f"artifact: {MANIFEST} of {str(folder)!r} describes no model ({said}).") from error
+        raise _describes_none(folder, error) from error
 
 
 def _built(
-    manifest: dict[str, Any], arrays: dict[str, Any], folder: str, verify: bool, exposed: str | None
+    manifest: Manifest, arrays: Mapping[str, Array], folder: str, verify: bool, exposed: str | None
 ) -> Privatizer:
     """Build a privatizer from a manifest and its arrays; `exposed` is a file that others may read."""
-    # One that was made before there were identifiers looks for none.
-    policy, chosen = Policy(**{"identifiers": NONE, **manifest["policy"]}), manifest.get("importance")
-    made_of = (policy, manifest["consistency"], None if chosen is None else chosen["bound"])
-    if verify and fingerprint_of(arrays, *made_of) != manifest["fingerprint"]:
+    policy, chosen = manifest.policy, manifest.importance
+    made_of = (policy, manifest.consistency, None if chosen is None else chosen.bound)
+    if verify and fingerprint_of(arrays, *made_of) != manifest.fingerprint:
         raise DataError(f"artifact: {folder!r} was changed after it was written.")
     held = _under("words", arrays)
     WordTable.check(Arrays("words", held))
     table = WordTable.restore(held)
     size = int(table.size[0])
-    sampler = _restored(manifest, "sampler", arrays, size)
+    sampler = _restored(manifest.sampler, "sampler", arrays, size)
     selector = None
     if chosen is not None:
-        levels = enumerate(chosen["levels"], start=1)
+        levels = enumerate(chosen.levels, start=1)
         further = tuple(_restored(level, f"level{number}", arrays, size) for number, level in levels)
-        selection = Selection.of(chosen["selection"])
-        selector = restored(selection, table, _under("importance", arrays), further)
-        if verify and selector.bound() != chosen["bound"]:
+        selector = restored(chosen.selection, table, _under("importance", arrays), further)
+        if verify and selector.bound() != chosen.bound:
             raise DataError(f"artifact: {folder!r} chooses words in another way than its fingerprint says.")
     vocabulary = Vocabulary(table.offsets[: size + 1], table.word_bytes[: int(table.offsets[size])])
     made = Privatizer(
-        vocabulary, sampler, policy, manifest["consistency"], manifest["fingerprint"], table, selector
+        vocabulary, sampler, policy, manifest.consistency, manifest.fingerprint, table, selector
     )
-    if _is_private(made) != bool(manifest.get("private")):
+    is_private = selector is not None and selector.is_private
+    if is_private != manifest.private:
         raise DataError(f"artifact: {folder!r} does not say whether it holds counts of private texts.")
-    if _is_private(made) and exposed:
+    if is_private and exposed:
         raise DataError(
             f"artifact: {folder!r} holds counts of private texts, and others may read {exposed}; use `chmod -R go= {folder}`."
         )
@@ -381,7 +503,7 @@ def _built(
     return made
 
 
-def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
     """Return the arrays of one part, by their names in it."""
     return {
         name.removeprefix(f"{prefix}."): array
@@ -390,14 +512,9 @@ def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _restored(made: dict[str, Any], part: str, arrays: dict[str, Any], words: int) -> Sampler:
+def _restored(made: SamplerRecord, part: str, arrays: Mapping[str, Array], words: int) -> Sampler:
     """Build a sampler again from what the manifest says of it, and its arrays."""
-    kind = _samplers()[made["sampler"]]
+    kind = _samplers()[made.sampler]
     held = _under(part, arrays)
     kind.check(Arrays(part, held), words)
-    guarantee = Guarantee(**made["guarantee"])
-    if not guarantee.is_sound:
-        raise DataError(f"artifact: {MANIFEST} holds no valid guarantee of {part}.")
-    summary = kind.summary_type.from_dict(made["summary"], f"artifact: {MANIFEST}, summary of {part}")
-    sampler: Sampler = kind.restore(held, guarantee, summary)
-    return sampler
+    return kind.restore(held, made.guarantee, made.summary)

@@ -5,8 +5,10 @@ It confirms, refutes, or says that it could not refute; it never rounds in the u
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from dptext_spark.guarantee import Guarantee
@@ -22,6 +24,30 @@ VERDICTS = ("confirmed", "not refuted", "refuted")  # from the best to the worst
 
 
 @dataclass(frozen=True)
+class LossFigure(Loss):
+    """The loss of one release, with the verdict on that release alone.
+
+    Attributes:
+        verdict: as of a certificate.
+    """
+
+    verdict: Verdict = "not refuted"
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> LossFigure:
+        """Read a figure back from what :meth:`as_dict` returned."""
+        values = {field.name: written[field.name] for field in fields(cls) if field.name in written}
+        infinite = {name: math.inf for name in ("value", "attained") if values[name] is None}
+        worst = None if values["worst"] is None else tuple(values["worst"])
+        return cls(**{**values, **infinite, "worst": worst})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, JSON-able; None stands for what is infinite."""
+        known = {**asdict(self), "worst": None if self.worst is None else list(self.worst)}
+        return {name: None if isinstance(x, float) and math.isinf(x) else x for name, x in known.items()}
+
+
+@dataclass(frozen=True)
 class Certificate:
     """What was found of a guarantee.
 
@@ -30,79 +56,75 @@ class Certificate:
             `not refuted`.
         guarantee: the claim.
         loss: what was found of the word that is released; None where there is no search for this kind of law.
-        seconds: wall time.
+        sentence: the finding in plain words. Where importance has several levels it is that of all of them, and the other
+            fields are those of the worst.
         vector: what was found of the noisy vector, on which a claim may rest though only the word next to it is released;
             None where it was not looked at.
-        levels: the certificates of all levels of importance, where there are several; the other fields are those of the worst.
+        seconds: wall time; None of a certificate that was kept, so that equal models are equal files.
     """
 
     verdict: Verdict
     guarantee: Guarantee
-    loss: Loss | None
-    seconds: float
-    vector: Loss | None = None
-    levels: tuple[Certificate, ...] = ()
+    loss: LossFigure | None
+    sentence: str
+    vector: LossFigure | None = None
+    seconds: float | None = None
 
-    @property
-    def sentence(self) -> str:
-        """The finding in plain words."""
-        if self.levels:
-            return " ".join(
-                f"Level {number}: {one.sentence}" for number, one in enumerate(self.levels, start=1)
-            )
-        loss = self.loss
-        if loss is None:
-            return f"{self.verdict.capitalize()}: by the argument that stands in the guarantee itself; no law was searched."
-        if self.vector is not None:
-            return f"{self.verdict.capitalize()}. {_of_vector(self.guarantee, self.vector)} {_of_word(self.guarantee, loss)}"
-        looked_at = f"{loss.pairs:,} of {loss.total:,} pairs; {loss.method}"
-        return f"{self.verdict.capitalize()}: {self._found(loss)} ({looked_at}). {loss.outside}".rstrip()
-
-    def _found(self, loss: Loss) -> str:
-        claimed = self.guarantee
-        per = f" for each unit of distance ({claimed.metric})" if claimed.kind == "metric_dp" else ""
-        sure = f" at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
-        if self.verdict == "confirmed":
-            rounded = (
-                loss.additive and f" (the rounding of the law adds {digits_up(loss.additive, 2)} at most)"
-            )
-            return (
-                f"no pair of {claimed.compared} loses more than {digits_up(loss.value, 6)}{per}, and {exact(claimed.epsilon)} is "
-                f"claimed{rounded or ''}"
-            )
-        if loss.attained > claimed.epsilon and claimed.kind != "approx_dp":
-            return (
-                f"a pair of {claimed.compared} loses at least {exact(loss.attained)}{per}, and {exact(claimed.epsilon)} is "
-                f"claimed{sure}"
-            )
-        if claimed.kind == "approx_dp" and loss.delta is not None and loss.delta > claimed.delta:
-            return (
-                f"at ε = {exact(claimed.epsilon)} a pair needs a δ of {exact(loss.delta)}, and {exact(claimed.delta)} is "
-                f"claimed{sure}"
-            )
-        if self.verdict == "refuted":
-            return "by the exact argument that stands in the guarantee itself"
-        return f"no pair was found to exceed the claim{sure}"
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> Certificate:
+        """Read a certificate back from what :meth:`as_dict` returned: of an artifact, of a row of `runs`, or of --json."""
+        loss, vector = (
+            LossFigure.of(written[name]) if written.get(name) else None for name in ("loss", "vector")
+        )
+        claimed = Guarantee(**written["claimed"])
+        return cls(written["verdict"], claimed, loss, written["sentence"], vector, written.get("seconds"))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the certificate, JSON-able."""
         return {
             "verdict": self.verdict,
-            "claimed": asdict(self.guarantee),
-            "loss": _release(self.guarantee, self.loss),
-            "vector": _release(self.guarantee, self.vector),
-            "seconds": round(self.seconds, 3),
+            "claimed": self.guarantee.as_dict(),
+            "loss": None if self.loss is None else self.loss.as_dict(),
+            "vector": None if self.vector is None else self.vector.as_dict(),
+            **({} if self.seconds is None else {"seconds": round(self.seconds, 3)}),
             "sentence": self.sentence,
         }
 
-    def kept(self) -> dict[str, Any]:
-        """Return the certificate as an artifact keeps it: without the time, so that equal models are equal files."""
-        return {name: value for name, value in self.as_dict().items() if name != "seconds"}
+
+def _sentence(found: Verdict, claimed: Guarantee, loss: Loss | None, vector: Loss | None) -> str:
+    """Write the finding in plain words."""
+    if loss is None:
+        return (
+            f"{found.capitalize()}: by the argument that stands in the guarantee itself; no law was searched."
+        )
+    if vector is not None:
+        return f"{found.capitalize()}. {_of_vector(claimed, vector)} {_of_word(claimed, loss)}"
+    looked_at = f"{loss.pairs:,} of {loss.total:,} pairs; {loss.method}"
+    return f"{found.capitalize()}: {_found(found, claimed, loss)} ({looked_at}). {loss.outside}".rstrip()
 
 
-def _release(guarantee: Guarantee, loss: Loss | None) -> dict[str, Any] | None:
-    """Return what was found of one release, with the verdict on it alone."""
-    return None if loss is None else {**loss.as_dict(), "verdict": _alone(guarantee, loss)}
+def _found(found: Verdict, claimed: Guarantee, loss: Loss) -> str:
+    per = f" for each unit of distance ({claimed.metric})" if claimed.kind == "metric_dp" else ""
+    sure = f" at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
+    if found == "confirmed":
+        rounded = loss.additive and f" (the rounding of the law adds {digits_up(loss.additive, 2)} at most)"
+        return (
+            f"no pair of {claimed.compared} loses more than {digits_up(loss.value, 6)}{per}, and {exact(claimed.epsilon)} is "
+            f"claimed{rounded or ''}"
+        )
+    if loss.attained > claimed.epsilon and claimed.kind != "approx_dp":
+        return (
+            f"a pair of {claimed.compared} loses at least {exact(loss.attained)}{per}, and {exact(claimed.epsilon)} is "
+            f"claimed{sure}"
+        )
+    if claimed.kind == "approx_dp" and loss.delta is not None and loss.delta > claimed.delta:
+        return (
+            f"at ε = {exact(claimed.epsilon)} a pair needs a δ of {exact(loss.delta)}, and {exact(claimed.delta)} is "
+            f"claimed{sure}"
+        )
+    if found == "refuted":
+        return "by the exact argument that stands in the guarantee itself"
+    return f"no pair was found to exceed the claim{sure}"
 
 
 def _of_vector(claimed: Guarantee, loss: Loss) -> str:
@@ -144,7 +166,8 @@ def certify(
     if len(found) == 1:
         return found[0]
     worst = max(found, key=lambda one: VERDICTS.index(one.verdict))
-    return replace(worst, seconds=sum(one.seconds for one in found), levels=tuple(found))
+    said = " ".join(f"Level {number}: {one.sentence}" for number, one in enumerate(found, start=1))
+    return replace(worst, seconds=sum(one.seconds or 0.0 for one in found), sentence=said)
 
 
 def _certified(sampler: Sampler, words: int, progress: Counted | None, sample: int | None) -> Certificate:
@@ -152,8 +175,14 @@ def _certified(sampler: Sampler, words: int, progress: Counted | None, sample: i
     began = time.perf_counter()
     loss = worst_loss(sampler, words, progress, sample)
     vector = vector_loss(sampler, progress, sample)
-    decided = verdict(sampler.guarantee, loss, vector)
-    return Certificate(decided, sampler.guarantee, loss, time.perf_counter() - began, vector)
+    claimed = sampler.guarantee
+    decided = verdict(claimed, loss, vector)
+    figures = (
+        None if one is None else LossFigure(**vars(one), verdict=_alone(claimed, one))
+        for one in (loss, vector)
+    )
+    said = _sentence(decided, claimed, loss, vector)
+    return Certificate(decided, claimed, next(figures), said, next(figures), time.perf_counter() - began)
 
 
 def is_cheap(privatizer: Privatizer) -> bool:

@@ -23,6 +23,7 @@ from dptext_spark.model import artifact
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import made_from, with_importance
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Progress, silent
 
@@ -175,7 +176,7 @@ def _certify(privatizer: Privatizer, folder: Path, say: Progress) -> None:
     if artifact.certificate_of(folder) is None and is_cheap(privatizer):
         found = certify(privatizer, lambda done, whole: say("certifying", done / whole))
         try:
-            artifact.keep_certificate(folder, found.kept())
+            artifact.keep_certificate(folder, found)
         except DataError:
             say("the certificate cannot be kept", None)  # a run goes on without one
 
@@ -217,7 +218,7 @@ def _cached(config: ModelConfig, fingerprints: Sequence[str], frequencies: Frequ
     return user_cache() / "artifacts" / _digest(parts)
 
 
-def _digest(value: Any) -> str:
+def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -264,9 +265,7 @@ def _remember(config: ModelConfig, fingerprints: Sequence[str]) -> None:
         if note is None:
             continue
         note.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=note.parent, delete=False, encoding="utf-8") as draft:
-            json.dump({"fingerprint": fingerprint}, draft)
-        os.replace(draft.name, note)
+        write_atomically(note, json.dumps({"fingerprint": fingerprint}), PRIVATE)
 
 
 def _require_same(config: ModelConfig, folder: Path) -> None:
@@ -274,7 +273,7 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
 
     Its lexicon must agree where the settings name one.
     """
-    made_from = artifact.read_manifest(folder)["spec"]
+    made_from = artifact.read_manifest(folder).spec
     engine = made_from.get("engine")
     if made_from and engine != ENGINE_VERSION:  # first: another engine may have had other settings, too
         raise SettingsError(

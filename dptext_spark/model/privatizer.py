@@ -23,7 +23,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.composition import Units
 from dptext_spark.importance.providers import ColumnWeights
 from dptext_spark.importance.selection import agree
-from dptext_spark.importance.selector import Selector
+from dptext_spark.importance.selector import Choice, Selector
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Sampler
@@ -341,7 +341,7 @@ def fingerprint_of(
     arrays: Mapping[str, npt.NDArray[Any]],
     policy: Policy,
     consistency: str,
-    selector: Mapping[str, Any] | None = None,
+    selector: Choice | None = None,
     providers: tuple[str, ...] = (),
 ) -> str:
     """Return the sha256 over the policy, the level, the arrays with their names, types and shapes, and who chooses and finds."""

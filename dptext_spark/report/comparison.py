@@ -6,7 +6,6 @@ Text and page share rows and sentences.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +21,7 @@ from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Tex
 from dptext_spark.report.charts import MOST_LINES, Line, lines
 from dptext_spark.report.terminal.console import hanging
 from dptext_spark.rounding import exact, percent_down, percent_up
+from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 
 RESTRICTED = "figures in this file depend on the private text. Not for sharing."
 READ = (
@@ -32,16 +32,14 @@ READ = (
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a text that nobody but the user may read.
+    """Write a text that nobody but the user may read, atomically.
 
     Raises:
         DataError: the folder cannot be made, or the file not be written.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with open(file, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:
-            os.fchmod(out.fileno(), 0o600)
-            out.write(text)
+        write_atomically(file, text, PRIVATE)
     except OSError as error:
         raise DataError(f"out: {str(file)!r} cannot be written ({error.strerror}).") from None
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
 
+from dptext_spark._version import __version__
+from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections.attacks import attacks
 from dptext_spark.report.sections.deniability import deniability
 from dptext_spark.report.sections.measured import utility
@@ -18,12 +18,11 @@ _WHY = {
 }
 
 
-def page(facts: Mapping[str, Any]) -> str:
+def page(facts: ReportFacts) -> str:
     """Write the page.
 
     Args:
-        facts: as :func:`dptext_spark.report.sections.gather.gathered` returns them; `internal` or `examples` mark the page as
-            restricted, in its first line too.
+        facts: what depends on the text, and examples, mark the page as restricted, in its first line too.
 
     Returns:
         HTML, the same for the same facts.
@@ -37,20 +36,15 @@ def page(facts: Mapping[str, Any]) -> str:
     template = environment.from_string(
         files("dptext_spark.report").joinpath("page.html").read_text(encoding="utf-8")
     )
-    why = "examples" if facts["examples"] else "internal" if facts["internal"] else None
+    why = "examples" if facts.examples else "internal" if facts.internal else None
     writers = (guarantee, disclosure, attacks, deniability, utility, quality, configuration, examples)
     sections = [section for section in (writer(facts) for writer in writers) if section is not None]
     return template.render(
-        title=f"What run {facts['run']['run_id']} released",
+        title=f"What run {facts.run.run_id} released",
         restricted=None if why is None else _WHY[why],
         lead=lead(facts),
         tiles=tiles(facts),
-        warnings=_warnings(facts),
+        warnings=facts.statement.under("Warnings"),
         sections=sections,
-        foot=f"Made by dptext {facts['version']} from the account of the run; it fetches nothing and runs no script.",
+        foot=f"Made by dptext {__version__} from the account of the run; it fetches nothing and runs no script.",
     )
-
-
-def _warnings(facts: Mapping[str, Any]) -> list[str]:
-    found = facts["statement"]["sections"]
-    return [said for part in found if part["heading"] == "Warnings" for said in part["sentences"]]

@@ -61,8 +61,8 @@ PROBES = {
     "4_reading_an_audit.ipynb": """{
         "status": run.status, "app": spark.conf.get("spark.app.name"),
         "figures": {f.name: f.value for f in audit.figures if f.column is None}, "broken": audit.broken,
-        "certificate": facts["certificate"]["verdict"], "attacks": {a["name"]: a for a in attacks},
-        "page": page.read_text(encoding="utf-8"), "statement": facts["statement"],
+        "certificate": facts.certificate.verdict, "attacks": {a["name"]: a for a in attacks},
+        "page": page.read_text(encoding="utf-8"), "statement": facts.statement.as_dict(),
     }""",
     "5_text_classifier.ipynb": """{
         "accuracy": {c: {n: e.value for n, e in f.accuracy.items()} for c, f in found.items()},

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dptext_spark.config.load import parse_config
+from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import CountMismatchError, DataError, DPTextError, RecordingError, RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark import runner
 from dptext_spark.spark.job import job
 from dptext_spark.spark.job.idempotency import SETTINGS
+from dptext_spark.spark.tables.tables import Commit
 
 CONFIG = parse_config({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}})
 BAD_ROW = ValueError("DPTEXT[INVALID_UTF8] partition=1 batch=2 rows=3")
 AUDIT = ValueError("DPTEXT[AUDIT_KeyError] partition=0 batch=0 rows=0")
 MARKER = KeyError("marker")
-BOUND = {
+BOUND = RunRecord.of({
     "key_commitment": "a", "key_kind": "os", "second_release": False, **dict.fromkeys(SETTINGS, "same"),
     "versions": json.dumps({"engine": ENGINE_VERSION}),
-}  # fmt: skip
+})  # fmt: skip
 
 
 class Stage:
@@ -32,24 +35,24 @@ class Stage:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.fails: dict[str, Exception] = {}
         self.commits: list[bool] = []
-        self.earlier: dict[str, Any] | None = None
-        self.restored: list[dict[str, Any]] = []
-        self.rows: list[dict[str, Any]] = []
+        self.earlier: RunRecord | None = None
+        self.restored: list[Commit] = []
+        self.rows: list[RunRecord] = []
         self.settled: list[str] = []
         setup = SimpleNamespace(
             run_id="r1", config=CONFIG, spark=None, place=SimpleNamespace(target="/out", runs="/runs"),
-            record=lambda status, started: {**BOUND, "status": status, "key_commitment": "b"}, commits=self.history,
+            record=lambda status, started: replace(BOUND, status=status, key_commitment="b"), commits=self.history,
             spellings=lambda run_id: [],
         )  # fmt: skip
         steps = {
             "prepare_run": setup,
-            "write": ({"rows": 1}, 1.0),
+            "write": (None, 1.0),
             "recounted": None,
             "leftover_files": ["f"],
         }
         for name, result in steps.items():
             patch.setattr(runner if name == "prepare_run" else job, name, self.step(name, result))
-        patch.setattr(job, "reconcile", self.step("account", {"status": "succeeded"}))
+        patch.setattr(job, "reconcile", self.step("account", SimpleNamespace(status="succeeded")))
         granted = SimpleNamespace(cumulative="{}", again=False)
         patch.setattr(job.ledger, "reserved", lambda setup, at, **known: nullcontext(granted))
         patch.setattr(job.ledger, "settle", self.settle)
@@ -70,12 +73,12 @@ class Stage:
 
         return taken
 
-    def history(self) -> list[dict[str, Any]]:
+    def history(self) -> list[Commit]:
         """The next of `commits`; the last of them fails where history is to fail."""
         committed = self.commits.pop(0) if self.commits else False
         if "history" in self.fails and not self.commits:
             raise self.fails["history"]
-        commit = {"version": 0, "operation": "WRITE", "userMetadata": json.dumps({"dptext_run": "r1"})}
+        commit = Commit(0, "WRITE", metadata=json.dumps({"dptext_run": "r1"}))
         return [*self.restored, commit] if committed else []
 
     def ended(self) -> DPTextError:
@@ -111,7 +114,7 @@ def test_a_write_that_did_not_commit(stage: Stage, error: Exception, kind: type)
     ended = stage.ended()
     assert type(ended) is kind
     assert "before its commit. Files that it left behind" in str(ended)
-    assert [row["status"] for row in stage.rows] == ["started", "failed"]
+    assert [row.status for row in stage.rows] == ["started", "failed"]
     assert stage.settled == ["failed"]
     stage.fails["leftover_files"] = MARKER
     assert "could not be listed" in str(stage.ended())
@@ -122,7 +125,7 @@ def test_a_write_that_committed_and_then_failed(stage: Stage) -> None:
     ended = stage.ended()
     assert type(ended) is RecordingError
     assert "run again with run.id=r1" in str(ended)
-    assert [row["status"] for row in stage.rows] == ["started"]
+    assert [row.status for row in stage.rows] == ["started"]
     assert stage.settled == []
 
 
@@ -153,7 +156,7 @@ def test_a_ledger_that_cannot_be_settled_after_the_commit(stage: Stage) -> None:
 def test_a_mismatch_is_said_as_it_is(stage: Stage) -> None:
     stage.fails = {"account": CountMismatchError("run r1 committed version 0 of /out, but x.")}
     assert str(stage.ended()) == "run r1 committed version 0 of /out, but x."
-    stage.earlier = {**BOUND, "status": "mismatch", "output_version": 0}
+    stage.earlier = replace(BOUND, status="mismatch", output_version=0)
     ended = stage.ended()
     assert type(ended) is CountMismatchError
     assert "Nothing was written again" in str(ended)
@@ -161,9 +164,7 @@ def test_a_mismatch_is_said_as_it_is(stage: Stage) -> None:
 
 def test_a_commit_that_the_target_no_longer_holds_is_not_accounted_for(stage: Stage) -> None:
     stage.commits = [True]
-    stage.restored = [
-        {"version": 2, "operation": "RESTORE", "operationParameters": {"version": None}, "userMetadata": None}
-    ]
+    stage.restored = [Commit(2, "RESTORE")]
     ended = stage.ended()
     assert "version 2 restored the table" in str(ended)
     assert stage.rows == []
@@ -171,17 +172,17 @@ def test_a_commit_that_the_target_no_longer_holds_is_not_accounted_for(stage: St
 
 @pytest.mark.parametrize("second", [False, True])
 def test_a_run_that_committed_is_accounted_for_without_its_key(stage: Stage, second: bool) -> None:
-    stage.earlier = {**BOUND, "status": "started", "second_release": second}
+    stage.earlier = replace(BOUND, status="started", second_release=second)
     assert "begun with another key" in str(stage.ended())
     stage.commits, stage.fails = [True], {"write": AssertionError("nothing is written again")}
     assert runner.run(CONFIG, spark=object()).status == "succeeded"  # type: ignore[arg-type]
-    assert (stage.rows[-1]["key_commitment"], stage.rows[-1]["second_release"]) == ("a", second)
-    stage.commits, stage.earlier["config"] = [True], "other"
+    assert (stage.rows[-1].key_commitment, stage.rows[-1].second_release) == ("a", second)
+    stage.commits, stage.earlier = [True], replace(stage.earlier, config="other")
     assert "begun with another config" in str(stage.ended())
 
 
 def test_a_second_count_that_failed(stage: Stage) -> None:
-    stage.earlier, stage.commits = {**BOUND, "status": "started"}, [True, True]
+    stage.earlier, stage.commits = replace(BOUND, status="started"), [True, True]
     stage.fails = {"write": AssertionError("nothing is written again"), "recounted": BAD_ROW}
     ended = stage.ended()
     assert type(ended) is RecordingError

@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 from pyspark.sql import types as T
 
 from dptext_spark.config.load import parse_config
+from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DPTextError
 from dptext_spark.ledger.entry import RESERVED, Entry, of_input
 from dptext_spark.ledger.sums import spent_on
@@ -34,8 +35,9 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import checks, entries, job, ledger, reconcile, runs
 from dptext_spark.spark.job.checks import check_output, place_of
+from dptext_spark.spark.job.counting import Counts
 from dptext_spark.spark.job.effects import Effect, announced
-from dptext_spark.spark.job.idempotency import SEAL, seal
+from dptext_spark.spark.job.idempotency import SEAL, Binding
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.identity import Identity
@@ -46,10 +48,10 @@ INPUT, OUT, LEDGER = "mem://a/in", "mem://a/out", "mem://a/ledger"
 AUDIT, PRIVATE = "mem://a/audit", "mem://a/private"
 KEYS = [RunKey(hashlib.sha256(b"key %d" % number).digest()) for number in range(3)]
 SCHEMA = T.StructType([T.StructField("id", T.LongType()), T.StructField("body", T.StringType())])
-COUNTS = {
+COUNTS = Counts.of({
     "rows": 1, "bytes_0": 4, "units_mean": 1.0, "units_p50": 1.0, "units_p95": 1.0, "units_max": 1,
     **{f"{name}_0": 0 for name in COUNTERS},
-}  # fmt: skip
+})  # fmt: skip
 WRITTEN = "data files written"  # they are there, and no commit is
 OF_A_RUN = (
     Effect.RESERVATION, Effect.RUN_ROW, Effect.DATA_COMMIT, Effect.SETTLEMENT, Effect.METRICS, Effect.ACCOUNT,
@@ -105,7 +107,7 @@ def draws_of(setup: RunPlan) -> Draws:
     return Draws(KEYS.index(setup.key), level, own, setup.input_version)
 
 
-def write(setup: RunPlan, record: dict[str, Any], say: Any, at: Any) -> tuple[dict[str, Any] | None, float]:
+def write(setup: RunPlan, record: RunRecord, say: Any, at: Any) -> tuple[Counts | None, float]:
     """Write a file with the run's draws, and commit it with what the real write says in its commit."""
     memory: Any = setup.spark
     with announced(Effect.DATA_COMMIT, at):
@@ -114,12 +116,12 @@ def write(setup: RunPlan, record: dict[str, Any], say: Any, at: Any) -> tuple[di
         new = memory.put(OUT, draws_of(setup))
         at(WRITTEN)
         memory.tables[OUT].schema = SCHEMA
-        said = {"dptext_run": setup.run_id, SEAL: seal(record)}
+        said = {"dptext_run": setup.run_id, SEAL: Binding.sealed(record).as_dict()}
         memory.commit(OUT, "WRITE", [*kept, new], said=json.dumps(said), written=1)
     return COUNTS, 0.5
 
 
-def recounted(setup: RunPlan, key_then: str, say: Any) -> dict[str, Any] | None:
+def recounted(setup: RunPlan, key_then: str, say: Any) -> Counts | None:
     return COUNTS if key_then == setup.key.commitment(setup.run_id) else None
 
 

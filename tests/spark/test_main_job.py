@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -136,8 +137,8 @@ class TestARunThatSucceeds:
             "basis"
         }  # how many words were drawn is not for sharing
         commit = history(spark, Target(path=str(tmp_path / "out")))[0]
-        assert int(commit["operationMetrics"]["numOutputRows"]) == ROWS
-        assert json.loads(commit["userMetadata"])["dptext_run"] == report.facts["run_id"]
+        assert commit.rows == ROWS
+        assert commit.said["dptext_run"] == report.facts["run_id"]
         account_rows = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs"))
         assert account_rows.schema.fieldNames() == RUNS.fieldNames()
         assert [row["status"] for row in account_rows.collect()] == ["succeeded"]
@@ -259,8 +260,8 @@ class TestARunId:
         assert run(config, spark, key=KEY).facts["counted"] is None
         again = runs.find(spark, str(tmp_path / "out_audit/shareable/runs"), "r3")
         assert again is not None
-        assert again["key_commitment"] == row["key_commitment"]
-        assert again["key_commitment"] != KEY.commitment("r3")
+        assert again.key_commitment == row["key_commitment"]
+        assert again.key_commitment != KEY.commitment("r3")
 
     @pytest.mark.parametrize(
         "change",
@@ -306,7 +307,7 @@ class TestWhatDoesNotAgree:
     ) -> None:
         real = counting.counts_of
         monkeypatch.setattr(
-            counting, "counts_of", lambda observation: {**(real(observation) or {}), "rows": ROWS + 1}
+            counting, "counts_of", lambda observation: dataclasses.replace(real(observation), rows=ROWS + 1)
         )
         with pytest.raises(CountMismatchError, match="121 rows were counted and 120 written"):
             run(_config(source, tmp_path), spark, key=KEY)
@@ -396,7 +397,7 @@ class TestWhatIsRefused:
             earlier.setattr("dptext_spark.spark.job.plan.ENGINE_VERSION", "1")
             run(_config(source, tmp_path, run={"id": "old"}), spark, key=KEY)
         listed = runs.newest(spark, str(tmp_path / "out_audit/shareable/runs"), 5)
-        assert [(row["run_id"], row["status"]) for row in listed] == [("old", "succeeded")]
+        assert [(row.run_id, row.status) for row in listed] == [("old", "succeeded")]
         with pytest.raises(RunError, match=r"'old' has committed with another engine \(1 then, 2 now\)"):
             run(_config(source, tmp_path, run={"id": "old"}), spark, key=KEY)
         out = {"path": str(tmp_path / "out"), "mode": "append"}

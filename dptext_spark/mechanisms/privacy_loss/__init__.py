@@ -6,8 +6,7 @@ Where noise is added to a vector it is bounded by draws, which can refute a clai
 
 from __future__ import annotations
 
-from typing import Any
-
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.exponential import by_distance
 from dptext_spark.mechanisms.privacy_loss.finite import by_rank, by_steps, within_groups
 from dptext_spark.mechanisms.privacy_loss.half_spaces import by_half_spaces
@@ -35,7 +34,7 @@ __all__ = [
 
 
 def worst_loss(
-    sampler: Any, words: int, progress: Counted | None = None, sample: int | None = None
+    sampler: Sampler, words: int, progress: Counted | None = None, sample: int | None = None
 ) -> Loss | None:
     """Return the largest loss of the word that a compiled mechanism releases, by the way that its law allows.
 
@@ -65,7 +64,7 @@ def worst_loss(
     return None
 
 
-def vector_loss(sampler: Any, progress: Counted | None = None, sample: int | None = None) -> Loss | None:
+def vector_loss(sampler: Sampler, progress: Counted | None = None, sample: int | None = None) -> Loss | None:
     """Return the loss of the noisy vector that is never released, where a claim rests on it and it is known exactly."""
     if isinstance(sampler, NoiseSampler) and sampler.noise == "truncated_laplace":
         return by_exits(sampler, progress, sample)

@@ -5,8 +5,7 @@ Where it rests on draws, bounds on a probability come from how often an event wa
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -65,11 +64,6 @@ class Loss:
     delta_opposite: float | None = None
     outside: str = ""
     release: Literal["word", "vector"] = "word"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-able dictionary; None stands for what is infinite."""
-        known = asdict(self).items()
-        return {name: None if isinstance(x, float) and math.isinf(x) else x for name, x in known}
 
 
 def clopper_pearson(counts: npt.ArrayLike, draws: int, spare: float) -> tuple[F64, F64]:

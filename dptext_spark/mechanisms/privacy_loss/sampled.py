@@ -11,13 +11,13 @@ import hashlib
 import math
 from collections.abc import Callable
 from itertools import chain, islice
-from typing import Any
 
 import numpy as np
 
 from dptext_spark.arrays import F32, Ids
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.mechanisms.privacy_loss.loss import Loss, clopper_pearson
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.progress import Counted
 
@@ -30,7 +30,9 @@ _SUBKEY = hashlib.sha256(b"certificate").digest()  # public: nothing private is 
 Distance = Callable[[int, int], float]
 
 
-def by_draws(sampler: Any, progress: Counted | None = None, pairs: int = PAIRS, draws: int = DRAWS) -> Loss:
+def by_draws(
+    sampler: NoiseSampler, progress: Counted | None = None, pairs: int = PAIRS, draws: int = DRAWS
+) -> Loss:
     """Return what pairs of near words, and of distant ones, are found to lose.
 
     Args:
@@ -59,7 +61,7 @@ def by_draws(sampler: Any, progress: Counted | None = None, pairs: int = PAIRS, 
     )  # fmt: skip
 
 
-def distance(sampler: Any, w: int, v: int) -> float:
+def distance(sampler: NoiseSampler, w: int, v: int) -> float:
     """Return the distance of two words in the norm of a noise mechanism's guarantee."""
     gap = sampler.centers[w].astype(np.float64) - sampler.centers[v].astype(np.float64)
     columns = np.asarray(sampler.columns)
@@ -83,7 +85,7 @@ def _pairs(centers: F32, count: int) -> list[tuple[int, int]]:
     return list(dict.fromkeys([*found, *islice(differ, count - len(found))]))
 
 
-def drawn(sampler: Any, word: int, number: int, side: int, draws: int) -> Ids:
+def drawn(sampler: NoiseSampler, word: int, number: int, side: int, draws: int) -> Ids:
     """Draw a word of a pair many times by public numbers, others for each pair and each of its sides: int32[draws]."""
     blocks = np.zeros((draws, 2), np.uint64)
     blocks[:, 0] = np.arange(draws)

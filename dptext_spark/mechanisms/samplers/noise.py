@@ -53,7 +53,7 @@ from dptext_spark.mechanisms.samplers.approximate import (
 from dptext_spark.mechanisms.samplers.nearest import TOKENS, Targets
 from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, SIZE, NeighborTable
 from dptext_spark.mechanisms.samplers.scores import half_squares
-from dptext_spark.mechanisms.summary import Spread, Summary
+from dptext_spark.mechanisms.summary import Ends, Spread, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
@@ -120,7 +120,7 @@ class NoiseSummary(Summary):
     noise_length: Spread | None = None
     nearest_distance: Spread | None = None
     search: SearchSummary | None = None
-    eigenvalues: Spread | None = None
+    eigenvalues: Ends | None = None
     seed: int | None = None
     projected_from: int | None = None
     clip: float | None = None

@@ -7,10 +7,10 @@ from typing import Any
 
 from dptext_spark.report.blocks import Block, Chart, Section, Table, Text
 from dptext_spark.report.charts import Bar, bars
+from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections.measured import measured, sentence, sure, title, value_text
 from dptext_spark.rounding import percent_up
 
-Facts = Mapping[str, Any]
 Figure = Mapping[str, Any]
 # What a success is compared with, in the order in which it is drawn.
 _BASELINES = (
@@ -23,11 +23,11 @@ _BASELINES = (
 )
 
 
-def attacks(facts: Facts) -> Section:
+def attacks(facts: ReportFacts) -> Section:
     """Write what adversaries find, each against its baselines."""
-    found = facts["attacks"]
+    found = facts.attacks
     if not found:
-        return Section("attacks", "Attacks", (Text(facts["attacks_missing"], quiet=True),))
+        return Section("attacks", "Attacks", (Text(facts.attacks_missing, quiet=True),))
     intro = Text(
         "An attack sees the output and guesses the word that stood there, or something of who wrote it. Its success is "
         "compared with guessing without the output, and with text that nobody protected."
@@ -35,8 +35,8 @@ def attacks(facts: Facts) -> Section:
     blocks: list[Block] = [intro]
     for place, one in enumerate(found):
         blocks += [_attack(one, place)] if "success" in one else measured(one, f"attack{place}")
-    if facts["attacks_missing"]:
-        blocks.append(Text(facts["attacks_missing"], quiet=True))
+    if facts.attacks_missing:
+        blocks.append(Text(facts.attacks_missing, quiet=True))
     return Section("attacks", "Attacks", tuple(blocks), restricted=any(one["restricted"] for one in found))
 
 

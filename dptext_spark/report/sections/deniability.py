@@ -8,18 +8,18 @@ from typing import Any
 
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text
 from dptext_spark.report.charts import Line, histogram, lines
+from dptext_spark.report.facts import ReportFacts
 from dptext_spark.rounding import digits_up, exact
 
-Facts = Mapping[str, Any]
 Figure = Mapping[str, Any]
 DECADE = 10.0
 WHOLE = 100.0  # from here on counts are written without decimals
 _RANKS = ("min", "p5", "p25", "p50", "p75", "p95", "max", "mean")  # as many as stand side by side on a page
 
 
-def deniability(facts: Facts) -> Section:
+def deniability(facts: ReportFacts) -> Section:
     """Write how often words stay themselves, and among how many outputs they hide."""
-    found = facts["deniability"]
+    found = facts.deniability
     if not found["figures"]:
         return Section("deniability", "Plausible deniability", (Text(found["missing"], quiet=True),))
     blocks: list[Block] = [
@@ -31,7 +31,7 @@ def deniability(facts: Facts) -> Section:
     by_name = {one["name"]: one for one in found["figures"]}
     blocks += [_histogram(by_name[name]) for name in ("N_w", "S_w") if name in by_name]
     blocks += _curves(
-        found["by_epsilon"], exact(facts["run"]["guarantee"]["epsilon"]), found.get("basis_of_curves", "")
+        found["by_epsilon"], exact(facts.run.promised.epsilon), found.get("basis_of_curves", "")
     )
     if found["missing"]:
         blocks.append(Text(found["missing"], quiet=True))

@@ -10,6 +10,7 @@ from typing import Any
 
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, pairs
 from dptext_spark.report.charts import Bar, bars
+from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections.named_results import arranged
 from dptext_spark.rounding import exact
 
@@ -132,10 +133,10 @@ def sure(one: Figure) -> str:
     return f"Estimated{drawn}; the black line holds the true value with a confidence of {exact(one['confidence'])}."
 
 
-def utility(facts: Mapping[str, Any]) -> Section:
+def utility(facts: ReportFacts) -> Section:
     """Write what the text is still good for, as far as it was measured."""
-    found = facts["utility"]
+    found = facts.utility
     if not found:
-        return Section("utility", "Utility", (Text(facts["utility_missing"], quiet=True),))
+        return Section("utility", "Utility", (Text(facts.utility_missing, quiet=True),))
     blocks = [block for place, one in enumerate(found) for block in measured(one, f"use{place}")]
     return Section("utility", "Utility", tuple(blocks), restricted=any(one["restricted"] for one in found))

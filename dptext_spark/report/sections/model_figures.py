@@ -12,6 +12,7 @@ from dptext_spark.arrays import Ids
 from dptext_spark.audit.deniability.deniability import STANDARD, Measured, deniability
 from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, WordFigure
 from dptext_spark.errors import SettingsError
+from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.progress import Progress
@@ -72,7 +73,7 @@ class Deniability:
         }
 
 
-def deniability_of(run: Mapping[str, Any], model: Model, say: Progress) -> Deniability:
+def deniability_of(promised: Guarantee, model: Model, say: Progress) -> Deniability:
     """Measure plausible deniability at the run's ε and around it."""
     sampler, total = model.privatizer.sampler, len(model.privatizer.vocabulary)
     words = _looked_at(model.privatizer)
@@ -82,7 +83,7 @@ def deniability_of(run: Mapping[str, Any], model: Model, say: Progress) -> Denia
     if model.compile_at is None:
         why = "There are no curves over ε: the lexicon that the model was compiled from cannot be read here."
     else:
-        epsilon = float(run["guarantee"]["epsilon"])
+        epsilon = promised.epsilon
         at = [epsilon * times for times in TIMES] if epsilon else [0.0, 0.5, 1.0, 2.0, 4.0]
         some = words if found[-1].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
         grid, refused = _over(model.compile_at, at, total, some, say)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dptext_spark.disclosure.importance import in_clear, levels_of
-from dptext_spark.guarantee import Guarantee, compared, counted
+from dptext_spark.guarantee import counted
 from dptext_spark.ledger.entry import COUNTS
 from dptext_spark.report.blocks import Tile
+from dptext_spark.report.facts import ReportFacts
 from dptext_spark.rounding import digits_up, exact, percent_up, rounded_up
 
-Facts = Mapping[str, Any]
 _BETWEEN = {
     "epsilon_dp": "between any two words",
     "epsilon_dp_within_group": "between words of one output set",
@@ -26,66 +27,62 @@ _ENDED = {
 }
 
 
-def lead(facts: Facts) -> str:
+def lead(facts: ReportFacts) -> str:
     """Return the sentence at the top: what ran, on what, with which outcome."""
-    run = facts["run"]
-    columns = ", ".join(run["config"]["columns"])
-    version = "" if run["output_version"] is None else f", version {run['output_version']}"
-    rows = "" if run["rows"] is None else f" {run['rows']:,} rows."
-    ended = _ENDED.get(run["status"], run["status"])
-    some = "Of each record's words, those that importance chose" if in_clear(run) else "The words"
+    run, settings = facts.run, facts.run.settings
+    columns = ", ".join(settings.columns)
+    version = "" if run.output_version is None else f", version {run.output_version}"
+    rows = "" if run.rows is None else f" {run.rows:,} rows."
+    ended = _ENDED.get(run.status, run.status)
+    some = (
+        "Of each record's words, those that importance chose" if in_clear(settings.selection) else "The words"
+    )
     return (
-        f"{some} of {columns} in {run['input']} were replaced by {run['config']['mechanism']['name']}, and written to "
-        f"{run['output']}{version}. The run began at {run['started_at']} and {ended}.{rows}"
+        f"{some} of {columns} in {run.input} were replaced by {settings.mechanism}, and written to "
+        f"{run.output}{version}. The run began at {run.began} and {ended}.{rows}"
     )
 
 
-def tiles(facts: Facts) -> list[Tile]:
+def tiles(facts: ReportFacts) -> list[Tile]:
     """Return the figures of the summary."""
     return [*_promise(facts), *_found(facts), *_clear(facts)]
 
 
-def _promise(facts: Facts) -> Iterator[Tile]:
-    guarantee = facts["run"]["guarantee"]
-    between = _BETWEEN.get(guarantee["kind"])
+def _promise(facts: ReportFacts) -> Iterator[Tile]:
+    guarantee = facts.run.promised
+    between = _BETWEEN.get(guarantee.kind)
     if between is None:
-        between = f"for each unit of distance between two {compared(guarantee['kind'], guarantee['metric'])}"
-    delta = f", δ = {exact(guarantee['delta'])}" if guarantee["kind"] == "approx_dp" else ""
+        between = f"for each unit of distance between two {guarantee.compared}"
+    delta = f", δ = {exact(guarantee.delta)}" if guarantee.kind == "approx_dp" else ""
     yield Tile(
         "Guarantee of one word",
-        f"ε = {exact(guarantee['epsilon'])}{delta}",
-        f"{between}; {guarantee['status']}",
+        f"ε = {exact(guarantee.epsilon)}{delta}",
+        f"{between}; {guarantee.status}",
     )
     yield _composed(facts)
     yield from _spent(facts)
-    found = facts["certificate"]
+    found = facts.certificate
     if found is None:
         yield Tile("Certificate", "none", "the model could not be examined")
         return
-    loss = found["loss"]
-    said = (
-        f"{loss['pairs']:,} of {loss['total']:,} pairs of words"
-        if loss
-        else "by the argument in the guarantee"
-    )
-    if found["verdict"] == "not refuted":
+    loss = found.loss
+    said = f"{loss.pairs:,} of {loss.total:,} pairs of words" if loss else "by the argument in the guarantee"
+    if found.verdict == "not refuted":
         said += "; such a search cannot confirm"
-    yield Tile("Certificate", found["verdict"], said)
+    yield Tile("Certificate", found.verdict, said)
 
 
-def _spent(facts: Facts) -> Iterator[Tile]:
+def _spent(facts: ReportFacts) -> Iterator[Tile]:
     """Show what all releases of the input have spent on a word of its worst column; accounts of old have no such figure."""
-    counted = facts["run"].get("cumulative")
-    if not counted:
+    if facts.run.spent is None:
         return
-    columns = [one for one in counted["columns"] if one["column"] != COUNTS]
-    totals = [one["total"] for one in columns]
-    worst = None if None in totals else max(totals)
-    alone = all(len(one["figures"]) == 1 for one in columns)
-    releases = max(sum(figure["times"] for figure in one["figures"]) for one in columns)
+    columns = [one for one in facts.run.spent.columns if one.column != COUNTS]
+    worst = max(one.total for one in columns)
+    alone = all(len(one.figures) == 1 for one in columns)
+    releases = max(sum(figure.times for figure in one.figures) for one in columns)
     often = "once" if releases == 1 else f"{releases:,} times"
     said = f"by all releases of the input that the ledger knows; ε was spent {often}"
-    if worst is None:
+    if math.isinf(worst):
         yield Tile(
             "Spent on one word so far", "no ε", f"a guarantee was refuted or a key was no secret; {said}"
         )
@@ -99,17 +96,16 @@ def _spent(facts: Facts) -> Iterator[Tile]:
         )
 
 
-def _composed(facts: Facts) -> Tile:
-    run, metrics = facts["run"], facts["metrics"]
-    level = run["config"]["consistency"]
-    if metrics and metrics.get("record_epsilon_max") is not None:
-        mean, most = metrics["record_epsilon_mean"], metrics["record_epsilon_max"]
-        high = metrics["record_epsilon_p95"]
+def _composed(facts: ReportFacts) -> Tile:
+    settings, metrics = facts.run.settings, facts.metrics or {}
+    level = settings.consistency
+    mean, high, most = (metrics.get(f"record_epsilon_{name}") for name in ("mean", "p95", "max"))
+    if mean is not None and high is not None and most is not None:
         said = f"on average; at most {rounded_up(high)} for 95 % of them, {rounded_up(most)} for all"
         return Tile("ε of a record", rounded_up(mean), said)
     if level == "dataset":
         return Tile("ε of a record", "none", "all records share the draws")
-    promised, levels = Guarantee(**run["guarantee"]), levels_of(run)
+    promised, levels = facts.run.promised, levels_of(settings.selection)
     bound = promised.of_record(level, levels)
     if not promised.adds_up:
         return Tile("ε of a record", "ε times distances", f"{bound}; no single figure")
@@ -120,20 +116,20 @@ def _composed(facts: Facts) -> Tile:
     )
 
 
-def _found(facts: Facts) -> Iterator[Tile]:
+def _found(facts: ReportFacts) -> Iterator[Tile]:
     strongest = max(
-        (one for one in facts["attacks"] if isinstance(one.get("success"), float)),
+        (one for one in facts.attacks if isinstance(one.get("success"), float)),
         key=lambda one: float(one["upper"] if one.get("upper") is not None else one["success"]),
         default=None,
     )
     if strongest is not None:
         worst = strongest["upper"] if strongest.get("upper") is not None else strongest["success"]
         most = ", a better one maybe more" if strongest.get("open") else " at most"
-        worst_words = max((_of_worst_words(one) for one in facts["attacks"]), default=0.0)
+        worst_words = max((_of_worst_words(one) for one in facts.attacks), default=0.0)
         by = "" if _of_worst_words(strongest) == worst_words else "another attack finds "
         among = f"; {by}{percent_up(worst_words)} of the worst 1 % of words" if worst_words else ""
         yield Tile("Strongest attack finds", percent_up(worst), f"of words{most}{among}")
-    stays = next((one for one in facts["deniability"]["figures"] if one["name"] == "N_w"), None)
+    stays = next((one for one in facts.deniability["figures"] if one["name"] == "N_w"), None)
     if stays is not None:
         most, bounds = ("", stays) if stays["exact"] else (" at most", stays["upper"])
         which = "worst" if stays["words"] == stays["words_in_lexicon"] else f"worst of {stays['words']:,}"
@@ -148,26 +144,26 @@ def _of_worst_words(attack: Mapping[str, Any]) -> float:
     return float(attack.get("worst_upper") or attack.get("worst") or 0.0)
 
 
-def _clear(facts: Facts) -> Iterator[Tile]:
-    policy = facts["run"]["config"]["policy"]
+def _clear(facts: ReportFacts) -> Iterator[Tile]:
+    settings, policy = facts.run.settings, facts.run.settings.policy
     parts = [
         name
         for name, there in (
-            ("stop words", policy["stop_words"] == "keep"),
-            ("UNKNOWN WORDS", policy["oov"] == "keep"),
-            ("NUMBERS", policy["numbers"] == "keep"),
-            ("WORDS THAT WERE NOT CHOSEN", in_clear(facts["run"])),
-            ("case", policy["case"] == "carry"),
-            ("spacing", policy["gaps"] == "keep"),
+            ("stop words", policy.stop_words == "keep"),
+            ("UNKNOWN WORDS", policy.oov == "keep"),
+            ("NUMBERS", policy.numbers == "keep"),
+            ("WORDS THAT WERE NOT CHOSEN", in_clear(settings.selection)),
+            ("case", policy.case == "carry"),
+            ("spacing", policy.gaps == "keep"),
             ("length", True),
             ("punctuation", True),
-            ("which words are equal", facts["run"]["config"]["consistency"] != "token"),
-            ("other columns", facts["run"]["config"]["output"]["other_columns"] != "drop"),
+            ("which words are equal", settings.consistency != "token"),
+            ("other columns", settings.releases_other_columns),
         )
         if there
     ]
     yield Tile("In clear", f"{len(parts)} things", ", ".join(parts))
-    total = sum(one["epsilon"] for one in facts["published"])
+    total = sum(one.epsilon for one in facts.published)
     if total:
-        said = f"figures published: {len(facts['published'])}; on top of the table's own ε"
+        said = f"figures published: {len(facts.published)}; on top of the table's own ε"
         yield Tile("Published with noise", f"ε = {digits_up(total, 4)}", said)

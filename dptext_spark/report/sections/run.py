@@ -5,14 +5,17 @@ How many identifiers of each type were replaced depends on the private text, and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from dptext_spark.disclosure.facts import Figures
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.model.certificate import LossFigure
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, pairs
 from dptext_spark.report.charts import Bar, bars
+from dptext_spark.report.facts import ReportFacts
 from dptext_spark.rounding import digits_up, exact, percent_down, percent_up, rounded_down
 
-Facts = Mapping[str, Any]
 _KINDS = {
     "epsilon_dp": "ε-DP",
     "epsilon_dp_within_group": "ε-DP between words of one output set",
@@ -23,42 +26,41 @@ _PARTS = (("drawn", "drawn"), ("stop_kept", "kept: stop words"), ("oov", "unknow
 _NOT_CHOSEN = ("not_chosen", "not chosen, in clear")
 
 
-def guarantee(facts: Facts) -> Section:
+def guarantee(facts: ReportFacts) -> Section:
     """Write what is promised of a word, and what the certificate found."""
-    promised, found = facts["run"]["guarantee"], facts["certificate"]
+    promised, found = facts.run.promised, facts.certificate
     rows = [
-        ("kind", _KINDS.get(promised["kind"], promised["kind"])),
-        ("ε", exact(promised["epsilon"])),
-        ("δ", exact(promised["delta"])),
-        ("distance", promised["metric"] or "none"),
-        ("unit", promised["unit"]),
-        ("status", promised["status"]),
+        ("kind", _KINDS.get(promised.kind, promised.kind)),
+        ("ε", exact(promised.epsilon)),
+        ("δ", exact(promised.delta)),
+        ("distance", promised.metric or "none"),
+        ("unit", promised.unit),
+        ("status", promised.status),
     ]
-    blocks: list[Block] = [Text(promised["sentence"]), pairs(rows), Listed("Certificate", ())]
+    blocks: list[Block] = [Text(promised.sentence), pairs(rows), Listed("Certificate", ())]
     if found is None:
         return Section("guarantee", "Guarantee and certificate", (*blocks[:2], _unexamined(facts)))
-    blocks[2] = Listed("Certificate", (found["sentence"],))
-    if facts["worst_pair"]:
-        blocks.append(Text(f"The pair of words that loses most: {' and '.join(facts['worst_pair'])}."))
-    loss = found["loss"]
-    if loss and promised["kind"] != "approx_dp":
-        blocks += _worst_case(promised, loss)
+    blocks[2] = Listed("Certificate", (found.sentence,))
+    if facts.worst_pair:
+        blocks.append(Text(f"The pair of words that loses most: {' and '.join(facts.worst_pair)}."))
+    if found.loss is not None and promised.kind != "approx_dp":
+        blocks += _worst_case(promised, found.loss)
     return Section("guarantee", "Guarantee and certificate", tuple(blocks))
 
 
-def _worst_case(promised: Facts, loss: Facts) -> Iterator[Chart]:
+def _worst_case(promised: Guarantee, loss: LossFigure) -> Iterator[Chart]:
     """Draw the loss that is promised beside the one that was found: a bound, or what draws have shown at least."""
-    known = loss["value"] is not None
-    worst = loss["value"] if known else loss["attained"]
-    if not worst:
+    known = math.isfinite(loss.value)
+    worst = loss.value if known else loss.attained
+    if not worst or math.isinf(worst):
         return
-    per = " for each unit of distance" if promised["kind"] == "metric_dp" else ""
+    per = " for each unit of distance" if promised.kind == "metric_dp" else ""
     found = (
         Bar("found: the worst pair", worst, 0, said=digits_up(worst, 4))
         if known
         else Bar("found: at least", worst, 0, said=rounded_down(worst, 4))
     )
-    drawn = [Bar("promised: at most", promised["epsilon"], 1, said=exact(promised["epsilon"])), found]
+    drawn = [Bar("promised: at most", promised.epsilon, 1, said=exact(promised.epsilon)), found]
     yield Chart(
         "Promise and worst case",
         "The loss that the guarantee allows, and the largest that was found in the law that is sampled."
@@ -74,33 +76,32 @@ def _worst_case(promised: Facts, loss: Facts) -> Iterator[Chart]:
     )
 
 
-def _unexamined(facts: Facts) -> Text:
-    return Text(f"There is no certificate: {facts['model_missing']}", quiet=True)
+def _unexamined(facts: ReportFacts) -> Text:
+    return Text(f"There is no certificate: {facts.model_missing}", quiet=True)
 
 
-def disclosure(facts: Facts) -> Section:
+def disclosure(facts: ReportFacts) -> Section:
     """Write the statement; the warnings stand in the summary too."""
-    parts = facts["statement"]["sections"]
-    blocks: tuple[Block, ...] = tuple(Listed(part["heading"], tuple(part["sentences"])) for part in parts)
+    blocks: tuple[Block, ...] = tuple(Listed(*part) for part in facts.statement.sections)
     return Section("disclosure", "What is disclosed", blocks or (Text(_UNFINISHED, quiet=True),))
 
 
 _UNFINISHED = "There is no statement: the run did not come to its account."
 
 
-def quality(facts: Facts) -> Section:
+def quality(facts: ReportFacts) -> Section:
     """Write what was counted: what may be shared, and with --internal what depends on the text."""
-    run, metrics = facts["run"], facts["metrics"]
+    run, metrics = facts.run, facts.metrics
     agreed = {
         "succeeded": "The rows that were counted on the way are those of the commit, and the consistency audit found nothing.",
         "recovered": "The driver died between the commit and the account. With the run's key its rows were counted again, and "
         "are those of the commit; without it they could not be compared.",
         "mismatch": "THE COUNTS OR THE CONSISTENCY AUDIT DO NOT AGREE. Do not share this version.",
-    }.get(run["status"], "The run has no counts: it did not come to its account.")
+    }.get(run.status, "The run has no counts: it did not come to its account.")
     rows = [
-        ("rows written", "not known" if run["rows"] is None else f"{run['rows']:,}"),
-        ("seconds", "not known" if run["seconds"] is None else f"{run['seconds']:,.1f}"),
-        ("released before", "yes, by an unfinished run" if run["second_release"] else "no"),
+        ("rows written", "not known" if run.rows is None else f"{run.rows:,}"),
+        ("seconds", "not known" if run.seconds is None else f"{run.seconds:,.1f}"),
+        ("released before", "yes, by an unfinished run" if run.second_release else "no"),
     ]
     blocks: list[Block] = [Text(agreed), pairs(rows)]
     blocks += _published(facts)
@@ -113,28 +114,27 @@ def quality(facts: Facts) -> Section:
             )
         )
     else:
-        blocks += _counted(facts)
+        blocks += _counted(metrics, facts.metrics_by_column)
     return Section("quality", "Data quality", tuple(blocks), restricted=metrics is not None)
 
 
-def _published(facts: Facts) -> Iterator[Block]:
-    if not facts["published"]:
+def _published(facts: ReportFacts) -> Iterator[Block]:
+    if not facts.published:
         return
     yield Listed("Published with noise", ("The disclosure says what these figures cost.",))
     yield Table(
         ("figure", "value", "within, 95 %", "ε", "record of at most", "published at"),
         tuple(
             (
-                one["metric"], f"{one['value']:,}", f"± {one['accuracy']:,.0f}", exact(one["epsilon"]),
-                f"{one['most_words']:,} words", str(one["at"]),
+                one.metric, f"{one.value:,}", f"± {one.accuracy:,.0f}", exact(one.epsilon),
+                f"{one.most_words:,} words", str(one.at),
             )
-            for one in facts["published"]
+            for one in facts.published
         ),
     )  # fmt: skip
 
 
-def _counted(facts: Facts) -> Iterator[Block]:
-    whole, columns = facts["metrics"], facts["metrics_by_column"]
+def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
     words = whole.get("words")
     yield from table(whole)
     if not words:
@@ -157,9 +157,9 @@ def _counted(facts: Facts) -> Iterator[Block]:
         ),
     )
     kept = [
-        Bar(name, one["original_share_all"], 0, said=percent_up(one["original_share_all"]))
+        Bar(name, share, 0, said=percent_up(share))
         for name, one in [*columns.items(), ("all", whole)]
-        if one.get("original_share_all") is not None
+        if (share := one.get("original_share_all")) is not None
     ]
     if kept:
         yield Chart(
@@ -172,9 +172,9 @@ def _counted(facts: Facts) -> Iterator[Block]:
                 for name, one in [*columns.items(), ("all", whole)]
             )),
         )  # fmt: skip
-    named = sorted(name for name in whole if whole[name] is not None)
+    named = sorted((name, value) for name, value in whole.items() if value is not None)
     yield Listed("All metrics of the run", ())
-    yield Table(("metric", "value"), tuple((name, f"{whole[name]:,.6g}") for name in named))
+    yield Table(("metric", "value"), tuple((name, f"{value:,.6g}") for name, value in named))
 
 
 def _up(share: float | None) -> str:
@@ -185,24 +185,24 @@ def _down(share: float | None) -> str:
     return "none" if share is None else percent_down(share)
 
 
-def configuration(facts: Facts) -> Section:
+def configuration(facts: ReportFacts) -> Section:
     """Write every setting, and the fingerprints that say what was run on what."""
-    run = facts["run"]
+    run = facts.run
     prints = [
-        ("run", run["run_id"]),
-        ("model (artifact)", run["artifact"] or "none"),
-        ("key", f"{run['key_kind']}; commitment {run['key_commitment']}"),
-        ("input", f"{run['input']} ({run['input_version']})"),
-        ("rows identified by", run["identity"] or "not known"),
-        ("output", f"{run['output']} (version {run['output_version']})"),
-        *((name, version) for name, version in sorted(run["versions"].items())),
+        ("run", run.run_id),
+        ("model (artifact)", run.artifact or "none"),
+        ("key", f"{run.key_kind}; commitment {run.key_commitment}"),
+        ("input", f"{run.input} ({run.input_version})"),
+        ("rows identified by", run.identity or "not known"),
+        ("output", f"{run.output} (version {run.output_version})"),
+        *((name, version) for name, version in sorted(run.made_by.items())),
     ]
-    settings = tuple(flat(run["config"]))
+    settings = tuple(flat(run.settings.values))
     blocks = (Listed("Fingerprints", ()), pairs(prints), Listed("Settings", ()), pairs(settings))
     return Section("configuration", "Configuration and fingerprints", blocks)
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield settings by their whole names, as --set writes them."""
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -213,14 +213,12 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
             yield f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def examples(facts: Facts) -> Section | None:
+def examples(facts: ReportFacts) -> Section | None:
     """Write the pairs of texts that were asked for."""
-    if not facts["examples"]:
+    if not facts.examples:
         return None
     rows = [
-        (f"{one['column']}, {side}" if side == "before" else side, one[side])
-        for one in facts["examples"]
-        for side in ("before", "after")
+        row for one in facts.examples for row in ((f"{one.column}, before", one.before), ("after", one.after))
     ]
     said = Text("PRIVATE TEXT: these are records of the input beside what became of them.")
     return Section("examples", "Examples", (said, pairs(rows)), restricted=True)
@@ -230,7 +228,7 @@ PREFIX = "identifiers_"
 SAID = "Identifiers that were replaced whole"
 
 
-def by_type(counts: Mapping[str, float | None]) -> list[tuple[str, int]]:
+def by_type(counts: Figures) -> list[tuple[str, int]]:
     """Return (type, number) of the types that occurred, the most frequent first.
 
     Args:
@@ -244,7 +242,7 @@ def by_type(counts: Mapping[str, float | None]) -> list[tuple[str, int]]:
     return sorted(held, key=lambda entry: (-entry[1], entry[0]))
 
 
-def in_words(counts: Mapping[str, float | None]) -> str | None:
+def in_words(counts: Figures) -> str | None:
     """Return the number of identifiers, and of each type; None where the metrics do not hold it."""
     if counts.get("identifiers") is None:
         return None
@@ -252,7 +250,7 @@ def in_words(counts: Mapping[str, float | None]) -> str | None:
     return f"{counts['identifiers']:,.0f}{f' ({types})' if types else ''}"
 
 
-def table(counts: Mapping[str, float | None]) -> Iterator[Block]:
+def table(counts: Figures) -> Iterator[Block]:
     """Write the numbers by type, where there are any."""
     held = by_type(counts)
     if held:

@@ -1,86 +1,115 @@
-"""The registered mechanisms as records: guarantee, cost, certificate, and parameters with defaults and ranges."""
+"""The registered mechanisms as values: guarantee, cost, certificate, and parameters with defaults and ranges."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any
 
 from dptext_spark.errors import require_choice
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
-from dptext_spark.mechanisms.parameters import parameters_of
+from dptext_spark.mechanisms.parameters import Parameter, parameters_of
 from dptext_spark.report.terminal.console import hanging
 
 LEAST_TEXT = 40  # columns beside the parameters' names; with less, what is said of them stands below
 
 
-def catalogue() -> list[dict[str, Any]]:
-    """Return one record for each mechanism.
+@dataclass(frozen=True)
+class DescribedParameter:
+    """A parameter of a mechanism, its default, and what its declaration says."""
 
-    Returns:
-        `name`, `paper`, `guarantee`, `cost` (a class, in words), `measured` (an order of magnitude; None where no record has
-        one), `certificate` and `parameters`: a list of `name`, `default`, `required` and what
-        :meth:`dptext_spark.mechanisms.parameters.Parameter.as_dict` says.
+    name: str
+    default: object
+    declared: Parameter
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is None and not self.declared.null
+
+    @property
+    def head(self) -> str:
+        """`name = default` as YAML writes it."""
+        if self.required:
+            return f"{self.name} (required)"
+        return f"{self.name} = {'null' if self.default is None else self.default}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it, JSON-able."""
+        named = {"name": self.name, "default": self.default, "required": self.required}
+        return {**named, **self.declared.as_dict()}
+
+
+@dataclass(frozen=True)
+class DescribedMechanism:
+    """A mechanism.
+
+    Attributes:
+        name: in the settings.
+        paper: that it is of.
+        guarantee: that it gives, in words.
+        cost: a class, in words.
+        measured: an order of magnitude; None where no record has one.
+        certificate: how it is certified, in words.
+        parameters: in order.
     """
-    return [_record(name, kind) for name, kind in MECHANISMS.items()]
+
+    name: str
+    paper: str
+    guarantee: str
+    cost: str
+    measured: str | None
+    certificate: str
+    parameters: tuple[DescribedParameter, ...]
+
+    @classmethod
+    def of(cls, registered: str, kind: type[Mechanism]) -> DescribedMechanism:
+        """Describe a mechanism by the name that it is registered under."""
+        defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
+        declared = parameters_of(kind).items()
+        certified_by = kind.certified_by or kind.sampler.certified_by
+        parameters = tuple(DescribedParameter(name, defaults[name], one) for name, one in declared)
+        return cls(
+            registered, kind.paper, kind.protects, kind.sampler.cost, kind.measured, certified_by, parameters
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it, JSON-able."""
+        return {**vars(self), "parameters": [one.as_dict() for one in self.parameters]}
+
+    def lines(self, columns: int) -> Iterator[str]:
+        """Write it for a person, in lines of so many columns."""
+        yield self.name
+        measured = f" (measured: {self.measured})" if self.measured else ""
+        said = {"paper": self.paper, "guarantee": self.guarantee, "cost": f"{self.cost}{measured}"}
+        for name, text in {**said, "certificate": self.certificate}.items():
+            yield hanging(f"  {name:<13}", text, columns)
+        heads = [f"    {one.head}" for one in self.parameters]
+        indent = max(map(len, heads)) + 2
+        for head, one in zip(heads, self.parameters, strict=True):
+            text = f"{one.declared.meaning} Valid: {one.declared.valid}."
+            if columns - indent >= LEAST_TEXT:
+                yield hanging(f"{head:<{indent}}", text, columns)
+            else:
+                yield head
+                yield hanging(" " * 8, text, columns)
 
 
-def described(name: str) -> dict[str, Any]:
-    """Return the record of one mechanism.
+def catalogue() -> list[DescribedMechanism]:
+    """Return all mechanisms that are registered."""
+    return [DescribedMechanism.of(name, kind) for name, kind in MECHANISMS.items()]
+
+
+def described(name: str) -> DescribedMechanism:
+    """Return one mechanism.
 
     Raises:
         SettingsError: there is no such mechanism.
     """
     require_choice("name", name, MECHANISMS)
-    return _record(name, MECHANISMS[name])
+    return DescribedMechanism.of(name, MECHANISMS[name])
 
 
-def _record(name: str, kind: type[Mechanism]) -> dict[str, Any]:
-    declared = parameters_of(kind)
-    defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
-    return {
-        "name": name,
-        "paper": kind.paper,
-        "guarantee": kind.protects,
-        "cost": kind.sampler.cost,
-        "measured": kind.measured,
-        "certificate": kind.certified_by or kind.sampler.certified_by,
-        "parameters": [
-            {
-                "name": one,
-                "default": defaults[one],
-                "required": defaults[one] is None and not parameter.null,
-                **parameter.as_dict(),
-            }
-            for one, parameter in declared.items()
-        ],
-    }
-
-
-def catalogue_text(records: Iterable[dict[str, Any]], columns: int) -> str:
-    """Write records for a person, in lines of so many columns."""
-    return "\n\n".join("\n".join(_lines(record, columns)) for record in records)
-
-
-def _lines(record: dict[str, Any], columns: int) -> list[str]:
-    measured = f" (measured: {record['measured']})" if record["measured"] else ""
-    said = {name: record[name] for name in ("paper", "guarantee", "cost", "certificate")}
-    said["cost"] += measured
-    lines = [record["name"], *(hanging(f"  {name:<13}", text, columns) for name, text in said.items())]
-    heads = [f"    {_head(parameter)}" for parameter in record["parameters"]]
-    indent = max(map(len, heads)) + 2
-    for head, parameter in zip(heads, record["parameters"], strict=True):
-        text = f"{parameter['meaning']} Valid: {parameter['valid']}."
-        if columns - indent >= LEAST_TEXT:
-            lines.append(hanging(f"{head:<{indent}}", text, columns))
-        else:
-            lines += [head, hanging(" " * 8, text, columns)]
-    return lines
-
-
-def _head(parameter: dict[str, Any]) -> str:
-    """Return `name = default` as YAML writes it."""
-    if parameter["required"]:
-        return f"{parameter['name']} (required)"
-    default = parameter["default"]
-    return f"{parameter['name']} = {'null' if default is None else default}"
+def catalogue_text(mechanisms: Iterable[DescribedMechanism], columns: int) -> str:
+    """Write mechanisms for a person, in lines of so many columns."""
+    return "\n\n".join("\n".join(one.lines(columns)) for one in mechanisms)

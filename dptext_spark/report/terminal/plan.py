@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.privatizer import Privatizer
@@ -19,31 +21,52 @@ from dptext_spark.report.terminal.console import WIDTH, hanging
 _NOT_SHOWN = "(hidden: it names a text column)"
 
 
-def planned_facts(
-    config: RunConfig, privatizer: Privatizer, certificate: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return the facts of the disclosure statement that are known before a run."""
-    settings = config.as_dict()
-    others = config.output.other_columns
-    return {
-        "config": settings,
-        "policy": settings["policy"],
-        "consistency": config.consistency,
-        "guarantee": privatizer.guarantee(of_rows=True).as_dict(),
-        "certificate": certificate,
-        "mechanism_summary": privatizer.sampler.summary.as_dict(),
-        "importance": None if privatizer.selector is None else privatizer.selector.provider.sentence,
-        "identity": "row_key" if config.row_key else None,
-        "other_columns": [] if others == "drop" else None if others == "keep" else list(others),
-        "key_kind": config.key.kind,
-        "releases_in_history": None,
-        "second_release": False,
-        "ledger": None,
-    }
+@dataclass(frozen=True)
+class Written:
+    """A place that a run writes to.
+
+    Attributes:
+        what: it holds.
+        where: it is.
+        share: whether that may be shared, in words.
+    """
+
+    what: str
+    where: str
+    share: str
 
 
-def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> dict[str, Any]:
-    """Return the plan of a run, JSON-able.
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do.
+
+    Attributes:
+        facts: that are known before it, with the statement.
+        steps: in order, in words.
+        writes: where it writes.
+        artifact: the folder of its model; `fingerprint` names the model.
+    """
+
+    facts: RunFacts
+    steps: tuple[str, ...]
+    writes: tuple[Written, ...]
+    artifact: str
+    fingerprint: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan, JSON-able."""
+        facts = self.facts.as_dict()
+        return {
+            "settings": _settings(self.facts.config),
+            **{name: facts[name] for name in ("guarantee", "certificate", "disclosure")},
+            "steps": list(self.steps),
+            "writes": [asdict(place) for place in self.writes],
+            "artifact": {"folder": self.artifact, "fingerprint": self.fingerprint},
+        }
+
+
+def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> Plan:
+    """Return the plan of a run.
 
     Args:
         config: the settings; the key that they name is read and checked, except a platform's secret.
@@ -54,29 +77,26 @@ def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> dict[str,
         SettingsError: the key cannot be read or is too short, or others may read its file.
     """
     read_key(config.key)
-    certificate = certificate_of(artifact)
-    return {
-        "settings": _settings(config),
-        "guarantee": privatizer.guarantee(of_rows=True).as_dict(),
-        "certificate": certificate,
-        "disclosure": disclosure(planned_facts(config, privatizer, certificate)).as_dict(),
-        "steps": _steps(config),
-        "writes": _writes(config),
-        "artifact": {"folder": str(artifact), "fingerprint": privatizer.fingerprint},
-    }
+    facts = RunFacts.planned(config, privatizer, certificate_of(artifact))
+    facts = replace(facts, disclosure=disclosure(facts))
+    return Plan(facts, tuple(_steps(config)), tuple(_writes(config)), str(artifact), privatizer.fingerprint)
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:
     """Return the settings without a condition on the text, which may hold private words."""
     settings = config.as_dict()
-    if filters_on_text(settings):
-        settings["input"] = {**settings["input"], "where": _NOT_SHOWN}
-    return settings
+    return settings | {"input": settings["input"] | {"where": _where(config)}}
+
+
+def _where(config: RunConfig) -> str | None:
+    """Return the condition on the input, or what stands in its place where it reads text."""
+    where = config.input.where
+    return _NOT_SHOWN if filters_on_text(where, config.columns) else where
 
 
 def _steps(config: RunConfig) -> list[str]:
     source, target = config.input, config.output
-    where = _settings(config)["input"]["where"]
+    where = _where(config)
     read = f"read {source.table or source.path} ({'catalog' if source.table else source.format})"
     others = target.other_columns
     along = {"keep": "all other columns go along", "drop": "no other column goes along"}.get(
@@ -132,44 +152,37 @@ def _micro_batches(config: RunConfig) -> str:
     return f"{most}, every {config.stream.trigger or TRIGGER} until it is stopped"
 
 
-def _writes(config: RunConfig) -> list[dict[str, str]]:
+def _writes(config: RunConfig) -> Iterator[Written]:
     place = config.output.table or config.output.path or ""
     ledger = config.ledger.path or f"{config.shareable}/ledger"
-    return [
-        {"what": "the sanitized Delta table", "where": place, "share": "yes, with the disclosure statement"},
-        {"what": "runs: settings, guarantee, disclosure", "where": str(config.shareable), "share": "yes"},
-        {"what": "ledger: what was spent on which input", "where": ledger, "share": "yes"},
-        {"what": "metrics: depend on the private text", "where": str(config.restricted), "share": "no"},
-        *(
-            [{"what": "the checkpoint: what was read", "where": str(config.checkpoint), "share": "no"}]
-            if config.is_stream
-            else []
-        ),
-    ]
+    yield Written("the sanitized Delta table", place, "yes, with the disclosure statement")
+    yield Written("runs: settings, guarantee, disclosure", str(config.shareable), "yes")
+    yield Written("ledger: what was spent on which input", ledger, "yes")
+    yield Written("metrics: depend on the private text", str(config.restricted), "no")
+    if config.is_stream:
+        yield Written("the checkpoint: what was read", str(config.checkpoint), "no")
 
 
-def plan_text(planned: Mapping[str, Any], columns: int = WIDTH) -> str:
+def plan_text(planned: Plan, columns: int = WIDTH) -> str:
     """Write a plan for a person, in lines of so many columns."""
-    settings = yaml.safe_dump(planned["settings"], sort_keys=False, allow_unicode=True, width=100)
+    settings = yaml.safe_dump(_settings(planned.facts.config), sort_keys=False, allow_unicode=True, width=100)
     parts = ["SETTINGS IN EFFECT", settings.rstrip(), "", "WHAT WOULD HAPPEN"]
-    parts += [
-        hanging(f"  {number}. ", step, columns) for number, step in enumerate(planned["steps"], start=1)
-    ]
+    parts += [hanging(f"  {number}. ", step, columns) for number, step in enumerate(planned.steps, start=1)]
     parts += ["", "WHAT WOULD BE WRITTEN"]
-    for place in planned["writes"]:
-        parts.append(f"  {place['where']}")
-        parts.append(hanging("    ", f"{place['what']} (to be shared: {place['share']})", columns))
-    guarantee = planned["guarantee"]
-    promise = hanging("  ", f"{guarantee['sentence']} [{guarantee['status']}]", columns)
-    found = (planned.get("certificate") or {}).get("sentence", "none was made; `dptext certify` makes one")
+    for place in planned.writes:
+        parts.append(f"  {place.where}")
+        parts.append(hanging("    ", f"{place.what} (to be shared: {place.share})", columns))
+    certificate, statement = planned.facts.certificate, planned.facts.disclosure
+    promise = hanging("  ", str(planned.facts.guarantee), columns)
+    found = "none was made; `dptext certify` makes one" if certificate is None else certificate.sentence
     parts += ["", "GUARANTEE", promise, hanging("  certificate: ", found, columns), "", "DISCLOSURE"]
-    for section in planned["disclosure"]["sections"]:
-        parts.append(f"  {section['heading']}")
-        parts += [hanging("    - ", sentence, columns) for sentence in section["sentences"]]
+    for heading, sentences in () if statement is None else statement.sections:
+        parts.append(f"  {heading}")
+        parts += [hanging("    - ", sentence, columns) for sentence in sentences]
     parts += [
         "",
         hanging("", "No data was read, so columns, keys and target were not checked.", columns),
         "Nothing was written but the model:",
-        planned["artifact"]["folder"],
+        planned.artifact,
     ]
     return "\n".join(parts)

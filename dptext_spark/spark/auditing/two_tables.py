@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.spark.tables.paths import Path, paths_of, quoted
 from dptext_spark.spark.tables.tables import (
+    Commit,
     Target,
     check_text_columns,
     delta_version,
@@ -42,7 +42,7 @@ class TwoTables:
     source: DataFrame
     version: str
     source_version: str
-    made_by: tuple[str, dict[str, Any]] | None  # the newest run of ours, and its commit
+    made_by: tuple[str, Commit] | None  # the newest run of ours, and its commit
 
 
 def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
@@ -79,7 +79,7 @@ def require_the_model(plan: AuditPlan, privatizer: Privatizer, tables: TwoTables
     if not plan.attacked or tables.made_by is None:
         return
     run_id, commit = tables.made_by
-    artifact = json.loads(commit["userMetadata"]).get("artifact")
+    artifact = commit.said.get("artifact")
     if artifact is not None and artifact != privatizer.fingerprint:
         raise SettingsError(
             f"config: run {run_id} made the table with the model {artifact[:12]}, and these settings give "

@@ -126,7 +126,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
                 )
                 model, privatizer = _tiny(folder)
             how = config.run.ship if config is not None else "artifact"
-            driver = driver_facts(privatizer, str(artifact.read_manifest(model)["seal"]))
+            driver = driver_facts(privatizer, artifact.read_manifest(model).seal)
             shipped = ship(spark, model, how)
             began = time.time()
             workers = worker_facts(spark, shipped, slots)

@@ -158,7 +158,7 @@ def answer(shipped: Shipped) -> ProcessFacts:
 def _seal(shipped: Shipped) -> str:
     """Return the seal of the model that this worker sees."""
     if shipped.folder:
-        return str(read_manifest(shipped.folder)["seal"])
+        return read_manifest(shipped.folder).seal
     from pyspark import SparkFiles
 
     with open(SparkFiles.get(f"{shipped.prefix}{MANIFEST}"), encoding="utf-8") as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -127,9 +127,9 @@ def _check_not_the_input(spark: SparkSession, config: RunConfig, df: DataFrame, 
     there = delta_detail(spark, target)
     source = delta_detail(spark, Target(path=config.input.path or "", name=config.input.table or ""))
     if source is not None and there is not None:
-        same = source["id"] == there["id"]
+        same = source.id == there.id
     else:
-        same = there is not None and any(inside(file, there["location"]) for file in df.inputFiles())
+        same = there is not None and any(inside(file, there.location) for file in df.inputFiles())
     if same:
         field = "output.table" if target.name else "output.path"
         raise SettingsError(f"{field}: {str(target)!r} is the input; valid: another place.")
@@ -151,11 +151,25 @@ def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
 def partitions_of(spark: SparkSession, target: Target) -> list[str] | None:
     """Return the partition columns of a Delta table, None where there is none."""
     found = delta_detail(spark, target)
-    return None if found is None else list(found["partitionColumns"])
+    return None if found is None else found.partitions
 
 
-def delta_detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
-    """Return the identifier, the location and the partition columns of a Delta table; None for a view or another format."""
+class DeltaDetail(NamedTuple):
+    """What tells a Delta table from others.
+
+    Attributes:
+        id: its identifier.
+        location: where it lies.
+        partitions: its partition columns.
+    """
+
+    id: str
+    location: str
+    partitions: list[str]
+
+
+def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
+    """Return the detail of a Delta table; None for a view or another format."""
     try:
         row = spark.sql(f"DESCRIBE DETAIL {target.sql}").first()
     except PySparkException as error:
@@ -164,7 +178,7 @@ def delta_detail(spark: SparkSession, target: Target) -> dict[str, Any] | None:
         raise
     if row is None or row["format"] != "delta":
         return None
-    return {name: row[name] for name in ("id", "location", "partitionColumns")}
+    return DeltaDetail(row["id"], row["location"], list(row["partitionColumns"]))
 
 
 def check_schema(

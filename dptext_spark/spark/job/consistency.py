@@ -52,9 +52,10 @@ class Audit:
     figures: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the sentence and the size of the sample; the figures depend on the text."""
-        return {"said": self.said, "passed": not self.problems if self.figures else None}
+    @property
+    def passed(self) -> bool | None:
+        """Whether it found nothing; None where it did not run."""
+        return not self.problems if self.figures else None
 
 
 def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:

@@ -6,16 +6,17 @@ Where a driver died after its commit, the counts are made again, if the key is a
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, Observation
 from pyspark.sql import functions as F
 
+from dptext_spark.disclosure.facts import RecordEpsilon
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.progress import Steps
-from dptext_spark.spark.job import counting
 from dptext_spark.spark.tables.paths import Path
 from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import RESULT, applied
@@ -58,35 +59,74 @@ def percentiles(units: Column) -> list[Column]:
     return [F.percentile_approx(units, share, ACCURACY).alias(name) for name, share in PERCENTILES.items()]
 
 
-def counts_of(observation: Observation, seconds: float = WAIT_SECONDS) -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class Units:
+    """What the draws of a record add up to, over the records; None where there is no record."""
+
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    max: float | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Units:
+        """Read the aggregates."""
+        return cls(*(row.get(f"units_{name}") for name in ("mean", "p50", "p95", "max")))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was counted while a run wrote.
+
+    Attributes:
+        rows: of the input.
+        columns: of each text column, the counters of the text engine by name.
+        text_bytes: of all texts.
+        units: of the rows.
+    """
+
+    rows: int
+    columns: tuple[Mapping[str, int], ...]
+    text_bytes: int
+    units: Units
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Counts:
+        """Read what :func:`observed` aggregates."""
+        number = sum(name.startswith("bytes_") for name in row)
+        columns = tuple({name: int(row[f"{name}_{i}"]) for name in COUNTERS} for i in range(number))
+        text_bytes = sum(int(row[f"bytes_{i}"]) for i in range(number))
+        return cls(int(row["rows"]), columns, text_bytes, Units.of(row))
+
+    @property
+    def whole(self) -> dict[str, int]:
+        """The counters, summed over the text columns."""
+        return {name: sum(column[name] for column in self.columns) for name in COUNTERS}
+
+
+def counts_of(observation: Observation, seconds: float = WAIT_SECONDS) -> Counts | None:
     """Wait for the counts, not for ever: `get` never returns where the write was skipped.
 
     Returns:
         The counts, or None if they did not come in time.
     """
-    box: list[dict[str, Any]] = []
+    box: list[Mapping[str, Any]] = []
     waiter = threading.Thread(target=lambda: box.append(observation.get), daemon=True)
     waiter.start()
     waiter.join(seconds)
-    return dict(box[0]) if box else None
+    return Counts.of(box[0]) if box else None
 
 
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def column_figures(counts: dict[str, Any], index: int) -> dict[str, float | None]:
-    """Return the metrics of one text column from its sums.
+def shares(c: Mapping[str, int]) -> dict[str, float | None]:
+    """Return counters with the shares that follow from them (concepts/mechanisms, Audits).
 
-    The shares follow concepts/mechanisms, Audits: `original_share` over in-lexicon drawn words; `original_share_all` over all
-    words, kept stop words counted as original.
+    `original_share` is over in-lexicon drawn words; `original_share_all` over all words, kept stop words counted as original.
+    Words that importance did not choose are what no other counter has.
     """
-    c = {name: int(counts[f"{name}_{index}"]) for name in COUNTERS}
-    return shares(c)
-
-
-def shares(c: dict[str, int]) -> dict[str, float | None]:
-    """Return counts with the shares that follow from them; words that importance did not choose are what no other counter has."""
     not_chosen = c["words"] - c["drawn"] - c["stop_kept"] - c["oov"] - c["numbers"]
     chosen = {"not_chosen": float(not_chosen), "not_chosen_share": _share(not_chosen, c["words"])}
     return {
@@ -100,49 +140,36 @@ def shares(c: dict[str, int]) -> dict[str, float | None]:
     }
 
 
-def totals(counts: dict[str, Any], columns: tuple[str, ...]) -> dict[str, int]:
-    """Return the counters summed over the text columns."""
-    return {name: sum(int(counts[f"{name}_{i}"]) for i in range(len(columns))) for name in COUNTERS}
-
-
 def record_epsilon(
-    counts: dict[str, Any],
-    guarantee: Guarantee,
-    consistency: str,
-    columns: int,
-    several_rows: bool,
-    levels: int = 1,
-) -> dict[str, Any]:
+    units: Units, guarantee: Guarantee, consistency: str, columns: int, several_rows: bool, levels: int = 1
+) -> RecordEpsilon:
     """Compose ε over a record (concepts/mechanisms, Levels).
 
     Args:
-        counts: with `units_mean`, `units_p50`, `units_p95`, `units_max`.
+        units: of the records.
         guarantee: of one of those units: of a draw, unless levels of importance differ in ε.
         consistency: the level.
         columns: number of text columns.
         several_rows: whether a record may span rows.
         levels: of importance.
-
-    Returns:
-        `mean`, `p50`, `p95`, `max` (None where there is no such sum) and `basis`, in words.
     """
     basis = guarantee.of_record(consistency, levels)
-    if consistency == "dataset" or not guarantee.adds_up:
-        if consistency != "dataset":
-            basis += "; no single figure"
-        return {"mean": None, "p50": None, "p95": None, "max": None, "basis": basis}
+    if consistency == "dataset":
+        return RecordEpsilon(basis)
+    if not guarantee.adds_up:
+        return RecordEpsilon(f"{basis}; no single figure")
     if consistency == "record" and (columns > 1 or several_rows):
         basis += " (at most: columns and rows are summed)"
-    figures: dict[str, float | None] = {}
-    for name in ("mean", "p50", "p95", "max"):
-        units = counts.get(f"units_{name}")
-        figures[name] = None if units is None else guarantee.compose(units).epsilon
-    if guarantee.delta and counts.get("units_max") is not None:
-        basis += f"; δ of a record at most {exact(guarantee.compose(counts['units_max']).delta)}"
-    return {**figures, "basis": basis}
+    composed = (
+        None if draws is None else guarantee.compose(draws).epsilon
+        for draws in (units.mean, units.p50, units.p95, units.max)
+    )  # fmt: skip
+    if guarantee.delta and units.max is not None:
+        basis += f"; δ of a record at most {exact(guarantee.compose(units.max).delta)}"
+    return RecordEpsilon(basis, *composed)
 
 
-def recounted(plan: RunPlan, key_then: str, say: Steps) -> dict[str, Any] | None:
+def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:
     """Count what the committed run counted while it wrote: one pass over the same input, which writes nothing.
 
     The same key draws the same words, so the sums are those that were lost, whatever the batches.
@@ -161,6 +188,6 @@ def recounted(plan: RunPlan, key_then: str, say: Steps) -> dict[str, Any] | None
     job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship))
     frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
     with batched(plan):
-        row = frame.agg(*counting.observed(plan.paths)).first()
+        row = frame.agg(*observed(plan.paths)).first()
     assert row is not None  # an aggregate without groups has one row
-    return row.asDict()
+    return Counts.of(row.asDict())

@@ -139,9 +139,7 @@ def _writer(spark: SparkSession, rows: Sequence[Entry | Decision]) -> DataFrameW
 
 def _stands(spark: SparkSession, path: str, attempt: str) -> bool:
     """Whether a commit of ours is in the history, which is read from the log's files and not from a cache."""
-    return any(
-        attempt in (commit["userMetadata"] or "") for commit in history(spark, Target(path=path), RECENT)
-    )
+    return any(attempt in (commit.metadata or "") for commit in history(spark, Target(path=path), RECENT))
 
 
 def _retry_on_conflict(path: str, once: Callable[[], Done | None]) -> Done:

@@ -6,47 +6,87 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dptext_spark._version import FIRST_ENGINE
+from dptext_spark.config.load import parse_config
+from dptext_spark.disclosure.facts import RunRecord, ShownSettings
 from dptext_spark.errors import RunError
+from dptext_spark.importance.selection import Selection
+from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.spark.tables.tables import our_commits, undone_by
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
+from dptext_spark.spark.tables.tables import Commit, our_commits, undone_by
+from dptext_spark.text.identifiers.types import KEEP, NO_IDENTIFIERS
 
 if TYPE_CHECKING:
     from dptext_spark.spark.job.plan import RunPlan
 
 # A run that finishes an unfinished one must agree with it in these.
 SETTINGS = ("config", "artifact", "input", "input_version", "identity", "output")
-OF_THE_KEY = ("key_commitment", "key_kind")
 SEAL = "dptext_bound"  # in the commit of a run
 # What decided what a finished run drew, and from what. The source may have gone on since: then there is nothing to do again.
 DECIDED = ("columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance")
 PLACE = ("path", "table")
 _COMMITMENT = re.compile(r"(?<=; )[0-9a-f]{32}(?=\))")  # of what a row does not show
 SHOWN = 40  # characters of a value that is shown
+Settings = Mapping[str, object]  # as a row holds them, of any version
 
 
-def seal(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the commit says of the row that bound its run: as it is where that is short, else a digest."""
-    digests = {name: hashlib.sha256(str(record[name]).encode()).hexdigest()[:32] for name in SETTINGS}
-    same = {name: record[name] for name in (*OF_THE_KEY, "second_release")}
-    return {**same, **digests, "engine": engine_of(record)}
+@dataclass(frozen=True)
+class Binding:
+    """What binds a run id to one release: as a row of `runs` says it, or, by digests, as the commit does.
+
+    Attributes are the columns of the row, and the version of the engine that made the draws.
+    """
+
+    key_commitment: str
+    key_kind: str
+    second_release: bool
+    config: str
+    artifact: str
+    input: str
+    input_version: str | None
+    identity: str
+    output: str
+    engine: str
+
+    @classmethod
+    def of(cls, record: RunRecord) -> Binding:
+        """Return what a row says."""
+        same = {one.name: getattr(record, one.name) for one in fields(cls) if one.name != "engine"}
+        return cls(**same, engine=engine_of(record))
+
+    @classmethod
+    def sealed(cls, record: RunRecord) -> Binding:
+        """Return what the commit says of a row: as it is where that is short, else a digest."""
+        plain = cls.of(record)
+        digests: dict[str, Any] = {
+            name: hashlib.sha256(str(getattr(plain, name)).encode()).hexdigest()[:32] for name in SETTINGS
+        }
+        return replace(plain, **digests)
+
+    @classmethod
+    def in_commit(cls, commit: Commit) -> Binding | None:
+        """Read what a commit of ours says; None of one that says nothing. Older ones do not name their engine."""
+        found = commit.said.get(SEAL)
+        return None if found is None else cls(**{"engine": FIRST_ENGINE, **found})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a commit holds it."""
+        return asdict(self)
 
 
-def engine_of(record: Mapping[str, Any]) -> str:
-    """Return the version of the engine that made a run's draws, from its row or its seal; older ones do not say."""
-    said = (
-        record["engine"] if "engine" in record else json.loads(record.get("versions") or "{}").get("engine")
-    )
-    return str(said or FIRST_ENGINE)
+def engine_of(record: RunRecord) -> str:
+    """Return the version of the engine that made a run's draws; older rows do not say."""
+    return record.made_by.get("engine") or FIRST_ENGINE
 
 
-def engine_of_commit(commit: Mapping[str, Any]) -> str:
+def engine_of_commit(commit: Commit) -> str:
     """Return the version of the engine that made the draws of a commit of ours."""
-    return engine_of(json.loads(commit["userMetadata"]).get(SEAL) or {})
+    found = Binding.in_commit(commit)
+    return FIRST_ENGINE if found is None else found.engine
 
 
 def other_engine(then: str) -> str:
@@ -56,11 +96,11 @@ def other_engine(then: str) -> str:
 
 def bind_run(
     plan: RunPlan,
-    record: dict[str, Any],
-    earlier: dict[str, Any] | None,
-    commit: Mapping[str, Any] | None,
+    record: RunRecord,
+    earlier: RunRecord | None,
+    commit: Commit | None,
     spellings: Collection[str] = (),
-) -> dict[str, Any]:
+) -> RunRecord:
     """Bind a run to what its run id was begun with.
 
     Args:
@@ -77,13 +117,13 @@ def bind_run(
         RunError: the run id was begun with other settings, or that is not known; or it was begun with another key or by another
             engine, did not commit, and no second release is accepted; or another engine committed it.
     """
-    before, now = earlier, record
-    if earlier is None:
-        if commit is None:
-            return {**record, "second_release": False}
-        before, now = _sealed_in(commit, plan.run_id), seal(record)
-    assert before is not None
-    accepted, same_engine = plan.config.run.second_release == "accept", engine_of(before) == ENGINE_VERSION
+    if earlier is not None:
+        before, now = Binding.of(earlier), Binding.of(record)
+    elif commit is None:
+        return replace(record, second_release=False)
+    else:
+        before, now = _sealed_in(commit, plan.run_id), Binding.sealed(record)
+    accepted, same_engine = plan.config.run.second_release == "accept", before.engine == ENGINE_VERSION
     if not same_engine and (commit is not None or not accepted):
         done, valid = (
             (
@@ -98,45 +138,55 @@ def bind_run(
             )
         )
         raise RunError(
-            f"run.id: {plan.run_id!r} was begun with another {other_engine(engine_of(before))}. It {done}. Valid: {valid}."
+            f"run.id: {plan.run_id!r} was begun with another {other_engine(before.engine)}. It {done}. Valid: {valid}."
         )
-    same_key = before["key_commitment"] == now["key_commitment"]
-    kept: dict[str, Any] = {}
-    if earlier is not None and before["config"] in spellings:  # as an earlier version wrote it
-        before = {**before, "config": now["config"]}
+    same_key, config = before.key_commitment == now.key_commitment, record.config
+    if earlier is not None and any(_are_equal(before.config, one) for one in spellings):
+        before = replace(before, config=now.config)
     if earlier is not None and commit is not None and not same_key:
         # What is not shown is bound by the key of the commit, which cannot be asked: nothing is read or drawn for it again.
-        kept = {"config": before["config"]}
-        before, now = ({**row, "config": _COMMITMENT.sub("", row["config"])} for row in (before, now))
-    differ = [name for name in SETTINGS if before[name] != now[name]]
+        config = before.config
+        before, now = (replace(one, config=_COMMITMENT.sub("", one.config)) for one in (before, now))
+    if earlier is not None and _are_equal(before.config, now.config):
+        before = replace(before, config=now.config)
+    differ = [name for name in SETTINGS if getattr(before, name) != getattr(now, name)]
     if differ:
         also = ", ".join([*([] if same_key or commit else ["key_commitment"]), *differ])
         raise RunError(
             f"run.id: {plan.run_id!r} was begun with another {also}; use a new run id, or the same settings."
         )
-    second = bool(before["second_release"])
+    second = bool(before.second_release)
     if commit is not None:
-        return {**record, "second_release": second, **{name: before[name] for name in OF_THE_KEY}, **kept}
+        key = (before.key_commitment, before.key_kind)
+        return replace(record, second_release=second, key_commitment=key[0], key_kind=key[1], config=config)
     if not same_key and not accepted:
         raise RunError(
             f"run.id: {plan.run_id!r} was begun with another key and did not finish; files that it left may hold "
             "its draws. Run it with the same key (key.file), or accept a second release of the same records by "
             "run.second_release=accept."
         )
-    return {**record, "second_release": second or not (same_key and same_engine)}
+    return replace(record, second_release=second or not (same_key and same_engine))
 
 
-def _sealed_in(commit: Mapping[str, Any], run_id: str) -> dict[str, Any]:
-    found = json.loads(commit["userMetadata"]).get(SEAL)
+def _sealed_in(commit: Commit, run_id: str) -> Binding:
+    found = Binding.in_commit(commit)
     if found is None:
         raise RunError(
             f"run.id: {run_id!r} committed, its row in `runs` is lost, and its commit does not say what it was begun with; "
             "it cannot be accounted for. Use a new run id."
         )
-    return dict(found)
+    return found
 
 
-def check_finished(record: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
+def _are_equal(before: str, now: str) -> bool:
+    """Whether two rows hold the same settings: in the same words, or but for some that the older one lacks."""
+    try:
+        return before == now or not differences(json.loads(before), json.loads(now))
+    except ValueError:
+        return False
+
+
+def check_finished(record: RunRecord, earlier: RunRecord) -> None:
     """Refuse a run id that finished as another release than the one that is asked for.
 
     Args:
@@ -146,19 +196,18 @@ def check_finished(record: Mapping[str, Any], earlier: Mapping[str, Any]) -> Non
     Raises:
         RunError: with the settings that differ.
     """
-    before, now = (_decided(json.loads(row["config"])) for row in (earlier, record))
-    found = differences(before, now)
+    found = differences(_decided(earlier.settings), _decided(record.settings))
     said = [f"{name}{_then_and_now(*values)}" for name, values in found.items()]
     then = engine_of(earlier)
     if then != ENGINE_VERSION:
         said.append(other_engine(then))
-    elif not said and earlier["artifact"] != record["artifact"]:
+    elif not said and earlier.artifact != record.artifact:
         said = ["model (the lexicon's content)"]
-    if earlier["output"] != record["output"]:
+    if earlier.output != record.output:
         said.insert(0, "output")
     if said:
         raise RunError(
-            f"run.id: {record['run_id']!r} has committed with another {', another '.join(said)}. Nothing was written; valid: a "
+            f"run.id: {record.run_id!r} has committed with another {', another '.join(said)}. Nothing was written; valid: a "
             "new run id, or the settings that it committed with."
         )
 
@@ -167,7 +216,7 @@ def check_still_there(
     target: object,
     run_id: str,
     version: int,
-    commits: Sequence[Mapping[str, Any]],
+    commits: Sequence[Commit],
     valid: str = "a new run id",
 ) -> None:
     """Refuse a run that committed, where its commit is no longer a part of the target: then it is not done.
@@ -186,7 +235,7 @@ def check_still_there(
         RunError: the table was deleted, made anew, or restored to a version before the commit.
     """
     found = our_commits(commits).get(run_id)
-    oldest = min((int(one["version"]) for one in commits), default=0)
+    oldest = min((one.version for one in commits), default=0)
     restore = undone_by(commits, version)
     if not commits:
         why = "there is no table there any more"
@@ -201,30 +250,63 @@ def check_still_there(
     )
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the settings that differ, by name with dots: what they were, and what they are."""
-    found: dict[str, tuple[Any, Any]] = {}
+def differences(before: Settings, now: Settings, section: str = "") -> dict[str, tuple[object, object]]:
+    """Return the settings that differ, by name with dots: what they were, and what they are.
+
+    A setting that a record lacks, for it is older, is what it was then: its default. That rule holds wherever a run or a stream
+    is bound.
+
+    Args:
+        before: the settings of an older record, or of a section of it.
+        now: those of another.
+        section: its name; empty of all settings.
+    """
+    found: dict[str, tuple[object, object]] = {}
     for name in sorted(before.keys() | now.keys()):
-        one, other = before.get(name), now.get(name)
-        if name == "identifiers":  # what was begun before there were any looks for none
-            one, other = (asdict(NO_IDENTIFIERS) if value is None else value for value in (one, other))
+        one, other = (
+            values[name] if name in values else _default(section, name, values) for values in (before, now)
+        )
         if (
             isinstance(one, dict)
             and isinstance(other, dict)
             and {"name"} & one.keys() == {"name"} & other.keys()
         ):
-            found |= {f"{name}.{inner}": values for inner, values in differences(one, other).items()}
+            inner = differences(one, other, name)
+            found |= {f"{name}.{field}": values for field, values in inner.items()}
         elif one != other:
             found[name] = (one, other)
     return found
 
 
-def _decided(config: Mapping[str, Any]) -> dict[str, Any]:
-    place = {name: (config.get("input") or {}).get(name) for name in PLACE}
-    return {**{name: config.get(name) for name in DECIDED}, "input": place}
+def _default(section: str, name: str, values: Settings) -> object:
+    """Return the default of a setting that a section lacks; None where it has none."""
+    if section == "mechanism":
+        kind = MECHANISMS.get(str(values.get("name")))
+        known = {} if kind is None else {one.name: one.default for one in fields(kind)}  # type: ignore[arg-type]
+        return known.get(name)
+    if section == "identifiers":
+        return KEEP
+    return _defaults().get(section, {}).get(name)
 
 
-def _then_and_now(before: Any, now: Any) -> str:
+@cache
+def _defaults() -> dict[str, Settings]:
+    """Return the defaults by section, those of all settings under the empty name."""
+    found = parse_config(
+        {"input": {"path": "/in"}, "columns": ["text"], "output": {"path": "/out"}}
+    ).as_dict()
+    found["policy"]["identifiers"] = asdict(NO_IDENTIFIERS)  # before they were looked for there were none
+    sections = {name: values for name, values in found.items() if isinstance(values, dict)}
+    return {**sections, "": found, "importance": Selection(percent=100).as_dict() | {"percent": None}}
+
+
+def _decided(settings: ShownSettings) -> dict[str, object]:
+    values = settings.values
+    place = {name: (values.get("input") or {}).get(name) for name in PLACE}
+    return {**{name: values[name] for name in DECIDED if name in values}, "input": place}
+
+
+def _then_and_now(before: object, now: object) -> str:
     """Return two values where they are short."""
     short = all(isinstance(one, int | float | str) and len(str(one)) <= SHOWN for one in (before, now))
     return f" ({before} then, {now} now)" if short else ""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 from dptext_spark.config.model import RunConfig
+from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.runtime.progress import Steps
@@ -19,10 +20,7 @@ from dptext_spark.spark.job.idempotency import bind_run, check_finished, check_s
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.reconcile import reconcile
 from dptext_spark.spark.job.write import write
-from dptext_spark.spark.tables.tables import leftover_files, our_commits
-
-if TYPE_CHECKING:
-    pass
+from dptext_spark.spark.tables.tables import Commit, leftover_files, our_commits
 
 FINISHED = ("succeeded", "recovered")
 
@@ -32,19 +30,24 @@ class Report:
     """What a run did.
 
     Attributes:
-        facts: everything, JSON-able; `restricted` holds what depends on the private text.
+        outcome: its facts, or that nothing was done.
     """
 
-    facts: dict[str, Any]
+    outcome: RunFacts | Unchanged
 
     @property
     def status(self) -> str:
         """`succeeded`, `recovered` (its commit stood, its account is made now), or `unchanged` (it had committed before)."""
-        return str(self.facts["status"])
+        return self.outcome.status
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything, JSON-able; `restricted` holds what depends on the private text."""
+        return self.as_dict(internal=True)
 
     def as_dict(self, internal: bool = False) -> dict[str, Any]:
-        """Return the facts, without the restricted ones unless `internal`."""
-        return {name: value for name, value in self.facts.items() if internal or name != "restricted"}
+        """Return the facts, JSON-able, without the restricted ones unless `internal`."""
+        return self.outcome.as_dict(internal=internal)
 
 
 def run_once(
@@ -66,35 +69,29 @@ def run_once(
             plan = prepare()
             session = plan.spark
             earlier = runs.find(session, plan.place.runs, plan.run_id)
-            if earlier is not None and earlier["status"] == "mismatch":
+            if earlier is not None and earlier.status == "mismatch":
                 # Not "unchanged": whoever tries again must not take it for sound.
                 raise CountMismatchError(
-                    f"run {plan.run_id} committed version {earlier['output_version']} of {plan.place.target} before, but "
+                    f"run {plan.run_id} committed version {earlier.output_version} of {plan.place.target} before, but "
                     "its counts or its consistency did not agree. Nothing was written again; do not share that version."
                 )
             record = plan.record("started", started)
-            if earlier is not None and earlier["status"] in FINISHED:
+            if earlier is not None and earlier.status in FINISHED:
                 check_finished(record, earlier)
-                check_still_there(
-                    plan.place.target, plan.run_id, int(earlier["output_version"]), plan.commits()
-                )
-                moved = (
-                    record["input_version"] if record["input_version"] != earlier["input_version"] else None
-                )
-                facts = {"status": "unchanged", "run_id": plan.run_id, "input_version_now": moved}
-                return Report({**facts, "run": _plain(earlier)})
+                assert earlier.output_version is not None
+                check_still_there(plan.place.target, plan.run_id, earlier.output_version, plan.commits())
+                now = record.input_version
+                return Report(Unchanged(earlier, None if now == earlier.input_version else now))
             # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
             commits = plan.commits()
             commit = our_commits(commits).get(plan.run_id)
             committed = commit is not None
             if commit is not None:
-                check_still_there(plan.place.target, plan.run_id, int(commit["version"]), commits)
+                check_still_there(plan.place.target, plan.run_id, commit.version, commits)
             record = bind_run(plan, record, earlier, commit, plan.spellings(plan.run_id))
             say("reserving what the run spends")
-            with ledger.reserved(
-                plan, at, committed=committed, second=record["second_release"]
-            ) as reservation:
-                record["cumulative"] = reservation.cumulative
+            with ledger.reserved(plan, at, committed=committed, second=record.second_release) as reservation:
+                record = replace(record, cumulative=reservation.cumulative)
                 with announced(Effect.RUN_ROW, at):
                     runs.put(session, plan.place.runs, record, new=earlier is None)
         except DPTextError as error:
@@ -103,7 +100,7 @@ def run_once(
             failure = reduced(error, list(config.columns))
             raise type(failure)(f"{failure} Nothing was written to the target.") from None
         try:
-            key_then = record["key_commitment"]
+            key_then = record.key_commitment
             counts, seconds = (
                 (recounted(plan, key_then, say), None) if committed else write(plan, record, say, at)
             )
@@ -127,13 +124,13 @@ def run_once(
             raise _not_accounted(plan, reduced(error, list(config.columns))) from None
 
 
-def _commit(plan: RunPlan) -> dict[str, Any] | None:
+def _commit(plan: RunPlan) -> Commit | None:
     return our_commits(plan.commits()).get(plan.run_id)
 
 
 def _failed(
     plan: RunPlan,
-    record: dict[str, Any],
+    record: RunRecord,
     reservation: ledger.Reservation,
     started: float,
     failure: DPTextError,
@@ -155,7 +152,7 @@ def _failed(
         with announced(Effect.SETTLEMENT, at):
             ledger.failed(reservation, plan, left, started)
         with announced(Effect.ACCOUNT, at):
-            runs.put(plan.spark, plan.place.runs, {**record, "status": "failed"})
+            runs.put(plan.spark, plan.place.runs, replace(record, status="failed"))
     except Exception:
         note += " What files it left behind could not be listed or noted."
     return type(failure)(f"{failure}{note}")
@@ -166,7 +163,3 @@ def _not_accounted(plan: RunPlan, failure: DPTextError) -> RecordingError:
         f"{failure} The data was committed, but not accounted for; run again with run.id={plan.run_id} to account. Do "
         "not share it before."
     )
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dptext_spark.config.locations import absolute
 from dptext_spark.config.sections import Ledger
+from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DPTextError, RunError, SettingsError
 from dptext_spark.ledger.balance import Balance, allowed, balances, bound_by, kept_limit
 from dptext_spark.ledger.balance import after as balance_after
@@ -74,7 +75,7 @@ class Reservation:
     @property
     def cumulative(self) -> str:
         """The balance as the `runs` row holds it, JSON."""
-        return json.dumps(self.balance.as_dict(), ensure_ascii=False)
+        return json.dumps(self.balance.spending.as_dict(), ensure_ascii=False)
 
 
 def reserve(
@@ -151,7 +152,7 @@ def reserve(
 
 
 def reserve_counts(
-    spark: SparkSession, path: str, run: Mapping[str, Any], figures: Sequence[Published], settings: Ledger
+    spark: SparkSession, path: str, run: RunRecord, figures: Sequence[Published], settings: Ledger
 ) -> Reservation:
     """Reserve what counts of a run spend that are published with noise, before anybody sees them.
 
@@ -167,14 +168,14 @@ def reserve_counts(
             be written.
         DataError: what is there is no ledger, or a damaged one.
     """
-    run_id, attempt, now = str(run["run_id"]), secrets.token_hex(8), runs.utc(time.time())
+    run_id, attempt, now = run.run_id, secrets.token_hex(8), runs.utc(time.time())
 
     def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
         ours = [
             one
             for one in book.entries
             if (one.run_id == run_id or one.run_id.startswith(f"{run_id}."))
-            and one.output == run["output"]
+            and one.output == run.output
             and one.column != COUNTS
             and one.status != VOID
         ]
@@ -347,8 +348,7 @@ def _asked(plan: RunPlan, source: Source, added_to: str | None) -> list[Entry]:
     """Return what a run asks for: an entry a text column."""
     guarantee, config = plan.guarantee, plan.config
     attempt = secrets.token_hex(8)
-    refuted = "refuted" in (guarantee.status, (plan.certificate or {}).get("verdict"))
-    manifest = read_manifest(plan.folder)
+    made_from = read_manifest(plan.folder)
     return [
         Entry(
             entry=f"{attempt}.{number}",
@@ -362,12 +362,12 @@ def _asked(plan: RunPlan, source: Source, added_to: str | None) -> list[Entry]:
             record_key=config.record_key or config.row_key or "row",
             unit=guarantee.unit,
             consistency=config.consistency,
-            mechanism=shown_mechanism(config.spec()),
+            mechanism=shown_mechanism(config),
             kind=guarantee.kind,
-            metric=metric_of(guarantee, config.spec(), manifest) if guarantee.kind == METRIC else None,
+            metric=metric_of(guarantee, config.mechanism, made_from) if guarantee.kind == METRIC else None,
             epsilon=float(guarantee.epsilon),
             delta=float(guarantee.delta),
-            holds=not refuted and not plan.key.is_insecure,
+            holds=not plan.facts.is_refuted and not plan.key.is_insecure,
             records=ADDED if added_to else ALL,
             release=release_of(plan, source, column, added_to or plan.run_id),
             status=RESERVED,

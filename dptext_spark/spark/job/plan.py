@@ -6,11 +6,11 @@ import json
 import platform
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -19,15 +19,17 @@ from dptext_spark._version import __version__
 from dptext_spark.config.condition import parsed
 from dptext_spark.config.locations import spelled
 from dptext_spark.config.model import HIDDEN, RunConfig
+from dptext_spark.disclosure.facts import RunFacts, RunRecord, ShownSettings
 from dptext_spark.disclosure.released import HIDDEN_CONDITION
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.tables.condition import depends_on_zone
 from dptext_spark.spark.tables.identity import Identity
 from dptext_spark.spark.tables.paths import Parts, Path, beside, paths_of
-from dptext_spark.spark.tables.tables import Target, history
+from dptext_spark.spark.tables.tables import Commit, Target, history
 from dptext_spark.spark.udf.column import UdfSpec
 from dptext_spark.spark.udf.ship import Shipped
 
@@ -124,10 +126,10 @@ class RunPlan:
     place: Place
     kept: list[str]
     compiled: int
-    certificate: dict[str, Any] | None
+    certificate: Certificate | None
     dropped: frozenset[Parts] = frozenset()  # fields beside nested texts that are left out
     stream: MicroBatch | None = None
-    bound: dict[str, Any] | None = None
+    bound: ShownSettings | None = None  # of a stream, which binds its micro-batches
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
@@ -143,6 +145,24 @@ class RunPlan:
     def guarantee(self) -> Guarantee:
         """What holds for a drawn word: words are chosen in all texts of a row."""
         return self.privatizer.guarantee(of_rows=True)
+
+    @cached_property
+    def facts(self) -> RunFacts:
+        """What is known before the run, and while it runs."""
+        known = RunFacts.planned(self.config, self.privatizer, self.certificate)
+        return replace(
+            known,
+            where=self._shown_condition(self.run_id),
+            key_kind=self.key_kind,
+            identity=self.identity.kind,
+            run_id=self.run_id,
+            compiled_loops=self.compiled,
+            input=str(self.config.input.table or self.config.input.path),
+            output=str(self.place.target),
+            runs=self.place.runs,
+            metrics=self.place.metrics,
+            versions=versions(),
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -169,7 +189,7 @@ class RunPlan:
             weights=() if self.config.importance is None else self.config.importance.weights,
         )
 
-    def commits(self) -> list[dict[str, Any]]:
+    def commits(self) -> list[Commit]:
         """Return the target's commits, newest first; of a stream only the newest, where they must hold what is looked for."""
         return history(self.spark, self.place.target, None if self.stream is None else self.stream.recent)
 
@@ -180,7 +200,7 @@ class RunPlan:
             return f"dptext-{self.run_id}", "1"
         return f"dptext-{self.stream.stream}", str(self.stream.number)
 
-    def shown_settings(self, run_id: str) -> dict[str, Any]:
+    def shown_settings(self, run_id: str) -> ShownSettings:
         """Return the settings as a row for sharing holds them, without what is secret or may differ between two starts."""
         # How a run is run, what it may spend and where that is counted may change before it finishes.
         shown = {**self.config.as_dict(), "run": None, "key": None, "ledger": None}
@@ -198,7 +218,7 @@ class RunPlan:
         }
         if source.where is not None and depends_on_zone(parsed(source.where), self.df.schema):
             shown["input"]["time_zone"] = self.spark.conf.get("spark.sql.session.timeZone")
-        return shown
+        return ShownSettings(shown)
 
     def _shown_condition(self, run_id: str) -> str | None:
         """Return `input.where`, or what binds it where it reads text that is not released: it may hold private words."""
@@ -216,7 +236,7 @@ class RunPlan:
         """Return the same settings as rows of earlier versions hold them: the condition in clear, and most options."""
         if self.bound is not None:
             return []
-        shown, source = self.shown_settings(run_id), self.config.input
+        shown, source = self.shown_settings(run_id).values, self.config.input
         options = {name: HIDDEN if _SECRET.search(name) else value for name, value in source.options.items()}
         hidden = f"{HIDDEN_CONDITION}{self.key.commitment(f'where {run_id} {source.where}')[:32]})"
         inputs = {name: value for name, value in shown["input"].items() if name != "time_zone"}
@@ -225,26 +245,25 @@ class RunPlan:
             for where in {source.where, hidden if source.where else None}
         ]
 
-    def record(self, status: str, started: float) -> dict[str, Any]:
+    def record(self, status: str, started: float) -> RunRecord:
         """Return the row of `runs` that binds the run."""
-        bound = self.shown_settings(self.run_id) if self.bound is None else self.bound
-        return {
-            "run_id": self.run_id,
-            "status": status,
-            "started_at": runs.utc(started),
-            "config": json.dumps(bound, sort_keys=True),
-            "guarantee": json.dumps(self.guarantee.as_dict()),
-            "certificate": None if self.certificate is None else json.dumps(self.certificate),
-            "key_commitment": self.key.commitment(self.run_id),
-            "key_kind": self.key_kind,
-            "artifact": self.privatizer.fingerprint,
-            "input": str(self.config.input.table or self.config.input.path),
-            "input_version": self.input_version,
-            "identity": self.identity.kind,
-            "output": str(self.place.target),
-            "versions": json.dumps(versions()),
-            "second_release": False,
-        }
+        found = self.certificate
+        return RunRecord(
+            run_id=self.run_id,
+            status=status,
+            started_at=runs.utc(started),
+            config=(self.bound or self.shown_settings(self.run_id)).text,
+            guarantee=json.dumps(self.guarantee.as_dict()),
+            certificate=None if found is None else json.dumps(found.as_dict(), sort_keys=True),
+            key_commitment=self.key.commitment(self.run_id),
+            key_kind=self.key_kind,
+            artifact=self.privatizer.fingerprint,
+            input=str(self.config.input.table or self.config.input.path),
+            input_version=self.input_version,
+            identity=self.identity.kind,
+            output=str(self.place.target),
+            versions=json.dumps(versions()),
+        )
 
 
 def versions() -> dict[str, str]:

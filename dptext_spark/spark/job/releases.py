@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlparse
@@ -13,9 +12,12 @@ from pyspark.errors import PySparkException
 
 from dptext_spark.config.locations import normal_path, normal_table
 from dptext_spark.config.messages import briefly
+from dptext_spark.config.model import RunConfig
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.composition import NOT_OF_THE_DISTANCE
 from dptext_spark.ledger.entry import TABLE
+from dptext_spark.mechanisms import Mechanism
+from dptext_spark.model.artifact import Manifest
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job.checks import delta_detail
 from dptext_spark.spark.job.plan import RunPlan
@@ -45,7 +47,7 @@ def source_of(plan: RunPlan) -> Source:
     target = Target(path=source.path or "", name=source.table or "")
     found = delta_detail(plan.spark, target) if source.table or source.format == "delta" else None
     if found is not None:
-        return Source(normal_path(found["location"]), found["id"], version, found["location"])
+        return Source(normal_path(found.location), found.id, version, found.location)
     files = plan.df.inputFiles()
     local = bool(files) and all(urlparse(name).scheme in ("", "file") for name in files)
     unsure = f"{version} ({plan.run_id})"
@@ -82,24 +84,24 @@ def release_of(plan: RunPlan, source: Source, column: str, run_id: str) -> str:
     return plan.key.commitment(json.dumps(parts, sort_keys=True))
 
 
-def metric_of(guarantee: Guarantee, spec: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
+def metric_of(guarantee: Guarantee, mechanism: Mechanism, made: Manifest) -> str:
     """Name a distance so that equal names are equal distances: by the lexicon and, but for the Euclidean, the mechanism."""
-    made_from: list[Any] = [manifest["spec"].get("lexicon_fingerprint", manifest["fingerprint"])]
+    made_from: list[Any] = [made.spec.get("lexicon_fingerprint", made.fingerprint)]
     if guarantee.metric != "euclidean":
-        parameters = spec["mechanism"].items()
+        parameters = mechanism.as_dict().items()
         made_from.append({name: value for name, value in parameters if name not in NOT_OF_THE_DISTANCE})
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
     return f"{guarantee.metric}, space {digest}"
 
 
-def shown_mechanism(spec: Mapping[str, Any]) -> str:
+def shown_mechanism(config: RunConfig) -> str:
     """Return the mechanism of the settings, what chooses words and the engine as JSON; lists of words by length and digest."""
     shown = {
         name: briefly(value) if isinstance(value, list) else value
-        for name, value in spec["mechanism"].items()
+        for name, value in config.mechanism.as_dict().items()
     }
-    if spec["importance"] is not None:
-        shown["importance"] = spec["importance"]
+    if config.importance is not None:
+        shown["importance"] = config.importance.as_dict()
     shown["engine"] = ENGINE_VERSION
     return json.dumps(shown, ensure_ascii=False)
 

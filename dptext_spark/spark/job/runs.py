@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dptext_spark.disclosure.facts import RunMetric, RunRecord
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.report.sections.published import Published
 from dptext_spark.spark.tables.schemas import METRICS, PUBLISHED, RUNS
 from dptext_spark.spark.tables.tables import opened_if_there
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def find(spark: SparkSession, folder: str, run_id: str) -> dict[str, Any] | None:
+def find(spark: SparkSession, folder: str, run_id: str) -> RunRecord | None:
     """Return the row of a run, or None.
 
     Raises:
@@ -24,16 +27,17 @@ def find(spark: SparkSession, folder: str, run_id: str) -> dict[str, Any] | None
     """
     table = _table(spark, folder)
     rows = [] if table is None else table.where(F.col("run_id") == run_id).collect()
-    return rows[0].asDict() if rows else None
+    return RunRecord.of(rows[0].asDict()) if rows else None
 
 
-def newest(spark: SparkSession, folder: str, count: int, status: str | None = None) -> list[dict[str, Any]]:
+def newest(spark: SparkSession, folder: str, count: int, status: str | None = None) -> list[RunRecord]:
     """Return the newest runs, of one status or of any, newest first; none where there is no such table."""
     table = _table(spark, folder)
     if table is None:
         return []
     found = table if status is None else table.where(F.col("status") == status)
-    return [row.asDict() for row in found.orderBy(F.col("started_at").desc()).limit(count).collect()]
+    rows = found.orderBy(F.col("started_at").desc()).limit(count).collect()
+    return [RunRecord.of(row.asDict()) for row in rows]
 
 
 def _table(spark: SparkSession, folder: str) -> DataFrame | None:
@@ -58,14 +62,14 @@ def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
     return bool(begun.where(F.col("output") == output).limit(1).count())
 
 
-def put(spark: SparkSession, folder: str, row: dict[str, Any], *, new: bool = False) -> None:
+def put(spark: SparkSession, folder: str, record: RunRecord, *, new: bool = False) -> None:
     """Write the row of a run: append it, or replace the one with its run id; `new` says that there is none, which is quicker.
 
     Each run is a partition: replacing its row is a commit without a scan, and runs beside it do not conflict.
     """
-    values = tuple(row.get(name) for name in RUNS.fieldNames())
+    values = tuple(getattr(record, name) for name in RUNS.fieldNames())
     frame = spark.createDataFrame([values], RUNS).coalesce(1)
-    _write(spark, folder, frame, None if new else f"run_id = '{checked(row['run_id'])}'", "run_id")
+    _write(spark, folder, frame, None if new else f"run_id = '{checked(record.run_id)}'", "run_id")
 
 
 def _write(
@@ -85,7 +89,7 @@ def put_metrics(
     spark: SparkSession,
     folder: str,
     run_id: str,
-    metrics: list[tuple[str | None, str, float | None]],
+    metrics: Iterable[tuple[str | None, str, float | None]],
     prefix: str = "",
     new: bool = False,
 ) -> None:
@@ -98,30 +102,29 @@ def put_metrics(
     _write(spark, folder, frame, None if new else replaced)
 
 
-def metrics_of(
-    spark: SparkSession, folder: str, run_id: str
-) -> list[tuple[str | None, str, float | None]] | None:
-    """Return the metrics of a run: (column or None, name, value) each; None where there are none."""
+def metrics_of(spark: SparkSession, folder: str, run_id: str) -> list[RunMetric] | None:
+    """Return the metrics of a run; None where there are none."""
     table = opened_if_there(spark, folder)
     if table is None:
         return None
     rows = table.where(F.col("run_id") == run_id)
-    return [tuple(row) for row in rows.select("column", "metric", "value").collect()] or None
+    return [RunMetric(*row) for row in rows.select("column", "metric", "value").collect()] or None
 
 
-def put_published(spark: SparkSession, folder: str, run_id: str, figures: list[dict[str, Any]]) -> None:
+def put_published(spark: SparkSession, folder: str, run_id: str, figures: Iterable[Published]) -> None:
     """Append figures that were published with noise."""
-    rows = [tuple({**one, "run_id": run_id}[name] for name in PUBLISHED.fieldNames()) for one in figures]
+    names = PUBLISHED.fieldNames()
+    rows = [tuple(run_id if name == "run_id" else getattr(one, name) for name in names) for one in figures]
     spark.createDataFrame(rows, PUBLISHED).coalesce(1).write.format("delta").mode("append").save(folder)
 
 
-def published_of(spark: SparkSession, folder: str, run_id: str) -> list[dict[str, Any]]:
+def published_of(spark: SparkSession, folder: str, run_id: str) -> list[Published]:
     """Return the figures of a run that were published so far, oldest first."""
     table = opened_if_there(spark, folder)
     if table is None:
         return []
     rows = table.where(F.col("run_id") == run_id).orderBy("at", "metric")
-    return [row.asDict() for row in rows.drop("run_id").collect()]
+    return [Published(**row.asDict()) for row in rows.drop("run_id").collect()]
 
 
 def checked(run_id: str) -> str:

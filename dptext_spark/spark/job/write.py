@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import counting
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.idempotency import SEAL, seal
+from dptext_spark.spark.job.idempotency import SEAL, Binding
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.session.session import watched
 from dptext_spark.spark.tables.layout import Layout
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 
 
 def write(
-    plan: RunPlan, record: dict[str, Any], say: Steps, at: Observer = unobserved
-) -> tuple[dict[str, Any] | None, float]:
+    plan: RunPlan, record: RunRecord, say: Steps, at: Observer = unobserved
+) -> tuple[counting.Counts | None, float]:
     """Write the target in one commit, which bears the seal of the row that binds the run; return the counts and the seconds."""
     spark, config = plan.spark, plan.config
     dealt = repartition_skewed(plan, say)
@@ -58,7 +59,7 @@ def write(
         **({} if config.importance is None else {"importance": config.importance.as_dict()}),
         "guarantee": plan.guarantee.as_dict(),
         "artifact": plan.privatizer.fingerprint,
-        SEAL: seal(record),
+        SEAL: Binding.sealed(record).as_dict(),
     }
     if plan.stream is not None:
         metadata[STREAM] = plan.stream.stream

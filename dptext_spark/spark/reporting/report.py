@@ -5,27 +5,27 @@ Records before and after are shown only in a report that is marked as holding pr
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Ledger
+from dptext_spark.disclosure.facts import RunMetric, RunRecord
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_extra
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.lexicon.lexicon import with_shared_words
 from dptext_spark.model.compile import load_lexicons, prepare
+from dptext_spark.report.facts import Example, ReportFacts
 from dptext_spark.report.page import page
 from dptext_spark.report.results import read_results, require_run
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
 from dptext_spark.report.sections.published import MOST_WORDS, PUBLISHABLE, Published, publish, wanted
+from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
@@ -113,7 +113,7 @@ def report(
     *,
     examine: bool = True,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> ReportFacts:
     """Gather the facts of a report.
 
     Args:
@@ -138,25 +138,25 @@ def report(
     session = spark or spark_session()
     with suppress_sensitive_logs(session):
         try:
-            row = _found(session, account, run_id)
-            require_run(results, row["run_id"])
-            examples = list(pairs(session, account.config, row)) if asked.examples else []
+            record = _found(session, account, run_id)
+            require_run(results, record.run_id)
+            examples = list(pairs(session, account.config, record)) if asked.examples else []
             metrics = None
             if asked.internal or noisy:
-                metrics = runs.metrics_of(session, f"{account.restricted}/metrics", row["run_id"])
-            published = _published(session, account, row, noisy, metrics, asked.most_words)
+                metrics = runs.metrics_of(session, f"{account.restricted}/metrics", record.run_id)
+            published = _published(session, account, record, noisy, metrics, asked.most_words)
         except DPTextError as error:
             raise error from None
         except Exception as error:
             raise reduced(error, []) from None
     if asked.internal and metrics is None:
-        raise DataError(f"audit.restricted: {account.restricted!r} holds no metrics of run {row['run_id']}.")
+        raise DataError(f"audit.restricted: {account.restricted!r} holds no metrics of run {record.run_id}.")
     model, missing = None, "the model was not examined."
     if examine:
         say("preparing the model", None)
-        model, missing = _model(row, account, say)
+        model, missing = _model(record, account, say)
     return gathered(
-        row,
+        record,
         model=model,
         missing=missing,
         metrics=metrics if asked.internal else None,
@@ -168,28 +168,23 @@ def report(
     )
 
 
-def write_page(facts: Mapping[str, Any], file: Path | None) -> Path:
+def write_page(facts: ReportFacts, file: Path | None) -> Path:
     """Write the page, atomically; return where.
 
     Raises:
         DataError: it cannot be written there.
     """
-    marked = "-restricted" if facts["internal"] or facts["examples"] else ""
-    place = file or Path(f"report-{facts['run']['run_id']}{marked}.html")
+    marked = "-restricted" if facts.internal or facts.examples else ""
+    place = file or Path(f"report-{facts.run.run_id}{marked}.html")
     text = page(facts)
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=place.resolve().parent, delete=False, encoding="utf-8"
-        ) as draft:
-            draft.write(text)
-        os.chmod(draft.name, 0o600 if marked else 0o644)
-        os.replace(draft.name, place)
+        write_atomically(place, text, PRIVATE if marked else 0o644)
     except OSError as error:
         raise DataError(f"out: {str(place)!r} cannot be written ({error.strerror}).") from None
     return place
 
 
-def _found(spark: SparkSession, account: Account, run_id: str) -> dict[str, Any]:
+def _found(spark: SparkSession, account: Account, run_id: str) -> RunRecord:
     folder = f"{account.shareable}/runs"
     if run_id == LATEST:
         row = next(iter(runs.newest(spark, folder, 1, "succeeded")), None)
@@ -197,21 +192,21 @@ def _found(spark: SparkSession, account: Account, run_id: str) -> dict[str, Any]
         row = runs.find(spark, folder, runs.checked(run_id))
     if row is not None:
         return row
-    there = [f"{one['run_id']} ({one['status']})" for one in runs.newest(spark, folder, NEWEST)]
+    there = [f"{one.run_id} ({one.status})" for one in runs.newest(spark, folder, NEWEST)]
     what = "no run has succeeded" if run_id == LATEST else f"no run {run_id!r}"
     newest = f"the newest are {', '.join(there)}" if there else "there is none at all"
     raise SettingsError(f"run: {what} in {folder!r}; valid: a run id of that table, or latest; {newest}.")
 
 
 def _published(
-    spark: SparkSession, account: Account, run: Mapping[str, Any], noisy: Mapping[str, float],
-    metrics: Sequence[tuple[str | None, str, float | None]] | None, most_words: int,
+    spark: SparkSession, account: Account, run: RunRecord, noisy: Mapping[str, float],
+    metrics: Sequence[RunMetric] | None, most_words: int,
 ) -> list[Published]:  # fmt: skip
     """Publish what is asked for, and return all that was ever published of the run.
 
     What it costs is an entry of the ledger before anybody sees it: a figure that could not be written counts all the same.
     """
-    folder, run_id = f"{account.shareable}/published", str(run["run_id"])
+    folder, run_id = f"{account.shareable}/published", run.run_id
     counts = {name: value for column, name, value in metrics or () if column is None}
     missing = [name for name in noisy if counts.get(PUBLISHABLE[name][0]) is None]
     if missing:
@@ -224,22 +219,21 @@ def _published(
     if fresh:
         settings = Ledger() if account.config is None else account.config.ledger
         reservation = ledger.reserve_counts(spark, _ledger_of(account, run), run, fresh, settings)
-        runs.put_published(spark, folder, run_id, [one.as_dict() for one in fresh])
+        runs.put_published(spark, folder, run_id, fresh)
         ledger.settle(reservation, SPENT)
-    return [Published(**one) for one in runs.published_of(spark, folder, run_id)]
+    return runs.published_of(spark, folder, run_id)
 
 
-def _ledger_of(account: Account, run: Mapping[str, Any]) -> str:
+def _ledger_of(account: Account, run: RunRecord) -> str:
     """Return the folder of the ledger that counted a run: as the settings name it, else as the run does."""
     if account.config is not None and account.config.ledger.path is not None:
         return account.config.ledger.path
-    counted = json.loads(run["cumulative"] or "{}")
-    return str(counted.get("ledger") or f"{account.shareable}/ledger")
+    return f"{account.shareable}/ledger" if run.spent is None else run.spent.ledger
 
 
-def _model(row: Mapping[str, Any], account: Account, say: Progress) -> tuple[Model | None, str]:
+def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | None, str]:
     """Open or compile the run's model; (None, why) where that gives nothing, or another model."""
-    made_from = json.loads(row["config"])
+    made_from = record.settings.values
     sections = {name: made_from[name] for name in ("lexicon", "mechanism", "policy", "consistency")}
     sections["importance"] = made_from.get("importance")
     artifact = account.config.run.artifact if account.config is not None else None
@@ -250,7 +244,7 @@ def _model(row: Mapping[str, Any], account: Account, say: Progress) -> tuple[Mod
         privatizer, _ = prepare(config, say)
     except DPTextError as error:
         return None, f"the model of the run cannot be had here ({error})"
-    if privatizer.fingerprint != row["artifact"]:
+    if privatizer.fingerprint != record.artifact:
         return None, (
             "the settings of the run now give another model than the one it used: the package or the lexicon has changed "
             "since, and figures of another model would mislead."
@@ -268,13 +262,13 @@ EXAMPLES = 3
 LONGEST = 600  # characters of an example
 
 
-def pairs(spark: SparkSession, config: RunConfig | None, row: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield `column`, `before` and `after` of the first records by row key, as the run read and wrote them.
+def pairs(spark: SparkSession, config: RunConfig | None, record: RunRecord) -> Iterator[Example]:
+    """Yield texts of the first records by row key, as the run read and wrote them.
 
     Args:
         spark: the session.
         config: the settings of the run.
-        row: of `runs`.
+        record: of the run.
 
     Raises:
         SettingsError: no settings, none with a row key, or those of another run.
@@ -284,19 +278,19 @@ def pairs(spark: SparkSession, config: RunConfig | None, row: Mapping[str, Any])
         raise SettingsError(
             "with_examples: needs --config with the row_key of the run: source and target are joined by it."
         )
-    made_from = json.loads(row["config"])
+    made_from = record.settings.values
     differ = [n for n in ("columns", "row_key", "output") if config.as_dict()[n] != made_from[n]]
     if differ:
         raise SettingsError(
-            f"{differ[0]}: the settings of --config are not those of run {row['run_id']}; name the run's own."
+            f"{differ[0]}: the settings of --config are not those of run {record.run_id}; name the run's own."
         )
     source, version = read_input(spark, config.input, list(config.columns))
-    if version != row["input_version"]:
+    if version != record.input_version:
         raise DataError(
-            f"with_examples: the input is {version} now, and the run read {row['input_version']}; no pair can be shown."
+            f"with_examples: the input is {version} now, and the run read {record.input_version}; no pair can be shown."
         )
     target = Target(path=config.output.path or "", name=config.output.table or "")
-    written = opened(spark, target, row["output_version"])
+    written = opened(spark, target, record.output_version)
     sides = {"before": source, "after": written}
     texts = {
         side: [p.joined.alias(f"{side}_{i}") for i, p in enumerate(paths_of(frame.schema, config.columns))]
@@ -306,7 +300,7 @@ def pairs(spark: SparkSession, config: RunConfig | None, row: Mapping[str, Any])
     first = source.select(key, *texts["before"]).orderBy("key").limit(EXAMPLES)
     for pair in first.join(written.select(key, *texts["after"]), "key").orderBy("key").collect():
         for place, name in enumerate(config.columns):
-            yield {"column": name, **{side: _short(pair[f"{side}_{place}"]) for side in sides}}
+            yield Example(name, *(_short(pair[f"{side}_{place}"]) for side in sides))
 
 
 def _short(text: str | None) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from dptext_spark.disclosure.facts import ShownSettings
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job import runs
@@ -41,15 +43,63 @@ SETTINGS = ("input", *DECIDED)
 LONGEST = 100  # characters of a stream's run id: a micro-batch's has a number behind it
 
 
-def settings_of(plan: RunPlan, run_id: str) -> dict[str, Any]:
-    """Return the settings that a stream is bound to, JSON-able; a condition on a text column is bound by the key."""
-    shown = plan.shown_settings(run_id)
+def settings_of(plan: RunPlan, run_id: str) -> ShownSettings:
+    """Return the settings that a stream is bound to; a condition on a text column is bound by the key."""
+    shown = plan.shown_settings(run_id).values
     place = {name: shown["output"][name] for name in ("path", "table")}
-    return {
-        **{name: shown[name] for name in SETTINGS},
-        "output": place,
-        "stream": {"starting_version": shown["stream"]["starting_version"]},
-    }
+    bound = {name: shown[name] for name in SETTINGS}
+    starts = {"starting_version": shown["stream"]["starting_version"]}
+    return ShownSettings({**bound, "output": place, "stream": starts})
+
+
+@dataclass(frozen=True)
+class StreamBinding:
+    """What a checkpoint binds its stream to.
+
+    Attributes:
+        key: a commitment to it.
+        model: its fingerprint.
+        engine: the version that draws.
+        source: the identifier of its table; None where it has none.
+        columns: of the target, with their types.
+        settings: that decide what is drawn from what.
+    """
+
+    key: str
+    model: str
+    engine: str
+    source: str | None
+    columns: Mapping[str, str]
+    settings: ShownSettings
+
+    @classmethod
+    def of_plan(cls, plan: RunPlan, stream: str) -> StreamBinding:
+        """Return what binds a stream of this run id."""
+        source = plan.config.input
+        table = delta_detail(plan.spark, Target(path=source.path or "", name=source.table or ""))
+        return cls(
+            key=plan.key.commitment(stream),
+            model=plan.privatizer.fingerprint,
+            engine=ENGINE_VERSION,
+            source=None if table is None else table.id,
+            columns={name: plan.df.schema[name].dataType.simpleString() for name in plan.kept},
+            settings=settings_of(plan, stream),
+        )
+
+    @classmethod
+    def read(cls, text: str) -> StreamBinding:
+        """Read it back from its text."""
+        found = json.loads(text)
+        model, engine = found["model"]
+        settings = ShownSettings(found["settings"])
+        return cls(found["key"], model, str(engine), found["source"], found["columns"], settings)
+
+    @property
+    def text(self) -> str:
+        """It as the table holds it, JSON."""
+        model = [self.model, self.engine]
+        found = {**vars(self), "model": model, "settings": self.settings.values}
+        return json.dumps({name: value for name, value in found.items() if name != "engine"}, sort_keys=True)
 
 
 def begin(plan: RunPlan, at: Observer = unobserved) -> str:
@@ -79,23 +129,11 @@ def begin(plan: RunPlan, at: Observer = unobserved) -> str:
             f"run.id: {named!r} is in the table of runs, and {checkpoint!r} is no checkpoint of it; valid: another run id, or "
             "its checkpoint."
         )
-    bound = json.dumps(_bound(plan, plan.run_id), sort_keys=True)
+    bound = StreamBinding.of_plan(plan, plan.run_id).text
     frame = plan.spark.createDataFrame([(FORMAT, plan.run_id, bound)], SCHEMA).coalesce(1)
     with announced(Effect.CHECKPOINT_BINDING, at):
         frame.write.format("delta").mode("error").save(place.path)
     return plan.run_id
-
-
-def _bound(plan: RunPlan, stream: str) -> dict[str, Any]:
-    source = plan.config.input
-    table = delta_detail(plan.spark, Target(path=source.path or "", name=source.table or "")) or {}
-    return {
-        "key": plan.key.commitment(stream),
-        "model": [plan.privatizer.fingerprint, ENGINE_VERSION],
-        "source": table.get("id"),
-        "columns": {name: plan.df.schema[name].dataType.simpleString() for name in plan.kept},
-        "settings": settings_of(plan, stream),
-    }
 
 
 def _compared(plan: RunPlan, place: Target) -> str:
@@ -105,24 +143,23 @@ def _compared(plan: RunPlan, place: Target) -> str:
         raise SettingsError(
             f"stream.checkpoint: {checkpoint!r} was written by another version of this package; valid: format {FORMAT}."
         )
-    stream, before = str(row["stream"]), json.loads(row["bound"])
+    stream, before = str(row["stream"]), StreamBinding.read(row["bound"])
     if plan.config.run.id not in (None, stream):
         raise SettingsError(
             f"run.id: {plan.config.run.id!r} given, but {checkpoint!r} is the checkpoint of {stream!r}; valid: that, or null."
         )
-    now = json.loads(json.dumps(_bound(plan, stream)))
-    engine = str(before["model"][1])
-    if engine != ENGINE_VERSION:
+    now = StreamBinding.read(StreamBinding.of_plan(plan, stream).text)
+    if before.engine != ENGINE_VERSION:
         raise SettingsError(
-            f"stream.checkpoint: {checkpoint!r} is of a stream with another {other_engine(engine)}. Valid: go on with the "
+            f"stream.checkpoint: {checkpoint!r} is of a stream with another {other_engine(before.engine)}. Valid: go on with the "
             "version of the package that began it, or a new checkpoint and a new target."
         )
-    differ = [name for name in ("key", "source") if before[name] != now[name]]
-    differ += differences(before["settings"], now["settings"])
-    if not differ and before["model"] != now["model"]:
+    differ = [name for name in ("key", "source") if getattr(before, name) != getattr(now, name)]
+    differ += differences(before.settings.values, now.settings.values)
+    if not differ and before.model != now.model:
         differ = ["model (the lexicon's content)"]
-    if before["columns"] != now["columns"]:
-        changed = sorted({name for name, _ in before["columns"].items() ^ now["columns"].items()})
+    if before.columns != now.columns:
+        changed = sorted({name for name, _ in before.columns.items() ^ now.columns.items()})
         differ.append(f"columns of the target ({', '.join(changed)}; see output.other_columns)")
     if differ:
         raise SettingsError(
@@ -174,7 +211,7 @@ def part_of_source(spark: SparkSession, checkpoint: str, number: int) -> str:
     return f"delta:{places.get(number - 1, '')}..{places[number]}"
 
 
-def _said(offset: Mapping[str, Any]) -> str:
+def _said(offset: Mapping[str, int | str | bool]) -> str:
     index = int(offset.get("index", -1))
     within = f"[{index}]" if index >= 0 else ""
     return f"{offset['reservoirVersion']}{within}{'*' if offset.get('isStartingVersion') else ''}"

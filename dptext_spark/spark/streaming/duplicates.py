@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from pyspark.sql import Window, functions
 
 from dptext_spark.errors import DataError
 from dptext_spark.spark.tables.paths import quoted
-from dptext_spark.spark.tables.tables import opened, our_commits
+from dptext_spark.spark.tables.tables import Commit, opened, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +34,7 @@ class Admitted:
     dropped: int | None
 
 
-def deduplicate(plan: RunPlan, commits: list[dict[str, Any]]) -> Admitted:
+def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> Admitted:
     """Check the keys of a micro-batch: one pass over them, and a join with the target's keys where those are kept.
 
     A micro-batch that committed before is compared with the target as it was before that commit, so that it is the same
@@ -83,11 +84,11 @@ def _refuse_null(df: DataFrame, name: str, field: str) -> tuple[int, int]:
     return rows, distinct
 
 
-def _released(plan: RunPlan, commits: list[dict[str, Any]], ours: dict[str, Any] | None) -> DataFrame | None:
+def _released(plan: RunPlan, commits: Sequence[Commit], ours: Commit | None) -> DataFrame | None:
     """Return the target as it was before this micro-batch; None where it was not, or does not hold the row key."""
     if not commits or plan.config.row_key not in plan.kept:
         return None
-    version = int(commits[0]["version"]) if ours is None else int(ours["version"]) - 1
+    version = commits[0].version if ours is None else ours.version - 1
     if version < 0:
         return None
     return opened(plan.spark, plan.place.target, version)

@@ -14,11 +14,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from dptext_spark.config.model import TRIGGER, RunConfig
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps
@@ -59,7 +60,7 @@ def stream(
     key: RunKey | None,
     say: Steps,
     at: Observer = unobserved,
-) -> dict[str, Any]:
+) -> RunFacts:
     """Read what was added since the last run, or until the stream is stopped, and return the facts.
 
     Args:
@@ -92,8 +93,8 @@ def stream(
                 error, config, "No micro-batch was begun that did not finish."
             )
         try:
-            facts = totals(plan, batches.facts, started, failed=failure is not None)
-            put_totals(plan, facts, started, at)
+            facts, metrics = totals(plan, batches.facts, started, failed=failure is not None)
+            put_totals(plan, facts, metrics, started, at)
         except Exception as error:
             failure = failure or RunError(
                 f"{reduced(error, list(config.columns))} The micro-batches stand and are accounted for; their "
@@ -102,7 +103,8 @@ def stream(
         if failure is not None:
             raise failure from None
         if batches.failure is not None:  # somebody stopped the query, and not us
-            facts["problems"].append("its last micro-batch was interrupted; the next start repeats it")
+            problem = "its last micro-batch was interrupted; the next start repeats it"
+            facts = replace(facts, problems=(*facts.problems, problem))
         return facts
 
 
@@ -193,7 +195,8 @@ class _Batches:
     """What Spark calls for each micro-batch, in a thread of its own."""
 
     def __init__(self, plan: RunPlan, say: Steps, at: Observer) -> None:
-        self.facts: list[dict[str, Any]] = []
+        self.facts: list[RunFacts] = []
+        self._done = 0
         self.failure: DPTextError | None = None
         self.closed = False
         self._plan, self._say, self._at = plan, say, at
@@ -222,7 +225,7 @@ class _Batches:
 
     def _one(self, df: DataFrame, number: int) -> None:
         config, base = self._plan.config, self._plan
-        first = not self.facts  # only that one can have been begun by another process before
+        first = not self._done  # only that one can have been begun by another process before
         place = MicroBatch(base.run_id, number, None if first else RECENT)
         part = part_of_source(df.sparkSession, str(config.checkpoint), number)
         plan = replace(
@@ -235,9 +238,9 @@ class _Batches:
             bound=self._bound,
         )
         earlier = runs.find(plan.spark, plan.place.runs, plan.run_id) if first else None
-        if earlier is not None and earlier["input_version"] != part:
+        if earlier is not None and earlier.input_version != part:
             raise RunError(
-                f"run {plan.run_id} was another part of the source ({earlier['input_version']}, now {part}): Spark's own files "
+                f"run {plan.run_id} was another part of the source ({earlier.input_version}, now {part}): Spark's own files "
                 f"are missing in {config.checkpoint!r}. Begin a new stream: another checkpoint and another run id."
             )
 
@@ -248,8 +251,10 @@ class _Batches:
         def said(step: str) -> None:
             self._say(f"micro-batch {number}: {step}")
 
-        report = run_once(prepared, config, said, self._at)
-        self.facts.append(report.facts)
+        outcome = run_once(prepared, config, said, self._at).outcome
+        self._done += 1
+        if isinstance(outcome, RunFacts):
+            self.facts.append(outcome)
 
 
 def _reduced(error: BaseException, config: RunConfig, more: str) -> DPTextError:

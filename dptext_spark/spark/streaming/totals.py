@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dptext_spark.disclosure.disclosure import disclosure
+from dptext_spark.disclosure.facts import MicroBatches, Restricted, RunFacts, RunMetric
 from dptext_spark.spark.job import counting, runs
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.ledger import standing
-from dptext_spark.spark.job.plan import RunPlan, versions
-from dptext_spark.spark.job.reconcile import stated
+from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.tables import opened_if_there, releases
 from dptext_spark.text.engine import COUNTERS
 
@@ -26,18 +29,20 @@ SUMMED = (
 )
 
 
-def totals(plan: RunPlan, done: list[dict[str, Any]], started: float, *, failed: bool) -> dict[str, Any]:
+def totals(
+    plan: RunPlan, done: Sequence[RunFacts], started: float, *, failed: bool
+) -> tuple[RunFacts, list[RunMetric]]:
     """Add up the micro-batches.
 
     Args:
         plan: of the stream.
-        done: the facts of the micro-batches of this process.
+        done: the facts of the micro-batches that this process made.
         started: when it began, in epoch seconds.
         failed: whether the last micro-batch failed.
 
     Returns:
-        The facts of a report: `rows` and `seconds` are those of this process, `batches` says how many there were and what the
-        whole stream came to; `restricted` are the metrics of the whole stream.
+        The facts: `rows` and `seconds` are those of this process, `batches` says how many there were and what the whole stream
+        came to. And the metrics of the whole stream, of which `restricted` holds those that are of no column.
     """
     config = plan.config
     batches = _batches(plan)
@@ -50,64 +55,50 @@ def totals(plan: RunPlan, done: list[dict[str, Any]], started: float, *, failed:
     ).first()  # fmt: skip
     assert summed is not None
     whole, rows, seconds, version, last, mismatched, second = summed
-    new = [facts for facts in done if facts["status"] != "unchanged"]
     metrics = _metrics(plan)
-    guarantee = plan.guarantee
     shares = {name: value for column, name, value in metrics if column is None}
-    spent = standing(plan)
-    audited = [facts["consistency_audit"]["said"] for facts in new[-1:]]
-    facts = {
-        "status": "mismatch" if mismatched else "failed" if failed else "succeeded",
-        "run_id": plan.run_id,
-        "problems": [],
-        "rows": sum(int(facts["rows"] or 0) for facts in new),
-        "seconds": round(time.time() - started, 3),
-        "write_seconds": round(sum(facts["write_seconds"] or 0.0 for facts in new), 3),
-        "tokens_per_second": shares.get("tokens_per_second"),
-        "text_bytes": sum(facts["text_bytes"] or 0 for facts in new),
-        "cores": new[-1]["cores"] if new else None,
-        "compiled_loops": plan.compiled,
-        "batches": {
-            "mode": config.mode, "now": len(new), "in_all": int(whole), "rows": int(rows), "seconds": float(seconds),
-        },
-        "guarantee": guarantee.as_dict(),
-        "certificate": plan.certificate,
-        "consistency": config.consistency,
-        "identity": plan.identity.kind,
-        "record_epsilon": new[-1]["record_epsilon"] if new else None,
-        "other_columns": [name for name in plan.kept if name not in plan.columns],
-        "mapping": plan.privatizer.sampler.summary.as_dict(),
-        "input": str(config.input.table or config.input.path),
-        "input_version": None if last is None else f"delta:{last.rpartition('..')[2]}",
-        "output": str(plan.place.target),
-        "output_version": version,
-        "audit": {"runs": plan.place.runs, "metrics": plan.place.metrics},
-        "releases_in_history": len(releases(plan.commits())),
-        "consistency_audit": {"said": f"In each micro-batch: {audited[0]}"} if audited else {"said": ""},
-        "key_kind": plan.key_kind,
-        "second_release": bool(second),
-        "ledger": None if spent is None else spent.as_dict(),
-        "versions": versions(),
-        "restricted": {**shares, "record_epsilon": None},
-        "metrics": metrics,
-    }  # fmt: skip
-    return {**facts, "disclosure": stated(plan, facts)}
+    spent, newest = standing(plan), done[-1] if done else None
+    facts = replace(
+        plan.facts,
+        status="mismatch" if mismatched else "failed" if failed else "succeeded",
+        rows=sum(facts.rows or 0 for facts in done),
+        seconds=round(time.time() - started, 3),
+        write_seconds=round(sum(facts.write_seconds or 0.0 for facts in done), 3),
+        tokens_per_second=shares.get("tokens_per_second"),
+        text_bytes=sum(facts.text_bytes or 0 for facts in done),
+        cores=None if newest is None else newest.cores,
+        batches=MicroBatches(config.mode, len(done), int(whole), int(rows), float(seconds)),
+        record_epsilon=None if newest is None else newest.record_epsilon,
+        other_columns=tuple(name for name in plan.kept if name not in plan.columns),
+        input_version=None if last is None else f"delta:{last.rpartition('..')[2]}",
+        output_version=version,
+        releases_in_history=len(releases(plan.commits())),
+        audited="" if newest is None else f"In each micro-batch: {newest.audited}",
+        second_release=bool(second),
+        ledger=None if spent is None else spent.spending,
+        restricted=Restricted(shares),
+    )
+    return replace(facts, disclosure=disclosure(facts)), metrics
 
 
-def put_totals(plan: RunPlan, facts: dict[str, Any], started: float, at: Observer = unobserved) -> None:
+def put_totals(
+    plan: RunPlan, facts: RunFacts, metrics: Sequence[RunMetric], started: float, at: Observer = unobserved
+) -> None:
     """Write the row of `runs` and the rows of `metrics` that stand for the whole stream."""
     with announced(Effect.STREAM_METRICS, at):
-        runs.put_metrics(plan.spark, plan.place.metrics, plan.run_id, facts.pop("metrics"))
-    row = {
-        **plan.record(facts["status"], started),
-        **{name: facts["batches"][name] for name in ("rows", "seconds")},
-        **{name: facts[name] for name in ("output_version", "tokens_per_second", "second_release")},
-        "input_version": facts["input_version"],
-        "disclosure": json.dumps(facts["disclosure"], ensure_ascii=False),
-        "cumulative": None if facts["ledger"] is None else json.dumps(facts["ledger"], ensure_ascii=False),
-    }
+        runs.put_metrics(plan.spark, plan.place.metrics, plan.run_id, metrics)
+    assert facts.batches is not None
+    spent = facts.ledger
+    record = replace(
+        plan.record(facts.status, started).ended(facts),
+        rows=facts.batches.rows,
+        seconds=facts.batches.seconds,
+        second_release=facts.second_release,
+        input_version=facts.input_version,
+        cumulative=None if spent is None else json.dumps(spent.as_dict(), ensure_ascii=False),
+    )
     with announced(Effect.STREAM_ACCOUNT, at):
-        runs.put(plan.spark, plan.place.runs, row)
+        runs.put(plan.spark, plan.place.runs, record)
 
 
 def _batches(plan: RunPlan) -> DataFrame:
@@ -116,7 +107,7 @@ def _batches(plan: RunPlan) -> DataFrame:
     return table.where(F.col("run_id").startswith(f"{plan.run_id}.") & F.col("output_version").isNotNull())
 
 
-def _metrics(plan: RunPlan) -> list[tuple[str | None, str, float | None]]:
+def _metrics(plan: RunPlan) -> list[RunMetric]:
     """Sum the metrics of the micro-batches, and compute the shares anew.
 
     Figures of one record do not add up over micro-batches; of those the largest is kept, and only where no record can have
@@ -132,16 +123,16 @@ def _metrics(plan: RunPlan) -> list[tuple[str | None, str, float | None]]:
         .collect()
     )
     found = {(row["column"], row["metric"]): row for row in summed}
-    metrics: list[tuple[str | None, str, float | None]] = []
+    metrics: list[RunMetric] = []
     for column in (*plan.columns, None):
         sums = {name: found[column, name]["sum"] for name in SUMMED if (column, name) in found}
         counters = {name: int(value or 0) for name, value in sums.items() if name in COUNTERS}
         if counters:
             whole = counting.shares({**dict.fromkeys(COUNTERS, 0), **counters})
-            metrics += [(column, name, value) for name, value in whole.items()]
-        metrics += [(column, name, value) for name, value in sums.items() if name not in counters]
+            metrics += [RunMetric(column, name, value) for name, value in whole.items()]
+        metrics += [RunMetric(column, name, value) for name, value in sums.items() if name not in counters]
         if column is None and counters and sums.get("write_seconds"):
-            metrics.append((None, "tokens_per_second", counters["words"] / sums["write_seconds"]))
+            metrics.append(RunMetric(None, "tokens_per_second", counters["words"] / sums["write_seconds"]))
     if (None, "record_epsilon_max") in found and plan.config.record_key in (None, plan.config.row_key):
-        metrics.append((None, "record_epsilon_max", found[None, "record_epsilon_max"]["max"]))
+        metrics.append(RunMetric(None, "record_epsilon_max", found[None, "record_epsilon_max"]["max"]))
     return metrics

@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import DataFrame, DataFrameReader, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -63,6 +64,52 @@ class Target:
     def __str__(self) -> str:
         """Return the path or the name."""
         return self.path or self.name
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit of a Delta table, as its history tells of it.
+
+    Attributes:
+        version: that it made.
+        operation: such as WRITE or RESTORE; `parameters` are its own.
+        metadata: what a run of ours said in it, JSON; None in commits of others.
+        metrics: such as `numOutputRows`, as text.
+    """
+
+    version: int
+    operation: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metadata: str | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, row: Row) -> Commit:
+        """Read a row of `DESCRIBE HISTORY`."""
+        said = {name: row[name] or {} for name in ("operationParameters", "operationMetrics")}
+        metadata = row["userMetadata"]
+        return cls(
+            int(row["version"]),
+            row["operation"],
+            said["operationParameters"],
+            metadata,
+            said["operationMetrics"],
+        )
+
+    @cached_property
+    def said(self) -> Mapping[str, Any]:
+        """What a run of ours said in it; nothing in commits of others."""
+        try:
+            found = json.loads(self.metadata or "")
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) and "dptext_run" in found else {}
+
+    @property
+    def rows(self) -> int | None:
+        """How many it wrote; None where it does not say."""
+        counted = self.metrics.get("numOutputRows")
+        return None if counted is None else int(counted)
 
 
 def split_name(name: str) -> list[str]:
@@ -217,7 +264,7 @@ def file_version(df: DataFrame) -> str:
 def delta_version(spark: SparkSession, target: Target) -> int | None:
     """Return the current version of a Delta table, or None where there is no such table."""
     rows = history(spark, target, limit=1)
-    return int(rows[0]["version"]) if rows else None
+    return rows[0].version if rows else None
 
 
 def opened(spark: SparkSession, target: Target, version: int | None = None) -> DataFrame:
@@ -226,13 +273,13 @@ def opened(spark: SparkSession, target: Target, version: int | None = None) -> D
     return reader.table(target.sql) if target.name else reader.format("delta").load(target.path)
 
 
-def history(spark: SparkSession, target: Target, limit: int | None = None) -> list[dict[str, Any]]:
+def history(spark: SparkSession, target: Target, limit: int | None = None) -> list[Commit]:
     """Return the commits of a Delta table, newest first; none where there is no such table."""
     try:
         found = spark.sql(f"DESCRIBE HISTORY {target.sql}{f' LIMIT {limit}' if limit else ''}").select(
             "version", "operation", "operationParameters", "userMetadata", "operationMetrics"
         )
-        return [row.asDict() for row in found.collect()]
+        return [Commit.of(row) for row in found.collect()]
     except PySparkException as error:
         if is_no_table(error):
             return []
@@ -256,20 +303,12 @@ def opened_if_there(spark: SparkSession, folder: str) -> DataFrame | None:
     return found
 
 
-def our_commits(commits: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def our_commits(commits: Iterable[Commit]) -> dict[str, Commit]:
     """Return the commits that runs of this package made, by run id."""
-    found = {}
-    for commit in commits:
-        try:
-            metadata = json.loads(commit["userMetadata"] or "")
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(metadata, dict) and "dptext_run" in metadata:
-            found[str(metadata["dptext_run"])] = dict(commit)
-    return found
+    return {str(commit.said["dptext_run"]): commit for commit in commits if commit.said}
 
 
-def undone_by(commits: Sequence[Mapping[str, Any]], version: int) -> int | None:
+def undone_by(commits: Sequence[Commit], version: int) -> int | None:
     """Return the RESTORE that took a version back out of a table; None where the table holds that version or came after it.
 
     What was restored to a time counts as gone: that time is written in the zone of a session that is not known.
@@ -278,28 +317,24 @@ def undone_by(commits: Sequence[Mapping[str, Any]], version: int) -> int | None:
         commits: the table's history.
         version: of a commit that was made once.
     """
-    restores = {int(one["version"]): one for one in commits if one["operation"] == "RESTORE"}
-    now = max((int(one["version"]) for one in commits), default=version)
+    restores = {one.version: one for one in commits if one.operation == "RESTORE"}
+    now = max((one.version for one in commits), default=version)
     while restore := max((each for each in restores if version < each <= now), default=None):
-        back_to = (restores[restore]["operationParameters"] or {}).get("version")
+        back_to = restores[restore].parameters.get("version")
         if back_to is None or int(back_to) < version:
             return restore
         now = int(back_to)  # what came between is out of the table, other restores with it
     return None
 
 
-def releases(commits: list[dict[str, Any]]) -> set[str]:
+def releases(commits: Iterable[Commit]) -> set[str]:
     """Return the run ids that released records: the micro-batches of a stream, which hold other rows each, are one release."""
-    return {
-        str(json.loads(commit["userMetadata"]).get(STREAM, run_id))
-        for run_id, commit in our_commits(commits).items()
-    }
+    return {str(commit.said.get(STREAM, run_id)) for run_id, commit in our_commits(commits).items()}
 
 
-def only_created(commits: list[dict[str, Any]]) -> bool:
+def only_created(commits: Iterable[Commit]) -> bool:
     """Whether all that happened to a table is that a run made it, empty."""
-    made = ((commit["operationParameters"] or {}).get("properties") or "" for commit in commits)
-    return all(f'"{CREATED}"' in properties for properties in made)
+    return all(f'"{CREATED}"' in (commit.parameters.get("properties") or "") for commit in commits)
 
 
 def check_text_columns(df: DataFrame, columns: list[str]) -> None:

@@ -69,18 +69,18 @@ def ship(
     require_choice("run.ship", how, SHIP)
     manifest = read_manifest(folder)
     if how == "path":
-        return Shipped(str(Path(folder).resolve()), "", seal=manifest["seal"])
+        return Shipped(str(Path(folder).resolve()), "", seal=manifest.seal)
     if how == "broadcast":
         context = context_of(spark)
         if context is None:
             raise SettingsError(
                 "run.ship: broadcast given, but Spark Connect has no broadcasts; valid there: artifact, path."
             )
-        return Shipped("", "", _broadcast(context, str(Path(folder).resolve()), manifest["seal"]))
-    prefix = f"{manifest['seal'][:24]}-"
+        return Shipped("", "", _broadcast(context, str(Path(folder).resolve()), manifest.seal))
+    prefix = f"{manifest.seal[:24]}-"
     for file in _staged(str(Path(folder).resolve()), prefix):
         spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
-    return Shipped("", prefix, seal=manifest["seal"])
+    return Shipped("", prefix, seal=manifest.seal)
 
 
 @cache
@@ -91,7 +91,7 @@ def _staged(folder: str, prefix: str) -> tuple[str, ...]:
     """
     stage = Path(tempfile.mkdtemp(prefix="dptext-ship-"))
     atexit.register(shutil.rmtree, stage, ignore_errors=True)
-    names = [MANIFEST, *(f"{name}.npy" for name in read_manifest(folder)["arrays"])]
+    names = [MANIFEST, *(f"{name}.npy" for name in read_manifest(folder).arrays)]
     for name in names:
         try:
             os.link(Path(folder) / name, stage / f"{prefix}{name}")

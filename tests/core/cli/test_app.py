@@ -15,7 +15,10 @@ import pytest
 
 from dptext_spark._version import __version__
 from dptext_spark.cli.app import main
+from dptext_spark.config.load import parse_config
+from dptext_spark.disclosure.facts import Restricted, RunFacts
 from dptext_spark.errors import CountMismatchError, DataError, RecordingError, RunError
+from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
 from dptext_spark.report.terminal.console import WIDTH
@@ -51,9 +54,14 @@ def job(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     calls: list[Any] = []
 
     class Report:
+        outcome = RunFacts(
+            config=parse_config({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}),
+            guarantee=Guarantee("epsilon_dp", 1.0), status="succeeded", run_id="r1", rows=5,
+            restricted=Restricted({"words": 7.0}),
+        )  # fmt: skip
+
         def as_dict(self, internal: bool = False) -> dict[str, Any]:
-            facts: dict[str, Any] = {"status": "succeeded", "run_id": "r1", "rows": 5}
-            return {**facts, "restricted": {"words": 7.0}} if internal else facts
+            return self.outcome.as_dict(internal=internal)
 
     def run(config: Any, progress: Any) -> Report:
         progress("a step")
@@ -388,9 +396,13 @@ def test_run_as_json_is_one_document(
     settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dptext("run", settings, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"status": "succeeded", "run_id": "r1", "rows": 5}
+    found = json.loads(capsys.readouterr().out)
+    assert {name: found[name] for name in ("status", "run_id", "rows")} == {
+        "status": "succeeded", "run_id": "r1", "rows": 5,
+    }  # fmt: skip
+    assert "restricted" not in found
     assert dptext("run", settings, "--json", "--internal") == 0
-    assert json.loads(capsys.readouterr().out)["restricted"] == {"words": 7.0}
+    assert json.loads(capsys.readouterr().out)["restricted"] == {"words": 7.0, "record_epsilon": None}
 
 
 @pytest.mark.parametrize(

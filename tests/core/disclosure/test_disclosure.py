@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.disclosure import disclosure
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.ledger.balance import Spending
+from dptext_spark.mechanisms.summary import Spread, Summary
 from dptext_spark.text.policy import Policy
 
-SUMMARY = {
-    "words": 1024,
-    "alone_share": 0.026,
-    "set_size": {"min": 20.0, "p50": 20.0, "max": 22.0, "mean": 20.0},
-    "inputs_per_output": {"min": 1.0, "p50": 17.0, "max": 135.0, "mean": 19.5},
-    "ruled_out_bits": 5.25,
-}
+SUMMARY = Summary(
+    words=1024,
+    alone_share=0.026,
+    set_size=Spread(20.0, 22.0, 20.0, 20.0),
+    inputs_per_output=Spread(1.0, 135.0, 17.0, 19.5),
+    ruled_out_bits=5.25,
+)
 HEADINGS = [
     "What is protected",
     "What is released in clear",
@@ -35,28 +39,25 @@ CHOICES = [
 ]
 
 
-def facts(**more: Any) -> dict[str, Any]:
-    guarantee = Guarantee(
-        "epsilon_dp_within_group", 2.0, unit="one occurrence of a word", sentence="A bound holds."
-    )
+GUARANTEE = Guarantee(
+    "epsilon_dp_within_group", 2.0, unit="one occurrence of a word", sentence="A bound holds."
+)
+SETTINGS: dict[str, Any] = {
+    "input": {"path": "/in"}, "columns": ["body", "subject"], "row_key": "ticket", "output": {"path": "/out"},
+}  # fmt: skip
+IN_SETTINGS = ("columns", "policy", "consistency", "record_key", "output", "mechanism", "importance")
+
+
+def facts(**more: Any) -> RunFacts:
+    """The facts of a run; what belongs to the settings is taken into them."""
+    given = {name: more.pop(name) for name in IN_SETTINGS if name in more and name != "importance"}
+    if isinstance(more.get("importance"), dict):
+        given["importance"] = more.pop("importance")
     plain: dict[str, Any] = {
-        "config": {
-            "columns": ["body", "subject"],
-            "row_key": "ticket",
-            "record_key": None,
-            "output": {"other_columns": "keep", "overwrite_raw": False},
-        },
-        "policy": vars(Policy()),
-        "consistency": "token",
-        "guarantee": guarantee.as_dict(),
-        "mechanism_summary": SUMMARY,
-        "identity": "row_key",
-        "other_columns": ["ticket", "city"],
-        "key_kind": "os",
-        "releases_in_history": 1,
-        "second_release": False,
-    }
-    return {**plain, **more}
+        "guarantee": GUARANTEE, "mapping": SUMMARY, "identity": "row_key", "other_columns": ("ticket", "city"),
+        "key_kind": "os", "releases_in_history": 1,
+    }  # fmt: skip
+    return RunFacts(config=parse_config({**SETTINGS, **given}), **{**plain, **more})
 
 
 def said(**more: Any) -> str:
@@ -68,7 +69,7 @@ def under(heading: str, **more: Any) -> str:
 
 
 def policy(**more: Any) -> dict[str, Any]:
-    return {"policy": vars(Policy(**more))}
+    return {"policy": more}
 
 
 def test_the_headings_stand_in_order_and_warnings_only_where_there_are_any() -> None:
@@ -90,7 +91,7 @@ def test_every_choice_of_the_policy_has_a_statement_of_its_own() -> None:
     ("choice", "heading", "expected"),
     [
         ({}, "What is released in clear", "Every stop word (the packaged English list"),
-        ({"stop_word_list": ("a", "b")}, "What is released in clear", "Every stop word (a list of 2 words"),
+        ({"stop_word_list": ["a", "b"]}, "What is released in clear", "Every stop word (a list of 2 words"),
         ({"stop_words": "draw"}, "What is released in clear", "No stop words"),
         ({}, "What is protected", "stop words excepted"),
         ({"stop_words": "draw"}, "What is protected", "stop words included"),
@@ -148,16 +149,14 @@ def test_epsilon_of_a_record_follows_the_level() -> None:
 
 
 def test_no_figure_is_rounded_in_favour_of_the_release() -> None:
-    guarantee = {**facts()["guarantee"], "epsilon": 1.0000004}
+    guarantee = replace(GUARANTEE, epsilon=1.0000004)
     protected = under("What is protected", guarantee=guarantee)
     assert "ε adds up: 1.0000004 for each" in protected
     assert "e^ε = 2.719 times" in protected
-    summary = {**SUMMARY, "alone_share": 0.00004, "ruled_out_bits": 5.201}
-    summary["inputs_per_output"] = {"min": 1.0, "p50": 17.0, "max": 135.0, "mean": 19.59}
-    assert "0.004 % of the lexicon's words are alone" in under(
-        "What is not protected", mechanism_summary=summary
-    )
-    clear = under("What is released in clear", mechanism_summary=summary)
+    behind = Spread(1.0, 135.0, 17.0, 19.59)
+    summary = replace(SUMMARY, alone_share=0.00004, ruled_out_bits=5.201, inputs_per_output=behind)
+    assert "0.004 % of the lexicon's words are alone" in under("What is not protected", mapping=summary)
+    clear = under("What is released in clear", mapping=summary)
     assert "stand at most 17 words" in clear
     assert "5.3 of 10.0 bits" in clear
 
@@ -169,7 +168,7 @@ def test_how_many_words_a_record_has_drawn_is_not_for_sharing() -> None:
 
 
 def test_outputs_that_only_one_word_can_become_are_said() -> None:
-    clear = under("What is released in clear", mechanism_summary={**SUMMARY, "one_input_share": 0.02301})
+    clear = under("What is released in clear", mapping=replace(SUMMARY, one_input_share=0.02301))
     assert "2.31 % of outputs" in clear
     assert "reveal it at any ε" in clear
     assert "reveal it" not in under("What is released in clear")
@@ -177,23 +176,23 @@ def test_outputs_that_only_one_word_can_become_are_said() -> None:
 
 @pytest.mark.parametrize("epsilon", [9.9, 10.0, 1e9])
 def test_a_guarantee_that_says_next_to_nothing_is_warned_of(epsilon: float) -> None:
-    guarantee = {**facts()["guarantee"], "epsilon": epsilon}
+    guarantee = replace(GUARANTEE, epsilon=epsilon)
     assert ("protects next to nothing" in under("Warnings", guarantee=guarantee)) == (epsilon >= 10)
     assert "times as likely" in under("What is protected", guarantee=guarantee)
 
 
 @pytest.mark.parametrize("share", [0.03, 1.0])
 def test_words_without_a_neighbour_are_warned_of(share: float) -> None:
-    summary = {**SUMMARY, "alone_share": share}
-    assert ("ALONE ON THEIR OUTPUT SET" in under("Warnings", mechanism_summary=summary)) == (share == 1)
+    summary = replace(SUMMARY, alone_share=share)
+    assert ("ALONE ON THEIR OUTPUT SET" in under("Warnings", mapping=summary)) == (share == 1)
 
 
 def test_words_that_santext_plus_keeps_are_released() -> None:
-    summary = {"words": 1024, "outputs": 512}
+    summary = Summary(words=1024, outputs=512)
     for p, outputs, there in ((0.3, 512, True), (1.0, 512, False), (0.3, 1024, False)):
-        config = {**facts()["config"], "mechanism": {"name": "santext", "p": p}}
+        mechanism = {"name": "santext", "sensitive": 0.5, "p": p}
         text = under(
-            "What is released in clear", config=config, mechanism_summary={**summary, "outputs": outputs}
+            "What is released in clear", mechanism=mechanism, mapping=replace(summary, outputs=outputs)
         )
         assert ("NOT SENSITIVE, 70 % of the time, as they stand: 512 of the 1,024 words" in text) == there
 
@@ -216,29 +215,28 @@ def test_an_insecure_key_is_not_called_secret() -> None:
 
 
 def test_a_condition_on_the_text_is_warned_of() -> None:
-    config = {**facts()["config"], "input": {"where": "Body LIKE '%x%'"}}
-    assert "input.where reads text" in under("Warnings", config=config)
-    assert "satisfies input.where" in under("What is released in clear", config=config)
+    where = "Body LIKE '%x%'"
+    assert "input.where reads text" in under("Warnings", where=where)
+    assert "satisfies input.where" in under("What is released in clear", where=where)
     for where in (
         "(hidden: it names a text column; 0123)",
         "exists(tags, x -> x = body)",
     ):  # of rows of earlier versions
-        assert "input.where reads text" in under("Warnings", config={**config, "input": {"where": where}})
-    other = {**config, "input": {"where": "bodyguard = 1"}}
-    assert "input.where reads text" not in under("Warnings", config=other)
+        assert "input.where reads text" in under("Warnings", where=where)
+    assert "input.where reads text" not in under("Warnings", where="bodyguard = 1")
 
 
 def test_a_metric_guarantee_never_names_a_product() -> None:
-    metric = Guarantee("metric_dp", 2.0, metric="euclidean", sentence="A bound by distance.").as_dict()
+    metric = Guarantee("metric_dp", 2.0, metric="euclidean", sentence="A bound by distance.")
     text = said(guarantee=metric)
     assert "sum of the distances" in text
     assert "for each of its" not in text
     assert "e^ε" not in text
-    assert "output set" not in under("What is not protected", guarantee=metric, mechanism_summary=None)
+    assert "output set" not in under("What is not protected", guarantee=metric, mapping=Summary())
 
 
 def test_an_approximate_guarantee_names_its_delta_and_no_factor() -> None:
-    made = Guarantee("approx_dp", 2.0, 0.001, sentence="A bound with δ.").as_dict()
+    made = Guarantee("approx_dp", 2.0, 0.001, sentence="A bound with δ.")
     protected = under("What is protected", guarantee=made)
     assert "ε adds up: 2, and δ = 0.001, for each" in protected
     assert "e^ε" not in protected
@@ -246,7 +244,7 @@ def test_an_approximate_guarantee_names_its_delta_and_no_factor() -> None:
 
 
 def test_a_refuted_guarantee_is_warned_of() -> None:
-    assert "DOES NOT HOLD" in under("Warnings", guarantee={**facts()["guarantee"], "status": "refuted"})
+    assert "DOES NOT HOLD" in under("Warnings", guarantee=replace(GUARANTEE, status="refuted"))
 
 
 def test_the_case_of_an_unknown_word_is_told() -> None:
@@ -260,9 +258,9 @@ def test_what_the_output_sets_rule_out_is_said_in_figures() -> None:
     assert "at most 17 words (1 to 135) of 1,024" in clear
     assert "5.3 of 10.0 bits" in clear
     assert "2.6 % of the lexicon's words are alone" in under("What is not protected")
-    same = {**SUMMARY, "set_size": {**SUMMARY["set_size"], "max": 20.0}}
-    assert "The sets hold 20 words;" in under("What is released in clear", mechanism_summary=same)
-    assert "rules out" not in said(mechanism_summary=None)
+    same = replace(SUMMARY, set_size=Spread(20.0, 20.0, 20.0, 20.0))
+    assert "The sets hold 20 words;" in under("What is released in clear", mapping=same)
+    assert "rules out" not in said(mapping=Summary())
 
 
 def test_the_equality_pattern_follows_the_level() -> None:
@@ -275,14 +273,14 @@ def test_the_equality_pattern_follows_the_level() -> None:
 def test_other_columns_are_named() -> None:
     heading = "What is released in clear"
     assert "the columns ticket, city" in under(heading)
-    assert "No other column." in under(heading, other_columns=[])
+    assert "No other column." in under(heading, other_columns=())
     for setting, expected in (
         ("keep", "all other columns of the input"),
         ("drop", "No other column: output.other_columns is drop."),
         (["a", "b"], "the columns a, b"),
     ):
-        config = {**facts()["config"], "output": {"other_columns": setting}}
-        assert expected in under(heading, other_columns=None, config=config)
+        output = {"path": "/out", "other_columns": setting}
+        assert expected in under(heading, other_columns=None, output=output)
 
 
 @pytest.mark.parametrize(
@@ -316,8 +314,7 @@ def test_the_key_is_assumed_to_be_secret(kind: str | None, expected: str) -> Non
 
 def test_a_record_is_what_the_record_key_says() -> None:
     assert "A record is a row." in under("What is assumed")
-    config = {**facts()["config"], "record_key": "customer"}
-    assert "A record is all rows with the same 'customer'." in under("What is assumed", config=config)
+    assert "A record is all rows with the same 'customer'." in under("What is assumed", record_key="customer")
 
 
 def test_what_is_said_of_other_runs() -> None:
@@ -332,8 +329,7 @@ def test_what_is_said_of_other_runs() -> None:
     assert "every further run draws anew" in under(heading, consistency="record")
     for kind in ("file", "given", "insecure"):
         assert "the same replacements again" in under(heading, consistency="record", key_kind=kind)
-    config = {**facts()["config"], "output": {"other_columns": "keep", "overwrite_raw": True}}
-    assert "may have held raw text" in under(heading, config=config)
+    assert "may have held raw text" in under(heading, output={"path": "/out", "overwrite_raw": True})
 
 
 def test_the_statement_is_json_and_markdown() -> None:
@@ -344,7 +340,14 @@ def test_the_statement_is_json_and_markdown() -> None:
     assert Statement(()).under("What is assumed") == ()
 
 
-LEDGER = {"sentence": "All releases have spent ε = 3.", "notes": ["Counted since then."], "warnings": []}
+LEDGER = Spending(
+    "/ledger",
+    "2026-01-01",
+    "/in",
+    (),
+    sentence="All releases have spent ε = 3.",
+    notes=("Counted since then.",),
+)
 
 
 def test_what_the_ledger_says_stands_under_across_runs() -> None:
@@ -353,7 +356,7 @@ def test_what_the_ledger_says_stands_under_across_runs() -> None:
     counted = disclosure(facts(ledger=LEDGER))
     assert counted.under("Across runs")[:2] == ("All releases have spent ε = 3.", "Counted since then.")
     assert "Warnings" not in dict(counted.sections)
-    passed = {**LEDGER, "warnings": ["THE LIMIT OF THE BUDGET WAS PASSED: why."]}
+    passed = replace(LEDGER, warnings=("THE LIMIT OF THE BUDGET WAS PASSED: why.",))
     assert under("Warnings", ledger=passed) == "THE LIMIT OF THE BUDGET WAS PASSED: why."
 
 
@@ -361,15 +364,7 @@ class TestImportance:
     """Where only some words are drawn, the statement says which, that the others are in clear, and what the choice tells."""
 
     def config(self, **selection: Any) -> dict[str, Any]:
-        plain = parse_config(
-            {
-                "input": {"path": "/in"},
-                "columns": ["body"],
-                "output": {"path": "/out"},
-                "importance": {"percent": 30, **selection},
-            }
-        )
-        return {"config": plain.as_dict()}
+        return {"columns": ["body"], "importance": {"percent": 30, **selection}}
 
     def test_what_is_drawn_and_what_is_not(self) -> None:
         found = self.config()
@@ -397,7 +392,8 @@ class TestImportance:
         random = said(**self.config(provider="random"))
         assert "anybody can compute them" in random
         assert "Which words are chosen" not in random
-        assert "It says more." in said(**self.config(), importance="It says more.")
+        found = replace(facts(**self.config()), importance="It says more.")
+        assert "It says more." in disclosure(found).markdown()
 
     def test_the_strategy_is_told_by_the_consistency(self) -> None:
         record = {**self.config(), "consistency": "record"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from copy import copy
+from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,16 +12,17 @@ import pytest
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.disclosure import disclosure
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.report.terminal.plan import planned_facts
+from dptext_spark.mechanisms import MECHANISMS, Mechanism
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.text.identifiers.types import TYPES
 
 PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 # The model is held fixed: what changes the statement is the setting alone.
 GUARANTEE = Guarantee("epsilon_dp", 1.0, unit="one occurrence of a word", sentence="A bound holds.")
 MODEL: Any = SimpleNamespace(
-    guarantee=lambda of_rows: GUARANTEE, sampler=SimpleNamespace(summary={"words": 1024}), selector=None
+    guarantee=lambda of_rows: GUARANTEE, sampler=SimpleNamespace(summary=Summary(words=1024)), selector=None
 )
 
 RELEASES: dict[str, list[Any]] = {
@@ -115,7 +117,7 @@ def _with(name: str, value: Any) -> dict[str, Any]:
 
 
 def _statement(settings: Mapping[str, Any]) -> str:
-    return disclosure(planned_facts(parse_config(settings), MODEL)).markdown()
+    return disclosure(RunFacts.planned(parse_config(settings), MODEL)).markdown()
 
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -148,20 +150,27 @@ def test_a_setting_that_changes_what_is_released_changes_the_statement(name: str
     assert len(set(statements)) == len(statements)
 
 
+def changed(mechanism: Mechanism, name: str, value: Any) -> Mechanism:
+    """A mechanism with another value of one parameter, whether it would agree with the others or not."""
+    other = copy(mechanism)
+    object.__setattr__(other, name, value)
+    return other
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_parameter_of_a_mechanism_stands_in_the_statement(name: str) -> None:
     plain = MECHANISMS[name](**NEEDED.get(name, {}))
-    facts = planned_facts(parse_config(PLAIN), MODEL)
+    facts = RunFacts.planned(parse_config(PLAIN), MODEL)
 
-    def said(values: dict[str, Any]) -> str:
-        config = {**facts["config"], "mechanism": {"name": name, **values}}
-        return disclosure({**facts, "config": config}).markdown()
+    def said(mechanism: Mechanism) -> str:
+        config = facts.config.model_copy(update={"mechanism": mechanism})
+        return disclosure(replace(facts, config=config)).markdown()
 
-    statements = {said(asdict(plain))}  # type: ignore[call-overload]
+    statements = {said(plain)}
     for field in fields(plain):  # type: ignore[arg-type]
         value = CALIBRATION.get(name, "exact") if field.name == "calibration" else PARAMETERS[field.name]
         assert value != getattr(plain, field.name)
-        statements.add(said({**asdict(plain), field.name: value}))  # type: ignore[call-overload]
+        statements.add(said(changed(plain, field.name, value)))
     assert len(statements) == len(fields(plain)) + 1  # type: ignore[arg-type]
 
 

@@ -17,6 +17,7 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.guarantee import SENSITIVE, Guarantee
 from dptext_spark.ledger.balance import after
 from dptext_spark.ledger.sums import spent_on
@@ -26,7 +27,6 @@ from dptext_spark.mechanisms import MECHANISMS, TEM, CusText, Diffractor, Mechan
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.report.terminal.plan import planned_facts
 from dptext_spark.text.selection import Texts
 from tests.core.ledger.test_ledger import entry
 from tests.core.mechanisms.test_contract import PARAMETERS
@@ -53,11 +53,11 @@ class Case(NamedTuple):
 
     model: Privatizer
     config: RunConfig
-    facts: dict[str, Any]
+    facts: RunFacts
 
     @property
     def promised(self) -> Guarantee:
-        return Guarantee(**self.facts["guarantee"])
+        return self.facts.guarantee
 
     def said(self, heading: str | None = None) -> str:
         statement = disclosure(self.facts)
@@ -85,7 +85,7 @@ def case(lexicon: Lexicon, mechanism: Mechanism, level: str, selection: dict[str
     if config.importance is not None:
         further = [one.drawn_by(mechanism).compile(lexicon) for one in config.importance.levels[1:]]
         model = with_importance(model, config.importance, tuple(further))
-    return Case(model, config, planned_facts(config, model))
+    return Case(model, config, RunFacts.planned(config, model))
 
 
 CASES = [

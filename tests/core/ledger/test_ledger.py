@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from dptext_spark.errors import DataError, RunError
-from dptext_spark.ledger.balance import Balance, after, allowed, balances, kept_limit
+from dptext_spark.ledger.balance import Balance, Spending, after, allowed, balances, kept_limit
 from dptext_spark.ledger.entry import (
     ADDED,
     COUNTS,
@@ -175,7 +175,7 @@ class TestAKeptLimit:
         (balance,) = balances(
             [entry(), entry(column="note", consistency="token", epsilon=0.5)], "/l", [limited(4.0)]
         )
-        said = balance.as_dict()
+        said = balance.spending.as_dict()
         assert (said["limit"], said["kept"], said["left"]) == (4.0, 4.0, 2.5)
         assert [(one["column"], one["left"]) for one in said["columns"]] == [("body", 3.0), ("note", 2.5)]
         text = " ".join(spent_text([balance], 200).split())
@@ -448,7 +448,8 @@ class TestARun:
 
     def test_its_balance_is_json(self) -> None:
         found = allowed(grown([entry(holds=False)], entry()), 1.0, "reviewed")
-        read = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+        read = json.loads(json.dumps(found.spending.as_dict(), allow_nan=False))
+        assert Spending.of(read) == found.spending
         assert read["columns"][0]["total"] is None
         assert read["override"] == "reviewed"
         assert read["sentence"] == found.sentence
@@ -500,7 +501,7 @@ def test_runs_that_passed_a_limit_are_named_with_their_reason() -> None:
     passed = replace(entry(), run_id="r7", limit=3.0, override="review 7 of the board")
     (balance,) = balances([entry(), passed, replace(entry(), override="never", status=VOID)], "/ledger")
     assert balance.overrides == ("run r7 passed the limit of 3, with the reason: review 7 of the board",)
-    assert balance.as_dict()["overrides"] == list(balance.overrides)
+    assert balance.spending.as_dict()["overrides"] == list(balance.overrides)
     assert "run r7 passed the limit of 3, with the reason: review 7" in " ".join(
         spent_text([balance]).split()
     )
@@ -529,7 +530,7 @@ class TestUnderstated:
             (balance,) = balances([old, entry(epsilon=2.0)], "/ledger")
             said = "at least ε = 7 for all occurrences of a word in a record (spent 2 times, 1 of them understated)"
             assert said in balance.sentence
-            assert balance.as_dict()["columns"][0]["figures"][0]["understated"] == 1
+            assert balance.spending.as_dict()["columns"][0]["figures"][0]["understated"] == 1
             assert any("The sum is a lower bound" in note for note in balance.notes)
             shown = " ".join(spent_text([balance]).split())
             assert said in shown

@@ -266,17 +266,17 @@ class TestSmallEpsilon:
 
 
 def test_the_largest_k_stands_in_the_catalogue() -> None:
-    (k,) = (parameter for parameter in described("custext")["parameters"] if parameter["name"] == "k")
-    assert "no more than 4,096 words of a large one" in k["meaning"]
-    assert k["max"] == 4096
+    (k,) = (parameter for parameter in described("custext").parameters if parameter.name == "k")
+    assert "no more than 4,096 words of a large one" in k.declared.meaning
+    assert k.as_dict()["max"] == 4096
     with pytest.raises(SettingsError, match=r"mechanism\.k: 4097 given; valid: an integer from 2 to 4096"):
         CusText(1.0, 4097)
 
 
 def test_its_page_names_the_reading_of_the_balanced_walk() -> None:
     page = described("custext")
-    (mapping,) = (parameter for parameter in page["parameters"] if parameter["name"] == "mapping")
-    assert "the set of those among them that have none, as in the reference code" in mapping["meaning"]
+    (mapping,) = (parameter for parameter in page.parameters if parameter.name == "mapping")
+    assert "the set of those among them that have none, as in the reference code" in mapping.declared.meaning
 
 
 class TestSampling:

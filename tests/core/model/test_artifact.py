@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Level, Selection
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -28,6 +30,7 @@ from dptext_spark.model.artifact import (
     save,
     seal_of,
 )
+from dptext_spark.model.certificate import Certificate, LossFigure
 from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
@@ -64,7 +67,7 @@ def test_a_seal_tells_apart_what_a_fingerprint_does_not(tmp_path: Path) -> None:
     assert said.fingerprint == made.fingerprint
     assert seal_of(said) != seal_of(made)
     save(made, tmp_path / "model")
-    assert read_manifest(tmp_path / "model")["seal"] == seal_of(made)
+    assert read_manifest(tmp_path / "model").seal == seal_of(made)
 
 
 @pytest.mark.parametrize("consistency", ["token", "record", "dataset"])
@@ -96,7 +99,7 @@ def test_what_is_opened_is_what_was_saved(tmp_path: Path, policy: Policy, consis
     assert opened.vocabulary.strings().to_pylist() == list(WORDS)
     for word in range(len(WORDS)):
         assert opened.sampler.law(word).weight.tolist() == made.sampler.law(word).weight.tolist()
-    assert read_manifest(tmp_path / "deep" / "model")["spec"] == SPEC
+    assert read_manifest(tmp_path / "deep" / "model").spec == SPEC
 
 
 def test_arrays_are_memory_mapped_and_read_only(folder: Path) -> None:
@@ -208,7 +211,9 @@ def test_no_folder_at_all(tmp_path: Path) -> None:
 
 
 class TestCertificate:
-    FOUND = {"verdict": "confirmed", "loss": {"value": 0.7, "worst": [1, 2]}, "sentence": "Confirmed."}  # noqa: RUF012
+    FOUND = Certificate(
+        "confirmed", Guarantee("epsilon_dp", 1.0), LossFigure(0.7, 0.7, 9, 9, (1, 2), "a test"), "Confirmed."
+    )
 
     def test_an_artifact_without_one(self, folder: Path) -> None:
         assert certificate_of(folder) is None
@@ -217,15 +222,13 @@ class TestCertificate:
     def test_it_is_kept_and_replaced_and_changes_nothing_else(self, folder: Path) -> None:
         before = read_manifest(folder)
         names = {p.name for p in folder.iterdir()}
-        for found in (self.FOUND, self.FOUND | {"verdict": "refuted"}):
-            keep_certificate(folder, found)
+        for found in (self.FOUND, replace(self.FOUND, verdict="refuted")):
+            keep_certificate(folder, replace(found, seconds=1.5))
             assert certificate_of(folder) == found
         after = read_manifest(folder)
-        assert after["seal"] != before["seal"]
+        assert after.seal != before.seal
         assert {p.name for p in folder.iterdir()} == names
-        assert {k: v for k, v in after.items() if k not in ("seal", "certificate")} == {
-            k: v for k, v in before.items() if k != "seal"
-        }
+        assert replace(after, seal=before.seal, certificate=None) == before
         assert output(open_artifact(folder, verify=True)) == output(make())
 
     def test_it_is_inside_the_seal(self, folder: Path) -> None:
@@ -240,9 +243,21 @@ class TestCertificate:
         assert save(make(), folder, SPEC) == make().fingerprint
         assert certificate_of(folder) == self.FOUND
 
-    def test_what_is_infinite_is_no_json(self, folder: Path) -> None:
+    def test_what_is_infinite_is_null_and_comes_back(self, folder: Path) -> None:
+        figure = LossFigure(math.inf, math.inf, 9, 9, None, "a test", others=math.inf)
+        keep_certificate(folder, replace(self.FOUND, loss=figure))
+        written = json.loads((folder / "manifest.json").read_text())["certificate"]
+        assert [written["loss"][name] for name in ("value", "attained", "others")] == [None, None, None]
+        found = certificate_of(folder)
+        assert found is not None
+        assert found.loss == replace(figure, others=None)
+        assert found.as_dict() == written
+
+    def test_what_is_no_number_is_not_kept(self, folder: Path) -> None:
         with pytest.raises(ValueError, match="JSON"):
-            keep_certificate(folder, {"value": float("inf")})
+            keep_certificate(
+                folder, replace(self.FOUND, loss=LossFigure(math.nan, 0.7, 9, 9, None, "a test"))
+            )
         assert certificate_of(folder) is None
 
     def test_no_artifact(self, tmp_path: Path) -> None:
@@ -310,7 +325,7 @@ class TestSave:
         monkeypatch.setattr(artifact.np, "save", full)
         if fails_at == "manifest":
             monkeypatch.setattr(
-                Path, "write_text", lambda *a, **k: (_ for _ in ()).throw(OSError(28, "full"))
+                artifact, "write_atomically", lambda *_: (_ for _ in ()).throw(OSError(28, "full"))
             )
         with pytest.raises(OSError, match=r"28|full"):
             save(make(), tmp_path / "model")
@@ -361,7 +376,7 @@ class TestImportance:
         save(self.made(), tmp_path / "model", SPEC)
         manifest = (tmp_path / "model" / artifact.MANIFEST).read_text()
         assert "zebra" not in manifest
-        assert "importance" not in json.dumps(artifact._manifest(make(), None))
+        assert "importance" not in artifact.Manifest.of_privatizer(make()).as_dict()
 
     def test_one_that_is_not_counted_yet(self, tmp_path: Path) -> None:
         made = with_importance(make(), Selection(percent=20))
@@ -372,14 +387,14 @@ class TestImportance:
         before = os.umask(0o022)
         try:
             save(self.made(), tmp_path / "private", SPEC)
-            keep_certificate(tmp_path / "private", {"verdict": "confirmed"})
+            keep_certificate(tmp_path / "private", TestCertificate.FOUND)
             save(with_importance(make(), Selection(percent=20)), tmp_path / "uncounted", SPEC)
         finally:
             os.umask(before)
-        assert read_manifest(tmp_path / "private")["private"] is True
+        assert read_manifest(tmp_path / "private").private is True
         assert (tmp_path / "private").stat().st_mode & 0o777 == 0o700
         assert {file.stat().st_mode & 0o777 for file in (tmp_path / "private").iterdir()} == {0o600}
-        assert "private" not in read_manifest(tmp_path / "uncounted")
+        assert read_manifest(tmp_path / "uncounted").private is False
         assert {file.stat().st_mode & 0o777 for file in (tmp_path / "uncounted").iterdir()} == {0o644}
         made = self.made()
         assert made.selector is not None
@@ -389,7 +404,7 @@ class TestImportance:
         corpus = tmp_path / "corpus.txt"
         corpus.write_text("cat dog\ncat\n")
         save(with_importance(make(), Selection(percent=20, corpus=str(corpus))), tmp_path / "model", SPEC)
-        assert "private" not in read_manifest(tmp_path / "model")
+        assert read_manifest(tmp_path / "model").private is False
 
     def test_private_counts_that_others_can_read_are_not_opened(self, tmp_path: Path) -> None:
         save(self.made(), tmp_path / "model", SPEC)

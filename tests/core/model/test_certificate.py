@@ -15,7 +15,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.privacy_loss import Loss
 from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.model.certificate import certify, verdict
+from dptext_spark.model.certificate import Certificate, certify, verdict
 from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from tests.core.names import names
@@ -34,7 +34,12 @@ def test_custext_is_confirmed(lexicon: Lexicon) -> None:
     assert found.verdict == "confirmed"
     assert 0 < found.loss.value <= 3.0
     assert found.sentence.startswith("Confirmed: no pair of words that share an output set loses more than")
-    assert json.loads(json.dumps(found.as_dict()))["claimed"]["epsilon"] == 3.0
+    written = json.loads(json.dumps(found.as_dict()))
+    assert written["claimed"]["epsilon"] == 3.0
+    assert Certificate.of(written) == replace(found, seconds=written["seconds"])
+    kept = replace(found, seconds=None)
+    assert "seconds" not in kept.as_dict()
+    assert Certificate.of(json.loads(json.dumps(kept.as_dict()))) == kept
 
 
 def test_a_claim_that_is_too_small_is_refuted(lexicon: Lexicon) -> None:

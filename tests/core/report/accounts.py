@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.disclosure import disclosure
+from dptext_spark.disclosure.facts import RunFacts, RunRecord
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.report.sections.model_figures import Model
-from dptext_spark.report.terminal.plan import planned_facts
 from tests.core.names import beginning
 
 METRICS: list[tuple[str | None, str, float | None]] = [
@@ -35,8 +36,8 @@ def small_model(epsilon: float = 2.0, words: int = 300) -> Model:
     )
 
 
-def row(model: Model, settings: Mapping[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """A row of `runs`, as Spark gives it back."""
+def row(model: Model, settings: Mapping[str, Any] | None = None, **changes: Any) -> RunRecord:
+    """A row of `runs`."""
     config = parse_config(
         {
             "input": {"path": "/data/tickets"}, "columns": ["body", "subject"], "row_key": "ticket",
@@ -44,11 +45,8 @@ def row(model: Model, settings: Mapping[str, Any] | None = None, **changes: Any)
             **(settings or {}),
         }
     )  # fmt: skip
-    facts = {
-        **planned_facts(config, model.privatizer),
-        "other_columns": ["ticket", "city"],
-        "releases_in_history": 1,
-    }
+    planned = RunFacts.planned(config, model.privatizer)
+    facts = replace(planned, other_columns=("ticket", "city"), releases_in_history=1)
     found = {
         "run_id": "r1", "status": "succeeded", "started_at": datetime(2026, 11, 21, 9, 30), "certificate": None,
         "config": json.dumps({**config.as_dict(), "run": None, "key": None}),
@@ -59,4 +57,4 @@ def row(model: Model, settings: Mapping[str, Any] | None = None, **changes: Any)
         "output_version": 0, "second_release": False, "rows": 120, "seconds": 7.25, "tokens_per_second": 1234.5,
         "versions": json.dumps({"dptext_spark": "0.1.0", "pyspark": "4.2.0"}),
     }  # fmt: skip
-    return {**found, **changes}
+    return RunRecord.of({**found, **changes})

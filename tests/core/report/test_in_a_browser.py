@@ -13,6 +13,7 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
 from dptext_spark.report.comparison import comparison_page
+from dptext_spark.report.facts import Example
 from dptext_spark.report.page import page
 from dptext_spark.report.sections.gather import gathered
 from tests.core.report.accounts import METRICS, row, small_model
@@ -40,7 +41,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = small_model(words=100)
-    long = [{"column": "body", "before": "x" * 600, "after": "word " * 100}]
+    long = [Example("body", "x" * 600, "word " * 100)]
     facts = gathered(row(model, output="/" + "long" * 60), model=model, metrics=METRICS, examples=long)
     place = tmp_path_factory.mktemp("page") / "report.html"
     place.write_text(page(facts), encoding="utf-8")

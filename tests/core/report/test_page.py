@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.model.certificate import Certificate
+from dptext_spark.report.facts import Example, ReportFacts
 from dptext_spark.report.page import page
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
 from dptext_spark.report.sections.published import Published
 from tests.core.report.accounts import METRICS, row, small_model
 
-EXAMPLES = [{"column": "body", "before": "marker <b>before</b>", "after": "marker after"}]
+EXAMPLES = [Example("body", "marker <b>before</b>", "marker after")]
 HEADINGS = [
     "Guarantee and certificate", "What is disclosed", "Attacks", "Plausible deniability", "Utility", "Data quality",
     "Configuration and fingerprints",
@@ -31,12 +34,12 @@ def model() -> Model:
 
 
 @pytest.fixture(scope="module")
-def facts(model: Model) -> dict[str, Any]:
+def facts(model: Model) -> ReportFacts:
     return gathered(row(model), model=model)
 
 
 @pytest.fixture(scope="module")
-def internal(model: Model) -> dict[str, Any]:
+def internal(model: Model) -> ReportFacts:
     return gathered(row(model), model=model, metrics=METRICS)
 
 
@@ -67,13 +70,13 @@ class Read(HTMLParser):
             self.said.append((self.open[-1], " ".join(data.split())))
 
 
-def test_facts_are_json_and_the_page_repeats(facts: dict[str, Any]) -> None:
-    json.dumps(facts)
+def test_facts_are_json_and_the_page_repeats(facts: ReportFacts) -> None:
+    json.dumps(facts.as_dict())
     assert page(facts) == page(facts)
 
 
-def test_it_fetches_nothing_and_runs_nothing(internal: dict[str, Any]) -> None:
-    text = page({**internal, "examples": EXAMPLES})
+def test_it_fetches_nothing_and_runs_nothing(internal: ReportFacts) -> None:
+    text = page(replace(internal, examples=EXAMPLES))
     assert "://" not in text
     assert "@import" not in text
     assert "url(#" in text
@@ -88,20 +91,20 @@ def test_it_fetches_nothing_and_runs_nothing(internal: dict[str, Any]) -> None:
     assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
 
 
-def test_its_anchors_exist_and_no_id_is_there_twice(facts: dict[str, Any]) -> None:
+def test_its_anchors_exist_and_no_id_is_there_twice(facts: ReportFacts) -> None:
     read = Read(page(facts))
     ids = [a["id"] for _, a in read.tags if a.get("id")]
     assert len(ids) == len(set(ids))
     assert {str(a["href"])[1:] for tag, a in read.tags if tag == "a"} <= set(ids)
 
 
-def test_every_section_is_there(facts: dict[str, Any]) -> None:
+def test_every_section_is_there(facts: ReportFacts) -> None:
     said = Read(page(facts)).said
     assert [text for tag, text in said if tag == "h2"] == HEADINGS
     assert [text for tag, text in said if tag == "h1"] == ["What run r1 released"]
 
 
-def test_every_chart_says_what_it_shows_how_it_is_read_and_has_a_table(internal: dict[str, Any]) -> None:
+def test_every_chart_says_what_it_shows_how_it_is_read_and_has_a_table(internal: ReportFacts) -> None:
     text = page(internal)
     figures = re.findall(r"<figure.*?</figure>", text, flags=re.DOTALL)
     assert len(figures) >= 7
@@ -112,9 +115,7 @@ def test_every_chart_says_what_it_shows_how_it_is_read_and_has_a_table(internal:
         assert re.search(r"<details>.*<table.*<td>.*</details>", figure, flags=re.DOTALL)
 
 
-def test_what_may_be_shared_holds_no_restricted_figure(
-    facts: dict[str, Any], internal: dict[str, Any]
-) -> None:
+def test_what_may_be_shared_holds_no_restricted_figure(facts: ReportFacts, internal: ReportFacts) -> None:
     shared, whole = (re.sub("<svg.*?</svg>", "", page(one), flags=re.DOTALL) for one in (facts, internal))
     for figure in ("12.4", "81.3", "original_share", "44 %"):
         assert figure in whole
@@ -123,7 +124,7 @@ def test_what_may_be_shared_holds_no_restricted_figure(
     assert not shared.startswith("<!doctype html><!--")
 
 
-def test_restricted_figures_mark_the_file_and_every_page(internal: dict[str, Any]) -> None:
+def test_restricted_figures_mark_the_file_and_every_page(internal: ReportFacts) -> None:
     text = page(internal)
     assert text.splitlines()[0].startswith("<!doctype html><!-- RESTRICTED: ")
     assert text.count("RESTRICTED: this file holds figures that depend on the private text") == 4
@@ -131,8 +132,8 @@ def test_restricted_figures_mark_the_file_and_every_page(internal: dict[str, Any
     assert "Data quality (restricted)" in text
 
 
-def test_examples_mark_the_file_in_its_first_line_and_are_escaped(facts: dict[str, Any]) -> None:
-    text = page({**facts, "examples": EXAMPLES})
+def test_examples_mark_the_file_in_its_first_line_and_are_escaped(facts: ReportFacts) -> None:
+    text = page(replace(facts, examples=EXAMPLES))
     assert "RESTRICTED: this file holds private text" in text.splitlines()[0]
     assert "marker &lt;b&gt;before&lt;/b&gt;" in text
     assert "<b>before" not in text
@@ -175,8 +176,8 @@ def test_published_figures_stand_in_disclosure_and_summary(model: Model) -> None
 
 
 def test_a_certificate_that_the_account_holds_is_taken_as_it_is(model: Model) -> None:
-    there = {"verdict": "refuted", "claimed": {}, "loss": None, "seconds": 1.0, "sentence": "Refuted: told."}
-    text = page(gathered(row(model, certificate=json.dumps(there)), model=model))
+    there = Certificate("refuted", Guarantee("epsilon_dp", 1.0), None, "Refuted: told.", seconds=1.0)
+    text = page(gathered(row(model, certificate=json.dumps(there.as_dict())), model=model))
     assert "Refuted: told." in text
 
 

@@ -193,4 +193,4 @@ def test_an_audit_that_did_not_run_says_so(level, scopes, row_key, kept, said: s
     assert said in found.said
     assert found.problems == []
     assert told == []
-    assert found.as_dict()["passed"] is None
+    assert found.passed is None

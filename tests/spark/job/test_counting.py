@@ -6,20 +6,21 @@ import pytest
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
+from dptext_spark.disclosure.facts import RecordEpsilon
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.spark.job.counting import counts_of, percentiles, record_epsilon
+from dptext_spark.spark.job.counting import Units, counts_of, percentiles, record_epsilon
 
 NAMES = ("mean", "p50", "p95", "max")
-UNITS = {"units_mean": 2.5, "units_p50": 2, "units_p95": 7, "units_max": 11}
+UNITS = Units(2.5, 2, 7, 11)
 WITHIN = Guarantee("epsilon_dp_within_group", 0.1)
 
 
 @pytest.mark.parametrize("consistency", ["token", "record"])
 def test_epsilon_of_a_record_is_what_its_draws_compose_to(consistency: str) -> None:
     found = record_epsilon(UNITS, WITHIN, consistency, 1, False)
-    assert [found[name] for name in NAMES] == [0.25, 0.2, 0.7, 1.1]
-    assert [found[name] for name in NAMES] == [WITHIN.compose(UNITS[f"units_{n}"]).epsilon for n in NAMES]
-    assert "δ" not in found["basis"]
+    composed = [WITHIN.compose(getattr(UNITS, name)).epsilon for name in NAMES]
+    assert [getattr(found, name) for name in NAMES] == [0.25, 0.2, 0.7, 1.1] == composed
+    assert "δ" not in found.basis
 
 
 @pytest.mark.parametrize(
@@ -32,22 +33,21 @@ def test_epsilon_of_a_record_is_what_its_draws_compose_to(consistency: str) -> N
 )
 def test_where_nothing_adds_up_a_sentence_stands(guarantee: Guarantee, consistency: str, why: str) -> None:
     found = record_epsilon(UNITS, guarantee, consistency, 1, False)
-    assert [found[name] for name in NAMES] == [None] * 4
-    assert why in found["basis"]
+    assert [getattr(found, name) for name in NAMES] == [None] * 4
+    assert why in found.basis
 
 
 def test_delta_is_named_beside_epsilon() -> None:
     found = record_epsilon(UNITS, Guarantee("approx_dp", 1.0, 0.01), "token", 1, False)
-    assert found["max"] == 11.0
-    assert found["basis"].endswith("; δ of a record at most 0.11")
+    assert found.max == 11.0
+    assert found.basis.endswith("; δ of a record at most 0.11")
 
 
 def test_no_rows_have_no_figures() -> None:
-    none = dict.fromkeys(UNITS)
-    assert record_epsilon(none, WITHIN, "token", 1, False) == {
-        **dict.fromkeys(NAMES), "basis": "ε times the drawn words of the record"
-    }  # fmt: skip
-    assert "at most" in record_epsilon(UNITS, WITHIN, "record", 2, False)["basis"]
+    none = Units(None, None, None, None)
+    said = "ε times the drawn words of the record"
+    assert record_epsilon(none, WITHIN, "token", 1, False) == RecordEpsilon(said)
+    assert "at most" in record_epsilon(UNITS, WITHIN, "record", 2, False).basis
 
 
 def test_what_a_task_sends_does_not_grow_with_its_rows(spark) -> None:
@@ -55,11 +55,12 @@ def test_what_a_task_sends_does_not_grow_with_its_rows(spark) -> None:
     rows = 300_000
     units = spark.range(0, rows, 1, 1).withColumn("units", F.pmod(F.hash("id"), F.lit(20_000)))
     observation = Observation("units")
-    units.observe(observation, *percentiles(F.col("units"))).write.format("noop").mode("overwrite").save()
+    observed = units.observe(observation, F.count("units").alias("rows"), *percentiles(F.col("units")))
+    observed.write.format("noop").mode("overwrite").save()
     counts = counts_of(observation)
     assert counts is not None
-    assert counts["units_p50"] == pytest.approx(0.5 * 20_000, abs=0.01 * 20_000)
-    assert counts["units_p95"] == pytest.approx(0.95 * 20_000, abs=0.01 * 20_000)
+    assert counts.units.p50 == pytest.approx(0.5 * 20_000, abs=0.01 * 20_000)
+    assert counts.units.p95 == pytest.approx(0.95 * 20_000, abs=0.01 * 20_000)
     store = spark._jsc.sc().statusStore()
     job = int(store.jobsList(None).head().jobId())
     stage = spark.sparkContext.statusTracker().getJobInfo(job).stageIds[0]

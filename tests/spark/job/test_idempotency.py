@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,30 +13,32 @@ import pytest
 from pyspark.sql import types as T
 
 from dptext_spark.config.load import parse_config
+from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.errors import RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.idempotency import (
     DECIDED,
-    OF_THE_KEY,
     SEAL,
     SETTINGS,
+    Binding,
     bind_run,
     check_finished,
     check_still_there,
+    differences,
     engine_of_commit,
-    seal,
 )
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.schemas import RUNS
+from dptext_spark.spark.tables.tables import Commit
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 
-ROW: dict[str, Any] = {
+ROW = RunRecord.of({
     "run_id": "r1", "status": "started", "key_commitment": "c1", "key_kind": "file", "second_release": False,
     "config": "{}", "artifact": "f1", "input": "in", "input_version": "delta:3", "identity": "row_key", "output": "out",
     "versions": json.dumps({"engine": ENGINE_VERSION}),
-}  # fmt: skip
+})  # fmt: skip
 
 
 def setup_of(second_release: str = "refuse") -> Any:
@@ -45,8 +47,8 @@ def setup_of(second_release: str = "refuse") -> Any:
     )
 
 
-def commit_of(row: dict[str, Any]) -> dict[str, Any]:
-    return {"userMetadata": json.dumps({"dptext_run": "r1", SEAL: seal(row)})}
+def commit_of(row: RunRecord) -> Commit:
+    return Commit(0, metadata=json.dumps({"dptext_run": "r1", SEAL: Binding.sealed(row).as_dict()}))
 
 
 def test_a_first_run_is_bound_to_what_it_asks() -> None:
@@ -54,44 +56,45 @@ def test_a_first_run_is_bound_to_what_it_asks() -> None:
 
 
 def test_equal_rows_agree_whatever_their_state() -> None:
-    earlier = {**ROW, "status": "failed", "rows": 3, "second_release": True}
-    assert bind_run(setup_of(), ROW, earlier, None) == {**ROW, "second_release": True}
+    earlier = replace(ROW, status="failed", rows=3, second_release=True)
+    assert bind_run(setup_of(), ROW, earlier, None) == replace(ROW, second_release=True)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("committed", ["no", "with its row", "without its row"])
 def test_other_settings_are_refused(name: str, committed: str) -> None:
-    other = {**ROW, name: "another"}
+    other = replace(ROW, **{name: "another"})
     earlier = None if committed == "without its row" else other
     with pytest.raises(RunError, match=f"begun with another {name};"):
         bind_run(setup_of(), ROW, earlier, None if committed == "no" else commit_of(other))
 
 
 def test_another_key_is_a_second_release() -> None:
-    earlier = {**ROW, "key_commitment": "c2"}
+    earlier = replace(ROW, key_commitment="c2")
     with pytest.raises(RunError, match=r"another key and did not finish.*second_release=accept"):
         bind_run(setup_of(), ROW, earlier, None)
-    assert bind_run(setup_of("accept"), ROW, earlier, None) == {**ROW, "second_release": True}
+    assert bind_run(setup_of("accept"), ROW, earlier, None) == replace(ROW, second_release=True)
     with pytest.raises(RunError, match="another key_commitment, config;"):
-        bind_run(setup_of("accept"), ROW, {**earlier, "config": "x"}, None)
+        bind_run(setup_of("accept"), ROW, replace(earlier, config="x"), None)
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["with its row", "without its row"])
 def test_a_run_that_committed_keeps_its_key(lost: bool) -> None:
-    then = {**ROW, "key_commitment": "c2", "key_kind": "env", "second_release": True}
+    then = replace(ROW, key_commitment="c2", key_kind="env", second_release=True)
     assert bind_run(setup_of(), ROW, None if lost else then, commit_of(then)) == then
 
 
 def test_a_commit_that_does_not_say_what_it_was_begun_with() -> None:
-    commit = {"userMetadata": json.dumps({"dptext_run": "r1"})}
+    commit = Commit(0, metadata=json.dumps({"dptext_run": "r1"}))
     with pytest.raises(RunError, match="its row in `runs` is lost"):
         bind_run(setup_of(), ROW, None, commit)
     assert bind_run(setup_of(), ROW, ROW, commit) == ROW
 
 
 def test_what_binds_a_run_is_in_the_table_and_the_seal_is_short() -> None:
-    assert {*SETTINGS, *OF_THE_KEY, "second_release"} <= set(RUNS.fieldNames())
-    assert len(json.dumps(seal({**ROW, "config": "x" * 100_000}))) < 600
+    sealed = Binding.sealed(replace(ROW, config="x" * 100_000)).as_dict()
+    assert sealed.keys() - {"engine"} <= set(RUNS.fieldNames())
+    assert len(json.dumps(sealed)) < 600
 
 
 CONFIG: dict[str, Any] = {
@@ -100,12 +103,12 @@ CONFIG: dict[str, Any] = {
 }  # fmt: skip
 
 
-def row_of(**changes: Any) -> dict[str, Any]:
-    return {**ROW, "config": json.dumps({**CONFIG, **changes})}
+def row_of(**changes: Any) -> RunRecord:
+    return replace(ROW, config=json.dumps({**CONFIG, **changes}))
 
 
 def test_a_finished_run_may_be_tried_again_while_its_source_goes_on() -> None:
-    check_finished({**row_of(), "input_version": "delta:9"}, {**row_of(), "key_commitment": "c2"})
+    check_finished(replace(row_of(), input_version="delta:9"), replace(row_of(), key_commitment="c2"))
     # What was begun before identifiers were looked for goes on without.
     check_finished(row_of(policy={"stop_words": "keep", "identifiers": asdict(NO_IDENTIFIERS)}), row_of())
     check_finished(row_of(audit={"scopes": 2}, input={"path": "/in", "where": "b"}), row_of())
@@ -137,37 +140,66 @@ def test_a_finished_run_is_no_other_release(changes: dict[str, Any], said: str) 
         check_finished(row_of(**changes), row_of())
 
 
+def test_a_setting_that_an_older_record_lacks_had_its_default_then() -> None:
+    """Of all settings, of a section, of a mechanism, and of a section within one."""
+    whole = parse_config(
+        {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
+    ).as_dict()
+    now = json.loads(json.dumps(whole))
+    older = json.loads(json.dumps(whole))
+    for section, name in (
+        ("lexicon", "more"),
+        ("mechanism", "remainder"),
+        ("stream", "duplicates"),
+        ("input", "where"),
+    ):
+        del older[section][name]
+    del older["importance"], older["mode"], older["policy"]["identifiers"]
+    none = {**now, "policy": {**now["policy"], "identifiers": asdict(NO_IDENTIFIERS)}}
+    assert differences(older, none) == {}
+    assert list(differences(older, {**none, "mode": "streaming"})) == ["mode"]
+    other = {**none, "mechanism": {**none["mechanism"], "remainder": "own"}}
+    assert differences(older, other) == {"mechanism.remainder": ("join", "own")}
+    assert {name.partition(".")[0] for name in differences(older, now)} == {
+        "policy"
+    }  # identifiers are looked for now
+    earlier, record = (replace(ROW, config=json.dumps(one, sort_keys=True)) for one in (older, none))
+    assert bind_run(setup_of(), record, earlier, None) == record
+    with pytest.raises(RunError, match="begun with another config"):
+        bind_run(setup_of(), replace(record, config=json.dumps(other)), earlier, None)
+
+
 def test_a_finished_run_has_one_model_and_one_target() -> None:
     with pytest.raises(RunError, match="another model"):
-        check_finished(row_of(), {**row_of(), "artifact": "f2"})
+        check_finished(row_of(), replace(row_of(), artifact="f2"))
     with pytest.raises(RunError, match="another output"):
-        check_finished(row_of(), {**row_of(), "output": "elsewhere"})
+        check_finished(row_of(), replace(row_of(), output="elsewhere"))
 
 
 # Older rows and seals do not say which engine made their draws: it was the first.
-OLDER: list[dict[str, Any]] = [
-    {**ROW, "versions": json.dumps({"dptext_spark": "0.1.0", "engine": "1"})},
-    {**ROW, "versions": json.dumps({"dptext_spark": "0.1.0"})},
-    {**ROW, "versions": None},
+OLDER = [
+    replace(ROW, versions=json.dumps({"dptext_spark": "0.1.0", "engine": "1"})),
+    replace(ROW, versions=json.dumps({"dptext_spark": "0.1.0"})),
+    replace(ROW, versions=None),
 ]
 
 
 @pytest.mark.parametrize("older", OLDER, ids=["that says so", "that does not", "without versions"])
 class TestAnotherEngine:
-    def test_an_unfinished_run_is_refused_or_a_second_release(self, older: dict[str, Any]) -> None:
+    def test_an_unfinished_run_is_refused_or_a_second_release(self, older: RunRecord) -> None:
         said = r"begun with another engine \(1 then, 2 now\).*the same key gives other draws.*did not finish.*second_release"
         # Its settings may differ for the same reason, and that is what is said.
-        for one in (older, {**older, "config": "x", "key_commitment": "c2"}):
+        for one in (older, replace(older, config="x", key_commitment="c2")):
             with pytest.raises(RunError, match=said):
                 bind_run(setup_of(), ROW, one, None)
-        assert bind_run(setup_of("accept"), ROW, older, None) == {**ROW, "second_release": True}
+        assert bind_run(setup_of("accept"), ROW, older, None) == replace(ROW, second_release=True)
 
     @pytest.mark.parametrize("lost", [False, True], ids=["with its row", "without its row"])
-    def test_a_run_that_committed_is_not_accounted_for(self, older: dict[str, Any], lost: bool) -> None:
-        sealed = seal(older)
-        if "engine" not in (older["versions"] or ""):
+    def test_a_run_that_committed_is_not_accounted_for(self, older: RunRecord, lost: bool) -> None:
+        sealed = Binding.sealed(older).as_dict()
+        if "engine" not in (older.versions or ""):
             del sealed["engine"]  # as it was written then
-        commit = {"userMetadata": json.dumps({"dptext_run": "r1", SEAL: sealed})}
+        commit = Commit(0, metadata=json.dumps({"dptext_run": "r1", SEAL: sealed}))
         for accepted in ("refuse", "accept"):
             with pytest.raises(
                 RunError, match=r"engine \(1 then, 2 now\).*was not accounted for.*version of the package"
@@ -176,37 +208,31 @@ class TestAnotherEngine:
         assert engine_of_commit(commit) == "1"
         assert engine_of_commit(commit_of(ROW)) == ENGINE_VERSION
 
-    def test_a_finished_run_is_another_release(self, older: dict[str, Any]) -> None:
-        earlier = {**row_of(), "versions": older["versions"]}
+    def test_a_finished_run_is_another_release(self, older: RunRecord) -> None:
+        earlier = replace(row_of(), versions=older.versions)
         with pytest.raises(
             RunError, match=r"'r1' has committed with another engine \(1 then, 2 now\): the package was"
         ):
             check_finished(row_of(), earlier)
         with pytest.raises(RunError, match=r"another columns, another engine \(1 then"):
-            check_finished(row_of(columns=["title"]), {**earlier, "artifact": "f2"})
+            check_finished(row_of(columns=["title"]), replace(earlier, artifact="f2"))
 
 
 def test_a_model_of_the_same_engine_differs_by_its_lexicon() -> None:
     with pytest.raises(RunError, match=r"another model \(the lexicon's content\)\. Nothing"):
-        check_finished(row_of(), {**row_of(), "artifact": "f2"})
+        check_finished(row_of(), replace(row_of(), artifact="f2"))
 
 
-def history_of(*restores: tuple[int, int | None], runs: int = 3, newest: int = 6) -> list[dict[str, Any]]:
+def history_of(*restores: tuple[int, int | None], runs: int = 3, newest: int = 6) -> list[Commit]:
     """Commits 0, 1, ... of which the first `runs` are of runs r0, r1, ...; a restore is (its version, what it went back to)."""
     went_back = dict(restores)
 
-    def commit(version: int) -> dict[str, Any]:
+    def commit(version: int) -> Commit:
         if version not in went_back:
             run = json.dumps({"dptext_run": f"r{version}"}) if version < runs else None
-            return {"version": version, "operation": "WRITE", "operationParameters": {}, "userMetadata": run}
+            return Commit(version, "WRITE", metadata=run)
         to = went_back[version]
-        parameters = {"version": None if to is None else str(to), "timestamp": None}
-        return {
-            "version": version,
-            "operation": "RESTORE",
-            "operationParameters": parameters,
-            "userMetadata": None,
-        }
+        return Commit(version, "RESTORE", {} if to is None else {"version": str(to)})
 
     return [commit(version) for version in range(newest, -1, -1)]
 
@@ -225,7 +251,7 @@ class TestACommitThatWasMade:
             pytest.param(history_of()[:3], id="the log does not reach back so far"),
         ],
     )
-    def test_is_a_part_of_the_table(self, commits: list[dict[str, Any]]) -> None:
+    def test_is_a_part_of_the_table(self, commits: list[Commit]) -> None:
         check_still_there("/out", "r1", 1, commits)
 
     @pytest.mark.parametrize(
@@ -241,7 +267,7 @@ class TestACommitThatWasMade:
             pytest.param(history_of((3, 0))[:4], "version 3 restored the table", id="the log begins with it"),
         ],
     )  # fmt: skip
-    def test_is_no_longer(self, commits: list[dict[str, Any]], why: str) -> None:
+    def test_is_no_longer(self, commits: list[Commit], why: str) -> None:
         with pytest.raises(RunError, match=rf"'r1' committed version 1 of '/out', and .*{why}.*a new run id"):
             check_still_there("/out", "r1", 1, commits)
 
@@ -274,11 +300,11 @@ def made(key: int = 0, kept: tuple[str, ...] = ("id", "lang", "body", "ts"), **s
 
 
 def config_of(setup: RunPlan) -> str:
-    return json.dumps(setup.shown_settings("r1"), sort_keys=True)
+    return setup.shown_settings("r1").text
 
 
 def shown(**source: Any) -> Any:
-    return made(**source).shown_settings("r1")["input"]
+    return made(**source).shown_settings("r1").values["input"]
 
 
 @pytest.mark.parametrize("where", ["lang = 'zanzibar'", "id > 3 AND lang IN ('a', 'zanzibar')", "age < 18"])
@@ -298,10 +324,10 @@ def test_a_condition_on_text_that_is_not_released_is_bound_by_the_key(where: str
     assert (
         shown(where=f"{where} ")["where"]
         != found
-        != made(1, where=where).shown_settings("r1")["input"]["where"]
+        != made(1, where=where).shown_settings("r1").values["input"]["where"]
     )
-    assert made(where=where).shown_settings("r2")["input"]["where"] != found
-    assert filters_on_text({"input": {"where": found}, "columns": ["body"]})
+    assert made(where=where).shown_settings("r2").values["input"]["where"] != found
+    assert filters_on_text(found, ["body"])
 
 
 def test_a_condition_on_times_is_bound_to_the_zone_that_they_are_read_in() -> None:
@@ -344,29 +370,30 @@ def test_rows_of_earlier_versions_are_the_same_settings() -> None:
         "where": "author = 'a' AND ts > '2024-01-01'",
     }
     setup = made(**given)
-    now = {**ROW, "config": config_of(setup)}
-    then = json.loads(now["config"])
+    now = replace(ROW, config=config_of(setup))
+    then = json.loads(now.config)
     then["input"] |= {"options": {"pwd": "x", "db.password": "(hidden)"}, "where": given["where"]}
     del then["input"]["time_zone"]
-    earlier = {**ROW, "config": json.dumps(then, sort_keys=True)}
+    earlier = replace(ROW, config=json.dumps(then, sort_keys=True))
     assert bind_run(setup_of(), now, earlier, None, setup.spellings("r1")) == now
     for changes in ({"where": "author = 'b'"}, {"options": {"pwd": "z", "db.password": "(hidden)"}}):
-        other = {**ROW, "config": json.dumps({**then, "input": {**then["input"], **changes}}, sort_keys=True)}
+        other = replace(
+            ROW, config=json.dumps({**then, "input": {**then["input"], **changes}}, sort_keys=True)
+        )
         with pytest.raises(RunError, match="begun with another config"):
             bind_run(setup_of(), now, other, None, setup.spellings("r1"))
 
 
 def test_what_is_bound_by_a_key_is_compared_under_that_key() -> None:
     given = {"options": {"pwd": "x"}, "format": "csv", "where": "body = 'a'"}
-    then, now = ({**ROW, "config": config_of(made(key, **given))} for key in (0, 1))
-    then = {**then, "key_commitment": "c2"}
+    then, now = (replace(ROW, config=config_of(made(key, **given))) for key in (0, 1))
+    then = replace(then, key_commitment="c2")
     with pytest.raises(RunError, match="another key_commitment, config"):  # it cannot be compared
         bind_run(setup_of("accept"), now, then, None)
     # A run that committed is only accounted for, and keeps what its row says.
     assert bind_run(setup_of(), now, then, commit_of(then)) == then
-    other = {
-        **ROW,
-        "config": config_of(made(1, **{**given, "where": "body = 'a' OR id = 1", "format": "tsv"})),
-    }
+    other = replace(
+        ROW, config=config_of(made(1, **{**given, "where": "body = 'a' OR id = 1", "format": "tsv"}))
+    )
     with pytest.raises(RunError, match="begun with another config"):
         bind_run(setup_of(), other, then, commit_of(then))

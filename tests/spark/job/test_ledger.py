@@ -21,6 +21,7 @@ import pytest
 from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Ledger
+from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, RecordingError, RunError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import BEGUN, COUNTS, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
@@ -35,7 +36,7 @@ from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import Source
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import LEDGER
-from dptext_spark.spark.tables.tables import Target, history
+from dptext_spark.spark.tables.tables import Commit, Target, history
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 KEY, OTHER = (RunKey(hashlib.sha256(name).digest()) for name in (b"one", b"another"))
@@ -136,7 +137,7 @@ class Kept:
         )  # fmt: skip
         return ledger.reserve(setup, committed=committed).balance  # type: ignore[arg-type]
 
-    def history(self) -> list[dict[str, Any]]:
+    def history(self) -> list[Commit]:
         self.reads += 1
         return self.commits
 
@@ -263,15 +264,13 @@ class TestALimit:
 
 
 class TestPublishedCounts:
-    RUN: ClassVar = {"run_id": "a", "output": "/out"}
+    RUN: ClassVar = RunRecord.of({"run_id": "a", "output": "/out"})
 
     @staticmethod
     def figure(epsilon: float, most_words: int = 200) -> Published:
         return Published("changed_words", 7, epsilon, most_words, 1.0, "now")
 
-    def publish(
-        self, kept: Kept, *epsilons: float, run: dict[str, str] | None = None, **settings: Any
-    ) -> Balance:
+    def publish(self, kept: Kept, *epsilons: float, run: RunRecord | None = None, **settings: Any) -> Balance:
         figures = [self.figure(epsilon) for epsilon in epsilons]
         reservation = ledger.reserve_counts(
             None, "/ledger", run or self.RUN, figures, Ledger(**settings)  # type: ignore[arg-type]
@@ -312,7 +311,7 @@ class TestPublishedCounts:
         ):
             self.publish(kept, 0.5)
         with pytest.raises(RunError, match="does not know run 'b'"):
-            self.publish(kept, 0.5, run={"run_id": "b", "output": "/elsewhere"})
+            self.publish(kept, 0.5, run=RunRecord.of({"run_id": "b", "output": "/elsewhere"}))
 
     def test_of_a_stream_are_of_its_micro_batches(self, kept: Kept) -> None:
         kept.run("a.0")
@@ -322,7 +321,7 @@ class TestPublishedCounts:
 class TestALedgerThatIsGone:
     """/out holds a release of run `then`, and the ledger does not know of it."""
 
-    COMMITS: ClassVar = [{"version": 0, "userMetadata": json.dumps({"dptext_run": "then"})}]
+    COMMITS: ClassVar = [Commit(0, metadata=json.dumps({"dptext_run": "then"}))]
 
     def test_is_refused(self, kept: Kept) -> None:
         kept.commits = self.COMMITS
@@ -345,10 +344,7 @@ class TestALedgerThatIsGone:
             assert "the disk was lost" in warned
         book = book_of(kept.rows)
         (told,) = balances(book.entries, "/ledger", book.decisions)
-        assert (
-            "begun anew by run a on 2026-11-22, with the reason: the disk was lost"
-            in told.as_dict()["decisions"][0]
-        )
+        assert "begun anew by run a on 2026-11-22, with the reason: the disk was lost" in told.said[0]
         assert "the ledger was begun anew by run a" in " ".join(spent_text([told]).split())
 
     def test_of_a_run_that_failed_was_begun_all_the_same(self, kept: Kept) -> None:
@@ -499,10 +495,10 @@ class TestARun:
         assert "one word of body: ε = 1 " in said
         assert "1 of it is of this run" in said
         assert said in json.dumps(reported.facts["disclosure"], ensure_ascii=False)
-        assert said in " ".join(summary(reported.facts, columns=10_000).split())
+        assert said in " ".join(summary(reported.outcome, columns=10_000).split())
         row = runs.find(spark, str(here / "out_audit/shareable/runs"), "one")
         assert row is not None
-        assert json.loads(row["cumulative"])["sentence"] == said
+        assert row.spent.sentence == said
         (there,) = entries(spark, here)
         assert (there.status, there.run_id, there.epsilon, there.record_key) == ("spent", "one", 1.0, "id")
         table = spark.read.format("delta").load(str(here / "ledger"))
@@ -514,7 +510,7 @@ class TestARun:
         detail = spark.sql(f"DESCRIBE DETAIL delta.`{here}/ledger`").first()
         assert detail["properties"]["delta.appendOnly"] == "true"
         facts = report("one", Account.of(None, str(here / "out_audit")), spark=spark, examine=False)
-        assert facts["run"]["cumulative"]["sentence"] == said
+        assert facts.run.spent.sentence == said
         assert main(["ledger", str(here / "ledger"), "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["inputs"][0]["columns"][0]["total"] == 1.0
@@ -658,6 +654,7 @@ import hashlib, os, sys, time
 from dataclasses import replace
 from pathlib import Path
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import RunError
 from dptext_spark.spark.job import ledger
 from dptext_spark.spark.session.session import spark_session

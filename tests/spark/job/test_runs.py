@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
+from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
 
-RECORD = {
-    "run_id": "r1",
-    "status": "started",
-    "started_at": runs.utc(1_700_000_000),
-    "config": '{"a": "it\'s `quoted`"}',
-    "key_commitment": "c1",
-    "artifact": "f1",
-    "input": "in",
-    "input_version": "delta:3",
-    "identity": "row_key",
-    "output": "out",
-    "second_release": False,
-}
+RECORD = RunRecord.of(
+    {
+        "run_id": "r1",
+        "status": "started",
+        "started_at": runs.utc(1_700_000_000),
+        "config": '{"a": "it\'s `quoted`"}',
+        "key_commitment": "c1",
+        "artifact": "f1",
+        "input": "in",
+        "input_version": "delta:3",
+        "identity": "row_key",
+        "output": "out",
+        "second_release": False,
+    }
+)
+
+
+def test_a_record_has_the_columns_of_the_table() -> None:
+    assert sorted(field.name for field in fields(RunRecord)) == sorted(RUNS.fieldNames())
 
 
 @pytest.fixture
@@ -38,19 +46,17 @@ class TestRuns:
 
     def test_round_trip_and_replacement(self, spark, folder: str) -> None:
         runs.put(spark, folder, RECORD)
-        runs.put(spark, folder, {**RECORD, "run_id": "r2", "output": "elsewhere"})
-        assert runs.find(spark, folder, "r1") == {**dict.fromkeys(RUNS.fieldNames()), **RECORD}
+        runs.put(spark, folder, replace(RECORD, run_id="r2", output="elsewhere"))
+        assert runs.find(spark, folder, "r1") == RECORD
         assert runs.find(spark, folder, "r3") is None
         assert runs.is_unfinished(spark, folder, "out")
         assert not runs.is_unfinished(spark, folder, "other")
-        runs.put(
-            spark, folder, {**RECORD, "status": "succeeded", "rows": 12, "seconds": 0.5, "output_version": 4}
-        )
+        runs.put(spark, folder, replace(RECORD, status="succeeded", rows=12, seconds=0.5, output_version=4))
         table = spark.read.format("delta").load(folder)
         assert table.count() == 2
         found = runs.find(spark, folder, "r1")
         assert found is not None
-        assert (found["status"], found["rows"], found["output_version"]) == (
+        assert (found.status, found.rows, found.output_version) == (
             "succeeded",
             12,
             4,
@@ -65,7 +71,7 @@ class TestRuns:
         spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
         row = spark.read.format("delta").load(folder).selectExpr("unix_seconds(started_at) AS s").first()
         assert row["s"] == 1_700_000_000
-        assert RECORD["started_at"].astimezone(timezone.utc) == datetime(
+        assert RECORD.started_at.astimezone(timezone.utc) == datetime(
             2023, 11, 14, 22, 13, 20, tzinfo=timezone.utc
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,11 @@ def test_the_report_holds_the_account_and_no_private_word(spark, account: Accoun
     facts = report("second", account, spark=spark)
     file = write_page(facts, tmp_path / "report.html")
     text = file.read_text(encoding="utf-8")
-    assert facts["run"]["run_id"] == "second"
-    assert facts["certificate"]["verdict"] == "confirmed"
-    assert facts["deniability"]["figures"]
-    assert facts["attacks"]
-    assert facts["metrics"] is None
+    assert facts.run.run_id == "second"
+    assert facts.certificate.verdict == "confirmed"
+    assert facts.deniability["figures"]
+    assert facts.attacks
+    assert facts.metrics is None
     assert MARKER.lower() not in text.lower()
     assert "RESTRICTED" not in text
     assert "What run second released" in text
@@ -64,7 +64,7 @@ def test_the_report_holds_the_account_and_no_private_word(spark, account: Accoun
 
 
 def test_latest_is_the_newest_that_succeeded(spark, account: Account) -> None:
-    assert report("latest", account, spark=spark, examine=False)["run"]["run_id"] == "second"
+    assert report("latest", account, spark=spark, examine=False).run.run_id == "second"
 
 
 def test_a_run_that_does_not_exist_is_named_with_the_newest(spark, account: Account, tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_an_account_is_named_once() -> None:
 
 def test_internal_figures_are_those_of_the_run(spark, account: Account, tmp_path: Path) -> None:
     facts = report("first", account, Wanted(internal=True), spark, examine=False)
-    assert facts["metrics"]["oov"] == ROWS
-    assert "body" in facts["metrics_by_column"]
+    assert facts.metrics["oov"] == ROWS
+    assert "body" in facts.metrics_by_column
     file = write_page(facts, tmp_path / "r.html")
     assert "RESTRICTED" in file.read_text(encoding="utf-8").splitlines()[0]
     assert file.stat().st_mode & 0o077 == 0
@@ -99,12 +99,12 @@ def test_a_published_figure_is_remembered_and_spends_again(spark, account: Accou
     pytest.importorskip("opendp", reason="the extra [audit] is not installed")
     asked = Wanted(publish=("unknown_words=2",), most_words=20)
     first = report("first", account, asked, spark, examine=False)
-    assert [one["metric"] for one in first["published"]] == ["unknown_words"]
-    assert first["metrics"] is None
+    assert [one.metric for one in first.published] == ["unknown_words"]
+    assert first.metrics is None
     again = report("first", account, asked, spark, examine=False)
-    assert again["published"][0] == first["published"][0]
-    assert len(again["published"]) == 2
-    said = json.dumps(report("first", account, spark=spark, examine=False)["statement"], ensure_ascii=False)
+    assert again.published[0] == first.published[0]
+    assert len(again.published) == 2
+    said = report("first", account, spark=spark, examine=False).statement.markdown()
     assert "Together ε = 4" in said
     (balance,) = read(f"{account.shareable}/ledger", spark)
     counts = next(one for one in balance.columns if one.column == COUNTS)
@@ -112,18 +112,18 @@ def test_a_published_figure_is_remembered_and_spends_again(spark, account: Accou
         ("a record of at most 20 words", 4.0, 2)
     ]
     assert balance.unfinished == 0  # each was settled when it was shown
-    assert report("second", account, spark=spark, examine=False)["published"] == []
+    assert report("second", account, spark=spark, examine=False).published == []
 
 
 def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account, tmp_path: Path) -> None:
     facts = report("first", account, Wanted(examples=True), spark, examine=False)
-    assert len(facts["examples"]) == 3
-    for pair in facts["examples"]:
-        assert MARKER in pair["before"]
-        assert MARKER not in pair["after"]
-        assert "[OOV]" in pair["after"]
+    assert len(facts.examples) == 3
+    for pair in facts.examples:
+        assert MARKER in pair.before
+        assert MARKER not in pair.after
+        assert "[OOV]" in pair.after
     other = report("second", account, Wanted(examples=True), spark, examine=False)
-    assert other["examples"] != facts["examples"]  # each run's own version of the target
+    assert other.examples != facts.examples  # each run's own version of the target
     assert "holds private text" in write_page(facts, tmp_path / "r.html").read_text().splitlines()[0]
 
 
@@ -140,14 +140,14 @@ def test_a_model_that_is_another_now_is_left_out(
     spark, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = reporting._found
-    monkeypatch.setattr(reporting, "_found", lambda *given: {**found(*given), "artifact": "another"})
+    monkeypatch.setattr(reporting, "_found", lambda *given: replace(found(*given), artifact="another"))
     facts = report("first", account, spark=spark)
-    assert "another model" in facts["model_missing"]
-    assert facts["worst_pair"] is None
+    assert "another model" in facts.model_missing
+    assert facts.worst_pair is None
     # The certificate is not the other model's: the run's own account keeps it.
-    assert facts["certificate"] == json.loads(found(spark, account, "first")["certificate"])
-    assert facts["deniability"]["figures"] == []
-    assert facts["attacks"] == []
+    assert facts.certificate == found(spark, account, "first").certified
+    assert facts.deniability["figures"] == []
+    assert facts.attacks == []
 
 
 def test_the_command_writes_the_file_and_prints_where(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.spark.streaming import duplicates
+from dptext_spark.spark.tables.tables import Commit
 
 
 @pytest.mark.parametrize(("handling", "dropped"), [("refuse", 0), ("accept", None)])
@@ -18,6 +19,6 @@ def test_a_micro_batch_that_committed_says_the_same_of_duplicates_as_one_that_is
     monkeypatch.setattr(duplicates, "_refuse_null", lambda df, name, field: (3, 3))
     config = SimpleNamespace(row_key="id", record_key=None, stream=SimpleNamespace(duplicates=handling))
     setup: Any = SimpleNamespace(config=config, df="rows", run_id="s.0", kept=["id"])
-    committed = [{"version": 0, "userMetadata": json.dumps({"dptext_run": "s.0"})}]
+    committed = [Commit(0, metadata=json.dumps({"dptext_run": "s.0"}))]
     for commits in ([], committed):
         assert duplicates.deduplicate(setup, commits).dropped == dropped

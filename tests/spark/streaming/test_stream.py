@@ -146,10 +146,8 @@ class TestAGrowingSource:
                 assert sums[stream_id, name] == sum(parts)
                 assert all(parts)
         commits = history(spark, Target(path=str(tmp_path / "out")))
-        written = [commit for commit in commits if commit["operation"] != "RESTORE"]
-        assert [json.loads(commit["userMetadata"])["dptext_run"] for commit in written] == [
-            f"{stream_id}.{n}" for n in (2, 1, 0)
-        ]
+        written = [commit for commit in commits if commit.operation != "RESTORE"]
+        assert [commit.said["dptext_run"] for commit in written] == [f"{stream_id}.{n}" for n in (2, 1, 0)]
 
     def test_token_level_draws_anew_in_each_micro_batch(self, spark, tmp_path: Path, add, stream) -> None:
         add(*range(8))

@@ -75,8 +75,8 @@ class TestHistory:
             assert not tables.only_created(tables.history(spark, target))
         rows.write.format("delta").mode("append").save(target.path)
         commits = tables.history(spark, target)
-        assert [commit["version"] for commit in commits] == [4, 3, 2, 1, 0]
-        assert {name: commit["version"] for name, commit in tables.our_commits(commits).items()} == {"r1": 0}
+        assert [commit.version for commit in commits] == [4, 3, 2, 1, 0]
+        assert {name: commit.version for name, commit in tables.our_commits(commits).items()} == {"r1": 0}
         assert len(tables.history(spark, target, limit=2)) == 2
 
     @pytest.mark.parametrize("name", ["made", "a name"])

@@ -54,7 +54,7 @@ def folder(privatizer, tmp_path: Path) -> Path:
 
 def test_file_names_hold_the_content_hash(spark, privatizer, folder: Path) -> None:
     shipped = ship(spark, folder)
-    assert shipped.prefix == f"{read_manifest(folder)['seal'][:24]}-"
+    assert shipped.prefix == f"{read_manifest(folder).seal[:24]}-"
     expected = {f"{shipped.prefix}{name}" for name in os.listdir(folder)}
     assert shipped_names(spark, shipped.prefix) == expected
     assert len(expected) > 3
@@ -90,7 +90,7 @@ def test_a_path_is_opened_where_it_lies(spark, privatizer, folder: Path, monkeyp
     monkeypatch.chdir(folder.parent)
     before = shipped_names(spark, "")
     shipped = ship(spark, "model", "path")
-    assert shipped == Shipped(str(folder.resolve()), "", seal=read_manifest(folder)["seal"])
+    assert shipped == Shipped(str(folder.resolve()), "", seal=read_manifest(folder).seal)
     assert shipped_names(spark, "") == before
     assert drawn_by_a_worker(spark, shipped) == drawn(privatizer)
 

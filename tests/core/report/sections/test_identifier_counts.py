@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dptext_spark.disclosure.facts import Restricted
 from dptext_spark.report.sections.run import by_type, in_words, table
 from dptext_spark.report.terminal.summary import summary
-from tests.core.report.terminal.test_summary import FACTS
+from tests.core.report.terminal.test_summary import FACTS, FIGURES
 
 COUNTS = {
     "words": 10.0, "identifiers": 1_205.0, "identifiers_email": 5.0, "identifiers_ip": 0.0, "identifiers_card": None,
@@ -22,6 +25,6 @@ def test_types_that_occurred_most_frequent_first() -> None:
 
 
 def test_only_those_inside_see_them() -> None:
-    facts = {**FACTS, "restricted": {**FACTS["restricted"], **COUNTS}}
+    facts = replace(FACTS, restricted=Restricted({**FIGURES, **COUNTS}))
     assert "1,205 (phone 1,200, email 5); by rules, no guarantee" in summary(facts, internal=True)
     assert "1,205" not in summary(facts)

@@ -11,6 +11,7 @@ import pytest
 from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, TEM, CusText, Diffractor, TruncatedGumbel
@@ -21,7 +22,7 @@ from dptext_spark.report.sections.model_figures import Model, deniability_of
 from dptext_spark.text.policy import Policy
 
 WORDS = 40
-RUN = {"guarantee": {"epsilon": 2.0}}
+PROMISED = Guarantee("epsilon_dp", 2.0)
 
 
 def _say(step: str, share: float | None) -> None:
@@ -160,13 +161,13 @@ def test_a_text_is_cut_to_what_can_be_searched(
 
 def test_deniability_has_curves_where_there_is_a_law(table: Privatizer, lexicon: Lexicon) -> None:
     model = Model(table, CusText(k=5).over_epsilons(lexicon))
-    found = deniability_of(RUN, model, _say)
+    found = deniability_of(PROMISED, model, _say)
     assert found.basis == f"Exact, over all {WORDS} words of the lexicon."
     assert [one["epsilon"] for one in found.by_epsilon] == [0.5, 1.0, 2.0, 4.0, 8.0]
     here = next(one for one in found.by_epsilon if one["epsilon"] == 2.0)["figures"][0]
     assert here == next(one for one in found.figures if one["name"] == here["name"])
     assert set(found.words.values()) <= set(lexicon.vocabulary.strings().to_pylist())
-    without = deniability_of(RUN, Model(table), _say)
+    without = deniability_of(PROMISED, Model(table), _say)
     assert without.by_epsilon == []
     assert "cannot be read here" in without.why_missing
 
@@ -177,7 +178,7 @@ def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lex
             raise SettingsError("mechanism.epsilon: too large")
         return MVC(epsilon=epsilon).compile(lexicon)
 
-    found = deniability_of(RUN, Model(noisy, compile_at), _say)
+    found = deniability_of(PROMISED, Model(noisy, compile_at), _say)
     assert found.basis.startswith(f"Estimated from 1,000 draws of each of {WORDS} words of {WORDS}")
     for one in (*found.figures, *(figure for at in found.by_epsilon for figure in at["figures"])):
         assert not one["exact"]
@@ -186,7 +187,7 @@ def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lex
     assert found.by_epsilon[0]["figures"][0]["words"] == 10
     assert "each of 10 words" in found.basis_of_curves
     assert found.why_missing == "The mechanism refuses ε = 8."
-    assert "cannot be read here" in deniability_of(RUN, Model(noisy), _say).why_missing
+    assert "cannot be read here" in deniability_of(PROMISED, Model(noisy), _say).why_missing
 
 
 @pytest.mark.parametrize(

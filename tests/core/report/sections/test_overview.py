@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
+from dptext_spark.guarantee import Kind
+from dptext_spark.ledger.balance import Spending
+from dptext_spark.ledger.sums import Spent, Total
+from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.overview import tiles
 from tests.core.report.accounts import row, small_model
 
 
 @pytest.fixture(scope="module")
-def facts() -> dict[str, Any]:
+def facts() -> ReportFacts:
     model = small_model(words=60)
     return gathered(row(model), model=model)
 
 
-def said(facts: dict[str, Any], name: str) -> str:
+def with_settings(facts: ReportFacts, **changes: Any) -> ReportFacts:
+    settings = {**facts.run.settings.values, **changes}
+    return replace(facts, run=replace(facts.run, config=json.dumps(settings)))
+
+
+def said(facts: ReportFacts, name: str) -> str:
     (tile,) = [tile for tile in tiles(facts) if tile.name == name]
     return f"{tile.figure} {tile.said}"
 
 
-def test_of_a_law(facts: dict[str, Any]) -> None:
-    (attack,) = facts["attacks"]
+def test_of_a_law(facts: ReportFacts) -> None:
+    (attack,) = facts.attacks
     found = said(facts, "Strongest attack finds")
     assert "at most" in found
     assert found.endswith("% of the worst 1 % of words")
@@ -35,10 +47,11 @@ def test_of_a_law(facts: dict[str, Any]) -> None:
     assert said(facts, "A word stays as it is").endswith("for the worst")
 
 
-def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts: dict[str, Any]) -> None:
-    certificate = {**facts["certificate"], "verdict": "not refuted"}
+def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts: ReportFacts) -> None:
+    assert facts.certificate is not None
+    certificate = replace(facts.certificate, verdict="not refuted")
     attack = {
-        **facts["attacks"][0],
+        **facts.attacks[0],
         "upper": 0.5,
         "exact": False,
         "open": True,
@@ -46,15 +59,17 @@ def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts:
         "worst_upper": 0.75,
     }
     stays = {
-        **facts["deniability"]["figures"][0],
+        **facts.deniability["figures"][0],
         "exact": False,
         "words": 50,
         "upper": {"p50": 0.25, "max": 0.875},
     }
-    found = {
-        **facts, "certificate": certificate, "attacks": [attack],
-        "deniability": {**facts["deniability"], "figures": [stays]},
-    }  # fmt: skip
+    found = replace(
+        facts,
+        certificate=certificate,
+        attacks=[attack],
+        deniability={**facts.deniability, "figures": [stays]},
+    )
     assert "such a search cannot confirm" in said(found, "Certificate")
     assert said(found, "Strongest attack finds").startswith(
         "50 % of words, a better one maybe more; 75 % of the worst"
@@ -65,15 +80,11 @@ def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts:
     )
 
 
-def test_of_a_record_it_says_what_its_kind_of_guarantee_adds_up_to(facts: dict[str, Any]) -> None:
-    def one(kind: str, metric: str | None = None, **config: Any) -> dict[str, Any]:
-        run = facts["run"]
-        guarantee = {**run["guarantee"], "kind": kind, "metric": metric, "epsilon": 2.0}
-        return {
-            **facts,
-            "metrics": None,
-            "run": {**run, "guarantee": guarantee, "config": {**run["config"], **config}},
-        }
+def test_of_a_record_it_says_what_its_kind_of_guarantee_adds_up_to(facts: ReportFacts) -> None:
+    def one(kind: Kind, metric: str | None = None, **config: Any) -> ReportFacts:
+        guarantee = replace(facts.run.promised, kind=kind, metric=metric, epsilon=2.0)
+        run = replace(with_settings(facts, **config).run, guarantee=json.dumps(guarantee.as_dict()))
+        return replace(facts, metrics=None, run=run)
 
     assert said(one("epsilon_dp"), "ε of a record") == "2 a word times the drawn words that it has"
     assert "distinct drawn words" in said(one("approx_dp", consistency="record"), "ε of a record")
@@ -94,36 +105,34 @@ def test_of_a_record_it_says_what_its_kind_of_guarantee_adds_up_to(facts: dict[s
     assert "WORDS THAT WERE NOT CHOSEN" in said(one("epsilon_dp", importance=some), "In clear")
 
 
-def test_what_is_in_clear_counts_each_thing(facts: dict[str, Any]) -> None:
+def test_what_is_in_clear_counts_each_thing(facts: ReportFacts) -> None:
     assert said(facts, "In clear") == "6 things stop words, case, spacing, length, punctuation, other columns"
-    run = facts["run"]
-    shared = {**facts, "run": {**run, "config": {**run["config"], "consistency": "record"}}}
+    shared = with_settings(facts, consistency="record")
     assert "7 things" in said(shared, "In clear")
     assert "which words are equal" in said(shared, "In clear")
 
 
 def test_another_attack_that_finds_more_of_the_worst_words_is_said_to_be_another(
-    facts: dict[str, Any],
+    facts: ReportFacts,
 ) -> None:
-    alone = {**facts["attacks"][0], "worst": 0.8}
+    alone = {**facts.attacks[0], "worst": 0.8}
     context = {"name": "context", "success": 0.95}
-    found = said({**facts, "attacks": [alone, context]}, "Strongest attack finds")
+    found = said(replace(facts, attacks=[alone, context]), "Strongest attack finds")
     assert found.startswith("95 % of words at most; another attack finds 80 % of the worst")
 
 
-def test_what_all_releases_have_spent(facts: dict[str, Any]) -> None:
-    def counted(*figures: float, total: float | None = 3.0) -> dict[str, Any]:
-        column = {"column": "body", "total": total, "figures": [{"times": 2} for _ in figures]}
-        return {
-            **facts,
-            "run": {**facts["run"], "cumulative": {"columns": [column, {**column, "total": 1.0}]}},
-        }
+def test_what_all_releases_have_spent(facts: ReportFacts) -> None:
+    def counted(*figures: float, total: float = 3.0) -> ReportFacts:
+        each = tuple(Total(None, "a word", epsilon, 0.0, False, 2) for epsilon in figures)
+        column = Spent("body", each, total)
+        spent = Spending("/ledger", "2026-01-01", "/in", (column, replace(column, total=1.0)))
+        return replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
 
     assert [tile for tile in tiles(facts) if tile.name == "Spent on one word so far"] == []
     assert said(counted(3.0), "Spent on one word so far").startswith("ε = 3 by all releases")
     assert said(counted(1.0, 2.0), "Spent on one word so far").startswith(
         "several kinds which are not to be added"
     )
-    assert said(counted(3.0, total=None), "Spent on one word so far").startswith(
+    assert said(counted(3.0, total=math.inf), "Spent on one word so far").startswith(
         "no ε a guarantee was refuted"
     )

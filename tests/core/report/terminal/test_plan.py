@@ -12,13 +12,17 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.compile import prepare
-from dptext_spark.report.terminal.plan import plan, plan_text
+from dptext_spark.report.terminal.plan import Plan, plan, plan_text
 
 
-def planned(**more: Any) -> dict[str, Any]:
+def plan_of(**more: Any) -> Plan:
     least = {"input": {"path": "/none/in"}, "columns": ["body"], "output": {"path": "/none/out"}}
     config = parse_config({**least, **more})
     return plan(config, *prepare(config))
+
+
+def planned(**more: Any) -> dict[str, Any]:
+    return plan_of(**more).as_dict()
 
 
 def test_a_plan_is_json_and_reads_nothing() -> None:
@@ -88,16 +92,17 @@ def test_a_key_file_is_checked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", [60, 100])
 def test_no_sentence_is_longer_than_the_console(columns: int) -> None:
-    found = planned()
+    found = plan_of()
     text = plan_text(found, columns).split("WHAT WOULD HAPPEN")[1]
     assert max(map(len, text.splitlines()[:-1])) <= columns
     flat = " ".join(text.split())
-    for section in found["disclosure"]["sections"]:
-        assert all(sentence in flat for sentence in section["sentences"])
+    assert found.facts.disclosure is not None
+    for _, sentences in found.facts.disclosure.sections:
+        assert all(sentence in flat for sentence in sentences)
 
 
 def test_the_text_holds_settings_guarantee_and_disclosure() -> None:
-    text = plan_text(planned())
+    text = plan_text(plan_of())
     for expected in (
         "SETTINGS IN EFFECT\ninput:",
         "WHAT WOULD HAPPEN\n  1. read",
@@ -113,7 +118,7 @@ def test_the_text_holds_settings_guarantee_and_disclosure() -> None:
 
 def test_a_condition_on_the_text_is_not_shown() -> None:
     """A dry run's output ends up in logs."""
-    found = planned(input={"path": "/none/in", "where": "lang = 'en' AND Body LIKE '%MARKER%'"})
-    assert found["steps"][0] == "read /none/in (delta) where (hidden: it names a text column)"
-    assert "MARKER" not in json.dumps(found)
+    found = plan_of(input={"path": "/none/in", "where": "lang = 'en' AND Body LIKE '%MARKER%'"})
+    assert found.steps[0] == "read /none/in (delta) where (hidden: it names a text column)"
+    assert "MARKER" not in json.dumps(found.as_dict())
     assert "MARKER" not in plan_text(found)

@@ -3,50 +3,59 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
+from dptext_spark.config.load import parse_config
+from dptext_spark.disclosure.facts import (
+    MicroBatches,
+    RecordEpsilon,
+    Restricted,
+    RunFacts,
+    RunRecord,
+    Unchanged,
+)
+from dptext_spark.disclosure.statement import Statement
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.ledger.balance import Spending
 from dptext_spark.report.terminal.summary import core_hours, summary
 
 SENTENCE = "One drawn word is private against every other word of its set, and against no other word. " * 3
 
-FACTS: dict[str, Any] = {
-    "status": "succeeded",
-    "run_id": "r1",
-    "problems": [],
-    "rows": 20_000,
-    "seconds": 12.0,
-    "write_seconds": 10.0,
-    "tokens_per_second": 123_456.7,
-    "text_bytes": 40_000_000,
-    "cores": 2,
-    "compiled_loops": 3,
-    "guarantee": {"sentence": "A bound holds.", "status": "proved"},
-    "record_epsilon": {"basis": "ε times the drawn words"},
-    "consistency_audit": {"said": "Consistency was audited."},
-    "input": "/in",
-    "output": "/out",
-    "output_version": 0,
-    "audit": {"runs": "/share/runs", "metrics": "/keep/metrics"},
-    "other_columns": ["ticket"],
-    "key_kind": "os",
-    "restricted": {
-        "words": 1000.0,
-        "drawn": 600.0,
-        "stop_kept": 300.0,
-        "oov": 60.0,
-        "numbers": 40.0,
-        "changed_share": 0.55,
-        "original_share": 0.1,
-        "original_share_all": 0.45,
-    },
-}
+FIGURES = {
+    "words": 1000.0, "drawn": 600.0, "stop_kept": 300.0, "oov": 60.0, "numbers": 40.0, "changed_share": 0.55,
+    "original_share": 0.1, "original_share_all": 0.45,
+}  # fmt: skip
+FACTS = RunFacts(
+    config=parse_config({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}),
+    guarantee=Guarantee("epsilon_dp", 1.0, sentence="A bound holds."),
+    status="succeeded",
+    run_id="r1",
+    rows=20_000,
+    seconds=12.0,
+    write_seconds=10.0,
+    tokens_per_second=123_456.7,
+    text_bytes=40_000_000,
+    cores=2,
+    compiled_loops=3,
+    record_epsilon="ε times the drawn words",
+    audited="Consistency was audited.",
+    input="/in",
+    output="/out",
+    output_version=0,
+    runs="/share/runs",
+    metrics="/keep/metrics",
+    other_columns=("ticket",),
+    key_kind="os",
+    restricted=Restricted(FIGURES),
+)
+RECORD = RunRecord.of({"run_id": "r1", "input_version": "delta:3"})
 
 
 def test_epsilon_of_a_record_is_shown_in_figures_to_those_inside_only() -> None:
-    figures = {"mean": 5.0, "p50": 4.0, "p95": 9.0, "max": 31.0, "basis": "ε times the drawn words"}
-    facts = {**FACTS, "restricted": {**FACTS["restricted"], "record_epsilon": figures}}
+    epsilon = RecordEpsilon("ε times the drawn words", 5.0, 4.0, 9.0, 31.0)
+    facts = replace(FACTS, restricted=Restricted(FIGURES, epsilon))
     shown = "mean 5.0, median 4.0, 95 % 9.0, most 31.0; ε times the drawn words"
     assert shown in summary(facts, internal=True)
     assert "31.0" not in summary(facts)
@@ -71,12 +80,13 @@ def test_a_person_reads_what_happened_what_holds_and_where_it_lies() -> None:
 
 
 def test_what_all_releases_have_spent_is_said_with_the_limit() -> None:
-    counted = {"sentence": "All releases have spent ε = 3.", "ledger": "/share/ledger", "limit": None}
-    said = " ".join(summary({**FACTS, "ledger": counted}).split())
+    said = "All releases have spent ε = 3."
+    counted = Spending("/share/ledger", "2026-01-01", "/in", (), sentence=said)
+    said = " ".join(summary(replace(FACTS, ledger=counted)).split())
     assert "spent so far All releases have spent ε = 3. (ledger: /share/ledger)" in said
-    limited = summary({**FACTS, "ledger": {**counted, "limit": 4.0}})
+    limited = summary(replace(FACTS, ledger=replace(counted, limit=4.0)))
     assert "ε = 3. The limit is ε = 4. (ledger" in " ".join(limited.split())
-    kept = summary({**FACTS, "ledger": {**counted, "limit": 4.0, "left": 1.0}})
+    kept = summary(replace(FACTS, ledger=replace(counted, limit=4.0, left=1.0)))
     assert "The limit is ε = 4, and ε = 1 of it is left. (ledger" in " ".join(kept.split())
 
 
@@ -101,28 +111,29 @@ def test_what_depends_on_the_text_is_shown_only_on_request() -> None:
 def test_the_cost_states_its_arithmetic() -> None:
     # 40 MB in 10 s on 2 cores are 2 MB a second and core; 5e12 / 2e6 = 2.5e6 core-seconds.
     assert core_hours(40e6, 10.0, 2) == pytest.approx(2.5e6 / 3600)
-    facts = {**FACTS, "text_bytes": 160_000_000, "write_seconds": 40.0}
+    facts = replace(FACTS, text_bytes=160_000_000, write_seconds=40.0)
     text = summary(facts, price=0.1, columns=200)
     assert (
         "5e12 bytes / 2,000,000 bytes a second and core / 3600 = 694 core-hours; at 0.1 a core-hour 69 "
         in text
     )
     assert "measured on 160.0 MB and 2 cores" in text
-    assert "measured on" not in summary({**facts, "text_bytes": 2_000_000_000})
+    assert "measured on" not in summary(replace(facts, text_bytes=2_000_000_000))
 
 
 def test_a_small_run_measures_no_cost() -> None:
-    assert "79 bytes are too few to say" in summary({**FACTS, "text_bytes": 79})
+    assert "79 bytes are too few to say" in summary(replace(FACTS, text_bytes=79))
 
 
 @pytest.mark.parametrize("name", ["text_bytes", "cores"])
 def test_no_cost_is_made_up(name: str) -> None:
-    assert "core-hours" not in summary({**FACTS, name: None})
+    assert "core-hours" not in summary(replace(FACTS, **{name: None}))
 
 
 @pytest.mark.parametrize("columns", [60, 100, 250])
 def test_no_line_is_longer_than_the_console(columns: int) -> None:
-    facts = {**FACTS, "guarantee": {"sentence": SENTENCE.strip(), "status": "proved"}, "problems": [SENTENCE]}
+    promised = Guarantee("epsilon_dp", 1.0, sentence=SENTENCE.strip())
+    facts = replace(FACTS, guarantee=promised, problems=(SENTENCE,))
     lines = summary(facts, columns=columns).splitlines()
     assert max(map(len, lines)) <= columns
     start = next(i for i, line in enumerate(lines) if line.startswith("  guarantee"))
@@ -134,17 +145,17 @@ def test_no_line_is_longer_than_the_console(columns: int) -> None:
 
 def test_a_path_is_never_broken() -> None:
     path = "/a-very-long-folder/" * 12
-    assert path in summary({**FACTS, "output": path}, columns=60)
+    assert path in summary(replace(FACTS, output=path), columns=60)
 
 
 def test_a_run_that_changed_nothing_says_so_and_no_more() -> None:
-    assert summary({"status": "unchanged", "run_id": "r1"}) == (
+    assert summary(Unchanged(RECORD)) == (
         "run r1: unchanged: this run id had committed before, and nothing was done"
     )
 
 
 def test_counts_that_disagree_are_loud() -> None:
-    text = summary({**FACTS, "status": "mismatch", "problems": ["5 rows were counted and 6 written"]})
+    text = summary(replace(FACTS, status="mismatch", problems=("5 rows were counted and 6 written",)))
     assert "CONSISTENCY DO NOT AGREE: do not share this version\n  5 rows were counted" in text
 
 
@@ -152,49 +163,49 @@ def test_a_short_run_does_not_say_what_a_large_one_costs() -> None:
     short = summary(FACTS)
     assert "10.0 s of writing are mostly the start of the workers" in " ".join(short.split())
     assert "core-hours" not in short
-    assert "core-hours; at 0.05" in " ".join(summary({**FACTS, "write_seconds": 40.0}).split())
+    assert "core-hours; at 0.05" in " ".join(summary(replace(FACTS, write_seconds=40.0)).split())
 
 
 def test_an_input_that_went_on_since_is_named() -> None:
-    facts = {"status": "unchanged", "run_id": "r1", "run": {"input_version": "delta:3"}}
-    assert summary({**facts, "input_version_now": None}).count("\n") == 0
-    said = summary({**facts, "input_version_now": "delta:4"})
+    assert summary(Unchanged(RECORD)).count("\n") == 0
+    said = summary(Unchanged(RECORD, "delta:4"))
     assert "It read delta:3; the input is at delta:4 now, which takes a new run id." in said
 
 
 def test_a_recovered_run_says_whether_it_was_counted() -> None:
-    counted = summary({**FACTS, "status": "recovered", "counted": "again", "write_seconds": None})
+    counted = summary(replace(FACTS, status="recovered", counted="again", write_seconds=None))
     assert "only the account was made now, its counts by a second pass" in counted
     assert "5 TB like it" in summary(FACTS)
     assert "5 TB like it" not in counted
-    assert "made now, without its counts" in summary({**FACTS, "status": "recovered", "counted": None})
+    assert "made now, without its counts" in summary(replace(FACTS, status="recovered", counted=None))
 
 
 def test_the_warnings_of_the_statement_stand_first() -> None:
-    sections = [
-        {"heading": "Warnings", "sentences": ["NUMBERS IN CLEAR."]},
-        {"heading": "x", "sentences": ["y"]},
-    ]
-    text = summary({**FACTS, "disclosure": {"sections": sections}})
+    statement = Statement((("Warnings", ("NUMBERS IN CLEAR.",)), ("x", ("y",))))
+    text = summary(replace(FACTS, disclosure=statement))
     assert text.startswith("run r1: succeeded\n  WARNING: NUMBERS IN CLEAR.\n  rows")
     assert "y" not in text.split()
 
 
 def test_an_insecure_key_is_loud() -> None:
-    assert "INSECURE" in summary({**FACTS, "key_kind": "insecure"})
+    assert "INSECURE" in summary(replace(FACTS, key_kind="insecure"))
 
 
 def test_missing_facts_are_left_out_and_epsilon_without_a_sum_is_said() -> None:
-    assert summary({"status": "succeeded", "run_id": "r1"}).startswith("run r1: succeeded")
-    none = {**dict.fromkeys(("mean", "p50", "p95", "max")), "basis": "not defined for a record"}
-    assert "not defined for a record" in summary({**FACTS, "record_epsilon": none})
-    assert "no other column" in summary({**FACTS, "other_columns": []})
-    assert "nothing, all was in the cache" in summary({**FACTS, "compiled_loops": 0})
-    assert "kept: stop words" not in summary({**FACTS, "restricted": {}}, internal=True)
-    assert "    drawn             0\n" in summary({**FACTS, "restricted": {"words": 0.0}}, internal=True)
+    least = RunFacts(config=FACTS.config, guarantee=FACTS.guarantee, status="succeeded", run_id="r1")
+    assert summary(least).splitlines() == ["run r1: succeeded", "  guarantee  A bound holds. [proved]"]
+    assert "not defined for a record" in summary(replace(FACTS, record_epsilon="not defined for a record"))
+    assert "no other column" in summary(replace(FACTS, other_columns=()))
+    assert "nothing, all was in the cache" in summary(replace(FACTS, compiled_loops=0))
+    assert "kept: stop words" not in summary(replace(FACTS, restricted=None), internal=True)
+    assert "    drawn             0\n" in summary(
+        replace(FACTS, restricted=Restricted({"words": 0.0})), internal=True
+    )
 
 
 def test_a_stream_counts_its_micro_batches() -> None:
-    held = {"mode": "incremental", "now": 2, "in_all": 12, "rows": 3_400, "seconds": 9.0}
-    assert "2 now; 12 with 3,400 rows since the stream began" in summary({**FACTS, "batches": held})
-    assert "none now: nothing was added to the source" in summary({**FACTS, "batches": {**held, "now": 0}})
+    held = MicroBatches("incremental", 2, 12, 3_400, 9.0)
+    assert "2 now; 12 with 3,400 rows since the stream began" in summary(replace(FACTS, batches=held))
+    assert "none now: nothing was added to the source" in summary(
+        replace(FACTS, batches=replace(held, now=0))
+    )

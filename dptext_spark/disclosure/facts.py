@@ -1,0 +1,399 @@
+"""What a run is and what it states, as values: its facts, and its row of the table `runs`.
+
+Facts are those of a run, of a stream, or of a run that is only planned; what is not known of one of them is None. A row holds the
+settings and what follows from them as JSON, which is read here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from dptext_spark.config.model import RunConfig
+from dptext_spark.disclosure.statement import Statement
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.selection import Selection
+from dptext_spark.ledger.balance import Spending
+from dptext_spark.mechanisms.summary import Summary
+from dptext_spark.model.certificate import Certificate
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.text.identifiers.types import NONE
+from dptext_spark.text.policy import Policy
+
+Figures = Mapping[str, float | None]
+
+
+class RunMetric(NamedTuple):
+    """A row of the table `metrics`: of a text column, or of the whole run, where that is None."""
+
+    column: str | None
+    metric: str
+    value: float | None
+
+
+@dataclass(frozen=True)
+class RecordEpsilon:
+    """What ε comes to over a record.
+
+    Attributes:
+        basis: how it composes, in words.
+        mean: over the records; None, as the next, where there is no such sum.
+        p50: the median.
+        p95: 95 % of the records have at most this.
+        max: of all.
+    """
+
+    basis: str
+    mean: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True)
+class Restricted:
+    """What depends on the private text.
+
+    Attributes:
+        figures: the metrics of the whole run, by name.
+        record_epsilon: over its records; None of a stream.
+    """
+
+    figures: Figures
+    record_epsilon: RecordEpsilon | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures, JSON-able."""
+        epsilon = None if self.record_epsilon is None else asdict(self.record_epsilon)
+        return {**self.figures, "record_epsilon": epsilon}
+
+
+@dataclass(frozen=True)
+class MicroBatches:
+    """How many micro-batches a stream has made.
+
+    Attributes:
+        mode: incremental or streaming.
+        now: by this process.
+        in_all: since the stream began; `rows` and `seconds` are theirs.
+    """
+
+    mode: str
+    now: int
+    in_all: int
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """The facts of a run, of a stream, or of a run that is only planned; None where one is not known.
+
+    Attributes:
+        config: the settings.
+        guarantee: of a drawn word.
+        mapping: public figures of the law.
+        certificate: what was found of the guarantee.
+        importance: what the provider of importance says of itself.
+        where: the condition on the input as it may be shown.
+        key_kind: os, file, env, secret, given or insecure.
+        identity: what tells rows apart: row_key, file_row or ordinal:N.
+        other_columns: what else the output holds.
+        releases_in_history: runs that the target's history holds.
+        second_release: whether records of an unfinished run were released again.
+        ledger: what was spent on the input so far.
+        disclosure: the statement.
+        status: `planned`, or how the run ended.
+        problems: what does not agree.
+        rows: written; of a stream, by this process, as `seconds` is.
+        write_seconds: None where an earlier process wrote.
+        text_bytes: of the input.
+        counted: `while writing` or `again`.
+        compiled_loops: that had to be compiled.
+        batches: of a stream.
+        record_epsilon: how ε composes over a record, in words.
+        corrupt_records: of the input.
+        runs: where the account is, and `metrics` what depends on the text.
+        audited: what the consistency audit found, in a sentence; `passed` where it ran.
+        restricted: what depends on the private text.
+    """
+
+    config: RunConfig
+    guarantee: Guarantee
+    mapping: Summary = field(default_factory=Summary)
+    certificate: Certificate | None = None
+    importance: str | None = None
+    where: str | None = None
+    key_kind: str | None = None
+    identity: str | None = None
+    other_columns: tuple[str, ...] | None = None
+    releases_in_history: int | None = None
+    second_release: bool = False
+    ledger: Spending | None = None
+    disclosure: Statement | None = None
+    status: str = "planned"
+    run_id: str = ""
+    problems: tuple[str, ...] = ()
+    rows: int | None = None
+    seconds: float | None = None
+    write_seconds: float | None = None
+    tokens_per_second: float | None = None
+    text_bytes: int | None = None
+    counted: Literal["while writing", "again"] | None = None
+    cores: int | None = None
+    compiled_loops: int | None = None
+    batches: MicroBatches | None = None
+    record_epsilon: str | None = None
+    input: str = ""
+    input_version: str | None = None
+    corrupt_records: int | None = None
+    output: str = ""
+    output_version: int | None = None
+    runs: str = ""
+    metrics: str = ""
+    audited: str = ""
+    passed: bool | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    restricted: Restricted | None = None
+
+    @classmethod
+    def planned(
+        cls, config: RunConfig, privatizer: Privatizer, certificate: Certificate | None = None
+    ) -> RunFacts:
+        """Return what is known before a run."""
+        others = config.output.other_columns
+        known = {"keep": None, "drop": ()}
+        return cls(
+            config=config,
+            guarantee=privatizer.guarantee(of_rows=True),
+            mapping=privatizer.sampler.summary,
+            certificate=certificate,
+            importance=None if privatizer.selector is None else privatizer.selector.provider.sentence,
+            where=config.input.where,
+            key_kind=config.key.kind,
+            identity="row_key" if config.row_key else None,
+            other_columns=known[others] if isinstance(others, str) else others,
+        )
+
+    @property
+    def consistency(self) -> str:
+        """Token, record or dataset."""
+        return self.config.consistency
+
+    @property
+    def policy(self) -> Policy:
+        """Which words are drawn, kept, masked."""
+        return self.config.policy
+
+    @property
+    def selection(self) -> Selection | None:
+        """Which words importance chooses; None where all are drawn."""
+        return self.config.importance
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether it is known that the guarantee does not hold."""
+        found = None if self.certificate is None else self.certificate.verdict
+        return "refuted" in (self.guarantee.status, found)
+
+    def as_dict(self, *, internal: bool = True) -> dict[str, Any]:
+        """Return the facts, JSON-able, without the restricted ones unless `internal`."""
+        of_a_run = self.batches is None
+        audited = {"said": self.audited, **({"passed": self.passed} if of_a_run else {})}
+        found = {
+            **{name: getattr(self, name) for name in _PLAIN},
+            "problems": list(self.problems),
+            **({"counted": self.counted} if of_a_run else {}),
+            **({} if self.batches is None else {"batches": asdict(self.batches)}),
+            "guarantee": self.guarantee.as_dict(),
+            "certificate": None if self.certificate is None else self.certificate.as_dict(),
+            "consistency": self.consistency,
+            "record_epsilon": None if self.record_epsilon is None else {"basis": self.record_epsilon},
+            "other_columns": None if self.other_columns is None else list(self.other_columns),
+            "mapping": self.mapping.as_dict(),
+            **({"corrupt_records": self.corrupt_records} if of_a_run else {}),
+            "audit": {"runs": self.runs, "metrics": self.metrics},
+            "consistency_audit": audited,
+            "ledger": None if self.ledger is None else self.ledger.as_dict(),
+            "versions": dict(self.versions),
+            "disclosure": None if self.disclosure is None else self.disclosure.as_dict(),
+        }
+        restricted = {} if self.restricted is None else self.restricted.as_dict()
+        return {**found, "restricted": restricted} if internal else found
+
+
+# Facts that are written as they are.
+_PLAIN = (
+    "status", "run_id", "rows", "seconds", "write_seconds", "tokens_per_second", "text_bytes", "cores", "compiled_loops",
+    "identity", "input", "input_version", "output", "output_version", "releases_in_history", "key_kind", "second_release",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ShownSettings:
+    """The settings as a row of `runs` holds them: without secrets, and of any version of the package.
+
+    Attributes:
+        values: as they stand there, JSON-able.
+    """
+
+    values: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The settings as a row holds them."""
+        return json.dumps(self.values, sort_keys=True)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The text columns."""
+        return tuple(self.values["columns"])
+
+    @property
+    def consistency(self) -> str:
+        """Token, record or dataset."""
+        return str(self.values["consistency"])
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the mechanism."""
+        return str(self.values["mechanism"]["name"])
+
+    @property
+    def releases_other_columns(self) -> bool:
+        """Whether the output holds other columns than texts, as it does by default."""
+        return bool(self.values["output"].get("other_columns") != "drop")
+
+    @property
+    def policy(self) -> Policy:
+        """Which words are drawn, kept, masked; what was begun before identifiers were looked for looks for none."""
+        return Policy(**{"identifiers": NONE, **self.values["policy"]})
+
+    @property
+    def selection(self) -> Selection | None:
+        """Which words importance chooses; None where all are drawn."""
+        chosen = self.values.get("importance")
+        return None if chosen is None else Selection.of(chosen)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A row of the table `runs`: what binds a run, and, once it has ended, what came of it.
+
+    Attributes are the table's columns; their JSON is read by the properties. `config` is compared by its text.
+    """
+
+    run_id: str
+    status: str
+    started_at: datetime
+    config: str
+    guarantee: str
+    key_commitment: str
+    key_kind: str
+    artifact: str
+    input: str
+    input_version: str | None
+    identity: str
+    output: str
+    certificate: str | None = None
+    disclosure: str | None = None
+    output_version: int | None = None
+    second_release: bool = False
+    cumulative: str | None = None
+    rows: int | None = None
+    seconds: float | None = None
+    tokens_per_second: float | None = None
+    versions: str | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> RunRecord:
+        """Read a row; a column that it lacks is NULL."""
+        known: dict[str, Any] = {one.name: row.get(one.name) for one in fields(cls)}
+        return cls(**known)
+
+    @cached_property
+    def settings(self) -> ShownSettings:
+        """What the run was asked for."""
+        return ShownSettings(json.loads(self.config))
+
+    @cached_property
+    def promised(self) -> Guarantee:
+        """The guarantee of a drawn word."""
+        return Guarantee(**json.loads(self.guarantee))
+
+    @cached_property
+    def certified(self) -> Certificate | None:
+        """What was found of the guarantee."""
+        return None if not self.certificate else Certificate.of(json.loads(self.certificate))
+
+    @cached_property
+    def statement(self) -> Statement:
+        """The statement; empty where the run did not come to its account."""
+        return Statement.of(json.loads(self.disclosure)) if self.disclosure else Statement(())
+
+    @cached_property
+    def spent(self) -> Spending | None:
+        """What all releases of the input had spent."""
+        return None if not self.cumulative else Spending.of(json.loads(self.cumulative))
+
+    @cached_property
+    def made_by(self) -> dict[str, str]:
+        """The versions that it worked with."""
+        return dict(json.loads(self.versions or "{}"))
+
+    @property
+    def began(self) -> str:
+        """When, to the minute."""
+        return f"{self.started_at:%Y-%m-%d %H:%M} UTC"
+
+    def ended(self, facts: RunFacts) -> RunRecord:
+        """Return the row with what the run came to."""
+        assert facts.disclosure is not None
+        return replace(
+            self,
+            status=facts.status,
+            output_version=facts.output_version,
+            rows=facts.rows,
+            seconds=facts.seconds,
+            tokens_per_second=facts.tokens_per_second,
+            disclosure=json.dumps(facts.disclosure.as_dict(), ensure_ascii=False),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row by column, JSON-able: the time as text."""
+        return {**asdict(self), "started_at": self.started_at.isoformat()}
+
+    def opened(self) -> dict[str, Any]:
+        """Return the row with its JSON read, for a report."""
+        found = asdict(self)
+        for name in ("config", "guarantee", "certificate", "disclosure", "cumulative", "versions"):
+            found[name] = json.loads(found[name]) if found[name] else found[name]
+        return {**found, "versions": found["versions"] or {}, "started_at": self.began}
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """A run whose run id had committed before, so that nothing was done.
+
+    Attributes:
+        record: its row of `runs`.
+        input_version_now: of the input, where that has gone on since.
+    """
+
+    record: RunRecord
+    input_version_now: str | None = None
+    status: Literal["unchanged"] = "unchanged"
+
+    @property
+    def run_id(self) -> str:
+        """The run id."""
+        return self.record.run_id
+
+    def as_dict(self, *, internal: bool = True) -> dict[str, Any]:  # noqa: ARG002  (nothing of it depends on the text)
+        """Return it, JSON-able."""
+        named = {"status": self.status, "run_id": self.run_id, "input_version_now": self.input_version_now}
+        return {**named, "run": self.record.as_dict()}

@@ -1,0 +1,74 @@
+"""What a report is written from, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dptext_spark._version import __version__
+from dptext_spark.disclosure.facts import Figures, RunRecord
+from dptext_spark.disclosure.statement import Statement
+from dptext_spark.model.certificate import Certificate
+from dptext_spark.report.sections.published import Published
+
+
+class Example(NamedTuple):
+    """A text before and after, which makes a report private."""
+
+    column: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class ReportFacts:
+    """What a report is written from.
+
+    Attributes:
+        run: its row.
+        statement: of the run, with what was published since.
+        certificate: that the run kept, or that was made now; None, as the next, where the model cannot be had.
+        worst_pair: the words that lose most.
+        model_missing: why the model cannot be had.
+        deniability: figures of the model, as `attacks` are; `attacks_missing` says what is not there, and why.
+        utility: results of other audits; `utility_missing` likewise.
+        metrics: of the whole run, by name; None in a report that may be shared.
+        metrics_by_column: the same of each text column.
+        published: figures that were published with noise.
+        examples: for a report that holds private text.
+    """
+
+    run: RunRecord
+    statement: Statement
+    certificate: Certificate | None
+    worst_pair: tuple[str, ...] | None
+    model_missing: str
+    deniability: Mapping[str, Any]
+    attacks: Sequence[Mapping[str, Any]]
+    attacks_missing: str
+    utility: Sequence[Mapping[str, Any]]
+    utility_missing: str
+    metrics: Figures | None
+    metrics_by_column: Mapping[str, Figures]
+    published: Sequence[Published]
+    examples: Sequence[Example]
+
+    @property
+    def internal(self) -> bool:
+        """Whether it holds figures that depend on the private text."""
+        return self.metrics is not None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return {
+            **vars(self),
+            "version": __version__,
+            "run": self.run.opened(),
+            "internal": self.internal,
+            "statement": self.statement.as_dict(),
+            "certificate": None if self.certificate is None else self.certificate.as_dict(),
+            "worst_pair": None if self.worst_pair is None else list(self.worst_pair),
+            "published": [one.as_dict() for one in self.published],
+            "examples": [one._asdict() for one in self.examples],
+        }

@@ -1,0 +1,121 @@
+"""The facts of a run and its row of `runs`: what is written is read back, and what an older row lacks has its default."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from datetime import datetime
+
+import pytest
+
+from dptext_spark.config.load import parse_config
+from dptext_spark.disclosure.facts import (
+    MicroBatches,
+    RecordEpsilon,
+    Restricted,
+    RunFacts,
+    RunRecord,
+    Unchanged,
+)
+from dptext_spark.disclosure.statement import Statement
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.ledger.balance import Spending
+from dptext_spark.ledger.sums import Spent, Total
+from dptext_spark.mechanisms.summary import Summary
+from dptext_spark.model.certificate import Certificate, LossFigure
+from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
+from dptext_spark.text.policy import Policy
+
+CONFIG = parse_config(
+    {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}, "importance": {"percent": 30}}
+)
+GUARANTEE = Guarantee("epsilon_dp", 2.0, sentence="A bound holds.")
+CERTIFICATE = Certificate(
+    "confirmed", GUARANTEE, LossFigure(1.5, 1.25, 9, 9, (1, 2), "a test", verdict="confirmed"), "Confirmed."
+)
+STATEMENT = Statement((("What is protected", ("Words.",)),))
+SPENT = Spent("body", (Total(None, "a word", 2.0, 0.0, False, 1),), 2.0, 2.0)
+SPENDING = Spending(
+    "/ledger", "2026-01-01", "/in", (SPENT,), limit=3.0, left=1.0, sentence="Spent.", notes=("A note.",)
+)
+FACTS = RunFacts(
+    config=CONFIG, guarantee=GUARANTEE, certificate=CERTIFICATE, mapping=Summary(words=9), status="succeeded", run_id="r1",
+    rows=3,
+    other_columns=("id",), record_epsilon="ε times the words", ledger=SPENDING, disclosure=STATEMENT, audited="Audited.",
+    passed=True, runs="/runs", metrics="/metrics", versions={"engine": "2"},
+    restricted=Restricted({"words": 9.0}, RecordEpsilon("ε times the words", 1.0)),
+)  # fmt: skip
+RECORD = RunRecord(
+    run_id="r1", status="started", started_at=datetime(2026, 11, 21, 9, 30),
+    config=json.dumps({**CONFIG.as_dict(), "run": None}, sort_keys=True), guarantee=json.dumps(GUARANTEE.as_dict()),
+    key_commitment="c1", key_kind="file", artifact="f1", input="/in", input_version="delta:3", identity="row_key", output="/out",
+    certificate=json.dumps(CERTIFICATE.as_dict()), cumulative=json.dumps(SPENDING.as_dict()),
+    versions=json.dumps({"engine": "2"}),
+)  # fmt: skip
+
+
+def test_facts_are_json_and_what_depends_on_the_text_is_left_out_on_request() -> None:
+    found = json.loads(json.dumps(FACTS.as_dict()))
+    assert found["restricted"]["words"] == 9.0
+    assert found["restricted"]["record_epsilon"]["mean"] == 1.0
+    assert found["record_epsilon"] == {"basis": "ε times the words"}
+    assert found["consistency_audit"] == {"said": "Audited.", "passed": True}
+    assert Certificate.of(found["certificate"]) == CERTIFICATE
+    assert Spending.of(found["ledger"]) == SPENDING
+    assert Statement.of(found["disclosure"]) == STATEMENT
+    assert "restricted" not in FACTS.as_dict(internal=False)
+    assert replace(FACTS, restricted=None).as_dict()["restricted"] == {}
+
+
+def test_a_stream_has_micro_batches_and_no_counts_of_its_own() -> None:
+    run, stream = FACTS.as_dict(), replace(FACTS, batches=MicroBatches("incremental", 1, 2, 3, 4.0)).as_dict()
+    assert stream.keys() - run.keys() == {"batches"}
+    assert run.keys() - stream.keys() == {"counted", "corrupt_records"}
+    assert stream["consistency_audit"] == {"said": "Audited."}
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "verdict", "refuted"),
+    [("proved", "confirmed", False), ("proved", "refuted", True), ("refuted", "not refuted", True)],
+)
+def test_either_refutes(guarantee: str, verdict: str, refuted: bool) -> None:
+    promised = replace(GUARANTEE, status=guarantee)  # type: ignore[arg-type]
+    found = replace(CERTIFICATE, verdict=verdict)  # type: ignore[arg-type]
+    assert replace(FACTS, guarantee=promised, certificate=found).is_refuted == refuted
+
+
+def test_a_row_is_read_back() -> None:
+    ended = RECORD.ended(replace(FACTS, output_version=4))
+    assert RunRecord.of(asdict(ended)) == ended
+    assert (ended.status, ended.output_version, ended.rows) == ("succeeded", 4, 3)
+    assert (ended.promised, ended.certified, ended.statement) == (GUARANTEE, CERTIFICATE, STATEMENT)
+    assert (ended.spent, ended.made_by) == (SPENDING, {"engine": "2"})
+    assert ended.settings.text == ended.config
+    assert (ended.settings.columns, ended.settings.selection) == (("body",), CONFIG.importance)
+    assert ended.opened()["guarantee"] == GUARANTEE.as_dict()
+    assert json.loads(json.dumps(Unchanged(ended).as_dict()))["run"]["started_at"] == "2026-11-21T09:30:00"
+
+
+def test_a_row_of_an_older_version_says_less() -> None:
+    known = (
+        "run_id",
+        "status",
+        "started_at",
+        "key_commitment",
+        "key_kind",
+        "artifact",
+        "input",
+        "identity",
+        "output",
+    )
+    settings = {"columns": ["body"], "consistency": "token", "policy": {"oov": "keep"}}
+    row = {**{name: getattr(RECORD, name) for name in known}, "config": json.dumps(settings)}
+    found = RunRecord.of(row)
+    assert (found.certified, found.spent, found.made_by) == (None, None, {})
+    assert found.statement == Statement(())
+    assert found.settings.policy == Policy(oov="keep", identifiers=NO_IDENTIFIERS)
+    assert found.settings.selection is None
+    spent = {"ledger": "/ledger", "since": "2025-01-01", "input": "/in", "columns": [], "sentence": "Spent."}
+    assert Spending.of(spent) == Spending("/ledger", "2025-01-01", "/in", (), sentence="Spent.")
+    level = {"kind": "epsilon_dp", "epsilon": 1.0}
+    assert replace(found, guarantee=json.dumps(level)).promised == Guarantee("epsilon_dp", 1.0)
