@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dptext_spark.arrays import F64, I32, I64
-from dptext_spark.audit.resampling import RESAMPLES, rate_interval
-from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate
+from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate, rate_interval
 from dptext_spark.errors import DataError
 from dptext_spark.text.counters import Counters
 

@@ -52,6 +52,7 @@ def report(
     from dptext_spark.config.load import load_config
     from dptext_spark.errors import require_choice
     from dptext_spark.report.results import STATEMENTS, rendered
+    from dptext_spark.report.sections.gather import json_able
     from dptext_spark.report.sections.model_attacks import read_lines
     from dptext_spark.spark.session.session import require_pyspark
 
@@ -76,6 +77,6 @@ def report(
         return write(rendered(facts["statement"], statement))
     file = write_page(facts, out)
     if as_json:
-        write_json({"file": str(file), **facts})
+        write_json({"file": str(file), **json_able(facts)})
     else:
         write(f"{file}")

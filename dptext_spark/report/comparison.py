@@ -14,7 +14,8 @@ from pathlib import Path
 from dptext_spark._version import __version__
 from dptext_spark.audit.comparison import risks
 from dptext_spark.audit.comparison.compare import Comparison
-from dptext_spark.audit.comparison.frontier import NOT_REACHED, Best, Curve, Frontier, Measure, Point, Reached
+from dptext_spark.audit.comparison.frontier import NOT_REACHED, Best, Curve, Frontier, Point, Reached
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility import retained
 from dptext_spark.audit.utility.retained import TESTED
 from dptext_spark.errors import DataError
@@ -274,14 +275,14 @@ def _reached(one: Reached | None) -> str:
     return f"{100 * one.utility:.1f} ({100 * one.lower:.1f}-{100 * one.upper:.1f})"
 
 
-def between(one: Measure) -> str:
+def between(one: Estimate) -> str:
     """Write a utility in percent."""
     if one.exact:
         return f"{100 * one.value:.1f}"
     return f"{100 * one.value:.1f} ({100 * one.lower:.1f}-{100 * one.upper:.1f})"
 
 
-def risk_of(one: Measure) -> str:
+def risk_of(one: Estimate) -> str:
     """Write a risk in percent, never as less than it is."""
     value, low, high = percent_up(one.value), percent_down(one.lower), percent_up(one.upper)
     shown = [part.removesuffix(" %") for part in (value, low, high)]

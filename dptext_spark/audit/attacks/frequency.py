@@ -10,8 +10,7 @@ attack then takes each output for one symbol all the same, and is weak.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -21,7 +20,8 @@ from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams, states
 from dptext_spark.audit.attacks.posterior import candidates
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.audit.estimates import CONFIDENCE, rate
+from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.mechanisms.base import Sampler
 
@@ -30,8 +30,8 @@ ROUNDS = 6
 HIDDEN = -1
 
 
-@dataclass(frozen=True)
-class FrequencyAttack:
+@dataclass(frozen=True, kw_only=True)
+class FrequencyAttack(WordAttack):
     """What frequencies tell of a text.
 
     Attributes:
@@ -40,45 +40,25 @@ class FrequencyAttack:
         ranks: success of the matching by rank alone, and `ranks_by_type`.
         bayes: success of the adversary that knows the law and looks at one word at a time; None where no law was given.
         bayes_by_type: the same by type.
-        random: expected success of a random one-to-one matching.
-        unprotected: success on the text without replacement.
         tokens: replaced words; `types` are the different pairs of word and output, `outputs` the different outputs.
-        exact: False: a rate on one text and one draw of it.
-        confidence: of the interval.
-        restricted: whether it was measured on private text.
-        settings: what it was made with.
     """
 
-    name: ClassVar[str] = "frequency matching"
-    measures: ClassVar[str] = (
-        "The share of replaced words that are guessed by how often their outputs occur, and beside which words."
-    )
-    knows: ClassVar[str] = (
+    name: str = "frequency matching"
+    measures: str = "The share of replaced words that are guessed by how often their outputs occur, and beside which words."
+    knows: str | None = (
         "The adversary knows the whole released text, which words were replaced, the words that were kept, and how frequent "
         "words and pairs of words are in a public text; it knows nothing of the mechanism, nor the key."
     )
 
-    success: float
-    lower: float
-    upper: float
+    lower: float = field()
+    upper: float = field()
     by_type: float
     ranks: float
     ranks_by_type: float
-    bayes: float | None
     bayes_by_type: float | None
-    random: float
-    unprotected: float
     tokens: int
     types: int
     outputs: int
-    exact: bool
-    confidence: float
-    restricted: bool
-    settings: dict[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
 
 
 def by_rank(outputs: Ids, prior: F64) -> Ids:
@@ -162,7 +142,7 @@ def frequency_attack(
     *,
     symbols: int = SYMBOLS,
     rounds: int = ROUNDS,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     restricted: bool = True,
 ) -> FrequencyAttack:
     """Attack a text.
@@ -181,9 +161,9 @@ def frequency_attack(
         DataError: nothing in the text was drawn.
         SettingsError: `symbols` or `rounds` below 1.
     """
-    for field, value in (("symbols", symbols), ("rounds", rounds)):
+    for name, value in (("symbols", symbols), ("rounds", rounds)):
         if value < 1:
-            raise SettingsError(f"{field}: {value} given; valid: 1 or more.")
+            raise SettingsError(f"{name}: {value} given; valid: 1 or more.")
     at = np.flatnonzero(tokens.drawn)
     if not len(at):
         raise DataError("tokens: none of them was drawn; valid: at least one.")
@@ -198,7 +178,7 @@ def frequency_attack(
     matched = by_neighbours(tokens, bigrams, prior, symbols, rounds)
     flags = np.zeros(len(tokens.words), np.bool_)
     flags[at] = matched[outputs] == truth
-    lower, upper = rate_interval(tokens.by_record(flags), tokens.by_record(tokens.drawn), confidence)
+    interval = rate(tokens.by_record(flags), tokens.by_record(tokens.drawn), confidence)
     bayes: tuple[float | None, float | None] = (None, None)
     if sampler is not None:
         found = candidates(sampler, prior, outputs, 1)
@@ -207,9 +187,9 @@ def frequency_attack(
     ranks = rates(by_rank(outputs, prior))
     success, by_type = rates(matched)
     return FrequencyAttack(
-        success=success, lower=lower, upper=upper, by_type=by_type, ranks=ranks[0], ranks_by_type=ranks[1],
+        success=success, lower=interval.lower, upper=interval.upper, by_type=by_type, ranks=ranks[0], ranks_by_type=ranks[1],
         bayes=bayes[0], bayes_by_type=bayes[1], random=1.0 / int(np.count_nonzero(prior)), unprotected=1.0, tokens=len(at),
-        types=len(keys), outputs=len(np.unique(outputs)), exact=False, confidence=confidence, restricted=restricted,
+        types=len(keys), outputs=len(np.unique(outputs)), confidence=confidence, restricted=restricted,
         settings={
             "symbols": symbols, "rounds": rounds, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens,
         },

@@ -18,9 +18,9 @@ from scipy.spatial.distance import cdist
 
 from dptext_spark.arrays import F32, F64, I64, Ids
 from dptext_spark.audit.attacks.posterior import AT_ONCE, MOST, SUBKEY, Candidates, drawn_from, from_columns
-from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.outcomes import interval
-from dptext_spark.audit.threads import sampled
+from dptext_spark.audit.deniability.simulated import sampled
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import compiled
@@ -56,7 +56,7 @@ class Ranking:
 
 def bayes_between(
     sampler: NoiseSampler, prior: F64, tries: int, confidence: float
-) -> tuple[Measure, Ranking]:
+) -> tuple[Estimate, Ranking]:
     """Return the success on one word, from below, with both bounds of the optimum; and how the words were ranked.
 
     Args:
@@ -88,7 +88,7 @@ def bayes_between(
     )
     above = interval([int((np.concatenate(guess) == words[:seen]).sum())], seen, sure)[1]
     value = hits / (tries - split)
-    return Measure(value, min(value, float(below[0])), max(value, float(above[0]))), ranking
+    return Estimate(value, min(value, float(below[0])), max(value, float(above[0]))), ranking
 
 
 def learnt(sampler: NoiseSampler, prior: F64) -> Ranking:

@@ -22,7 +22,8 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64, I64, Ids
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks, interval
-from dptext_spark.audit.threads import sampled
+from dptext_spark.audit.deniability.simulated import sampled
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import LawColumns, Sampler
 from dptext_spark.randomness.draws import Draws
@@ -235,10 +236,8 @@ def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, mos
     )  # fmt: skip
 
 
-def bayes_by_tries(
-    sampler: Sampler, prior: F64, tries: int = TRIES, confidence: float = 0.95
-) -> tuple[float, float, float]:
-    """Return (success, lower, upper) of the Bayes-optimal adversary, counted on words that are drawn from the prior.
+def bayes_by_tries(sampler: Sampler, prior: F64, tries: int = TRIES, confidence: float = 0.95) -> Estimate:
+    """Return the success of the Bayes-optimal adversary, counted on words that are drawn from the prior.
 
     A word is drawn from the prior, its output from the law; the guess is argmax_w P(w)·P(u|w) over all words, ties to the
     lower id. The share of right guesses estimates the optimum without a bias; bounds by Clopper and Pearson (1934).
@@ -254,7 +253,7 @@ def bayes_by_tries(
     guess = likeliest_inputs(columns_of(sampler), prior, outputs.astype(np.int32))
     hits = int((guess[where.reshape(-1)] == words).sum())
     low, high = interval([hits], tries, confidence)
-    return hits / tries, float(low[0]), float(high[0])
+    return Estimate(hits / tries, float(low[0]), float(high[0]))
 
 
 def likeliest_inputs(column_of: Callable[[Ids], F32], prior: F64, observed: Ids) -> Ids:

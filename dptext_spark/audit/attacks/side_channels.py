@@ -13,8 +13,8 @@ figures are below what is really told.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from dptext_spark.audit.attacks.posterior import MOST, candidates
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.outcomes import DRAWS
+from dptext_spark.audit.results import AuditResult, Figures, Group, WordAttack
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import CAPITALISED, LOWER, MIXED, UPPER
 from dptext_spark.mechanisms.base import Sampler
@@ -33,8 +34,8 @@ PATTERNS = ("lower", "Capitalised after a mark", "Capitalised elsewhere", "UPPER
 WEIGHT = 1.0  # of P(c) in P(c|w) = (n(w,c) + WEIGHT·P(c)) / (n(w) + WEIGHT)
 
 
-@dataclass(frozen=True)
-class LinkedRecords:
+@dataclass(frozen=True, kw_only=True)
+class LinkedRecords(AuditResult):
     """How well released records can be told apart without guessing a replaced word.
 
     Attributes:
@@ -43,34 +44,38 @@ class LinkedRecords:
         most_bits: log2 of the number of records.
         records: their number.
         random: the probability of naming the right record without any channel.
-        exact: True: a count over these records.
-        restricted: whether they are private.
     """
 
-    name: ClassVar[str] = "linked records"
-    measures: ClassVar[str] = (
-        "How far a record's length, punctuation, case and kept words single it out among the records of the text."
-    )
-    knows: ClassVar[str] = (
+    name: str = "linked records"
+    measures: str = "How far a record's length, punctuation, case and kept words single it out among the records of the text."
+    knows: str | None = (
         "The adversary holds the original records and asks which of them a released one is; it knows what the policy keeps, "
         "not the key; 'and every word' is the text without replacement."
     )
 
-    bits: dict[str, float]
-    unique: dict[str, float]
+    bits: Mapping[str, float]
+    unique: Mapping[str, float]
     most_bits: float
     records: int
     random: float
-    exact: bool
-    restricted: bool
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+    @property
+    def reading(self) -> str:
+        """What a long bar says."""
+        return "A bar as long as the last one says that so much alone singles records out, whatever ε is."
+
+    def groups(self) -> Iterator[Group]:
+        """Yield bits, and who looks like nobody else."""
+        yield Group("bits", self.bits, "bits that tell records apart")
+        yield Group("unique", self.unique, "share of records that look like no other")
+
+    def singles(self) -> Figures:
+        """Return what there is to tell."""
+        return {"most bits": self.most_bits, "records": self.records, "random": self.random}
 
 
-@dataclass(frozen=True)
-class CaseChannel:
+@dataclass(frozen=True, kw_only=True)
+class CaseChannel(WordAttack):
     """What the case pattern of a replaced word tells of it.
 
     Attributes:
@@ -81,32 +86,23 @@ class CaseChannel:
         shares: of the patterns among the replaced words.
         tokens: replaced words.
         covered: share of P(w)·P(u|w) that the candidates hold, mean over the tokens.
-        exact: False: a rate on one text and one draw of it.
-        restricted: whether it is private.
     """
 
-    name: ClassVar[str] = "case patterns"
-    measures: ClassVar[str] = (
-        "How much the released case pattern of a replaced word narrows down what it was, and how much that helps to guess it."
+    name: str = "case patterns"
+    measures: str = (
+        "How much the released case pattern of a replaced word narrows down what it was, "
+        "and how much that helps to guess it."
     )
-    knows: ClassVar[str] = (
+    knows: str | None = (
         "The adversary knows a word's replacement with its case, whether punctuation stands before it, the mechanism with all "
         "its settings, and how words are written in a public text; not the words around it, nor the key."
     )
 
     bits: float
     word_bits: float
-    success: float
-    bayes: float
-    shares: dict[str, float]
+    shares: Mapping[str, float]
     tokens: int
     covered: float
-    exact: bool
-    restricted: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
 
 
 def patterns(tokens: Tokens, case: U8) -> I64:
@@ -165,8 +161,9 @@ def linked_records(tokens: Tokens, case: U8 | None = None, restricted: bool = Tr
         bits[name] = math.log2(tokens.records) - float(np.log2(alike).mean())
         unique[name] = float((alike == 1).mean())
     return LinkedRecords(
-        bits, unique, math.log2(tokens.records), tokens.records, 1.0 / tokens.records, True, restricted
-    )
+        bits=bits, unique=unique, most_bits=math.log2(tokens.records), records=tokens.records, random=1.0 / tokens.records,
+        exact=True, restricted=restricted,
+    )  # fmt: skip
 
 
 def case_channel(
@@ -226,7 +223,7 @@ def case_channel(
         word_bits=float(-(likely * np.log2(likely)).sum()),
         success=float((informed[where] == truth).mean()), bayes=float((plain[where] == truth).mean()),
         shares={name: float(n / len(at)) for name, n in zip(PATTERNS, counts, strict=True)},
-        tokens=len(at), covered=float(found.covered[found.slot[outputs]].mean()), exact=False, restricted=restricted,
+        tokens=len(at), covered=float(found.covered[found.slot[outputs]].mean()), restricted=restricted,
     )  # fmt: skip
 
 

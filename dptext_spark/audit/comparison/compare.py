@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 from dptext_spark.audit.comparison.corpus import EvaluationCorpus, check_labels
-from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, Measure, Point, frontier
+from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, Point, frontier
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
 from dptext_spark.audit.comparison.spec import ComparisonSpec
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError, require_extra
@@ -40,7 +41,7 @@ class Comparison:
     frontiers: tuple[Frontier, ...]
     points: tuple[Point, ...]
     refused: tuple[tuple[str, float, str], ...]
-    unprotected: dict[str, Measure]
+    unprotected: dict[str, Estimate]
     settings: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:

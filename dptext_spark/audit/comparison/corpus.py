@@ -15,9 +15,10 @@ import numpy as np
 from dptext_spark._version import __version__
 from dptext_spark.arrays import Ids
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.comparison.frontier import Measure, Point
+from dptext_spark.audit.comparison.frontier import Point
 from dptext_spark.audit.comparison.risks import Text, risks, words_of
 from dptext_spark.audit.comparison.spec import ComparisonSpec
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.encoder_similarity import Originals
 from dptext_spark.audit.utility.learning import classes_of
 from dptext_spark.audit.utility.retained import (
@@ -28,7 +29,6 @@ from dptext_spark.audit.utility.retained import (
     TESTED,
     downstream,
     joined,
-    measure_of,
     released,
     utilities,
 )
@@ -148,7 +148,7 @@ class EvaluationCorpus:
         if self._originals is not None:
             say("asking the encoder")
             texts = joined(released(replaced), replaced.bounds, strings)
-            useful[EMBEDDED] = measure_of(self._originals.similarity(texts))
+            useful[EMBEDDED] = self._originals.similarity(texts)
         return Point(name, epsilon, found, useful, more)
 
     @cached_property
@@ -158,10 +158,10 @@ class EvaluationCorpus:
         strings = self.lexicons[0].vocabulary.strings()
         return Originals(partial(vectors, self.encoder), joined(self.whole.words, self.whole.bounds, strings))
 
-    def unprotected(self) -> dict[str, Measure]:
+    def unprotected(self) -> dict[str, Estimate]:
         """Return the utilities of the text as it is."""
         same = [KEPT, COSINE, *([EMBEDDED] if self.encoder is not None else [])]
-        found = {name: Measure(1.0, 1.0, 1.0, exact=True) for name in same}
+        found = {name: Estimate.known(1.0) for name in same}
         if self.labels is not None:
             strings = self.lexicons[0].vocabulary.strings()
             found[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.parameters import is_number
 
@@ -41,8 +42,8 @@ class Curve:
 
     mechanism: str
     epsilons: tuple[float, ...]
-    risk: tuple[Measure, ...]
-    utility: tuple[Measure, ...]
+    risk: tuple[Estimate, ...]
+    utility: tuple[Estimate, ...]
 
     @classmethod
     def of(cls, points: Sequence[Point], risk: str, utility: str) -> Curve:
@@ -226,23 +227,6 @@ def _along(x: Sequence[float], y: Sequence[float], level: float) -> float:
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A figure with its bounds.
-
-    Attributes:
-        value: as measured.
-        lower: a bound, or the lower end of an interval.
-        upper: as that.
-        exact: whether it was read off laws, and the bounds are the value.
-    """
-
-    value: float
-    lower: float
-    upper: float
-    exact: bool = False
-
-
-@dataclass(frozen=True)
 class Point:
     """A mechanism at one ε.
 
@@ -256,8 +240,8 @@ class Point:
 
     mechanism: str
     epsilon: float
-    risks: dict[str, Measure]
-    utilities: dict[str, Measure]
+    risks: dict[str, Estimate]
+    utilities: dict[str, Estimate]
     more: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
@@ -272,7 +256,7 @@ class Point:
             KeyError, TypeError, ValueError: a part is missing or of another type.
         """
         risks, utilities = (
-            {name: Measure(**one) for name, one in values[part].items()} for part in ("risks", "utilities")
+            {name: Estimate(**one) for name, one in values[part].items()} for part in ("risks", "utilities")
         )
         numbers = [one.value for one in (*risks.values(), *utilities.values())] + [values["epsilon"]]
         if not all(is_number(one) and math.isfinite(one) for one in numbers):

@@ -19,9 +19,8 @@ from dptext_spark.audit.attacks.noisy_vectors import candidates_of_vectors
 from dptext_spark.audit.attacks.posterior import TRIES, drawn_from
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.simulated import Level, simulate
-from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.audit.estimates import Estimate, rate_interval
 from dptext_spark.mechanisms.base import Sampler
 
 BAYES, CONTEXT = "one word alone", "word in context"
@@ -60,7 +59,7 @@ class Text:
 
 def risks(
     sampler: Sampler, text: Text, *, few: int = FEW, draws: int = DRAWS, tries: int = TRIES
-) -> tuple[dict[str, Measure], dict[str, Any]]:
+) -> tuple[dict[str, Estimate], dict[str, Any]]:
     """Measure both risks.
 
     Args:
@@ -100,7 +99,7 @@ def risks(
     }
     return {
         BAYES: best.alone,
-        CONTEXT: Measure(context.success, context.lower, highest),
+        CONTEXT: Estimate(context.success, context.lower, highest),
     }, more
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dptext_spark.audit.deniability.requirement import RELATIONS
-from dptext_spark.audit.table.metrics import Metric
+from dptext_spark.audit.estimates import Metric
 from dptext_spark.errors import SettingsError, did_you_mean
 
 _FORM = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\S+)\s*")

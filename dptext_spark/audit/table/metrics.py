@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dptext_spark.audit.estimates import Json, Metric
+from dptext_spark.audit.results import AuditResult, Figures, Group
 
 COUNTS = (
     "rows", "rows_not_aligned", "words", "words_not_aligned", "same", "drawn", "drawn_same", "unknown", "unknown_same",
@@ -69,26 +71,9 @@ LABEL = tuple(name for name in MEANING if name.startswith(("accuracy_", "label_"
 ATTRIBUTE = tuple(name for name in MEANING if name.startswith("attribute_"))
 
 
-@dataclass(frozen=True)
-class Metric:
-    """One figure.
-
-    Attributes:
-        name: a key of `MEANING`.
-        value: None where nothing could be counted.
-        lower: of its interval; None where it was counted, not estimated. And `upper`.
-        column: the text column; None for the whole table.
-    """
-
-    name: str
-    value: float | None
-    lower: float | None = None
-    upper: float | None = None
-    column: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields and what the figure means, JSON-able."""
-        return {**asdict(self), "meaning": MEANING[self.name]}
+def described(figure: Metric) -> dict[str, Json]:
+    """Return a figure and what it means, JSON-able."""
+    return {**figure.as_dict(), "meaning": MEANING[figure.name]}
 
 
 @dataclass(frozen=True)
@@ -102,7 +87,7 @@ class Findings:
     """
 
     figures: list[Metric] = field(default_factory=list)
-    results: list[dict[str, Any]] = field(default_factory=list)
+    results: list[AuditResult] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def __add__(self, other: Findings) -> Findings:
@@ -155,28 +140,42 @@ def row_figures(rows: int, in_table: int, in_source: int, unchanged: int, with_w
     ]
 
 
-def kept_words(figures: list[Metric]) -> dict[str, Any]:
-    """Return what of the text is as it was, as a report shows it.
+@dataclass(frozen=True, kw_only=True)
+class KeptWords(AuditResult):
+    """What of a text is as it was.
 
-    Args:
-        figures: of the whole table, as :func:`text_figures` returns them.
+    Attributes:
+        unit: what the figures are.
+        figures: shares, by the kind of words.
+        words: that were aligned.
     """
-    value = {figure.name: figure.value for figure in figures if figure.column is None}
-    shares = {
-        "the lexicon's words (kept stop words aside)": value["original_share"],
-        "all words": value["original_share_all"],
-        "words that the lexicon lacks": value["oov_kept_share"],
-        "numbers": value["numbers_kept_share"],
-    }
-    return {
-        "name": "kept words",
-        "measures": "The share of words that are in the table as they were in its source, of all rows.",
-        "unit": "share of the words",
-        "figures": {name: share for name, share in shares.items() if share is not None},
-        "words": value["words"],
-        "exact": True,
-        "restricted": True,
-    }
+
+    name: str = "kept words"
+    measures: str = "The share of words that are in the table as they were in its source, of all rows."
+    exact: bool = True
+    unit: str = "share of the words"
+    figures: Mapping[str, float]
+    words: int | None = field()
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> KeptWords:
+        """Return it from counts, as :func:`text_figures` takes them."""
+        parts = {
+            "the lexicon's words (kept stop words aside)": (counts["drawn_same"], counts["drawn"]),
+            "all words": (counts["same"], counts["words"]),
+            "words that the lexicon lacks": (counts["unknown_same"], counts["unknown"]),
+            "numbers": (counts["numbers_same"], counts["numbers"]),
+        }
+        shares = {name: _share(*part) for name, part in parts.items()}
+        return cls(figures={n: one for n, one in shares.items() if one is not None}, words=counts["words"])
+
+    def groups(self) -> Iterator[Group]:
+        """Yield the shares."""
+        yield Group("", self.figures, self.unit)
+
+    def singles(self) -> Figures:
+        """Return of how many words."""
+        return {} if self.words is None else {"words": self.words}
 
 
 def _share(part: int, whole: int) -> float | None:

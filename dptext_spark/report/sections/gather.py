@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dptext_spark._version import __version__
+from dptext_spark.audit.results import AuditResult
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.model.certificate import certify
-from dptext_spark.report.results import is_attack
 from dptext_spark.report.sections.model_attacks import attacks_on
 from dptext_spark.report.sections.model_figures import Deniability, Model, deniability_of
 from dptext_spark.report.sections.published import Published, published_section
@@ -44,7 +44,7 @@ def gathered(
     metrics: Sequence[tuple[str | None, str, float | None]] | None = None,
     published: Sequence[Published] = (),
     examples: Sequence[Mapping[str, str]] = (),
-    results: Sequence[Mapping[str, Any]] = (),
+    results: Sequence[AuditResult] = (),
     public: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -62,8 +62,9 @@ def gathered(
         progress: progress callback, called with each step.
 
     Returns:
-        JSON-able: `run`, `statement`, `certificate`, `worst_pair`, `deniability`, `attacks`, `utility`, `metrics`,
-        `metrics_by_column`, `published`, `examples`, `internal`, `model_missing`, `version`, and why what is missing is.
+        JSON-able: `run`, `statement`, `certificate`, `worst_pair`, `metrics`, `metrics_by_column`, `published`, `examples`,
+        `internal`, `model_missing`, `version`, and why what is missing is; and by `as_dict` of each also `deniability`,
+        `attacks` and `utility`.
     """
     say = progress or silent
     run = run_of(row)
@@ -78,10 +79,17 @@ def gathered(
         words = model.privatizer.vocabulary.strings()
         pair = None if worst is None else [words[int(word)].as_py() for word in worst]
     whole = None if metrics is None else {name: value for column, name, value in metrics if column is None}
-    attacks, unattacked = ([], missing) if model is None else attacks_on(model.privatizer, public, say)
-    given = [one for one in results if not one["restricted"] or metrics is not None]
+    attacks: Sequence[AuditResult] = ()
+    unattacked = missing
+    if model is not None:
+        attacks, unattacked = attacks_on(model.privatizer, public, say)
+    given = [one for one in results if not one.restricted or metrics is not None]
     held = _held_back(len(results) - len(given))
-    deniable = Deniability.missing(missing) if model is None else deniability_of(run, model, say)
+    deniable = (
+        Deniability(why_missing=missing)
+        if model is None
+        else deniability_of(float(run["guarantee"]["epsilon"]), model, say)
+    )
     return {
         "version": __version__,
         "run": run,
@@ -90,16 +98,22 @@ def gathered(
         "certificate": certificate,
         "worst_pair": pair,
         "model_missing": missing,
-        "deniability": deniable.as_dict(),
-        "attacks": [*attacks, *(one for one in given if is_attack(one))],
+        "deniability": deniable,
+        "attacks": [*attacks, *(one for one in given if one.is_attack)],
         "attacks_missing": f"{unattacked} {held}".strip(),
-        "utility": [one for one in given if not is_attack(one)],
+        "utility": [one for one in given if not one.is_attack],
         "utility_missing": f"{_NO_UTILITY} {held}".strip(),
         "metrics": whole,
         "metrics_by_column": _by_column(metrics or ()),
         "published": [one.as_dict() for one in published],
         "examples": [dict(one) for one in examples],
     }  # fmt: skip
+
+
+def json_able(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts, JSON-able."""
+    results = {name: [one.as_dict() for one in facts[name]] for name in ("attacks", "utility")}
+    return {**facts, **results, "deniability": facts["deniability"].as_dict()}
 
 
 def _held_back(count: int) -> str:

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.results import AuditResult
 from dptext_spark.audit.table.attack import attack_sample
 from dptext_spark.audit.table.limit import Limit
 from dptext_spark.audit.table.metrics import (
     COUNTS,
     MEANING,
     Findings,
-    Metric,
-    kept_words,
+    KeptWords,
+    described,
     row_figures,
     text_figures,
 )
@@ -71,7 +73,7 @@ class TableAudit:
     source_version: str
     metrics: str
     figures: tuple[Metric, ...]
-    results: tuple[dict[str, Any], ...]
+    results: tuple[AuditResult, ...]
     limits: tuple[Limit, ...]
     left_out: tuple[str, ...]
     seconds: float
@@ -96,8 +98,8 @@ class TableAudit:
         )
         return {
             **{name: getattr(self, name) for name in same},
-            "figures": [figure.as_dict() for figure in self.figures],
-            "results": list(self.results),
+            "figures": [described(figure) for figure in self.figures],
+            "results": [one.as_dict() for one in self.results],
             "requirements": [limit.as_dict(self.figures) for limit in self.limits],
             "left_out": list(self.left_out),
         }
@@ -172,7 +174,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
     say(f"looking at a sample of about {100 * share:.3g} % of the records")
     sampled = left.where(scope_sampler(key, share)(F.col("scope"))).join(right, "row_key")
     found = Findings(
-        [*figures, *_consistency(paired("groups", sampled))], [kept_words(figures)], list(plan.left_out)
+        [*figures, *_consistency(paired("groups", sampled))], [KeptWords.of(whole)], list(plan.left_out)
     )
     if plan.attacked:
         say("attacking the sample")

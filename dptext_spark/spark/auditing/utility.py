@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
-from dptext_spark.audit.table.metrics import Findings, Metric
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.table.metrics import Findings
 from dptext_spark.audit.table.plan import LABEL_ROWS, AuditPlan
 from dptext_spark.audit.table.utility import (
     MOST_CLASSES,

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from dptext_spark.audit.comparison.compare import Comparison
-from dptext_spark.audit.comparison.frontier import Measure, Point, frontier
+from dptext_spark.audit.comparison.frontier import Point, frontier
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.retained import COSINE, KEPT
 from dptext_spark.report.comparison import comparison_page, comparison_text
 
@@ -24,14 +25,14 @@ MORE: dict[str, Any] = {
 SETTINGS = {"records": 200, "consistency": "token", "words": 5000, "policy": {"stop_words": "keep"}}
 
 
-def about(value: float, wide: float) -> Measure:
-    return Measure(*(round(one, 6) for one in (value, value - wide, value + wide)))
+def about(value: float, wide: float) -> Estimate:
+    return Estimate(*(round(one, 6) for one in (value, value - wide, value + wide)))
 
 
 def points(name: str, *at: tuple[float, float, float], wide: float = 0.01) -> list[Point]:
     return [
         Point(
-            name, epsilon, {BAYES: Measure(risk, risk, risk, exact=True), CONTEXT: about(risk + 0.05, 0.01)},
+            name, epsilon, {BAYES: Estimate(risk, risk, risk, exact=True), CONTEXT: about(risk + 0.05, 0.01)},
             {KEPT: about(use, wide), COSINE: about(0.9 + use / 20, 0.002)}, MORE,
         )
         for epsilon, risk, use in at
@@ -40,7 +41,7 @@ def points(name: str, *at: tuple[float, float, float], wide: float = 0.01) -> li
 
 def comparison(*found: Point, refused: tuple[tuple[str, float, str], ...] = ()) -> Comparison:
     frontiers = tuple(frontier(found, risk, use) for risk in (BAYES, CONTEXT) for use in (KEPT, COSINE))
-    whole = Measure(1.0, 1.0, 1.0, exact=True)
+    whole = Estimate(1.0, 1.0, 1.0, exact=True)
     return Comparison(frontiers, found, refused, {KEPT: whole, COSINE: whole}, SETTINGS)
 
 

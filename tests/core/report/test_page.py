@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
 from dptext_spark.report.page import page
-from dptext_spark.report.sections.gather import gathered
+from dptext_spark.report.sections.gather import gathered, json_able
 from dptext_spark.report.sections.model_figures import Model
 from dptext_spark.report.sections.published import Published
 from tests.core.report.accounts import METRICS, row, small_model
@@ -68,7 +68,7 @@ class Read(HTMLParser):
 
 
 def test_facts_are_json_and_the_page_repeats(facts: dict[str, Any]) -> None:
-    json.dumps(facts)
+    json.dumps(json_able(facts))
     assert page(facts) == page(facts)
 
 

@@ -288,11 +288,11 @@ class TestWhatTheTextIsStillGoodFor:
         found = audit_table(plan, session, said.append)
         figures = {figure.name: figure for figure in found.figures if figure.column is None}
         assert "learning the labels of about 60 rows by Spark ML" in said
-        (result,) = [one for one in found.results if one["name"] == "downstream accuracy"]
-        assert "Spark ML" in result["settings"]["classifier"]
+        (result,) = [one for one in found.results if one.name == "downstream accuracy"]
+        assert "Spark ML" in result.settings["classifier"]
         assert figures["label_missing"].value == 6
         # A record is tried by one of its three rows, or learnt from by all that have a label.
-        tried, taught = result["test_rows"], result["train_rows"]
+        tried, taught = result.test_rows, result.train_rows
         assert figures["label_rows"].value == tried + taught
         assert 0 < tried < 20
         assert ROWS - 6 - 3 * tried <= taught <= ROWS - 6 - 2 * tried

@@ -10,12 +10,12 @@ from dptext_spark.audit.comparison.frontier import (
     NOT_REACHED,
     UNDECIDED,
     Curve,
-    Measure,
     Point,
     best_at,
     check_levels,
     frontier,
 )
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.errors import SettingsError
 
 
@@ -25,8 +25,8 @@ def point(
     return Point(
         mechanism,
         epsilon,
-        {"attack": Measure(risk, risk - unsure, risk + unsure)},
-        {"use": Measure(utility, utility - wide, utility + wide)},
+        {"attack": Estimate(risk, risk - unsure, risk + unsure)},
+        {"use": Estimate(utility, utility - wide, utility + wide)},
         {"how": "given"},
     )
 

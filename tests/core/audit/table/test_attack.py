@@ -66,16 +66,16 @@ def test_the_context_finds_what_the_word_alone_does_not(lexicon: Lexicon) -> Non
     for name in ("bayes_success", "context_success"):
         assert found[name].lower <= found[name].value <= found[name].upper
     # The same in full, as a report shows it.
-    assert [one["name"] for one in attacked.results] == ["each word alone", "contextual adversary"]
+    assert [one.name for one in attacked.results] == ["each word alone", "contextual adversary"]
     for one, name in zip(attacked.results, ("bayes_success", "context_success"), strict=True):
-        assert (one["success"], one["lower"], one["upper"]) == (
+        assert (one.success, one.lower, one.upper) == (
             found[name].value, found[name].lower, found[name].upper,
         )  # fmt: skip
-        assert one["restricted"]
-        assert not one["exact"]
-        assert "the table itself" in one["measures"]
-        assert one["random"] < 0.2
-        assert one["unprotected"] == 1.0
+        assert one.restricted
+        assert not one.exact
+        assert "the table itself" in one.measures
+        assert one.random < 0.2
+        assert one.unprotected == 1.0
 
 
 def test_one_record_teaches_and_none_is_attacked(lexicon: Lexicon) -> None:
@@ -112,7 +112,7 @@ def test_without_a_law_it_is_attacked_too_and_says_by_whom(
         for name, kind in (("drawn", np.bool_), ("words", np.int32), ("outputs", np.int32))
     )
     assert attacked.left_out == [NOT_THE_BEST[kind]]
-    assert all(one["open"] and NOT_THE_BEST[kind] in one["how"] for one in attacked.results)
+    assert all(one.open and NOT_THE_BEST[kind] in one.how for one in attacked.results)
     assert found["attacked_words"].value == RECORDS * LENGTH
     # Naming the output itself is a ranking that the adversary could have chosen.
     assert found["bayes_success"].value > (words == outputs)[drawn].mean() - 0.1

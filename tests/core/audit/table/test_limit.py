@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.limit import Limit
-from dptext_spark.audit.table.metrics import MEANING, Metric
+from dptext_spark.audit.table.metrics import MEANING
 from dptext_spark.errors import SettingsError
 
 FIGURES = (

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
+from dptext_spark.audit.deniability.word_figures import Bounded
+from dptext_spark.audit.results import WordAttack
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.overview import tiles
 from tests.core.report.accounts import row, small_model
@@ -29,7 +33,7 @@ def test_of_a_law(facts: dict[str, Any]) -> None:
     found = said(facts, "Strongest attack finds")
     assert "at most" in found
     assert found.endswith("% of the worst 1 % of words")
-    assert attack["worst"] > attack["success"]
+    assert attack.worst > attack.success
     assert said(facts, "Certificate").startswith("confirmed")
     assert "cannot" not in said(facts, "Certificate")
     assert said(facts, "A word stays as it is").endswith("for the worst")
@@ -37,23 +41,15 @@ def test_of_a_law(facts: dict[str, Any]) -> None:
 
 def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts: dict[str, Any]) -> None:
     certificate = {**facts["certificate"], "verdict": "not refuted"}
-    attack = {
-        **facts["attacks"][0],
-        "upper": 0.5,
-        "exact": False,
-        "open": True,
-        "worst": 0.6,
-        "worst_upper": 0.75,
-    }
-    stays = {
-        **facts["deniability"]["figures"][0],
-        "exact": False,
-        "words": 50,
-        "upper": {"p50": 0.25, "max": 0.875},
-    }
+    attack = replace(facts["attacks"][0], upper=0.5, exact=False, open=True, worst=0.6, worst_upper=0.75)
+    values, upper = np.full(50, 0.125), np.append(np.full(49, 0.25), 0.875)
+    stays = replace(
+        facts["deniability"].figure("N_w"), words=np.arange(50, dtype=np.int32), of=Bounded(values, values, upper), draws=1_000,
+        confidence=0.99,
+    )  # fmt: skip
     found = {
         **facts, "certificate": certificate, "attacks": [attack],
-        "deniability": {**facts["deniability"], "figures": [stays]},
+        "deniability": replace(facts["deniability"], figures=[stays]),
     }  # fmt: skip
     assert "such a search cannot confirm" in said(found, "Certificate")
     assert said(found, "Strongest attack finds").startswith(
@@ -105,8 +101,8 @@ def test_what_is_in_clear_counts_each_thing(facts: dict[str, Any]) -> None:
 def test_another_attack_that_finds_more_of_the_worst_words_is_said_to_be_another(
     facts: dict[str, Any],
 ) -> None:
-    alone = {**facts["attacks"][0], "worst": 0.8}
-    context = {"name": "context", "success": 0.95}
+    alone = replace(facts["attacks"][0], worst=0.8)
+    context = WordAttack(name="context", success=0.95)
     found = said({**facts, "attacks": [alone, context]}, "Strongest attack finds")
     assert found.startswith("95 % of words at most; another attack finds 80 % of the worst")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.audit.table.metrics import Metric
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.table.metrics import described
 from dptext_spark.cli.app import main
 from dptext_spark.report.terminal.table_audit import table_audit_text
 
@@ -15,7 +16,7 @@ FOUND = {
     "table": "/data/out", "version": "delta:3", "source": "/data/in", "audit_id": "r1", "seconds": 2.04,
     "metrics": "/m/metrics",
     "figures": [
-        figure.as_dict()
+        described(figure)
         for figure in (
             Metric("rows", 12_345), Metric("original_share", 0.12341), Metric("original_share_all", 0.46801),
             Metric("bayes_success", 0.5, 0.45, 0.55),
