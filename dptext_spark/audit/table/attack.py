@@ -22,7 +22,7 @@ from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.simulated import Level
 from dptext_spark.audit.estimates import Metric, rate
 from dptext_spark.audit.results import WordAttack
-from dptext_spark.audit.table.metrics import Findings
+from dptext_spark.audit.table.findings import Findings
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.tokens import drawn_words

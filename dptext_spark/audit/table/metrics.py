@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dptext_spark.audit.estimates import Json, Metric
+from dptext_spark.audit.requirements import FORM, Requirement
 from dptext_spark.audit.results import AuditResult, Figures, Group
+from dptext_spark.errors import SettingsError, did_you_mean
 
 COUNTS = (
     "rows", "rows_not_aligned", "words", "words_not_aligned", "same", "drawn", "drawn_same", "unknown", "unknown_same",
@@ -76,27 +79,37 @@ def described(figure: Metric) -> dict[str, Json]:
     return {**figure.as_dict(), "meaning": MEANING[figure.name]}
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What a part of an audit found.
+def table_requirement(text: str, names: Collection[str]) -> Requirement[str]:
+    """Read a requirement of a table.
 
-    Attributes:
-        figures: of the whole table.
-        results: the same in full, as a report shows them.
-        left_out: what was not measured, and why.
+    Args:
+        text: such as `original_share <= 0.6`.
+        names: of the figures that this audit has.
+
+    Raises:
+        SettingsError: another form, or a figure that this audit does not have.
     """
 
-    figures: list[Metric] = field(default_factory=list)
-    results: list[AuditResult] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-
-    def __add__(self, other: Findings) -> Findings:
-        """Put two parts together."""
-        return Findings(
-            [*self.figures, *other.figures],
-            [*self.results, *other.results],
-            [*self.left_out, *other.left_out],
+    def read(name: str) -> str | None:
+        if name in names:
+            return name
+        if re.fullmatch(r"\w+", name) is None:
+            return None
+        raise SettingsError(
+            f"require: {name!r} is no figure of this audit; valid: {', '.join(names)}.{did_you_mean(name, names)}"
         )
+
+    return Requirement.parse(text, read, f"a figure, {FORM}, as in 'original_share <= 0.6'")
+
+
+def holds(requirement: Requirement[str], figures: Iterable[Metric]) -> bool:
+    """Whether the whole table meets a requirement: by an estimate's cautious bound; never by what could not be counted."""
+    for figure in figures:
+        if figure.name == requirement.subject and figure.column is None:
+            bound = figure.upper if requirement.caps else figure.lower
+            judged = figure.value if bound is None else bound
+            return judged is not None and requirement.holds(judged)
+    return False
 
 
 def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[Metric]:

@@ -23,7 +23,7 @@ from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.masked_inference import masked_inference
 from dptext_spark.audit.attacks.membership import membership_attack, numbered
 from dptext_spark.audit.estimates import Metric
-from dptext_spark.audit.table.metrics import Findings
+from dptext_spark.audit.table.findings import Findings
 from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
 from dptext_spark.audit.utility.encoder_similarity import encoder_similarity
 from dptext_spark.audit.utility.learning import Classifier, TextClassifier

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.audit.table.metrics import ATTRIBUTE, ENCODED, LABEL, MASKED, SIMILARITY
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.cli.app import main
@@ -17,7 +18,7 @@ from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing import learning, utility
-from dptext_spark.spark.auditing.audit import TableAudit, audit_table
+from dptext_spark.spark.auditing.audit import audit_table
 from dptext_spark.spark.auditing.two_tables import value_of
 from dptext_spark.spark.reporting import report as reporting
 from dptext_spark.spark.runner import run

@@ -164,7 +164,7 @@ class TestEncoders:
             "masked_words",
         }
         assert [str(limit) for limit in attacked.limits] == ["masked_success <= 0.3"]
-        shown = audit_plan_text(plan(encoder=bert, masked_model=bert).as_dict(), 200)
+        shown = audit_plan_text(plan(encoder=bert, masked_model=bert), 200)
         assert "which reads every text of the sample" in shown
         assert "up to 2,000 words" in shown
 

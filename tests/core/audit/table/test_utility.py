@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.table import utility
-from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, SIMILARITY, Findings
+from dptext_spark.audit.table.findings import Findings
+from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, SIMILARITY
 from dptext_spark.audit.table.utility import (
     MOST_CLASSES,
     Rows,
