@@ -299,15 +299,15 @@ def sentences_of(found: Comparison) -> list[str]:
     first = found.points[0]
     hows: dict[str, list[str]] = {}
     for one in found.points:
-        hows.setdefault(one.more["how"], [])
-        if one.mechanism not in hows[one.more["how"]]:
-            hows[one.more["how"]].append(one.mechanism)
+        hows.setdefault(one.more.how, [])
+        if one.mechanism not in hows[one.more.how]:
+            hows[one.more.how].append(one.mechanism)
     sentences = [
         f"Risk, {risks.BAYES}: {risks.EXPLAINED[risks.BAYES]} Guessing the commonest word finds "
-        f"{percent_up(first.more['baseline'])}.",
+        f"{percent_up(first.more.baseline)}.",
         *(f"{', '.join(names)}: {how}." for how, names in hows.items()),
         f"Risk, {risks.CONTEXT}: {risks.EXPLAINED[risks.CONTEXT]} Measured on "
-        f"{first.more['in_context_words_attacked']:,} replaced words of {first.more['in_context_records']:,} records; a "
+        f"{first.more.in_context_words_attacked:,} replaced words of {first.more.in_context_records:,} records; a "
         "stronger attack may find more.",
     ]
     sentences += [f"{capital(name)}: {retained.EXPLAINED[name]}" for name in first.utilities]
@@ -317,8 +317,8 @@ def sentences_of(found: Comparison) -> list[str]:
             "punctuation are left out."
         )
     sentences += [
-        f"{made['records']:,} records were replaced, {made['consistency']} level, over {made['words']:,} words; stop words: "
-        f"{made['policy']['stop_words']}.",
+        f"{made.records:,} records were replaced, {made.consistency} level, over {made.words:,} words; stop words: "
+        f"{made.policy['stop_words']}.",
         INTERVALS,
         "Between two ε utility is taken as linear in risk; outside the measured risks, or where their bounds leave that open: "
         f"not reached ({NONE}).",

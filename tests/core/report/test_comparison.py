@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
 from dptext_spark.audit.comparison.compare import Comparison
-from dptext_spark.audit.comparison.frontier import Point, frontier
+from dptext_spark.audit.comparison.corpus import CorpusSettings
+from dptext_spark.audit.comparison.frontier import Basis, Point, frontier
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.retained import COSINE, KEPT
 from dptext_spark.report.comparison import comparison_page, comparison_text
 
-MORE: dict[str, Any] = {
-    "how": "exact: every law of the lexicon was read",
-    "baseline": 0.0301,
-    "in_context_without_output": 0.1,
-    "in_context_words_attacked": 1234,
-    "in_context_records": 100,
-    "in_context_of_one_word_alone": 0.2,
-}
-SETTINGS = {"records": 200, "consistency": "token", "words": 5000, "policy": {"stop_words": "keep"}}
+MORE = Basis("exact: every law of the lexicon was read", 0.0301, 0.1, 1234, 100, 0.2)
+SETTINGS = CorpusSettings(
+    version="0", engine="1", lexicon_fingerprints=("ab",), words=5000, policy={"stop_words": "keep"}, stop_words="cd",
+    consistency="token", few=500, draws=100, records=200, attacked=100,
+)  # fmt: skip
 
 
 def about(value: float, wide: float) -> Estimate:
