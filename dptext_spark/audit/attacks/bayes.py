@@ -15,11 +15,10 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from dptext_spark.arrays import F64, Bools, Ids
+from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.posterior import columns_of, likeliest_inputs
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
@@ -87,7 +86,7 @@ class BayesAttack(WordAttack):
 
 
 @compiled
-def _raise(words: Any, starts: Any, ids: Any, probability: Any, prior: Any, best: Any, guess: Any) -> None:
+def _raise(words: Ids, starts: I64, ids: Ids, probability: F64, prior: F64, best: F64, guess: Ids) -> None:
     """Take the laws of some words in: best[u] = max P(w)·P(u|w), guess[u] = that w, ties to the lower."""
     for i in range(words.shape[0]):
         word = words[i]
@@ -98,7 +97,7 @@ def _raise(words: Any, starts: Any, ids: Any, probability: Any, prior: Any, best
 
 
 @compiled
-def _tried(words: Any, starts: Any, ids: Any, probability: Any, guess: Any, found: Any) -> None:
+def _tried(words: Ids, starts: I64, ids: Ids, probability: F64, guess: Ids, found: F64) -> None:
     """found[w] = P(the guess for its output is w | w), for some words."""
     for i in range(words.shape[0]):
         total = 0.0

@@ -91,7 +91,6 @@ def posterior_guesses(
         (int32[n] guesses, -1 where nothing was drawn; float64[n], the posterior probability of each).
     """
     edge = bigrams.words + SPECIAL - 1
-    model = (bigrams.unigram, bigrams.weight, bigrams.starts, bigrams.following, bigrams.share)
     seen_there = tokens.outputs if observed is None else observed
     row = np.where(tokens.drawn, plausible.slot[np.where(tokens.drawn, seen_there, 0)], -1)
     row[(row >= 0) & (np.diff(plausible.starts)[row] == 0)] = -1
@@ -101,7 +100,7 @@ def posterior_guesses(
     certainty = np.zeros(len(seen))
     decode(
         states(seen, bigrams.words), row.astype(np.int32), tokens.bounds, edge, plausible.starts, plausible.ids,
-        plausible.probability, model, guesses, certainty, np.empty(0),
+        plausible.probability, bigrams.chain, guesses, certainty, np.empty(0),
     )  # fmt: skip
     return guesses, certainty
 
@@ -222,7 +221,7 @@ def pooled_guesses(
     decode(
         states(np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32), words), row, tokens.bounds,
         words + SPECIAL - 1, starts, ids, probability,
-        (bigrams.unigram, bigrams.weight, bigrams.starts, bigrams.following, bigrams.share),
+        bigrams.chain,
         np.empty(len(row), np.int32), np.empty(len(row)), evidence,
     )  # fmt: skip
     guesses = np.where(tokens.drawn, tokens.outputs, -1).astype(np.int32)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -74,8 +73,8 @@ class Candidates:
 
 @compiled
 def _collect(
-    words: Any, starts: Any, ids: Any, probability: Any, prior: Any, slot: Any, kept: Any, shares: Any, scores: Any,
-    possible: Any, total: Any,
+    words: Ids, starts: I64, ids: Ids, probability: F64, prior: F64, slot: Ids, kept: Ids, shares: F64, scores: F64,
+    possible: I64, total: F64,
 ) -> None:  # fmt: skip
     """Take the laws of some words in: each output keeps its best candidates, in no order."""
     most = np.int64(kept.shape[1])
@@ -171,7 +170,7 @@ def backward_candidates(sampler: Sampler, prior: F64, outputs: Ids, most: int = 
 
 @compiled
 def _best(
-    probability: Any, prior: Any, kept: Any, shares: Any, scores: Any, possible: Any, total: Any
+    probability: F32, prior: F32, kept: Ids, shares: F32, scores: F32, possible: I64, total: F64
 ) -> None:
     """Keep the words of largest P(w)·P(u|w) of each row, the largest first, ties to the lower id.
 
