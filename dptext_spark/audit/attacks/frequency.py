@@ -5,7 +5,7 @@ for the most frequent outputs, the matching is improved by its neighbours, in a 
 agree by Σ_a n(a,u)·ln P(w|a) + Σ_b n(u,b)·ln P(b|w) over what stands before and after u (words that were kept; from the second
 round on also the current guesses of the others of these outputs), and the best one-to-one matching under these sums is taken (the
 assignment problem, Kuhn 1955). The mechanism's law is not used. At record and token level the outputs of a word vary; the
-attack then takes each output for one symbol all the same, and is weak.
+attack would take each output for one symbol all the same, and be weak: audits and reports make it at dataset level.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from scipy.optimize import linear_sum_assignment
 
 from dptext_spark.arrays import F64, Bools, Ids
 from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams, states
-from dptext_spark.audit.attacks.posterior import candidates
+from dptext_spark.audit.attacks.posterior import Candidates
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.estimates import CONFIDENCE, rate
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.rounding import percent_up
 
 SYMBOLS = 800
 ROUNDS = 6
@@ -38,7 +38,7 @@ class FrequencyAttack(WordAttack):
         success: share of the replaced words that are guessed; `lower` and `upper` by resampling records, the guesses fixed.
         by_type: share of the different pairs of word and output that are guessed.
         ranks: success of the matching by rank alone, and `ranks_by_type`.
-        bayes: success of the adversary that knows the law and looks at one word at a time; None where no law was given.
+        bayes: success of the adversary that knows the law and looks at one word at a time; None where it was not asked for.
         bayes_by_type: the same by type.
         tokens: replaced words; `types` are the different pairs of word and output, `outputs` the different outputs.
     """
@@ -59,6 +59,16 @@ class FrequencyAttack(WordAttack):
     tokens: int
     types: int
     outputs: int
+    open: bool | None = True  # it is a heuristic: another matching may find more
+
+    @property
+    def details(self) -> dict[str, str]:
+        """What is known beside its success, as text."""
+        return {
+            "replaced words attacked": f"{self.tokens:,}, with {self.outputs:,} different outputs",
+            "found by how often outputs occur alone": percent_up(self.ranks),
+            "different words found": percent_up(self.by_type),
+        }
 
 
 def by_rank(outputs: Ids, prior: F64) -> Ids:
@@ -138,7 +148,7 @@ def frequency_attack(
     tokens: Tokens,
     bigrams: Bigrams,
     drawn: Bools | None = None,
-    sampler: Sampler | None = None,
+    plausible: Candidates | None = None,
     *,
     symbols: int = SYMBOLS,
     rounds: int = ROUNDS,
@@ -151,7 +161,7 @@ def frequency_attack(
         tokens: the text beside what was released.
         bigrams: of a public or held-out text, over the same lexicon.
         drawn: bool[V], the words that the policy draws; None for all.
-        sampler: for the Bayes adversary beside it; None leaves it out.
+        plausible: of all outputs by the law, for the Bayes adversary beside it; None leaves it out.
         symbols: how many outputs are matched by neighbours.
         rounds: how often.
         confidence: of the bootstrap interval.
@@ -180,10 +190,8 @@ def frequency_attack(
     flags[at] = matched[outputs] == truth
     interval = rate(tokens.by_record(flags), tokens.by_record(tokens.drawn), confidence)
     bayes: tuple[float | None, float | None] = (None, None)
-    if sampler is not None:
-        found = candidates(sampler, prior, outputs, 1)
-        alone = np.where(found.slot >= 0, found.best[found.slot], -1)
-        bayes = rates(alone.astype(np.int32))
+    if plausible is not None:
+        bayes = rates(np.where(plausible.slot >= 0, plausible.best[plausible.slot], -1).astype(np.int32))
     ranks = rates(by_rank(outputs, prior))
     success, by_type = rates(matched)
     return FrequencyAttack(

@@ -1,8 +1,9 @@
-"""Attack a sample of a written table whose mechanism is known, word by word and with the context.
+"""Attack a sample of a written table whose mechanism is known: word by word, with the context, and at dataset level as a cipher.
 
 Half of the records teach which words follow each other: the contextual adversary has text of the same kind. The other half is
 attacked. The word-by-word adversary knows how frequent words are in public, and needs nothing else. Where the mechanism has no
-law, both know it as :mod:`dptext_spark.audit.attacks.adversary` says.
+law, both know it as :mod:`dptext_spark.audit.attacks.adversary` says. At dataset level, where a word has one replacement in the
+whole table, the frequency attack is made, too; it needs no law.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dptext_spark.audit.attacks.adversary import FEW, QUICK_DRAWS, adversary
 from dptext_spark.audit.attacks.bayes import BayesAttack
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
+from dptext_spark.audit.attacks.frequency import frequency_attack
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.simulated import Level
@@ -68,9 +70,8 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
         adversary(sampler, of_drawn(prior, drawn), measured=False)
         for prior in (bigrams.unigram[:size], zipf(size))
     )
-    context = context_attack(
-        sampler, attacked, bigrams, drawn, level=level, plausible=learnt.plausible(outputs)
-    )
+    plausible = learnt.plausible(outputs)
+    context = context_attack(sampler, attacked, bigrams, drawn, level=level, plausible=plausible)
     hit = np.zeros(len(attacked.words), np.bool_)
     at = np.flatnonzero(attacked.drawn)
     hit[at] = public.guesses(outputs) == attacked.words[at]
@@ -93,15 +94,14 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
         most_frequent=context.most_frequent, unchanged=context.unchanged, unprotected=context.unprotected, also=also, how=how,
         open=is_open,
     )  # fmt: skip
-    return Findings(
-        [
-            word_by_word.metric("bayes_success"),
-            context.metric("context_success"),
-            Metric("attacked_words", len(at)),
-        ],
-        [word_by_word, in_context],
-        missing,
-    )
+    attacks: dict[str, WordAttack] = {"bayes_success": word_by_word, "context_success": in_context}
+    if level == "dataset":
+        matched = frequency_attack(attacked, bigrams, drawn, plausible)
+        attacks["frequency_success"] = replace(
+            matched, measures=f"{matched.measures} {_HERE} {_LEARNT}", also=matched.details
+        )
+    figures = [one.metric(name) for name, one in attacks.items()]
+    return Findings([*figures, Metric("attacked_words", len(at))], list(attacks.values()), missing)
 
 
 def _not_the_best(sampler: Sampler) -> list[str]:

@@ -37,6 +37,7 @@ MEANING = {
     "dataset_broken_groups": "of those, how many have more than one replacement",
     "bayes_success": "share of the drawn words that are guessed from their replacements alone, by a public prior",
     "context_success": "share of the drawn words that are guessed from their replacements and the words around them",
+    "frequency_success": "dataset level: share of the drawn words that are guessed by how often replacements occur, and where",
     "attacked_words": "drawn words of the sample that the contextual adversary guesses; the other records taught it",
     "cosine": "semantic similarity: mean cosine of the mean word vectors of a row's texts in both tables, -1 to 1",
     "rouge_1": "overlap in words of a row's texts in both tables, mean F1 of ROUGE-1, 0 to 1",
@@ -67,6 +68,7 @@ MEANING = {
     "attribute_missing": "rows of that sample without an attribute; they were left out",
 }
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
+FREQUENCY = ("frequency_success",)
 SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu")))
 ENCODED = tuple(name for name in MEANING if name.startswith(("embedding_", "bert_")))
 MASKED = tuple(name for name in MEANING if name.startswith("masked_"))

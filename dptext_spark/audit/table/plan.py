@@ -16,6 +16,7 @@ from dptext_spark.audit.table.metrics import (
     ATTACKS,
     ATTRIBUTE,
     ENCODED,
+    FREQUENCY,
     LABEL,
     MASKED,
     MEANING,
@@ -130,6 +131,7 @@ class AuditPlan:
         asked = {
             **{
                 ATTACKS: self.attacked,
+                FREQUENCY: self.attacked and self.level == "dataset",
                 LABEL: self.label,
                 ATTRIBUTE: self.attribute,
                 SIMILARITY: self.similarity,

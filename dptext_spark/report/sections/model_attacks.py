@@ -15,6 +15,7 @@ from dptext_spark.audit.attacks.bayes import ZIPF, BayesAttack, bayes_attack
 from dptext_spark.audit.attacks.bayes_vulnerability import worst_words
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import ContextAttack, context_attack
+from dptext_spark.audit.attacks.frequency import frequency_attack
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.side_channels import linked_records
 from dptext_spark.audit.comparison.risks import Text, seen_vectors
@@ -150,7 +151,11 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[AuditResul
         attack = _without_law(attack, sampler, best, whole, prior)
     linked = linked_records(tokens, text.case, restricted=False)
     linked = replace(linked, measures=f"{linked.measures} Tried on the public text, not on the run's.")
-    return [attack, linked]
+    if level != "dataset":
+        return [attack, linked]
+    matched = frequency_attack(tokens, bigrams, drawn, plausible, restricted=False)
+    matched = replace(matched, measures=f"{matched.measures} {_NOT_THE_RUNS}", also=matched.details)
+    return [attack, matched, linked]
 
 
 def _without_law(
