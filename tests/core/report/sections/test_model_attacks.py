@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.attacks.bayes import bayes_attack
+from dptext_spark.audit.attacks.frequency import FrequencyAttack
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -145,6 +146,28 @@ def test_noise_is_attacked_with_context(noisy: Privatizer, lexicon: Lexicon, lev
     assert ("what seeing the noisy vectors would give at most" in chain.how) == (level == "token")
     assert chain.open == (level == "record")
     assert chain.upper >= chain.success
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_frequencies_are_matched_at_dataset_level(table: Privatizer, lexicon: Lexicon, level: str) -> None:
+    privatizer = Privatizer(lexicon, table.sampler, Policy(stop_words="draw"), consistency=level)  # type: ignore[arg-type]
+    found, _ = attacks_on(privatizer, _lines(lexicon), _say)
+    if level != "dataset":
+        assert [one.name for one in found] == [
+            "Bayes-optimal adversary",
+            "contextual adversary",
+            "linked records",
+        ]
+        return
+    _, chain, matched, _ = found
+    assert isinstance(matched, FrequencyAttack)
+    # Each word is followed by the next one of the lexicon: the cipher is solved.
+    assert matched.success > matched.random
+    assert matched.bayes == chain.bayes
+    assert not matched.restricted
+    assert matched.open
+    assert "public text" in matched.measures
+    json.dumps(matched.as_dict())
 
 
 def test_a_text_is_cut_to_what_can_be_searched(
