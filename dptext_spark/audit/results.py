@@ -7,7 +7,7 @@ are :class:`WordAttack`; a result of a kind that this version does not know is a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TypeVar, cast
 
@@ -37,6 +37,23 @@ class Group:
     figures: Figures
     axis: str = ""
     shows: str = ""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a report shows a result.
+
+    Attributes:
+        groups: each is a chart, but for figures below 0.
+        baselines: what the first group is compared with.
+        singles: figures that stand in a table.
+        read: how the charts are read, where no general sentence says it.
+    """
+
+    groups: Sequence[Group] = ()
+    baselines: Figures = field(default_factory=dict)
+    singles: Figures = field(default_factory=dict)
+    read: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,22 +96,9 @@ class AuditResult:
     table: str | None = None
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
-    @property
-    def reading(self) -> str:
-        """How its charts are read, where no general sentence says it."""
-        return ""
-
-    def groups(self) -> Iterator[Group]:
-        """Yield what makes charts, the chart with the baselines first."""
-        yield from ()
-
-    def baselines(self) -> Figures:
-        """Return what the first group is compared with."""
-        return {}
-
-    def singles(self) -> Figures:
-        """Return the figures that stand in a table, not in a chart."""
-        return {}
+    def shown(self) -> Shown:
+        """Return how a report shows it; an attack on words is drawn as such."""
+        return Shown()
 
     @property
     def is_attack(self) -> bool:
@@ -185,7 +189,6 @@ class WordAttack(AuditResult):
         return self.worst_upper or self.worst or 0.0
 
 
-_NO_FIGURES = ("confidence", "draws", "exact")  # said in words
 _NO_GROUPS = ("baselines", "settings", "also", "axes")
 
 
@@ -198,30 +201,28 @@ class OtherResult(AuditResult):
     `baselines` what the first group is compared with.
     """
 
-    @property
-    def reading(self) -> str:
-        """What is given as such."""
-        return str(self.extra.get("read") or "")
-
-    def groups(self) -> Iterator[Group]:
-        """Yield every object that holds nothing but figures."""
+    def shown(self) -> Shown:
+        """Show every object that holds nothing but figures, and every figure that stands alone."""
         says, axes = (_texts(self.extra.get(name)) for name in ("says", "axes"))
+        groups = []
         for name, value in self.extra.items():
             figures = None if name in _NO_GROUPS else _group(value)
-            if figures:
-                unit = str(self.extra.get("unit", "value")) if name == "figures" else name
-                yield Group(
-                    "" if name == "figures" else name, figures, axes.get(name) or unit, says.get(name, "")
+            if figures and name == "figures":
+                groups.append(
+                    Group(
+                        "",
+                        figures,
+                        axes.get(name) or str(self.extra.get("unit", "value")),
+                        says.get(name, ""),
+                    )
                 )
-
-    def baselines(self) -> Figures:
-        """Return what is given as such."""
-        return _group(self.extra.get("baselines")) or {}
-
-    def singles(self) -> Figures:
-        """Return every figure that stands alone."""
-        found = ((name, _figure(value)) for name, value in self.extra.items() if name not in _NO_FIGURES)
-        return {name: figure for name, figure in found if figure is not None}
+            elif figures:
+                groups.append(Group(name, figures, axes.get(name) or name, says.get(name, "")))
+        singles = {name: _figure(value) for name, value in self.extra.items()}
+        return Shown(
+            groups, _group(self.extra.get("baselines")) or {},
+            {name: one for name, one in singles.items() if one is not None}, str(self.extra.get("read") or ""),
+        )  # fmt: skip
 
 
 def _plain(value: object) -> Json:

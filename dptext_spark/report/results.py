@@ -18,7 +18,7 @@ from dptext_spark.audit.attacks.context import ContextAttack
 from dptext_spark.audit.attacks.frequency import FrequencyAttack
 from dptext_spark.audit.attacks.masked_inference import MaskedInference
 from dptext_spark.audit.attacks.membership import MembershipAttack
-from dptext_spark.audit.attacks.side_channels import CaseChannel, LinkedRecords
+from dptext_spark.audit.attacks.side_channels import LinkedRecords
 from dptext_spark.audit.results import AuditResult, OtherResult, WordAttack
 from dptext_spark.audit.table.metrics import KeptWords
 from dptext_spark.audit.utility.accuracy import DownstreamAccuracy
@@ -32,7 +32,7 @@ SAID = {"name": str, "measures": str, "restricted": bool, "exact": bool}
 KINDS: dict[str, type[AuditResult]] = {
     kind.name: kind
     for kind in (
-        AttributeAttack, BayesAttack, CaseChannel, ContextAttack, DownstreamAccuracy, EncoderSimilarity, FrequencyAttack,
+        AttributeAttack, BayesAttack, ContextAttack, DownstreamAccuracy, EncoderSimilarity, FrequencyAttack,
         KeptWords, LinkedRecords, MaskedInference, MembershipAttack, TextOverlap, VectorSimilarity,
     )
 }  # fmt: skip

@@ -6,7 +6,7 @@ who privatizes the training text by the same mechanism first reads more of it; t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from dptext_spark.arrays import I64
 from dptext_spark.audit.attacks.membership import numbered
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
-from dptext_spark.audit.results import AuditResult, Figures, Group
+from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.accuracy import Both
 from dptext_spark.audit.utility.learning import Classifier, Label, Model, TextClassifier, classes_of
 from dptext_spark.audit.utility.scoring import accuracy, confusion, macro_f1, of_counts
@@ -73,28 +73,25 @@ class AttributeAttack(AuditResult):
     classes: int
     rows: tuple[int, int, int]
 
-    def groups(self) -> Iterator[Group]:
-        """Yield accuracy and F1 of both adversaries."""
-        yield Group(
-            "accuracy", {READERS[name]: getattr(self, name).accuracy for name in ("private", "adaptive")}
-        )
-        yield Group(
-            "F1, mean of the classes", {said: getattr(self, name).f1 for name, said in READERS.items()},
-            shows="F1 counts rare classes as much as frequent ones.",
+    def shown(self) -> Shown:
+        """Show accuracy and F1 of both adversaries, beside guessing and who reads the original text."""
+        figures: dict[str, AttributeFigures] = {said: getattr(self, name) for name, said in READERS.items()}
+        attacks, others = list(READERS.values())[:2], list(READERS.values())[2:]
+        learnt, chosen_by, tried = self.rows
+        return Shown(
+            (
+                Group("accuracy", {said: figures[said].accuracy for said in attacks}),
+                Group(
+                    "F1, mean of the classes", {said: one.f1 for said, one in figures.items()},
+                    shows="F1 counts rare classes as much as frequent ones.",
+                ),
+            ),
+            {**{said: figures[said].accuracy for said in others}, "one of the classes at random": self.random},
+            {
+                "classes": self.classes, "rows learnt from": learnt, "rows to choose a classifier by": chosen_by,
+                "rows tried on": tried,
+            },
         )  # fmt: skip
-
-    def baselines(self) -> Figures:
-        """Return the accuracy of guessing, and of who reads the original text."""
-        return {
-            READERS["majority"]: self.majority.accuracy,
-            READERS["unprotected"]: self.unprotected.accuracy,
-            "one of the classes at random": self.random,
-        }
-
-    def singles(self) -> Figures:
-        """Return the sizes of the three parts."""
-        parts = ("rows learnt from", "rows to choose a classifier by", "rows tried on")
-        return {"classes": self.classes, **dict(zip(parts, self.rows, strict=True))}
 
 
 def attribute_attack(

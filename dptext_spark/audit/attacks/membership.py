@@ -9,14 +9,14 @@ model nor these choices have seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dptext_spark.arrays import F64, I64, Bools
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
-from dptext_spark.audit.results import AuditResult, Figures, Group
+from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.accuracy import Both
 from dptext_spark.audit.utility.learning import Classifier, Label, Model
 from dptext_spark.audit.utility.scoring import auc, confusion, of_counts, precision, recall
@@ -72,27 +72,23 @@ class MembershipAttack(AuditResult):
     users: int
     shadow_users: int
 
-    def groups(self) -> Iterator[Group]:
-        """Yield the AUC, and what answers of yes and no are worth."""
-        yield Group("AUC", {"a classifier that learnt from privatized text": self.private.auc})
+    def shown(self) -> Shown:
+        """Show the AUC, and what answers of yes and no are worth."""
         sides = (("privatized text", self.private), ("original text", self.unprotected))
-        yield Group(
-            "who is called a member",
-            {
-                f"{name}, {said}": getattr(figures, name)
-                for said, figures in sides
-                for name in ("accuracy", "precision", "recall")
-            },
-            shows="What the adversary's answers of yes and no are worth.",
+        called = {
+            f"{name}, {said}": getattr(figures, name)
+            for said, figures in sides
+            for name in ("accuracy", "precision", "recall")
+        }
+        said = "What the adversary's answers of yes and no are worth."
+        return Shown(
+            (
+                Group("AUC", {"a classifier that learnt from privatized text": self.private.auc}),
+                Group("who is called a member", called, shows=said),
+            ),
+            {"guessing": self.random, "a classifier that learnt from original text": self.unprotected.auc},
+            {"users": self.users, "shadow users": self.shadow_users},
         )
-
-    def baselines(self) -> Figures:
-        """Return the AUC of guessing, and without replacement."""
-        return {"guessing": self.random, "a classifier that learnt from original text": self.unprotected.auc}
-
-    def singles(self) -> Figures:
-        """Return how many users there are."""
-        return {"users": self.users, "shadow users": self.shadow_users}
 
 
 def membership_attack(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dptext_spark.audit.estimates import Json, Metric
 from dptext_spark.audit.requirements import FORM, Requirement
-from dptext_spark.audit.results import AuditResult, Figures, Group
+from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.errors import SettingsError, did_you_mean
 
 COUNTS = (
@@ -184,13 +184,10 @@ class KeptWords(AuditResult):
         shares = {name: _share(*part) for name, part in parts.items()}
         return cls(figures={n: one for n, one in shares.items() if one is not None}, words=counts["words"])
 
-    def groups(self) -> Iterator[Group]:
-        """Yield the shares."""
-        yield Group("", self.figures, self.unit)
-
-    def singles(self) -> Figures:
-        """Return of how many words."""
-        return {} if self.words is None else {"words": self.words}
+    def shown(self) -> Shown:
+        """Show the shares, and of how many words they are."""
+        words = {} if self.words is None else {"words": self.words}
+        return Shown((Group("", self.figures, self.unit),), singles=words)
 
 
 def _share(part: int, whole: int) -> float | None:

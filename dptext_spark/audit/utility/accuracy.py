@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
-from dptext_spark.audit.results import AuditResult, Figures, Group
+from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.learning import Classifier
 from dptext_spark.audit.utility.scoring import accuracy, gain
 
@@ -59,21 +59,17 @@ class DownstreamAccuracy(AuditResult):
     train_rows: int
     test_rows: int
 
-    def groups(self) -> Iterator[Group]:
-        """Yield the accuracy of each classifier, and what replacing words costs it."""
-        yield Group("accuracy", {LEARNT[name]: one for name, one in self.accuracy.items()})
-        yield Group(
-            "accuracy lost (below 0) or gained against original text",
-            {LEARNT[name]: one for name, one in self.gain.items()},
+    def shown(self) -> Shown:
+        """Show the accuracy of each classifier, and what replacing words costs it."""
+        lost = "accuracy lost (below 0) or gained against original text"
+        return Shown(
+            (
+                Group("accuracy", {LEARNT[name]: one for name, one in self.accuracy.items()}),
+                Group(lost, {LEARNT[name]: one for name, one in self.gain.items()}),
+            ),
+            {"always the commonest label": self.majority},
+            {"classes": self.classes, "train rows": self.train_rows, "test rows": self.test_rows},
         )
-
-    def baselines(self) -> Figures:
-        """Return the accuracy of guessing."""
-        return {"always the commonest label": self.majority}
-
-    def singles(self) -> Figures:
-        """Return how much was learnt from."""
-        return {"classes": self.classes, "train rows": self.train_rows, "test rows": self.test_rows}
 
 
 def downstream_accuracy(

@@ -8,15 +8,15 @@ original; without weights for rare words and without a rescaled baseline, on the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from dptext_spark.arrays import F32, F64, I64
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate, mean
-from dptext_spark.audit.results import Group
+from dptext_spark.audit.results import Group, Shown
 from dptext_spark.audit.utility.text_metrics import Similarity, other_records, percentiles_of
 from dptext_spark.errors import DataError
 
@@ -69,13 +69,14 @@ class EncoderSimilarity(Similarity):
     matched: Mapping[str, Estimate]
     other_matched: Mapping[str, float]
 
-    def groups(self) -> Iterator[Group]:
-        """Yield cosines and matched sub-words."""
-        yield from super().groups()
+    def shown(self) -> Shown:
+        """Show cosines and matched sub-words."""
         by_chance = {f"{name}, with another record's": value for name, value in self.other_matched.items()}
-        yield Group(
+        matched = Group(
             "sub-words matched by their vectors (BERTScore)", {**self.matched, **by_chance}, shows=_MATCHED
         )
+        found = super().shown()
+        return replace(found, groups=(*found.groups, matched))
 
 
 def encoder_similarity(

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from dptext_spark.arrays import F32, F64, I32, I64
 from dptext_spark.audit.estimates import CONFIDENCE, PERCENTILES, RESAMPLES, Estimate, mean
-from dptext_spark.audit.results import AuditResult, Figures, Group
+from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.errors import DataError, require_extra
 
 ROWS = 1 << 13  # records whose mean vectors are held at once
@@ -56,24 +56,17 @@ class Similarity(AuditResult):
     records: int
     left_out: int
 
-    def groups(self) -> Iterator[Group]:
-        """Yield the mean and the percentiles."""
-        yield Group("cosine", {"a record and its replacement": self.mean})
-        yield Group(
-            "percentiles of the records", self.percentiles,
-            shows="So many percent of the records are no more like their replacement than this.",
-        )  # fmt: skip
-
-    def baselines(self) -> Figures:
-        """Return the cosine by chance, and without replacement."""
-        return {
-            "a record and another's replacement": self.others,
-            "a record and itself": self.unprotected,
-        }
-
-    def singles(self) -> Figures:
-        """Return how many records there are."""
-        return {"records": self.records, "left out": self.left_out}
+    def shown(self) -> Shown:
+        """Show the mean and the percentiles."""
+        said = "So many percent of the records are no more like their replacement than this."
+        return Shown(
+            (
+                Group("cosine", {"a record and its replacement": self.mean}),
+                Group("percentiles of the records", self.percentiles, shows=said),
+            ),
+            {"a record and another's replacement": self.others, "a record and itself": self.unprotected},
+            {"records": self.records, "left out": self.left_out},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,21 +103,11 @@ class TextOverlap(AuditResult):
     bleu_signature: str
     records: int
 
-    def groups(self) -> Iterator[Group]:
-        """Yield ROUGE."""
-        yield Group("ROUGE, F1", self.rouge)
-
-    def baselines(self) -> Figures:
-        """Return ROUGE by chance."""
-        return {f"{name}, with another record's": value for name, value in self.other_rouge.items()}
-
-    def singles(self) -> Figures:
-        """Return BLEU, which is of the whole text."""
-        return {
-            "records": self.records,
-            "BLEU, of 100": self.bleu,
-            "BLEU with another record's replacement": self.other_bleu,
-        }
+    def shown(self) -> Shown:
+        """Show ROUGE; BLEU, which is of the whole text, stands alone."""
+        by_chance = {f"{name}, with another record's": value for name, value in self.other_rouge.items()}
+        bleu = {"BLEU, of 100": self.bleu, "BLEU with another record's replacement": self.other_bleu}
+        return Shown((Group("ROUGE, F1", self.rouge),), by_chance, {"records": self.records, **bleu})
 
 
 def record_cosines(

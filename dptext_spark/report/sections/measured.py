@@ -27,12 +27,11 @@ def measured(one: AuditResult, key: str) -> Iterator[Block]:
         key: that the ids of its charts begin with.
     """
     intro = " ".join(sentence(part) for part in (one.measures, one.knows) if part)
-    baselines = one.baselines()
-    drawable = 0
-    for group in one.groups():
+    shown, drawable = one.shown(), 0
+    for group in shown.groups:
         drawn = [_bar(name, value, 0) for name, value in group.figures.items()]
         if not drawable:
-            drawn += [_bar(name, value, 1) for name, value in baselines.items()]
+            drawn += [_bar(name, value, 1) for name, value in shown.baselines.items()]
         heading = f"{title(one)}: {group.name.replace('_', ' ')}" if group.name else title(one)
         table = _table(drawn)
         if min(bar.value for bar in drawn) < 0:
@@ -40,14 +39,14 @@ def measured(one: AuditResult, key: str) -> Iterator[Block]:
             yield table
             continue
         shows = (group.shows or f"More of the same: {group.name or 'figures'}.") if drawable else intro
-        read = one.reading or _READ[bool(baselines) and not drawable]
+        read = shown.read or _READ[bool(shown.baselines) and not drawable]
         certain = sure(one, bounded=any(bar.low is not None for bar in drawn))
         svg = bars(drawn, key=f"{key}-{drawable}", x=group.axis or group.name)
         yield Chart(heading, shows, f"{read} {certain}", svg, table)
         drawable += 1
     if not drawable:
         yield Listed(title(one), (f"{intro} {sure(one)}",))
-    single = [(name.replace("_", " "), _figure_text(value)) for name, value in one.singles().items()]
+    single = [(name.replace("_", " "), _figure_text(value)) for name, value in shown.singles.items()]
     if single:
         yield pairs(single)
 

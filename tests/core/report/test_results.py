@@ -85,7 +85,7 @@ def test_a_result_that_lacks_a_field_of_its_kind_is_shown_as_it_is() -> None:
     found = result_of(partial)
     assert type(found) is OtherResult
     assert found.as_dict() == partial
-    assert [group.name for group in found.groups()] == ["accuracy", "gain"]
+    assert [group.name for group in found.shown().groups] == ["accuracy", "gain"]
 
 
 @pytest.mark.parametrize(

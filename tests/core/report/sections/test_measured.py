@@ -72,22 +72,21 @@ def shown_numbers(figures: Figures) -> list[float]:
 )
 def test_no_number_is_lost(results: dict[str, AuditResult], name: str, group: str, baseline: str) -> None:
     given = results[name]
-    groups = list(given.groups())
-    assert groups[0].name == group
-    assert baseline in given.baselines()
-    shown = [*(one.figures for one in groups), given.baselines(), given.singles()]
+    found = given.shown()
+    assert found.groups[0].name == group
+    assert baseline in found.baselines
+    shown = [*(one.figures for one in found.groups), found.baselines, found.singles]
     own = {key: part for key, part in given.as_dict().items() if key not in ("settings", "confidence")}
     lost = set(numbers(own)) - {number for part in shown for number in shown_numbers(part)}
     assert lost <= {float(given.resamples or 0)}
     # Nor is one shown twice: what stands in a group or among the baselines is none of the single ones.
-    assert not {"random", "unprotected", "other_bleu", "majority"} & given.singles().keys()
+    assert not {"random", "unprotected", "other_bleu", "majority"} & found.singles.keys()
 
 
 def test_the_first_group_is_the_one_with_baselines(results: dict[str, AuditResult]) -> None:
-    found = results["attribute attack"]
-    assert [one.name for one in found.groups()] == ["accuracy", "F1, mean of the classes"]
-    singles = found.singles()
-    assert (singles["rows learnt from"], singles["rows tried on"]) == (80, 10)
+    found = results["attribute attack"].shown()
+    assert [one.name for one in found.groups] == ["accuracy", "F1, mean of the classes"]
+    assert (found.singles["rows learnt from"], found.singles["rows tried on"]) == (80, 10)
 
 
 def test_results_are_written_and_read_again(results: dict[str, AuditResult]) -> None:
@@ -109,12 +108,13 @@ def test_the_shape_of_another_result_is_read_off_its_figures() -> None:
         "no_group": {"a": 1.0, "b": "text"}, "settings": {"seed": 7},
     }  # fmt: skip
     found = OtherResult.from_dict(given)
-    assert list(found.groups()) == [
+    shown = found.shown()
+    assert shown.groups == [
         Group("", {"a": 1.0, "b": Estimate(0.5, 0.4, 0.6)}, "share"),
         Group("bits", {"c": 4}, "bits told", "More."),
     ]
-    assert found.baselines() == {"chance": 0.25}
-    assert found.singles() == {"records": 3, "whole": Estimate(2, 1, 3)}
+    assert shown.baselines == {"chance": 0.25}
+    assert shown.singles == {"records": 3, "whole": Estimate(2, 1, 3)}
     assert found.as_dict() == given
 
 
