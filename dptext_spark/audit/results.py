@@ -122,10 +122,15 @@ class AuditResult:
         Raises:
             ValueError: a field is missing or of another type.
         """
-        names = {one.name for one in fields(cls)} - {"extra"}
-        own = json.dumps({name: value for name, value in values.items() if name in names})
-        found = TypeAdapter(cls).validate_json(own, strict=True)
-        return replace(found, extra={name: value for name, value in values.items() if name not in names})
+        defaults = {one.name: one.default for one in fields(cls) if one.name != "extra"}
+        # A null that is left out of the JSON of today stays in that of the file.
+        own = {
+            n: value
+            for n, value in values.items()
+            if n in defaults and not (value is None and defaults[n] is None)
+        }
+        found = TypeAdapter(cls).validate_json(json.dumps(own), strict=True)
+        return replace(found, extra={name: value for name, value in values.items() if name not in own})
 
 
 @dataclass(frozen=True, kw_only=True)
