@@ -91,7 +91,7 @@ class AuditResult:
     how: str | None = None
     also: Mapping[str, str] | None = None
     open: bool | None = None
-    settings: Mapping[str, str | int | float] | None = None
+    settings: Mapping[str, JsonValue] | None = None
     audit: str | None = None
     table: str | None = None
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -209,20 +209,15 @@ class OtherResult(AuditResult):
     def shown(self) -> Shown:
         """Show every object that holds nothing but figures, and every figure that stands alone."""
         says, axes = (_texts(self.extra.get(name)) for name in ("says", "axes"))
-        groups = []
-        for name, value in self.extra.items():
-            figures = None if name in _NO_GROUPS else _group(value)
-            if figures and name == "figures":
-                groups.append(
-                    Group(
-                        "",
-                        figures,
-                        axes.get(name) or str(self.extra.get("unit", "value")),
-                        says.get(name, ""),
-                    )
-                )
-            elif figures:
-                groups.append(Group(name, figures, axes.get(name) or name, says.get(name, "")))
+        unit = str(self.extra.get("unit", "value"))
+        found = ((name, _group(value)) for name, value in self.extra.items() if name not in _NO_GROUPS)
+        groups = [
+            Group("", figures, axes.get(name) or unit)
+            if name == "figures"
+            else Group(name, figures, axes.get(name, name), says.get(name, ""))
+            for name, figures in found
+            if figures
+        ]
         singles = {name: _figure(value) for name, value in self.extra.items()}
         return Shown(
             groups, _group(self.extra.get("baselines")) or {},
@@ -243,13 +238,11 @@ def _plain(value: object) -> Json:
 def _figure(value: JsonValue) -> Estimate | float | None:
     """Return a figure; None for what is none."""
     if isinstance(value, dict):
-        parts = {name: _figure(part) for name, part in value.items()}
-        if set(parts) != {"value", "lower", "upper"} or not all(
-            isinstance(one, int | float) for one in parts.values()
-        ):
+        parts = [_figure(value.get(name)) for name in ("value", "lower", "upper")]
+        numbers = [one for one in parts if isinstance(one, int | float)]
+        if len(numbers) != len(value) or len(numbers) != len(parts):
             return None
-        value, lower, upper = (cast(float, parts[name]) for name in ("value", "lower", "upper"))
-        return Estimate(value, lower, upper)
+        return Estimate(numbers[0], numbers[1], numbers[2])
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -258,11 +251,8 @@ def _group(value: JsonValue) -> Figures | None:
     if not isinstance(value, dict) or not value or _figure(value) is not None:
         return None
     figures = {name: _figure(part) for name, part in value.items()}
-    return (
-        {name: one for name, one in figures.items() if one is not None}
-        if None not in figures.values()
-        else None
-    )
+    known = {name: one for name, one in figures.items() if one is not None}
+    return known if len(known) == len(figures) else None
 
 
 def _texts(value: JsonValue) -> dict[str, str]:
