@@ -82,7 +82,7 @@ def test_a_public_text_is_learnt_from_and_attacked(table: Privatizer, lexicon: L
     assert alone.name != chain.name
     assert linked.records == 100
     assert "--public-text" not in said
-    json.dumps(found)
+    json.dumps([one.as_dict() for one in found])
 
 
 def test_without_a_law_it_is_between_bounds(noisy: Privatizer) -> None:
@@ -99,7 +99,7 @@ def test_without_a_law_it_is_between_bounds(noisy: Privatizer) -> None:
     assert "confidence of 0.95" in found.how
     assert f"{WORDS}, evenly spaced, 10 draws each; the 1 found most often" in " ".join(found.also.values())
     assert "--public-text" in said
-    json.dumps(found)
+    json.dumps(found.as_dict())
 
 
 def test_draws_that_are_quick_cover_the_whole_lexicon(lexicon: Lexicon) -> None:
