@@ -20,8 +20,9 @@ from benchmarks.word_classes import KINDS, kind_of
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
 from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.learning import TextClassifier
-from dptext_spark.audit.utility.scoring import Estimate, accuracy
+from dptext_spark.audit.utility.scoring import accuracy
 from dptext_spark.errors import DPTextError
 from dptext_spark.importance.idf import Frequencies, Idf
 from dptext_spark.importance.providers import Attention, Importance, RandomImportance

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from dptext_spark.arrays import F64, I32, I64
-from dptext_spark.audit.resampling import RESAMPLES, rate_interval
-from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate
+from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate, rate
+from dptext_spark.audit.results import AuditResult
 from dptext_spark.errors import DataError
 from dptext_spark.text.counters import Counters
 
@@ -17,8 +16,8 @@ SAMPLES = 200
 _SEED = 11
 
 
-@dataclass(frozen=True)
-class KeptWords:
+@dataclass(frozen=True, kw_only=True)
+class KeptWords(AuditResult):
     """The share of words that stay what they are (CusText's Table 6, "original tokens"; TrLaplace calls it N_w).
 
     Attributes:
@@ -28,26 +27,16 @@ class KeptWords:
             denominator only.
         tokens: how many there are in all.
         exact: True for these rows and this release; the intervals say how far other rows could differ.
-        confidence: of the intervals.
-        resamples: bootstrap draws of the rows.
-        restricted: whether the text is private.
     """
 
-    name: ClassVar[str] = "kept words"
-    measures: ClassVar[str] = "Which share of the words of a text stands in the release as it was."
+    name: str = "kept words"
+    measures: str = "Which share of the words of a text stands in the release as it was."
 
     of_drawn: Estimate
     of_known: Estimate
     of_all: Estimate
     tokens: int
-    exact: bool
-    confidence: float
-    resamples: int
-    restricted: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, **asdict(self)}
+    exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -63,8 +52,8 @@ class Apart:
     total_variation: float
 
 
-@dataclass(frozen=True)
-class FrequencyShift:
+@dataclass(frozen=True, kw_only=True)
+class FrequencyShift(AuditResult):
     """How far the frequencies of words moved from the original text to the released one.
 
     Attributes:
@@ -76,12 +65,12 @@ class FrequencyShift:
         distinct: different ones among them.
         samples: how many were drawn.
         exact: True for `found`, on these texts.
-        restricted: whether the text is private.
     """
 
-    name: ClassVar[str] = "frequency shift"
-    measures: ClassVar[str] = (
-        "How far the frequencies of words in the released text are from those of the original, beside what chance alone does."
+    name: str = "frequency shift"
+    measures: str = (
+        "How far the frequencies of words in the released text are from those of the original, beside what "
+        "chance alone does."
     )
 
     found: Apart
@@ -90,12 +79,7 @@ class FrequencyShift:
     words: tuple[int, int]
     distinct: tuple[int, int]
     samples: int
-    exact: bool
-    restricted: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, **asdict(self)}
+    exact: bool = True
 
 
 def kept_words(
@@ -103,7 +87,6 @@ def kept_words(
     tokens: I64 | None = None,
     *,
     confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
     restricted: bool = True,
 ) -> KeptWords:
     """Count what stayed.
@@ -113,7 +96,6 @@ def kept_words(
         tokens: int64[rows], how many tokens each row has, punctuation included, such as the differences of
             :attr:`Reading.bounds`; None counts words and numbers only.
         confidence: of the intervals.
-        resamples: bootstrap draws of the rows.
         restricted: whether the text is private.
 
     Raises:
@@ -125,19 +107,13 @@ def kept_words(
     same, stop = (counters.column(name).astype(np.int64) for name in ("same", "stop_kept"))
     drawn = counters.column("drawn").astype(np.int64)
 
-    def share(kept: I64, among: I64) -> Estimate:
-        total = int(among.sum())
-        value = int(kept.sum()) / total if total else 0.0
-        return Estimate(value, *rate_interval(kept, among, confidence, resamples))
-
     return KeptWords(
-        of_drawn=share(same, drawn),
-        of_known=share(same + stop, drawn + stop),
-        of_all=share(same + stop, every),
+        of_drawn=rate(same, drawn, confidence),
+        of_known=rate(same + stop, drawn + stop, confidence),
+        of_all=rate(same + stop, every, confidence),
         tokens=int(every.sum()),
-        exact=True,
         confidence=confidence,
-        resamples=resamples,
+        resamples=RESAMPLES,
         restricted=restricted,
     )
 
@@ -179,7 +155,6 @@ def frequency_shift(
         words=(int(before.sum()), int(after.sum())),
         distinct=(int(np.count_nonzero(before)), int(np.count_nonzero(after))),
         samples=samples,
-        exact=True,
         restricted=restricted,
     )
 

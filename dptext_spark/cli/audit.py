@@ -91,8 +91,7 @@ def audit(
         masked_model=masked_model, label_rows=label_rows, require=require or (), sample=sample, partial=partial, out=out,
     )  # fmt: skip
     if dry_run:
-        planned = plan.as_dict()
-        return write_json(planned) if as_json else write(audit_plan_text(planned, width()))
+        return write_json(plan.as_dict()) if as_json else write(audit_plan_text(plan, width()))
     from dptext_spark.spark.auditing.audit import audit_table
 
     with progress() as say:
@@ -100,7 +99,7 @@ def audit(
     if as_json:
         write_json(found.as_dict())
     else:
-        write(table_audit_text(found.as_dict(), width()))
+        write(table_audit_text(found, width()))
     if found.broken:
         write_error(f"requirement broken: {'; '.join(found.broken)}. Do not publish {found.table}.")
         raise typer.Exit(BrokenRequirementError.exit_code)

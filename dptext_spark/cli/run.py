@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dptext_spark.cli.options import Json, Override
-from dptext_spark.report.terminal.console import progress, width, write, write_json
-from dptext_spark.report.terminal.summary import PRICE, summary
+from dptext_spark.report.terminal.console import PRICE, progress, width, write, write_json
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
@@ -33,6 +32,7 @@ def run(
     settings = load_config(config, overrides or ())
     if dry_run:
         return _plan(settings, as_json)
+    from dptext_spark.report.terminal.summary import summary
     from dptext_spark.spark import run as run_job
 
     with progress() as say:

@@ -10,13 +10,38 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 3.75, 2.7  # inches of 72 points: 270 points are 360 CSS pixels
 MOST_NAMES = 9  # of ranges along x
 BAR = 0.34  # inches of height that a bar takes
+
+
+class _Look(TypedDict):
+    """How a line is drawn."""
+
+    color: str
+    linestyle: str | tuple[int, tuple[int, ...]]
+    marker: str
+
+
+class _Fill(TypedDict, total=False):
+    """How a bar is filled."""
+
+    facecolor: str
+    edgecolor: str
+    hatch: str
+
+
 # Lines and fills differ in form as well as in colour, and the colours in lightness.
-_LINES: tuple[dict[str, Any], ...] = (
+_LINES: tuple[_Look, ...] = (
     {"color": "#12355b", "linestyle": "-", "marker": "o"},
     {"color": "#c4521b", "linestyle": "--", "marker": "s"},
     {"color": "#5b8c5a", "linestyle": ":", "marker": "^"},
@@ -27,7 +52,7 @@ _LINES: tuple[dict[str, Any], ...] = (
     {"color": "#d8a100", "linestyle": (0, (3, 1, 1, 1)), "marker": "*"},
 )
 MOST_LINES = len(_LINES)
-_FILLS: tuple[dict[str, Any], ...] = (
+_FILLS: tuple[_Fill, ...] = (
     {"facecolor": "#5b7fa6", "edgecolor": "#12355b"},
     {"facecolor": "#ffffff", "edgecolor": "#8a4a2b", "hatch": "//"},
     {"facecolor": "#b9cbd9", "edgecolor": "#44556a", "hatch": "--"},
@@ -205,27 +230,28 @@ class _Drawing:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
 
-        style: Any = {**_STYLE, "svg.hashsalt": key}
-        canvas: Any = FigureCanvasSVG
+        style: Any = {**_STYLE, "svg.hashsalt": key}  # matplotlib names its keys one by one
         self.style = rc_context(style)
-        self.figure: Any = canvas(Figure(figsize=(WIDTH, height), layout="constrained")).figure
+        self.figure = FigureCanvasSVG(Figure(figsize=(WIDTH, height), layout="constrained")).figure
 
-    def __enter__(self) -> tuple[Any, Any]:
+    def __enter__(self) -> tuple[Figure, Axes]:
         self.style.__enter__()
         return self.figure, self.figure.add_subplot()
 
-    def __exit__(self, *error: Any) -> None:
-        self.style.__exit__(*error)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.style.__exit__(kind, error, trace)
 
 
-def _plain_ticks(axis: Any, values: list[float]) -> None:
+def _plain_ticks(axis: Axis, values: list[float]) -> None:
     """Name the values themselves along a logarithmic axis, where they are few."""
     if len(values) <= 8:
         axis.set_ticks(values, [f"{value:g}" for value in values])
         axis.axes.minorticks_off()
 
 
-def _svg(figure: Any, key: str) -> str:
+def _svg(figure: Figure, key: str) -> str:
     """Return a figure as an SVG element for a page: no prolog, no metadata, no address, ids of its own."""
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)

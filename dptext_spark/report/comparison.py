@@ -13,7 +13,8 @@ from pathlib import Path
 from dptext_spark._version import __version__
 from dptext_spark.audit.comparison import risks
 from dptext_spark.audit.comparison.compare import Comparison
-from dptext_spark.audit.comparison.frontier import NOT_REACHED, Best, Curve, Frontier, Measure, Point, Reached
+from dptext_spark.audit.comparison.frontier import NOT_REACHED, Best, Curve, Frontier, Point, Reached
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility import retained
 from dptext_spark.audit.utility.retained import TESTED
 from dptext_spark.errors import DataError
@@ -272,14 +273,14 @@ def _reached(one: Reached | None) -> str:
     return f"{100 * one.utility:.1f} ({100 * one.lower:.1f}-{100 * one.upper:.1f})"
 
 
-def between(one: Measure) -> str:
+def between(one: Estimate) -> str:
     """Write a utility in percent."""
     if one.exact:
         return f"{100 * one.value:.1f}"
     return f"{100 * one.value:.1f} ({100 * one.lower:.1f}-{100 * one.upper:.1f})"
 
 
-def risk_of(one: Measure) -> str:
+def risk_of(one: Estimate) -> str:
     """Write a risk in percent, never as less than it is."""
     value, low, high = percent_up(one.value), percent_down(one.lower), percent_up(one.upper)
     shown = [part.removesuffix(" %") for part in (value, low, high)]
@@ -296,15 +297,15 @@ def sentences_of(found: Comparison) -> list[str]:
     first = found.points[0]
     hows: dict[str, list[str]] = {}
     for one in found.points:
-        hows.setdefault(one.more["how"], [])
-        if one.mechanism not in hows[one.more["how"]]:
-            hows[one.more["how"]].append(one.mechanism)
+        hows.setdefault(one.more.how, [])
+        if one.mechanism not in hows[one.more.how]:
+            hows[one.more.how].append(one.mechanism)
     sentences = [
         f"Risk, {risks.BAYES}: {risks.EXPLAINED[risks.BAYES]} Guessing the commonest word finds "
-        f"{percent_up(first.more['baseline'])}.",
+        f"{percent_up(first.more.baseline)}.",
         *(f"{', '.join(names)}: {how}." for how, names in hows.items()),
         f"Risk, {risks.CONTEXT}: {risks.EXPLAINED[risks.CONTEXT]} Measured on "
-        f"{first.more['in_context_words_attacked']:,} replaced words of {first.more['in_context_records']:,} records; a "
+        f"{first.more.in_context_words_attacked:,} replaced words of {first.more.in_context_records:,} records; a "
         "stronger attack may find more.",
     ]
     sentences += [f"{capital(name)}: {retained.EXPLAINED[name]}" for name in first.utilities]
@@ -314,8 +315,8 @@ def sentences_of(found: Comparison) -> list[str]:
             "punctuation are left out."
         )
     sentences += [
-        f"{made['records']:,} records were replaced, {made['consistency']} level, over {made['words']:,} words; stop words: "
-        f"{made['policy']['stop_words']}.",
+        f"{made.records:,} records were replaced, {made.consistency} level, over {made.words:,} words; stop words: "
+        f"{made.policy['stop_words']}.",
         INTERVALS,
         "Between two ε utility is taken as linear in risk; outside the measured risks, or where their bounds leave that open: "
         f"not reached ({NONE}).",

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dptext_spark._version import __version__
+from dptext_spark.audit.results import AuditResult
 from dptext_spark.disclosure.facts import Figures, RunRecord
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.model.certificate import Certificate
+from dptext_spark.report.sections.model_figures import Deniability
 from dptext_spark.report.sections.published import Published
 
 
@@ -44,10 +46,10 @@ class ReportFacts:
     certificate: Certificate | None
     worst_pair: tuple[str, ...] | None
     model_missing: str
-    deniability: Mapping[str, Any]
-    attacks: Sequence[Mapping[str, Any]]
+    deniability: Deniability
+    attacks: Sequence[AuditResult]
     attacks_missing: str
-    utility: Sequence[Mapping[str, Any]]
+    utility: Sequence[AuditResult]
     utility_missing: str
     metrics: Figures | None
     metrics_by_column: Mapping[str, Figures]
@@ -69,6 +71,9 @@ class ReportFacts:
             "statement": self.statement.as_dict(),
             "certificate": None if self.certificate is None else self.certificate.as_dict(),
             "worst_pair": None if self.worst_pair is None else list(self.worst_pair),
+            "deniability": self.deniability.as_dict(),
+            "attacks": [one.as_dict() for one in self.attacks],
+            "utility": [one.as_dict() for one in self.utility],
             "published": [one.as_dict() for one in self.published],
             "examples": [one._asdict() for one in self.examples],
         }

@@ -37,8 +37,12 @@ def page(facts: ReportFacts) -> str:
         files("dptext_spark.report").joinpath("page.html").read_text(encoding="utf-8")
     )
     why = "examples" if facts.examples else "internal" if facts.internal else None
-    writers = (guarantee, disclosure, attacks, deniability, utility, quality, configuration, examples)
-    sections = [section for section in (writer(facts) for writer in writers) if section is not None]
+    written = (
+        guarantee(facts), disclosure(facts), attacks(facts.attacks, facts.attacks_missing),
+        deniability(facts.deniability, facts.run.promised.epsilon), utility(facts.utility, facts.utility_missing),
+        quality(facts), configuration(facts), examples(facts),
+    )  # fmt: skip
+    sections = [section for section in written if section is not None]
     return template.render(
         title=f"What run {facts.run.run_id} released",
         restricted=None if why is None else _WHY[why],

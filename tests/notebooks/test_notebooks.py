@@ -61,7 +61,7 @@ PROBES = {
     "4_reading_an_audit.ipynb": """{
         "status": run.status, "app": spark.conf.get("spark.app.name"),
         "figures": {f.name: f.value for f in audit.figures if f.column is None}, "broken": audit.broken,
-        "certificate": facts.certificate.verdict, "attacks": {a["name"]: a for a in attacks},
+        "certificate": facts.certificate.verdict, "attacks": {a.name: a.as_dict() for a in attacks},
         "page": page.read_text(encoding="utf-8"), "statement": facts.statement.as_dict(),
     }""",
     "5_text_classifier.ipynb": """{

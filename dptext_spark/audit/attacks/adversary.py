@@ -28,9 +28,9 @@ from dptext_spark.audit.attacks.posterior import (
     drawn_from,
     from_columns,
 )
-from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.outcomes import interval
-from dptext_spark.audit.threads import sampled
+from dptext_spark.audit.deniability.simulated import sampled
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.mechanisms.base import Sampler
 
 SMALL = 2_000  # words of a lexicon whose laws are all read
@@ -51,7 +51,7 @@ class Adversary:
         how: how it was found, as a sentence without its end.
     """
 
-    alone: Measure | None
+    alone: Estimate | None
     plausible: Callable[..., Candidates]
     considered: Bools
     how: str
@@ -92,11 +92,11 @@ def adversary(
         alone = None
         if measured:
             found = bayes_attack(sampler, words, prior)
-            alone = Measure(found.success, found.lower, found.upper, exact=True)
+            alone = Estimate(found.success, found.lower, found.upper, exact=True)
         how = "exact: every law of the lexicon was read"
         return Adversary(alone, partial(candidates, sampler, prior), possible, how)
     if sampler.law_columns() is not None:
-        alone = Measure(*bayes_by_tries(sampler, prior, tries, confidence)) if measured else None
+        alone = bayes_by_tries(sampler, prior, tries, confidence) if measured else None
         how = f"estimated from {tries:,} words drawn from the prior; the guesses weigh every word of the lexicon"
         return Adversary(alone, partial(backward_candidates, sampler, prior), possible, how)
     noisy = sampler.noisy_vectors()
@@ -126,7 +126,7 @@ def is_small(words: int) -> bool:
 
 def _bounded(
     sampler: Sampler, prior: F64, considered: Bools, draws: int, tries: int, confidence: float
-) -> Measure:
+) -> Estimate:
     """Return the success of the better of two adversaries with bounds of the best possible one.
 
     One knows the considered words only, the other names the output itself. Each bound holds with half of what is spared.
@@ -139,7 +139,7 @@ def _bounded(
     low = float(interval([same], tries, sure)[0][0])
     value = max(mass * found.success, same / tries)
     upper = max(value, min(1.0, mass * found.upper + 1.0 - mass))  # a sum of rounded numbers can end below 1
-    return Measure(value, max(mass * found.lower, low), upper)
+    return Estimate(value, max(mass * found.lower, low), upper)
 
 
 def likeliest(prior: F64, most: int) -> Bools:

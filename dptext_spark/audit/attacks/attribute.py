@@ -6,30 +6,29 @@ who privatizes the training text by the same mechanism first reads more of it; t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dptext_spark.arrays import I64
 from dptext_spark.audit.attacks.membership import numbered
+from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
+from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.accuracy import Both
-from dptext_spark.audit.utility.learning import Classifier, Model, TextClassifier, classes_of
-from dptext_spark.audit.utility.scoring import (
-    CONFIDENCE,
-    RESAMPLES,
-    Estimate,
-    accuracy,
-    confusion,
-    macro_f1,
-    of_counts,
-)
+from dptext_spark.audit.utility.learning import Classifier, Label, Model, TextClassifier, classes_of
+from dptext_spark.audit.utility.scoring import accuracy, confusion, macro_f1, of_counts
 from dptext_spark.errors import DataError
 
 TENTHS = 10
 STRENGTHS = (1.0, 5.0, 25.0)
-Kind = Classifier[Sequence[str], Sequence[Any]]
+READERS = {
+    "private": "reads privatized text, learnt from original",
+    "adaptive": "reads privatized text, learnt from privatized",
+    "majority": "always the commonest",
+    "unprotected": "reads original text",
+}
+Kind = Classifier[Sequence[str], Sequence[Label]]
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,8 @@ class AttributeFigures:
     f1: Estimate
 
 
-@dataclass(frozen=True)
-class AttributeAttack:
+@dataclass(frozen=True, kw_only=True)
+class AttributeAttack(AuditResult):
     """What privatized text tells of an attribute of its author.
 
     Attributes:
@@ -57,18 +56,11 @@ class AttributeAttack:
         random: accuracy of guessing one of the classes at random.
         classes: how many.
         rows: of training, choice and test.
-        exact: False: measured on these rows, of one release and one split.
-        confidence: of the intervals, which are over test rows.
-        resamples: bootstrap draws.
-        restricted: whether the text is private.
-        settings: the classifiers that were chosen, the seed of the split, and what the caller adds.
     """
 
-    name: ClassVar[str] = "attribute attack"
-    measures: ClassVar[str] = (
-        "How often a classifier guesses an attribute of a text's author from the privatized text."
-    )
-    knows: ClassVar[str] = (
+    name: str = "attribute attack"
+    measures: str = "How often a classifier guesses an attribute of a text's author from the privatized text."
+    knows: str | None = (
         "The adversary has other authors' original texts with their attribute; the adaptive one knows the mechanism with all its "
         "settings, too, and privatizes them before training. Neither knows the original text, nor the key."
     )
@@ -80,29 +72,38 @@ class AttributeAttack:
     random: float
     classes: int
     rows: tuple[int, int, int]
-    exact: bool
-    confidence: float
-    resamples: int
-    restricted: bool
-    settings: dict[str, Any]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+    def shown(self) -> Shown:
+        """Show accuracy and F1 of both adversaries, beside guessing and who reads the original text."""
+        figures: dict[str, AttributeFigures] = {said: getattr(self, name) for name, said in READERS.items()}
+        attacks, others = list(READERS.values())[:2], list(READERS.values())[2:]
+        learnt, chosen_by, tried = self.rows
+        return Shown(
+            (
+                Group("accuracy", {said: figures[said].accuracy for said in attacks}),
+                Group(
+                    "F1, mean of the classes", {said: one.f1 for said, one in figures.items()},
+                    shows="F1 counts rare classes as much as frequent ones.",
+                ),
+            ),
+            {**{said: figures[said].accuracy for said in others}, "one of the classes at random": self.random},
+            {
+                "classes": self.classes, "rows learnt from": learnt, "rows to choose a classifier by": chosen_by,
+                "rows tried on": tried,
+            },
+        )  # fmt: skip
 
 
 def attribute_attack(
     texts: Both[Sequence[str]],
-    attribute: Sequence[Any],
-    users: Sequence[Any] | None = None,
+    attribute: Sequence[Label],
+    users: Sequence[Hashable] | None = None,
     *,
     classifiers: Sequence[Kind] | None = None,
     column: str = "attribute",
     seed: int = 0,
     confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
     restricted: bool = True,
-    settings: dict[str, Any] | None = None,
 ) -> AttributeAttack:
     """Guess an attribute.
 
@@ -115,9 +116,7 @@ def attribute_attack(
         column: what the attribute is called in messages.
         seed: of the split.
         confidence: of the intervals.
-        resamples: bootstrap draws of the test rows.
         restricted: whether the text is private.
-        settings: what the result carries along: mechanism, ε, policy.
 
     Raises:
         DataError: lengths that differ, fewer than 10 users, an attribute with one class, or one that is missing.
@@ -138,14 +137,14 @@ def attribute_attack(
     static, static_kind = _chosen(kinds, plain[0], known, plain[1], chosen_by)
     adaptive, adaptive_kind = _chosen(kinds, private[0], known, private[1], chosen_by)
 
-    def figures(model: Model[Sequence[str], Sequence[Any]], guesses: I64) -> AttributeFigures:
+    def figures(model: Model[Sequence[str], Sequence[Label]], guesses: I64) -> AttributeFigures:
         truth = model.places(tested)
         # An attribute that is not among the training rows is a class of its own that is never guessed.
         size = len(model.classes) + int((truth < 0).any())
         cells = confusion(np.where(truth < 0, size - 1, truth), guesses, size)
         return AttributeFigures(
-            accuracy(truth == guesses, confidence, resamples),
-            of_counts(cells, macro_f1, confidence, resamples),
+            accuracy(truth == guesses, confidence),
+            of_counts(cells, macro_f1, confidence),
         )
 
     return AttributeAttack(
@@ -156,20 +155,18 @@ def attribute_attack(
         random=1.0 / len(classes),
         classes=len(classes),
         rows=(len(parts[0]), len(parts[1]), len(parts[2])),
-        exact=False,
         confidence=confidence,
-        resamples=resamples,
+        resamples=RESAMPLES,
         restricted=restricted,
         settings={
             "classifier": static_kind,
             "adaptive_classifier": adaptive_kind,
             "seed": seed,
-            **(settings or {}),
         },
     )
 
 
-def split(rows: int, users: Sequence[Any] | None, seed: int) -> tuple[I64, I64, I64]:
+def split(rows: int, users: Sequence[Hashable] | None, seed: int) -> tuple[I64, I64, I64]:
     """Split rows 80/10/10 by user: three ascending int64 arrays.
 
     Raises:
@@ -188,10 +185,10 @@ def split(rows: int, users: Sequence[Any] | None, seed: int) -> tuple[I64, I64, 
 def _chosen(
     kinds: Sequence[Kind],
     texts: Sequence[str],
-    attribute: Sequence[Any],
+    attribute: Sequence[Label],
     other_texts: Sequence[str],
-    other_attribute: Sequence[Any],
-) -> tuple[Model[Sequence[str], Sequence[Any]], str]:
+    other_attribute: Sequence[Label],
+) -> tuple[Model[Sequence[str], Sequence[Label]], str]:
     """Fit each classifier; return the model that is right most often on the other rows, and what it is."""
     models = [kind.fit(texts, attribute) for kind in kinds]
     right = [float((one.predict(other_texts) == one.places(other_attribute)).mean()) for one in models]

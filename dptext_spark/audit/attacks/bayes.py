@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from dptext_spark.arrays import F64, Bools, Ids
+from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.posterior import columns_of, likeliest_inputs
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
+from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.runtime.jit import compiled
@@ -39,18 +40,18 @@ HALVES = tuple(hashlib.sha256(b"bayes attack %d" % half).digest() for half in ra
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
 
-@dataclass(frozen=True)
-class BayesAttack:
+@dataclass(frozen=True, kw_only=True)
+class BayesAttack(WordAttack):
     """What the Bayes-optimal adversary finds out of one replaced word.
 
     Attributes:
         success: the probability that the input is guessed, the input drawn from the prior; without a law that of the guesses
             learnt from half of the draws.
         lower: a bound of the optimal success; and `upper`. Equal to it where exact.
-        exact: whether the laws were read, not drawn, and not backwards.
         draws: of each word, where there is no law.
         confidence: that both bounds hold; None where exact.
-        by_word: quantiles over the candidate words of the probability that the word is guessed when it is the input.
+        by_word: quantiles over the candidate words of the probability that the word is guessed when it is the input; it and what
+            follows from it are None where single words were not looked at.
         by_word_mean: its mean, each word counted once.
         worst_share: the share of words that `worst_mean` is over: those most often guessed.
         worst_mean: the mean of that probability over them. Without a law they are chosen by the first half of the draws and
@@ -58,48 +59,34 @@ class BayesAttack:
         worst_words: ids of the first of them, the worst first, ties to the lower id.
         never: the share of candidate words that are never guessed when they are the input.
         baseline: success of always guessing the most frequent candidate.
-        unprotected: success without replacement.
         candidates: how many words can be the input.
-        restricted: whether the prior, or the choice of words, depends on private text.
-        settings: the prior.
-        how: how it was found, where that is neither exact nor by draws.
     """
 
-    name: ClassVar[str] = "Bayes-optimal adversary"
-    measures: ClassVar[str] = (
-        "The probability that one replaced word is guessed from its replacement alone, by the best possible guess."
-    )
-    knows: ClassVar[str] = (
+    name: str = "Bayes-optimal adversary"
+    measures: str = "The probability that one replaced word is guessed from its replacement alone, by the best possible guess."
+    knows: str | None = (
         "The adversary knows the replacement of one word, the mechanism with all its settings, which words are ever replaced, "
         "and how frequent words are in public; it does not know the words around it, nor the key."
     )
 
-    success: float
-    lower: float
-    upper: float
-    exact: bool
-    draws: int | None
-    confidence: float | None
-    by_word: dict[str, float]
-    by_word_mean: float
-    worst_share: float
-    worst_mean: float
-    worst_words: tuple[int, ...]
-    never: float
+    lower: float = field()
+    upper: float = field()
+    draws: int | None = field()  # None is said, too
+    confidence: float | None = field()
     baseline: float
-    unprotected: float
     candidates: int
-    restricted: bool
-    settings: dict[str, Any]
-    how: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+    worst_words: tuple[int, ...]
+    by_word: Mapping[str, float] | None = None
+    by_word_mean: float | None = None
+    worst_share: float | None = None
+    worst_mean: float | None = None
+    never: float | None = None
+    how: str | None = ""
+    unprotected: float | None = 1.0
 
 
 @compiled
-def _raise(words: Any, starts: Any, ids: Any, probability: Any, prior: Any, best: Any, guess: Any) -> None:
+def _raise(words: Ids, starts: I64, ids: Ids, probability: F64, prior: F64, best: F64, guess: Ids) -> None:
     """Take the laws of some words in: best[u] = max P(w)·P(u|w), guess[u] = that w, ties to the lower."""
     for i in range(words.shape[0]):
         word = words[i]
@@ -110,7 +97,7 @@ def _raise(words: Any, starts: Any, ids: Any, probability: Any, prior: Any, best
 
 
 @compiled
-def _tried(words: Any, starts: Any, ids: Any, probability: Any, guess: Any, found: Any) -> None:
+def _tried(words: Ids, starts: I64, ids: Ids, probability: F64, guess: Ids, found: F64) -> None:
     """found[w] = P(the guess for its output is w | w), for some words."""
     for i in range(words.shape[0]):
         total = 0.0
@@ -220,7 +207,7 @@ def bayes_attack(
         by_word={f"{q:g}": float(v) for q, v in zip(QUANTILES, np.quantile(shares, QUANTILES), strict=True)},
         by_word_mean=float(shares.mean()), worst_share=WORST, worst_mean=min(1.0, float(measured[worst].mean())),
         worst_words=tuple(int(w) for w in worst[:LISTED]), never=float((shares == 0).mean()),
-        baseline=float(chosen.max()), unprotected=1.0, candidates=len(inputs), restricted=restricted,
+        baseline=float(chosen.max()), candidates=len(inputs), restricted=restricted,
         settings={"prior": ZIPF if prior is None else "given"},
         how=BACKWARDS if backwards else "",
     )  # fmt: skip

@@ -14,7 +14,7 @@ The bigram baseline guesses a word without its replacement, from the neighbours 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -42,6 +42,9 @@ def states(tokens: Ids, words: int) -> Ids:
     return np.where(tokens < 0, tokens + words + SPECIAL, tokens).astype(np.int32)
 
 
+Chain: TypeAlias = tuple[F64, F64, I64, Ids, F64]
+
+
 @dataclass(frozen=True, eq=False)
 class Bigrams:
     """The model over V + 2 states.
@@ -63,6 +66,11 @@ class Bigrams:
     share: F64
     tokens: int
     smoothing: str
+
+    @property
+    def chain(self) -> Chain:
+        """(unigram, weight, starts, following, share), as compiled loops take it."""
+        return self.unigram, self.weight, self.starts, self.following, self.share
 
     @property
     def words(self) -> int:
@@ -138,7 +146,7 @@ HIDDEN = -1  # a neighbour that was replaced: it tells nothing here
 
 
 @compiled
-def _share(starts: Any, following: Any, share: Any, a: Int, b: Int) -> float:
+def _share(starts: I64, following: Ids, share: F64, a: Int, b: Int) -> float:
     """Return c(a,b)/c(a)."""
     low, high = starts[a], starts[a + 1]
     end = high
@@ -152,7 +160,9 @@ def _share(starts: Any, following: Any, share: Any, a: Int, b: Int) -> float:
 
 
 @compiled
-def _guess(left: Any, right: Any, model: Any, back: Any, guessable: Any, likely: Any, out: Any) -> None:
+def _guess(
+    left: I64, right: I64, model: Chain, back: tuple[I64, Ids], guessable: Bools, likely: I64, out: Ids
+) -> None:
     unigram, weight, starts, following, share = model
     back_starts, preceding = back
     for n in range(left.shape[0]):
@@ -208,6 +218,5 @@ def guess_bigram_baseline(bigrams: Bigrams, left: Ids, right: Ids, drawn: Bools)
         (np.asarray(left, np.int64) + 1) * (size + 1) + np.asarray(right, np.int64) + 1, return_inverse=True
     )
     out = np.empty(len(keys), np.int32)
-    model = (bigrams.unigram, bigrams.weight, bigrams.starts, bigrams.following, bigrams.share)
-    _guess(keys // (size + 1) - 1, keys % (size + 1) - 1, model, back, guessable, likely, out)
+    _guess(keys // (size + 1) - 1, keys % (size + 1) - 1, bigrams.chain, back, guessable, likely, out)
     return out[where.reshape(-1)]

@@ -17,8 +17,7 @@ and how often a word occurs is not used.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,13 +29,14 @@ from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.outcomes import DRAWS
 from dptext_spark.audit.deniability.simulated import LEVELS, Level
-from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.audit.estimates import CONFIDENCE, rate_interval
+from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import DataError, require_choice
 from dptext_spark.mechanisms.base import Sampler
 
 
-@dataclass(frozen=True)
-class ContextAttack:
+@dataclass(frozen=True, kw_only=True)
+class ContextAttack(WordAttack):
     """What the contextual adversary finds out of a text.
 
     Attributes:
@@ -46,55 +46,34 @@ class ContextAttack:
         certainty: the mean posterior probability that it gives its guesses: what it would claim without the truth.
         bayes: success of the adversary that looks at one word at a time (same prior, same tokens).
         gain: success minus `bayes`; with `gain_lower` and `gain_upper`, over the same resampled records.
-        bigram_baseline: success of the bigram model without the replacement, from neighbours that were kept.
         most_frequent: success of always guessing the most frequent word that is drawn.
         random: expected success of a uniform guess among the words that can lead to the output.
         unchanged: share of the replaced words that came out as themselves.
-        unprotected: success on the text without replacement.
         tokens: replaced words; `records` with all.
         covered: share of P(w)·P(u|w) that the candidates hold, mean over the tokens; 1 where decoding is exact.
-        exact: False: a rate on one text and one draw of it.
         draws: of each word, where the law was counted from draws.
-        confidence: of the intervals.
-        restricted: whether it was measured on private text.
-        settings: what it was made with.
     """
 
-    name: ClassVar[str] = "contextual adversary"
-    measures: ClassVar[str] = (
+    name: str = "contextual adversary"
+    measures: str = (
         "The share of replaced words that are guessed from their replacements and the words around them."
     )
-    knows: ClassVar[str] = (
+    knows: str | None = (
         "The adversary knows the released text, which words were replaced, the mechanism with all its settings, the words "
         "that were kept, and which words follow each other in a public text; it does not know the key."
     )
 
-    success: float
-    lower: float
-    upper: float
+    lower: float = field()
+    upper: float = field()
     apart: float
     certainty: float
-    bayes: float
     gain: float
     gain_lower: float
     gain_upper: float
-    bigram_baseline: float
-    most_frequent: float
-    random: float
-    unchanged: float
-    unprotected: float
     tokens: int
     records: int
     covered: float
-    exact: bool
-    draws: int | None
-    confidence: float
-    restricted: bool
-    settings: dict[str, Any]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+    draws: int | None = field()  # None is said, too
 
 
 def posterior_guesses(
@@ -112,7 +91,6 @@ def posterior_guesses(
         (int32[n] guesses, -1 where nothing was drawn; float64[n], the posterior probability of each).
     """
     edge = bigrams.words + SPECIAL - 1
-    model = (bigrams.unigram, bigrams.weight, bigrams.starts, bigrams.following, bigrams.share)
     seen_there = tokens.outputs if observed is None else observed
     row = np.where(tokens.drawn, plausible.slot[np.where(tokens.drawn, seen_there, 0)], -1)
     row[(row >= 0) & (np.diff(plausible.starts)[row] == 0)] = -1
@@ -122,7 +100,7 @@ def posterior_guesses(
     certainty = np.zeros(len(seen))
     decode(
         states(seen, bigrams.words), row.astype(np.int32), tokens.bounds, edge, plausible.starts, plausible.ids,
-        plausible.probability, model, guesses, certainty, np.empty(0),
+        plausible.probability, bigrams.chain, guesses, certainty, np.empty(0),
     )  # fmt: skip
     return guesses, certainty
 
@@ -136,7 +114,7 @@ def context_attack(
     level: Level = "token",
     most: int = MOST,
     draws: int = DRAWS,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     restricted: bool = True,
     plausible: Candidates | None = None,
 ) -> ContextAttack:
@@ -186,7 +164,7 @@ def context_attack(
         most_frequent=float((truth == prior.argmax()).mean()),
         random=float((1.0 / np.maximum(plausible.possible[row], 1)).mean()),
         unchanged=float((outputs == truth).mean()), unprotected=1.0,
-        tokens=len(at), records=tokens.records, covered=float(plausible.covered[row].mean()), exact=False,
+        tokens=len(at), records=tokens.records, covered=float(plausible.covered[row].mean()),
         draws=plausible.draws, confidence=confidence, restricted=restricted,
         settings={
             "level": level, "candidates": plausible.most, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens,
@@ -243,7 +221,7 @@ def pooled_guesses(
     decode(
         states(np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32), words), row, tokens.bounds,
         words + SPECIAL - 1, starts, ids, probability,
-        (bigrams.unigram, bigrams.weight, bigrams.starts, bigrams.following, bigrams.share),
+        bigrams.chain,
         np.empty(len(row), np.int32), np.empty(len(row)), evidence,
     )  # fmt: skip
     guesses = np.where(tokens.drawn, tokens.outputs, -1).astype(np.int32)

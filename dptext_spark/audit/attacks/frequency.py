@@ -5,80 +5,70 @@ for the most frequent outputs, the matching is improved by its neighbours, in a 
 agree by Σ_a n(a,u)·ln P(w|a) + Σ_b n(u,b)·ln P(b|w) over what stands before and after u (words that were kept; from the second
 round on also the current guesses of the others of these outputs), and the best one-to-one matching under these sums is taken (the
 assignment problem, Kuhn 1955). The mechanism's law is not used. At record and token level the outputs of a word vary; the
-attack then takes each output for one symbol all the same, and is weak.
+attack would take each output for one symbol all the same, and be weak: audits and reports make it at dataset level.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from dptext_spark.arrays import F64, Bools, Ids
 from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams, states
-from dptext_spark.audit.attacks.posterior import candidates
+from dptext_spark.audit.attacks.posterior import Candidates
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.audit.estimates import CONFIDENCE, rate
+from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.rounding import percent_up
 
 SYMBOLS = 800
 ROUNDS = 6
 HIDDEN = -1
 
 
-@dataclass(frozen=True)
-class FrequencyAttack:
+@dataclass(frozen=True, kw_only=True)
+class FrequencyAttack(WordAttack):
     """What frequencies tell of a text.
 
     Attributes:
         success: share of the replaced words that are guessed; `lower` and `upper` by resampling records, the guesses fixed.
         by_type: share of the different pairs of word and output that are guessed.
         ranks: success of the matching by rank alone, and `ranks_by_type`.
-        bayes: success of the adversary that knows the law and looks at one word at a time; None where no law was given.
+        bayes: success of the adversary that knows the law and looks at one word at a time; None where it was not asked for.
         bayes_by_type: the same by type.
-        random: expected success of a random one-to-one matching.
-        unprotected: success on the text without replacement.
         tokens: replaced words; `types` are the different pairs of word and output, `outputs` the different outputs.
-        exact: False: a rate on one text and one draw of it.
-        confidence: of the interval.
-        restricted: whether it was measured on private text.
-        settings: what it was made with.
     """
 
-    name: ClassVar[str] = "frequency matching"
-    measures: ClassVar[str] = (
-        "The share of replaced words that are guessed by how often their outputs occur, and beside which words."
-    )
-    knows: ClassVar[str] = (
+    name: str = "frequency matching"
+    measures: str = "The share of replaced words that are guessed by how often their outputs occur, and beside which words."
+    knows: str | None = (
         "The adversary knows the whole released text, which words were replaced, the words that were kept, and how frequent "
         "words and pairs of words are in a public text; it knows nothing of the mechanism, nor the key."
     )
 
-    success: float
-    lower: float
-    upper: float
+    lower: float = field()
+    upper: float = field()
     by_type: float
     ranks: float
     ranks_by_type: float
-    bayes: float | None
     bayes_by_type: float | None
-    random: float
-    unprotected: float
     tokens: int
     types: int
     outputs: int
-    exact: bool
-    confidence: float
-    restricted: bool
-    settings: dict[str, Any]
+    open: bool | None = True  # it is a heuristic: another matching may find more
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+    @property
+    def details(self) -> dict[str, str]:
+        """What is known beside its success, as text."""
+        return {
+            "replaced words attacked": f"{self.tokens:,}, with {self.outputs:,} different outputs",
+            "found by how often outputs occur alone": percent_up(self.ranks),
+            "different words found": percent_up(self.by_type),
+        }
 
 
 def by_rank(outputs: Ids, prior: F64) -> Ids:
@@ -158,11 +148,11 @@ def frequency_attack(
     tokens: Tokens,
     bigrams: Bigrams,
     drawn: Bools | None = None,
-    sampler: Sampler | None = None,
+    plausible: Candidates | None = None,
     *,
     symbols: int = SYMBOLS,
     rounds: int = ROUNDS,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     restricted: bool = True,
 ) -> FrequencyAttack:
     """Attack a text.
@@ -171,7 +161,7 @@ def frequency_attack(
         tokens: the text beside what was released.
         bigrams: of a public or held-out text, over the same lexicon.
         drawn: bool[V], the words that the policy draws; None for all.
-        sampler: for the Bayes adversary beside it; None leaves it out.
+        plausible: of all outputs by the law, for the Bayes adversary beside it; None leaves it out.
         symbols: how many outputs are matched by neighbours.
         rounds: how often.
         confidence: of the bootstrap interval.
@@ -181,9 +171,9 @@ def frequency_attack(
         DataError: nothing in the text was drawn.
         SettingsError: `symbols` or `rounds` below 1.
     """
-    for field, value in (("symbols", symbols), ("rounds", rounds)):
+    for name, value in (("symbols", symbols), ("rounds", rounds)):
         if value < 1:
-            raise SettingsError(f"{field}: {value} given; valid: 1 or more.")
+            raise SettingsError(f"{name}: {value} given; valid: 1 or more.")
     at = np.flatnonzero(tokens.drawn)
     if not len(at):
         raise DataError("tokens: none of them was drawn; valid: at least one.")
@@ -198,18 +188,16 @@ def frequency_attack(
     matched = by_neighbours(tokens, bigrams, prior, symbols, rounds)
     flags = np.zeros(len(tokens.words), np.bool_)
     flags[at] = matched[outputs] == truth
-    lower, upper = rate_interval(tokens.by_record(flags), tokens.by_record(tokens.drawn), confidence)
+    interval = rate(tokens.by_record(flags), tokens.by_record(tokens.drawn), confidence)
     bayes: tuple[float | None, float | None] = (None, None)
-    if sampler is not None:
-        found = candidates(sampler, prior, outputs, 1)
-        alone = np.where(found.slot >= 0, found.best[found.slot], -1)
-        bayes = rates(alone.astype(np.int32))
+    if plausible is not None:
+        bayes = rates(np.where(plausible.slot >= 0, plausible.best[plausible.slot], -1).astype(np.int32))
     ranks = rates(by_rank(outputs, prior))
     success, by_type = rates(matched)
     return FrequencyAttack(
-        success=success, lower=lower, upper=upper, by_type=by_type, ranks=ranks[0], ranks_by_type=ranks[1],
+        success=success, lower=interval.lower, upper=interval.upper, by_type=by_type, ranks=ranks[0], ranks_by_type=ranks[1],
         bayes=bayes[0], bayes_by_type=bayes[1], random=1.0 / int(np.count_nonzero(prior)), unprotected=1.0, tokens=len(at),
-        types=len(keys), outputs=len(np.unique(outputs)), exact=False, confidence=confidence, restricted=restricted,
+        types=len(keys), outputs=len(np.unique(outputs)), confidence=confidence, restricted=restricted,
         settings={
             "symbols": symbols, "rounds": rounds, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens,
         },

@@ -8,10 +8,11 @@ position's candidates, so that a step costs some hundred additions and not M²; 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from dptext_spark.arrays import F64, I64, Ids
+from dptext_spark.audit.attacks.bigrams import Chain
 from dptext_spark.runtime.jit import Int, compiled
 
 LEAST = 1e-300
@@ -19,7 +20,7 @@ SCAN = 64  # a list of followers is read through while it is at most so many tim
 
 
 @compiled
-def _place(following: Any, low: Int, high: Int, state: Int) -> Int:
+def _place(following: Ids, low: Int, high: Int, state: Int) -> Int:
     """Return where `state` stands in following[low:high], or -1."""
     end = high
     while low < high:
@@ -33,7 +34,7 @@ def _place(following: Any, low: Int, high: Int, state: Int) -> Int:
 
 @compiled
 def _meet(
-    first: Any, m: Int, second: Any, k: Int, starts: Any, following: Any, mark: Any, pairs: Any, at: Int
+    first: Ids, m: Int, second: Ids, k: Int, starts: I64, following: Ids, mark: Ids, pairs: I64, at: Int
 ) -> Int:
     """List the pairs (i, j, entry) of which second[j] was seen after first[i], from pairs[at] on; return where they end.
 
@@ -58,7 +59,7 @@ def _meet(
 
 @compiled
 def _forward(
-    first: Any, m: Int, before: Any, second: Any, k: Int, into: Any, model: Any, pairs: Any, low: Int, high: Int
+    first: Ids, m: Int, before: F64, second: Ids, k: Int, into: F64, model: Chain, pairs: I64, low: Int, high: Int
 ) -> None:  # fmt: skip
     """Fill into[j] = Σ_i before[i]·P(second[j]|first[i]); pairs[low:high] are those that were seen."""
     unigram, weight, _, _, share = model
@@ -74,7 +75,7 @@ def _forward(
 
 @compiled
 def _backward(
-    first: Any, m: Int, into: Any, second: Any, k: Int, after: Any, model: Any, pairs: Any, low: Int, high: Int
+    first: Ids, m: Int, into: F64, second: Ids, k: Int, after: F64, model: Chain, pairs: I64, low: Int, high: Int
 ) -> None:  # fmt: skip
     """Fill into[i] = Σ_j P(second[j]|first[i])·after[j]; pairs[low:high] are those that were seen."""
     unigram, weight, _, _, share = model
@@ -89,7 +90,7 @@ def _backward(
 
 
 @compiled
-def _step(first: Any, m: Int, second: Any, k: Int, model: Any, mark: Any, pairs: Any, at: Int) -> Int:
+def _step(first: Ids, m: Int, second: Ids, k: Int, model: Chain, mark: Ids, pairs: I64, at: Int) -> Int:
     """List the seen pairs of two neighbouring positions; see :func:`_meet`. `mark` is -1 everywhere before and after."""
     for j in range(k):
         mark[second[j]] = j
@@ -100,7 +101,7 @@ def _step(first: Any, m: Int, second: Any, k: Int, model: Any, mark: Any, pairs:
 
 
 @compiled
-def _room(pairs: Any, size: Int) -> Any:
+def _room(pairs: I64, size: Int) -> I64:
     """Return `pairs` with room for `size` of them."""
     if pairs.shape[0] >= size:
         return pairs
@@ -110,7 +111,7 @@ def _room(pairs: Any, size: Int) -> Any:
 
 
 @compiled
-def _scale(values: Any, k: Int) -> bool:
+def _scale(values: F64, k: Int) -> bool:
     """Make values[:k] sum to 1; return whether they can."""
     total = 0.0
     for j in range(k):
@@ -124,8 +125,8 @@ def _scale(values: Any, k: Int) -> bool:
 
 @compiled
 def decode(
-    words: Any, row: Any, bounds: Any, edge: Int, starts: Any, ids: Any, probability: Any, model: Any, guesses: Any,
-    certainty: Any, evidence: Any,
+    words: Ids, row: Ids, bounds: I64, edge: Int, starts: I64, ids: Ids, probability: F64, model: Chain, guesses: Ids,
+    certainty: F64, evidence: F64,
 ) -> None:  # fmt: skip
     """Guess each hidden word by the largest posterior probability given the whole record.
 

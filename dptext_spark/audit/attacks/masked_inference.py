@@ -7,15 +7,14 @@ adversary does not look at what stands in the word's place. Privacy, as the pape
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I64, Bools
-from dptext_spark.audit.resampling import RESAMPLES, rate_interval
-from dptext_spark.audit.utility.scoring import CONFIDENCE
+from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, rate
+from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import DataError
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.pair_tokens import DRAWN_WORD, Words, pair, words_of
@@ -27,8 +26,8 @@ _KEYS = np.uint64(11), np.uint64(13)  # equal words have equal hashes, and nothi
 Guess = Callable[[Spans], Iterator[tuple[I64, list[str]]]]
 
 
-@dataclass(frozen=True)
-class MaskedInference:
+@dataclass(frozen=True, kw_only=True)
+class MaskedInference(WordAttack):
     """What a masked language model finds.
 
     Attributes:
@@ -40,45 +39,22 @@ class MaskedInference:
         drawn: of how many they were taken, evenly spaced.
         records: that hold an attacked word.
         guessable: share of the attacked words that the model could name at all: one sub-word of its own.
-        exact: False: a rate on one text and one draw of it.
-        confidence: of the interval.
-        resamples: bootstrap draws of the records.
-        restricted: whether the text is private.
     """
 
-    name: ClassVar[str] = "masked-token inference"
-    measures: ClassVar[str] = (
-        "The share of replaced words that a masked language model names when the word is masked, at its first guess."
-    )
-    knows: ClassVar[str] = (
+    name: str = "masked-token inference"
+    measures: str = "The share of replaced words that a masked language model names when the word is masked, at its first guess."
+    knows: str | None = (
         "The adversary sees the released text around the word, not what replaced it, and knows neither mechanism nor key; it "
         "knows the language from the texts that the model was trained on."
     )
 
-    success: float
-    lower: float
-    upper: float
-    unprotected: float
-    unchanged: float
+    lower: float = field()
+    upper: float = field()
     words: int
     drawn: int
     records: int
     guessable: float
-    exact: bool
-    confidence: float
-    resamples: int
-    restricted: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able; what counts is put as a report lists it."""
-        found = {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
-        also = {
-            "replaced words attacked": f"{self.words:,} of {self.drawn:,}, evenly spaced",
-            "records": f"{self.records:,}",
-            "replaced words that are one sub-word of the model": f"{100 * self.guessable:.3g} %",
-            "privacy, as the papers have it": f"{1 - self.success:.4f}",
-        }
-        return {**found, "also": also, "open": True}  # a larger model may find more
+    open: bool | None = True  # a larger model may find more
 
 
 def masked_inference(
@@ -92,7 +68,6 @@ def masked_inference(
     most: int = MOST,
     progress: Callable[[int, int], None] | None = None,
     confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
     restricted: bool = True,
 ) -> MaskedInference:
     """Let a masked language model name words of records from their replacements, and from themselves.
@@ -109,7 +84,6 @@ def masked_inference(
         most: words that are attacked, evenly spaced over the drawn ones.
         progress: is told how many words were asked for, of how many.
         confidence: of the interval.
-        resamples: bootstrap draws of the records.
         restricted: whether the text is private.
 
     Raises:
@@ -141,23 +115,27 @@ def masked_inference(
     private_hits, plain_hits = found(output, there), found(source, at)
     record = np.searchsorted(source.bounds, at, side="right") - 1
     rows = len(plain)
-    lower, upper = rate_interval(
-        np.bincount(record, private_hits, rows), np.bincount(record, minlength=rows), confidence, resamples
-    )
+    named = rate(np.bincount(record, private_hits, rows), np.bincount(record, minlength=rows), confidence)
+    guessable = sum(word in known for word in truth) / len(truth)
     return MaskedInference(
-        success=float(private_hits.mean()),
-        lower=lower,
-        upper=upper,
+        success=named.value,
+        lower=named.lower,
+        upper=named.upper,
         unprotected=float(plain_hits.mean()),
         unchanged=float((source.form[at] == output.form[there]).all(axis=1).mean()),
         words=len(at),
         drawn=len(drawn),
         records=len(np.unique(record)),
-        guessable=sum(word in known for word in truth) / len(truth),
-        exact=False,
+        guessable=guessable,
         confidence=confidence,
-        resamples=resamples,
+        resamples=RESAMPLES,
         restricted=restricted,
+        also={
+            "replaced words attacked": f"{len(at):,} of {len(drawn):,}, evenly spaced",
+            "records": f"{len(np.unique(record)):,}",
+            "replaced words that are one sub-word of the model": f"{100 * guessable:.3g} %",
+            "privacy, as the papers have it": f"{1 - named.value:.4f}",
+        },
     )
 
 

@@ -9,25 +9,17 @@ model nor these choices have seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dptext_spark.arrays import F64, I64, Bools
+from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
+from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.accuracy import Both
-from dptext_spark.audit.utility.learning import Classifier, Model
-from dptext_spark.audit.utility.scoring import (
-    CONFIDENCE,
-    RESAMPLES,
-    Estimate,
-    auc,
-    confusion,
-    of_counts,
-    precision,
-    recall,
-)
+from dptext_spark.audit.utility.learning import Classifier, Label, Model
+from dptext_spark.audit.utility.scoring import auc, confusion, of_counts, precision, recall
 from dptext_spark.errors import DataError
 
 LEAST = 1e-12  # of a probability whose logarithm is taken
@@ -51,8 +43,8 @@ class MembershipFigures:
     auc: Estimate
 
 
-@dataclass(frozen=True)
-class MembershipAttack:
+@dataclass(frozen=True, kw_only=True)
+class MembershipAttack(AuditResult):
     """What a trained model tells of who was in its training text.
 
     Attributes:
@@ -61,18 +53,14 @@ class MembershipAttack:
         random: accuracy and AUC of guessing.
         users: who were attacked, half of them members.
         shadow_users: whose membership the adversary knows.
-        exact: False: measured on these users, of one release and one split.
-        confidence: of the intervals, which are over users.
-        resamples: bootstrap draws.
-        restricted: whether the text is private.
-        settings: the classifier, the seed of the split, and what the caller adds.
     """
 
-    name: ClassVar[str] = "membership attack"
-    measures: ClassVar[str] = (
-        "How often it is found out whether a user's text was in the training text of a model, from the model's answers."
+    name: str = "membership attack"
+    measures: str = (
+        "How often it is found out whether a user's text was in the training text of a model, "
+        "from the model's answers."
     )
-    knows: ClassVar[str] = (
+    knows: str | None = (
         "The adversary holds the user's original texts with their labels, may ask the model for probabilities, and has other "
         "users' texts, original and privatized by the same mechanism, to train a model of the same kind; it does not see the "
         "text that the model was trained on, nor the key."
@@ -83,28 +71,35 @@ class MembershipAttack:
     random: float
     users: int
     shadow_users: int
-    exact: bool
-    confidence: float
-    resamples: int
-    restricted: bool
-    settings: dict[str, Any]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+    def shown(self) -> Shown:
+        """Show the AUC, and what answers of yes and no are worth."""
+        sides = (("privatized text", self.private), ("original text", self.unprotected))
+        called = {
+            f"{name}, {said}": getattr(figures, name)
+            for said, figures in sides
+            for name in ("accuracy", "precision", "recall")
+        }
+        said = "What the adversary's answers of yes and no are worth."
+        return Shown(
+            (
+                Group("AUC", {"a classifier that learnt from privatized text": self.private.auc}),
+                Group("who is called a member", called, shows=said),
+            ),
+            {"guessing": self.random, "a classifier that learnt from original text": self.unprotected.auc},
+            {"users": self.users, "shadow users": self.shadow_users},
+        )
 
 
 def membership_attack(
-    classifier: Classifier[Sequence[str], Sequence[Any]],
+    classifier: Classifier[Sequence[str], Sequence[Label]],
     texts: Both[Sequence[str]],
-    labels: Sequence[Any],
-    users: Sequence[Any] | None = None,
+    labels: Sequence[Label],
+    users: Sequence[Hashable] | None = None,
     *,
     seed: int = 0,
     confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
     restricted: bool = True,
-    settings: dict[str, Any] | None = None,
 ) -> MembershipAttack:
     """Attack a model trained on a quarter of the users; another quarter was not in it, and two are the adversary's.
 
@@ -115,9 +110,7 @@ def membership_attack(
         users: [n], whose text each is; None where each is another user's.
         seed: of the split of the users.
         confidence: of the intervals.
-        resamples: bootstrap draws of the users.
         restricted: whether the text is private.
-        settings: what the result carries along: mechanism, ε, policy.
 
     Raises:
         DataError: lengths that differ, fewer than 8 users, or one class among the labels of a quarter.
@@ -143,18 +136,17 @@ def membership_attack(
         plain = np.where(attacked, both[0], both[1])
         score = _better(plain, 2 * plain - both[0] - both[1], ~attacked, quarter == 2)
         least = best_threshold(score[~attacked], quarter[~attacked] == 2)
-        found.append(_figures(score[attacked], quarter[attacked] == 0, least, confidence, resamples))
+        found.append(_figures(score[attacked], quarter[attacked] == 0, least, confidence))
     return MembershipAttack(
-        found[0],
-        found[1],
+        private=found[0],
+        unprotected=found[1],
         random=0.5,
         users=int((quarter < 2).sum()),
         shadow_users=int((quarter >= 2).sum()),
-        exact=False,
         confidence=confidence,
-        resamples=resamples,
+        resamples=RESAMPLES,
         restricted=restricted,
-        settings={"classifier": classifier.summary, "seed": seed, "texts": rows, **(settings or {})},
+        settings={"classifier": classifier.summary, "seed": seed, "texts": rows},
     )
 
 
@@ -179,21 +171,21 @@ def _better(one: F64, other: F64, known: Bools, members: Bools) -> F64:
     return one if areas[0] >= areas[1] else other
 
 
-def numbered(users: Sequence[Any]) -> I64:
+def numbered(users: Sequence[Hashable]) -> I64:
     """Return int64[n], 0, 1, ... for the users in the order in which they first appear."""
-    place: dict[Any, int] = {}
+    place: dict[Hashable, int] = {}
     return np.array([place.setdefault(user, len(place)) for user in users], np.int64)
 
 
-def _rows(texts: Sequence[str], labels: Sequence[Any], chosen: Bools) -> tuple[list[str], list[Any]]:
+def _rows(texts: Sequence[str], labels: Sequence[Label], chosen: Bools) -> tuple[list[str], list[Label]]:
     at = np.flatnonzero(chosen).tolist()
     return [texts[i] for i in at], [labels[i] for i in at]
 
 
 def _confidence(
-    model: Model[Sequence[str], Sequence[Any]],
+    model: Model[Sequence[str], Sequence[Label]],
     texts: Sequence[str],
-    labels: Sequence[Any],
+    labels: Sequence[Label],
     owner: I64,
     many: int,
 ) -> F64:
@@ -205,18 +197,16 @@ def _confidence(
     return np.asarray(np.bincount(owner, logs, many) / np.bincount(owner, minlength=many), np.float64)
 
 
-def _figures(
-    scores: F64, members: Bools, least: float, confidence: float, resamples: int
-) -> MembershipFigures:
+def _figures(scores: F64, members: Bools, least: float, confidence: float) -> MembershipFigures:
     called = scores >= least
     cells = confusion(members.astype(np.int64), called.astype(np.int64), 2).ravel()
 
-    def of(figure: Any) -> Estimate:
-        return of_counts(cells, figure, confidence, resamples)
+    def of(figure: Callable[[F64], F64]) -> Estimate:
+        return of_counts(cells, figure, confidence)
 
     return MembershipFigures(
         of(precision),
         of(recall),
         of(lambda shares: shares[:, 0] + shares[:, 3]),
-        auc(scores, members, confidence, resamples),
+        auc(scores, members, confidence),
     )

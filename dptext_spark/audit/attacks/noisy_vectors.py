@@ -11,16 +11,15 @@ and Pearson (1934). Snapping is close to the best guess itself, so that the two 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dptext_spark.arrays import F32, F64, I64, Ids
+from dptext_spark.arrays import F32, F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.posterior import AT_ONCE, MOST, SUBKEY, Candidates, drawn_from, from_columns
-from dptext_spark.audit.comparison.frontier import Measure
 from dptext_spark.audit.deniability.outcomes import interval
-from dptext_spark.audit.threads import sampled
+from dptext_spark.audit.deniability.simulated import sampled
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import compiled
@@ -56,7 +55,7 @@ class Ranking:
 
 def bayes_between(
     sampler: NoiseSampler, prior: F64, tries: int, confidence: float
-) -> tuple[Measure, Ranking]:
+) -> tuple[Estimate, Ranking]:
     """Return the success on one word, from below, with both bounds of the optimum; and how the words were ranked.
 
     Args:
@@ -88,7 +87,7 @@ def bayes_between(
     )
     above = interval([int((np.concatenate(guess) == words[:seen]).sum())], seen, sure)[1]
     value = hits / (tries - split)
-    return Measure(value, min(value, float(below[0])), max(value, float(above[0]))), ranking
+    return Estimate(value, min(value, float(below[0])), max(value, float(above[0]))), ranking
 
 
 def learnt(sampler: NoiseSampler, prior: F64) -> Ranking:
@@ -163,7 +162,7 @@ class _Place:
 
 
 @compiled
-def _name(distances: Any, likely: Any, squared: Any, taus: Any, named: Any) -> None:
+def _name(distances: F32, likely: F32, squared: Bools, taus: F32, named: I64) -> None:
     """Fill named int64[n, g] with the words of largest ln P(w) - τ·d^p, ties to the lower id, for each τ and p."""
     best = np.empty(taus.shape[0], np.float32)
     for row in range(distances.shape[0]):

@@ -16,13 +16,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dptext_spark.arrays import F32, F64, I64, Ids
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks, interval
-from dptext_spark.audit.threads import sampled
+from dptext_spark.audit.deniability.simulated import sampled
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import LawColumns, Sampler
 from dptext_spark.randomness.draws import Draws
@@ -73,8 +73,8 @@ class Candidates:
 
 @compiled
 def _collect(
-    words: Any, starts: Any, ids: Any, probability: Any, prior: Any, slot: Any, kept: Any, shares: Any, scores: Any,
-    possible: Any, total: Any,
+    words: Ids, starts: I64, ids: Ids, probability: F64, prior: F64, slot: Ids, kept: Ids, shares: F64, scores: F64,
+    possible: I64, total: F64,
 ) -> None:  # fmt: skip
     """Take the laws of some words in: each output keeps its best candidates, in no order."""
     most = np.int64(kept.shape[1])
@@ -170,7 +170,7 @@ def backward_candidates(sampler: Sampler, prior: F64, outputs: Ids, most: int = 
 
 @compiled
 def _best(
-    probability: Any, prior: Any, kept: Any, shares: Any, scores: Any, possible: Any, total: Any
+    probability: F32, prior: F32, kept: Ids, shares: F32, scores: F32, possible: I64, total: F64
 ) -> None:
     """Keep the words of largest P(w)·P(u|w) of each row, the largest first, ties to the lower id.
 
@@ -235,10 +235,8 @@ def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, mos
     )  # fmt: skip
 
 
-def bayes_by_tries(
-    sampler: Sampler, prior: F64, tries: int = TRIES, confidence: float = 0.95
-) -> tuple[float, float, float]:
-    """Return (success, lower, upper) of the Bayes-optimal adversary, counted on words that are drawn from the prior.
+def bayes_by_tries(sampler: Sampler, prior: F64, tries: int = TRIES, confidence: float = 0.95) -> Estimate:
+    """Return the success of the Bayes-optimal adversary, counted on words that are drawn from the prior.
 
     A word is drawn from the prior, its output from the law; the guess is argmax_w P(w)·P(u|w) over all words, ties to the
     lower id. The share of right guesses estimates the optimum without a bias; bounds by Clopper and Pearson (1934).
@@ -254,7 +252,7 @@ def bayes_by_tries(
     guess = likeliest_inputs(columns_of(sampler), prior, outputs.astype(np.int32))
     hits = int((guess[where.reshape(-1)] == words).sum())
     low, high = interval([hits], tries, confidence)
-    return hits / tries, float(low[0]), float(high[0])
+    return Estimate(hits / tries, float(low[0]), float(high[0]))
 
 
 def likeliest_inputs(column_of: Callable[[Ids], F32], prior: F64, observed: Ids) -> Ids:

@@ -1,8 +1,7 @@
 """What is released beside the replacements: a record's length, where punctuation stands, case patterns, kept words.
 
-Two figures, in bits. For a record: an adversary who holds the n originals asks which of them a released record is; the
-channels alone, without one replaced word being guessed, tell log2 n minus the mean of log2 of how many records look alike. For a
-word: log2 of how much more likely the true word becomes by its case pattern, P(c|w)/P(c), by a public text that has case.
+In bits: an adversary who holds the n originals asks which of them a released record is; the channels alone, without one
+replaced word being guessed, tell log2 n minus the mean of log2 of how many records look alike.
 
 Used: how many words a record has; between which of them punctuation stands; whether a drawn word is lower, Capitalised (after
 punctuation or at the record's beginning, or elsewhere) or UPPER; which words were kept, and where numbers and unknown words
@@ -13,28 +12,24 @@ figures are below what is really told.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from dptext_spark.arrays import F64, I64, U8, U64, Bools, Ids
-from dptext_spark.audit.attacks.posterior import MOST, candidates
-from dptext_spark.audit.attacks.prior import of_drawn
+from dptext_spark.arrays import I64, U8, U64
 from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.deniability.outcomes import DRAWS
+from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import CAPITALISED, LOWER, MIXED, UPPER
-from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.text.tokens import EDGE, UNKNOWN
 
 CHANNELS = ("length", "and punctuation", "and case", "and kept words", "and every word")
 PATTERNS = ("lower", "Capitalised after a mark", "Capitalised elsewhere", "UPPER")
-WEIGHT = 1.0  # of P(c) in P(c|w) = (n(w,c) + WEIGHT·P(c)) / (n(w) + WEIGHT)
 
 
-@dataclass(frozen=True)
-class LinkedRecords:
+@dataclass(frozen=True, kw_only=True)
+class LinkedRecords(AuditResult):
     """How well released records can be told apart without guessing a replaced word.
 
     Attributes:
@@ -43,70 +38,31 @@ class LinkedRecords:
         most_bits: log2 of the number of records.
         records: their number.
         random: the probability of naming the right record without any channel.
-        exact: True: a count over these records.
-        restricted: whether they are private.
     """
 
-    name: ClassVar[str] = "linked records"
-    measures: ClassVar[str] = (
-        "How far a record's length, punctuation, case and kept words single it out among the records of the text."
-    )
-    knows: ClassVar[str] = (
+    name: str = "linked records"
+    measures: str = "How far a record's length, punctuation, case and kept words single it out among the records of the text."
+    knows: str | None = (
         "The adversary holds the original records and asks which of them a released one is; it knows what the policy keeps, "
         "not the key; 'and every word' is the text without replacement."
     )
 
-    bits: dict[str, float]
-    unique: dict[str, float]
+    bits: Mapping[str, float]
+    unique: Mapping[str, float]
     most_bits: float
     records: int
     random: float
-    exact: bool
-    restricted: bool
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
-
-
-@dataclass(frozen=True)
-class CaseChannel:
-    """What the case pattern of a replaced word tells of it.
-
-    Attributes:
-        bits: mean of log2 P(c|w)/P(c) over the replaced words; below 0 where the public text has other habits.
-        word_bits: the entropy of the prior: what there is to know of a replaced word.
-        success: of the Bayes adversary that uses the case, too: argmax P(w)·P(u|w)·P(c|w) over the listed candidates.
-        bayes: of the one that does not.
-        shares: of the patterns among the replaced words.
-        tokens: replaced words.
-        covered: share of P(w)·P(u|w) that the candidates hold, mean over the tokens.
-        exact: False: a rate on one text and one draw of it.
-        restricted: whether it is private.
-    """
-
-    name: ClassVar[str] = "case patterns"
-    measures: ClassVar[str] = (
-        "How much the released case pattern of a replaced word narrows down what it was, and how much that helps to guess it."
-    )
-    knows: ClassVar[str] = (
-        "The adversary knows a word's replacement with its case, whether punctuation stands before it, the mechanism with all "
-        "its settings, and how words are written in a public text; not the words around it, nor the key."
-    )
-
-    bits: float
-    word_bits: float
-    success: float
-    bayes: float
-    shares: dict[str, float]
-    tokens: int
-    covered: float
-    exact: bool
-    restricted: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, "knows": self.knows, **asdict(self)}
+    def shown(self) -> Shown:
+        """Show bits, and who looks like nobody else."""
+        return Shown(
+            (
+                Group("bits", self.bits, "bits that tell records apart"),
+                Group("unique", self.unique, "share of records that look like no other"),
+            ),
+            singles={"most bits": self.most_bits, "records": self.records, "random": self.random},
+            read="A bar as long as the last one says that so much alone singles records out, whatever ε is.",
+        )
 
 
 def patterns(tokens: Tokens, case: U8) -> I64:
@@ -165,79 +121,9 @@ def linked_records(tokens: Tokens, case: U8 | None = None, restricted: bool = Tr
         bits[name] = math.log2(tokens.records) - float(np.log2(alike).mean())
         unique[name] = float((alike == 1).mean())
     return LinkedRecords(
-        bits, unique, math.log2(tokens.records), tokens.records, 1.0 / tokens.records, True, restricted
-    )
-
-
-def case_channel(
-    sampler: Sampler,
-    tokens: Tokens,
-    case: U8,
-    public: Tokens,
-    public_case: U8,
-    prior: F64,
-    drawn: Bools | None = None,
-    *,
-    most: int = MOST,
-    draws: int = DRAWS,
-    restricted: bool = True,
-) -> CaseChannel:
-    """Measure what case tells.
-
-    Args:
-        sampler: of any mechanism.
-        tokens: the text beside what was released.
-        case: uint8[n], its case.
-        public: a public text; outputs are not looked at.
-        public_case: uint8[m], its case.
-        prior: float64[V], how frequent words are in public.
-        drawn: bool[V], the words that the policy draws; None for all.
-        most: candidates of an output.
-        draws: of each word, where there is no law.
-        restricted: whether the text is private.
-
-    Raises:
-        DataError: nothing in the text was drawn, or lengths differ.
-    """
-    at = np.flatnonzero(tokens.drawn)
-    if not len(at):
-        raise DataError("tokens: none of them was drawn; valid: at least one.")
-    chosen = of_drawn(prior, drawn)
-    written = patterns(tokens, case)[at]
-    given = _given_word(public.words[public.drawn], patterns(public, public_case)[public.drawn], len(chosen))
-    overall = chosen @ given
-    truth, outputs = tokens.words[at], tokens.outputs[at]
-    found = candidates(sampler, chosen, outputs, most, draws)
-    # Each pair of output and pattern is guessed once.
-    keys, where = np.unique(outputs.astype(np.int64) * len(PATTERNS) + written, return_inverse=True)
-    plain, informed = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
-    for i, key in enumerate(keys.tolist()):
-        output, pattern = divmod(key, len(PATTERNS))
-        ids, probability = found.row(output)
-        score = chosen[ids] * probability
-        plain[i] = ids[0] if len(ids) else output
-        best = score * given[ids, pattern]
-        informed[i] = ids[best == best.max()].min() if len(ids) else output
-    where = where.reshape(-1)
-    likely = chosen[chosen > 0]
-    counts = np.bincount(written, minlength=len(PATTERNS))
-    return CaseChannel(
-        bits=float(np.log2(given[truth, written] / overall[written]).mean()),
-        word_bits=float(-(likely * np.log2(likely)).sum()),
-        success=float((informed[where] == truth).mean()), bayes=float((plain[where] == truth).mean()),
-        shares={name: float(n / len(at)) for name, n in zip(PATTERNS, counts, strict=True)},
-        tokens=len(at), covered=float(found.covered[found.slot[outputs]].mean()), exact=False, restricted=restricted,
+        bits=bits, unique=unique, most_bits=math.log2(tokens.records), records=tokens.records, random=1.0 / tokens.records,
+        exact=True, restricted=restricted,
     )  # fmt: skip
-
-
-def _given_word(words: Ids, written: I64, size: int) -> F64:
-    """Return P(c|w), float64[V, 4], from a public text."""
-    many = len(PATTERNS)
-    counts = np.bincount(words.astype(np.int64) * many + written, minlength=size * many)
-    by_word = counts.reshape(size, many).astype(np.float64)
-    # No pattern is impossible: each is seen once more, over all.
-    overall = (by_word.sum(axis=0) + 1.0) / (by_word.sum() + many)
-    return np.asarray((by_word + WEIGHT * overall) / (by_word.sum(axis=1, keepdims=True) + WEIGHT))
 
 
 def _mixed(values: U64) -> U64:

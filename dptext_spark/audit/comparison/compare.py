@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
 
-from dptext_spark.audit.comparison.corpus import EvaluationCorpus, check_labels
-from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, Measure, Point, frontier
+from dptext_spark.audit.comparison.corpus import CorpusSettings, EvaluationCorpus, check_labels
+from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, Point, frontier
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
 from dptext_spark.audit.comparison.spec import ComparisonSpec
+from dptext_spark.audit.estimates import Estimate, Json
 from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError, require_extra
@@ -40,10 +40,10 @@ class Comparison:
     frontiers: tuple[Frontier, ...]
     points: tuple[Point, ...]
     refused: tuple[tuple[str, float, str], ...]
-    unprotected: dict[str, Measure]
-    settings: dict[str, Any]
+    unprotected: dict[str, Estimate]
+    settings: CorpusSettings
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
         return {
             "restricted": True,
@@ -51,7 +51,7 @@ class Comparison:
             "points": [one.as_dict() for one in self.points],
             "refused": [dict(zip(("mechanism", "epsilon", "why"), one, strict=True)) for one in self.refused],
             "unprotected": {name: asdict(one) for name, one in self.unprotected.items()},
-            "settings": self.settings,
+            "settings": self.settings.as_dict(),
         }
 
 

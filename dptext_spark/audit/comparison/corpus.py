@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
 from dptext_spark._version import __version__
 from dptext_spark.arrays import Ids
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.comparison.frontier import Measure, Point
+from dptext_spark.audit.comparison.frontier import Point
 from dptext_spark.audit.comparison.risks import Text, risks, words_of
 from dptext_spark.audit.comparison.spec import ComparisonSpec
+from dptext_spark.audit.estimates import Estimate, Json
 from dptext_spark.audit.utility.encoder_similarity import Originals
 from dptext_spark.audit.utility.learning import classes_of
 from dptext_spark.audit.utility.retained import (
@@ -28,7 +28,6 @@ from dptext_spark.audit.utility.retained import (
     TESTED,
     downstream,
     joined,
-    measure_of,
     released,
     utilities,
 )
@@ -44,6 +43,41 @@ from dptext_spark.text.engine import Engine
 from dptext_spark.text.records import Records
 from dptext_spark.text.tokens import Reading, drawn_words, read
 from dptext_spark.text.word_table import WordTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusSettings:
+    """What all points of a comparison are made with; nothing of the texts.
+
+    Attributes:
+        version: of the package; `engine` is that of the text engine.
+        lexicon_fingerprints: of each.
+        words: of the lexicons.
+        policy: the settings of the policy.
+        stop_words: the sha256 of their list.
+        consistency: the level at which draws are shared.
+        few: words that the adversary considers at most; `draws` of each of them.
+        records: that were replaced; `attacked` of them.
+        encoder: the fingerprint of the encoder, or None.
+    """
+
+    version: str
+    engine: str
+    lexicon_fingerprints: tuple[str, ...]
+    words: int
+    policy: Mapping[str, Json]
+    stop_words: str
+    consistency: str
+    few: int
+    draws: int
+    records: int
+    attacked: int
+    encoder: str | None = None
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return the fields, JSON-able, without an encoder where there is none."""
+        values = asdict(self)
+        return values if self.encoder else {name: one for name, one in values.items() if name != "encoder"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,24 +147,22 @@ class EvaluationCorpus:
         )
         return cls(config, comparison, lexicons, text(whole), text(attacked), chosen.labels, encoder)
 
-    def settings(self) -> dict[str, Any]:
-        """Return what all points are made with, JSON-able; nothing of the texts."""
-        spec = self.config.spec()
-        comparison = self.comparison
-        return {
-            "version": __version__,
-            "engine": ENGINE_VERSION,
-            "lexicon_fingerprints": [lexicon.fingerprint for lexicon in self.lexicons],
-            "words": len(self.lexicons[0]),
-            "policy": spec["policy"],
-            "stop_words": _digest(self.config.policy.stop_list()),
-            "consistency": self.config.consistency,
-            "few": comparison.few,
-            "draws": comparison.draws,
-            "records": len(self.whole.bounds) - 1,
-            "attacked": len(self.attacked.bounds) - 1,
-            **({} if self.encoder is None else {"encoder": self.encoder.model.fingerprint}),
-        }
+    def settings(self) -> CorpusSettings:
+        """Return what all points are made with."""
+        return CorpusSettings(
+            version=__version__,
+            engine=ENGINE_VERSION,
+            lexicon_fingerprints=tuple(lexicon.fingerprint for lexicon in self.lexicons),
+            words=len(self.lexicons[0]),
+            policy=self.config.spec()["policy"],
+            stop_words=_digest(self.config.policy.stop_list()),
+            consistency=self.config.consistency,
+            few=self.comparison.few,
+            draws=self.comparison.draws,
+            records=len(self.whole.bounds) - 1,
+            attacked=len(self.attacked.bounds) - 1,
+            encoder=None if self.encoder is None else self.encoder.model.fingerprint,
+        )
 
     def drawn(self) -> Ids | None:
         """Return the words that points draw, ascending; None where they also need the laws of others."""
@@ -140,7 +172,7 @@ class EvaluationCorpus:
     def measured(self, name: str, epsilon: float, sampler: Sampler, say: Steps) -> Point:
         """Measure a point."""
         say("attacking")
-        found, more = risks(sampler, self.attacked, few=self.comparison.few, draws=self.comparison.draws)
+        found, basis = risks(sampler, self.attacked, few=self.comparison.few, draws=self.comparison.draws)
         say("measuring what is left")
         lexicon = self.lexicons[0]
         replaced, strings = self.whole.replaced(sampler), lexicon.vocabulary.strings()
@@ -148,8 +180,8 @@ class EvaluationCorpus:
         if self._originals is not None:
             say("asking the encoder")
             texts = joined(released(replaced), replaced.bounds, strings)
-            useful[EMBEDDED] = measure_of(self._originals.similarity(texts))
-        return Point(name, epsilon, found, useful, more)
+            useful[EMBEDDED] = self._originals.similarity(texts)
+        return Point(name, epsilon, found, useful, basis)
 
     @cached_property
     def _originals(self) -> Originals | None:
@@ -158,10 +190,10 @@ class EvaluationCorpus:
         strings = self.lexicons[0].vocabulary.strings()
         return Originals(partial(vectors, self.encoder), joined(self.whole.words, self.whole.bounds, strings))
 
-    def unprotected(self) -> dict[str, Measure]:
+    def unprotected(self) -> dict[str, Estimate]:
         """Return the utilities of the text as it is."""
         same = [KEPT, COSINE, *([EMBEDDED] if self.encoder is not None else [])]
-        found = {name: Measure(1.0, 1.0, 1.0, exact=True) for name in same}
+        found = {name: Estimate.known(1.0) for name in same}
         if self.labels is not None:
             strings = self.lexicons[0].vocabulary.strings()
             found[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)

@@ -11,14 +11,13 @@ A point is a mechanism at one ε: its risks and the utility of the text, each wi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from dptext_spark.audit.estimates import Estimate, Json
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.parameters import is_number
 
@@ -41,8 +40,8 @@ class Curve:
 
     mechanism: str
     epsilons: tuple[float, ...]
-    risk: tuple[Measure, ...]
-    utility: tuple[Measure, ...]
+    risk: tuple[Estimate, ...]
+    utility: tuple[Estimate, ...]
 
     @classmethod
     def of(cls, points: Sequence[Point], risk: str, utility: str) -> Curve:
@@ -87,7 +86,7 @@ class Curve:
             self.mechanism, value, min(lower, value), max(upper, value), (min(around), max(around))
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return the points, JSON-able."""
         return asdict(self)
 
@@ -136,7 +135,7 @@ class Best:
             return f"{UNDECIDED}: {', '.join(self.best)}"
         return self.best[0] if len(self.reached) > 1 else f"{self.best[0]} (no other reaches it)"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
         return {**asdict(self), "verdict": self.verdict}
 
@@ -157,7 +156,7 @@ class Frontier:
     curves: tuple[Curve, ...]
     levels: tuple[Best, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
         return {
             "risk": self.risk,
@@ -226,20 +225,24 @@ def _along(x: Sequence[float], y: Sequence[float], level: float) -> float:
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A figure with its bounds.
+class Basis:
+    """How the risks of a point were found, and what they stand beside.
 
     Attributes:
-        value: as measured.
-        lower: a bound, or the lower end of an interval.
-        upper: as that.
-        exact: whether it was read off laws, and the bounds are the value.
+        how: the success on one word was found, as a sentence without its end.
+        baseline: of always guessing the commonest word.
+        in_context_without_output: what the context alone finds.
+        in_context_words_attacked: how many replaced words.
+        in_context_records: of how many records.
+        in_context_of_one_word_alone: what is found of the same words without their context.
     """
 
-    value: float
-    lower: float
-    upper: float
-    exact: bool = False
+    how: str
+    baseline: float
+    in_context_without_output: float | None
+    in_context_words_attacked: int
+    in_context_records: int
+    in_context_of_one_word_alone: float | None
 
 
 @dataclass(frozen=True)
@@ -251,30 +254,15 @@ class Point:
         epsilon: its ε.
         risks: success of each attack, by name.
         utilities: what the text is still good for, by name; more is better.
-        more: what else was measured, JSON-able.
+        more: how the risks were found.
     """
 
     mechanism: str
     epsilon: float
-    risks: dict[str, Measure]
-    utilities: dict[str, Measure]
-    more: dict[str, Any]
+    risks: dict[str, Estimate]
+    utilities: dict[str, Estimate]
+    more: Basis
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
         return asdict(self)
-
-    @classmethod
-    def of(cls, values: dict[str, Any]) -> Point:
-        """Build from :meth:`as_dict`.
-
-        Raises:
-            KeyError, TypeError, ValueError: a part is missing or of another type.
-        """
-        risks, utilities = (
-            {name: Measure(**one) for name, one in values[part].items()} for part in ("risks", "utilities")
-        )
-        numbers = [one.value for one in (*risks.values(), *utilities.values())] + [values["epsilon"]]
-        if not all(is_number(one) and math.isfinite(one) for one in numbers):
-            raise ValueError("a figure is no finite number")
-        return cls(str(values["mechanism"]), values["epsilon"], risks, utilities, dict(values["more"]))

@@ -7,7 +7,6 @@ same words; its upper bound counts all others as found, and for noise on vectors
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,9 @@ from dptext_spark.audit.attacks.noisy_vectors import candidates_of_vectors
 from dptext_spark.audit.attacks.posterior import TRIES, drawn_from
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.comparison.frontier import Measure
+from dptext_spark.audit.comparison.frontier import Basis
 from dptext_spark.audit.deniability.simulated import Level, simulate
-from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.audit.estimates import Estimate, rate_interval
 from dptext_spark.mechanisms.base import Sampler
 
 BAYES, CONTEXT = "one word alone", "word in context"
@@ -60,7 +59,7 @@ class Text:
 
 def risks(
     sampler: Sampler, text: Text, *, few: int = FEW, draws: int = DRAWS, tries: int = TRIES
-) -> tuple[dict[str, Measure], dict[str, Any]]:
+) -> tuple[dict[str, Estimate], Basis]:
     """Measure both risks.
 
     Args:
@@ -71,7 +70,7 @@ def risks(
         tries: words drawn from the prior, where the attack on one word is estimated.
 
     Returns:
-        (the risks by name, what else is known: how they were found and baselines, JSON-able).
+        (the risks by name, how they were found).
     """
     words = text.public.words
     prior = of_drawn(text.public.unigram[:words], text.drawable)
@@ -90,18 +89,13 @@ def risks(
         plausible=best.plausible(tokens.outputs[tokens.drawn]),
     )
     highest = min(1.0, max(context.upper + more_found, above))
-    more = {
-        "how": best.how,
-        "baseline": float(prior.max()),
-        "in_context_without_output": context.bigram_baseline,
-        "in_context_words_attacked": context.tokens,
-        "in_context_records": context.records,
-        "in_context_of_one_word_alone": context.bayes,
-    }
+    basis = Basis(
+        best.how, float(prior.max()), context.bigram_baseline, context.tokens, context.records, context.bayes
+    )
     return {
         BAYES: best.alone,
-        CONTEXT: Measure(context.success, context.lower, highest),
-    }, more
+        CONTEXT: Estimate(context.success, context.lower, highest),
+    }, basis
 
 
 def words_of(text: Text, tries: int = TRIES) -> Ids | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 from dptext_spark.arrays import Ids
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Diffractor, Mechanism, Sampler
+from dptext_spark.mechanisms.diffractor import Lists
 from dptext_spark.mechanisms.samplers import ExponentialSampler
 
 Point = tuple[str, float]
@@ -38,8 +38,8 @@ class SamplerGrid:
                 asked for. None: samplers draw every word.
         """
         self._lexicons, self._mechanisms, self._drawn = lexicons, mechanisms, drawn
-        self._over: dict[str, Callable[[float], Any]] = {}
-        self._lists: dict[tuple[int, int, int], Any] = {}
+        self._over: dict[str, Callable[[float], Sampler]] = {}
+        self._lists: dict[tuple[int, int, int], Lists] = {}
         self._together: dict[Point, tuple[float, float]] = {}
         self._made: dict[Point, Sampler] = {}
         for name, epsilon in wanted if drawn is not None else ():
@@ -69,10 +69,9 @@ class SamplerGrid:
             return self._made.pop(point)
         if name not in self._over:
             self._over[name] = self._over_epsilons(self._mechanisms[name])
-        found: Sampler = self._over[name](epsilon)
-        return found
+        return self._over[name](epsilon)
 
-    def _over_epsilons(self, mechanism: Mechanism) -> Callable[[float], Any]:
+    def _over_epsilons(self, mechanism: Mechanism) -> Callable[[float], Sampler]:
         fitting = self._lexicons if len(self._lexicons) in mechanism.embeddings() else self._lexicons[:1]
         if not isinstance(mechanism, Diffractor):
             return mechanism.over_epsilons(*fitting)

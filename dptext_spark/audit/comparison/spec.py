@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from pydantic_core import PydanticCustomError
 
@@ -100,8 +99,7 @@ def _mechanism(text: str, base: Mechanism) -> Mechanism:
     if "epsilon" in given:
         raise SettingsError(f"mechanisms: {text!r} sets ε; valid: epsilons, such as {name}=1,2,5.")
     if not given:
-        kind: Any = MECHANISMS[name]
-        return base if name == base.name else kind()
+        return base if name == base.name else MECHANISMS[name]()
     values = asdict(base) if name == base.name else {}  # type: ignore[call-overload]
     try:
         return parse_mechanism({"name": name} | values | given)

@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,10 @@ from dptext_spark.audit.attacks.bayes_vulnerability import BayesVulnerability, G
 from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.audit.deniability.deniability import CONFIDENCE, EVERY, Measured, measure
 from dptext_spark.audit.deniability.outcomes import DRAWS
-from dptext_spark.audit.deniability.requirement import Requirement, RequirementResult, figures_of
+from dptext_spark.audit.deniability.requirement import WordRequirement, described, figures_of, judge
+from dptext_spark.audit.deniability.word_figures import WordFigure
+from dptext_spark.audit.estimates import Json
+from dptext_spark.audit.requirements import RequirementResult
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.mechanisms.base import Sampler
@@ -41,7 +43,7 @@ class _Search:
     """The points seen so far, and how to see another."""
 
     compile_at: Callable[[float], Sampler]
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[WordRequirement, ...]
     total: int
     sample: Callable[[], Ids]
     draws: int
@@ -67,7 +69,7 @@ class _Search:
         except SettingsError as error:
             return Point(epsilon, refused=str(error))
         figures = figures_of(self.requirements)
-        by_figure: dict[Any, Measured | Guesses] = {}
+        by_figure: dict[WordFigure | BayesVulnerability, Measured | Guesses] = {}
         if figures:
             if self.words is None:
                 lawless = sampler.law(0) is None
@@ -78,18 +80,18 @@ class _Search:
             )  # fmt: skip
             self.drawn = next((one.draws for one in found if not one.exact), None)
             by_figure |= {one.figure: one for one in found}
-        if any(isinstance(one.figure, BayesVulnerability) for one in self.requirements):
+        if any(isinstance(one.subject.figure, BayesVulnerability) for one in self.requirements):
             self.say(f"{step}: guessing", None)
             prior = zipf(self.total) if self.prior is None else self.prior
             self.guesses = by_figure[BayesVulnerability()] = bayes_vulnerability(
                 sampler, prior, self.confidence
             )
-        return Point(epsilon, tuple(one.judge(by_figure[one.figure]) for one in self.requirements))
+        return Point(epsilon, tuple(judge(one, by_figure[one.subject.figure]) for one in self.requirements))
 
 
 def calibrate(
     compile_at: Callable[[float], Sampler],
-    requirements: Sequence[Requirement],
+    requirements: Sequence[WordRequirement],
     total: int,
     *,
     low: float = LOW,
@@ -159,7 +161,7 @@ def calibrate(
     )
 
 
-def _check(requirements: Sequence[Requirement], low: float, high: float, steps: int) -> None:
+def _check(requirements: Sequence[WordRequirement], low: float, high: float, steps: int) -> None:
     if not requirements:
         raise SettingsError("require: none given; valid: one requirement or more.")
     if not (math.isfinite(high) and 0 < low < high):
@@ -296,7 +298,7 @@ class Calibration:
         guessing: how `bayes` was found; None where it is not asked for.
     """
 
-    requirements: tuple[Requirement, ...]
+    requirements: tuple[WordRequirement, ...]
     points: tuple[Point, ...]
     epsilon: float | None
     holds_from: float | None
@@ -322,13 +324,17 @@ class Calibration:
         pairs = zip(self.requirements, point.findings, strict=True)
         return max(requirement.shortfall(finding) for requirement, finding in pairs)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able; words as ids."""
+    def as_dict(self, word: Callable[[int], str | int] = int) -> dict[str, Json]:
+        """Return everything, JSON-able.
+
+        Args:
+            word: what stands for a word's id.
+        """
         return {
             "name": "calibration",
             "meaning": "the largest ε whose figures over the words of the lexicon meet the requirements",
             "restricted": False,
-            "requirements": [one.as_dict() for one in self.requirements],
+            "requirements": [described(one) for one in self.requirements],
             "epsilon": self.epsilon,
             "holds_from": self.holds_from,
             "open_end": self.open_end,
@@ -346,7 +352,11 @@ class Calibration:
                     "holds": point.holds,
                     "refused": point.refused,
                     "figures": [
-                        {"name": one.name, **vars(found)}
+                        {
+                            "name": str(one.subject),
+                            **vars(found),
+                            "word": None if found.word is None else word(found.word),
+                        }
                         for one, found in zip(self.requirements, point.findings, strict=False)
                     ],
                 }

@@ -10,12 +10,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from dptext_spark.arrays import Ids
-from dptext_spark.audit.deniability.distribution import PERCENTILES, Distribution, percentile, statistic
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
 from dptext_spark.audit.deniability.word_figures import (
     Bounded,
@@ -24,6 +22,7 @@ from dptext_spark.audit.deniability.word_figures import (
     Unchanged,
     WordFigure,
 )
+from dptext_spark.audit.estimates import PERCENTILES, Distribution, Json, percentile, statistic
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import is_number
@@ -69,16 +68,24 @@ class Measured:
         value, place = statistic(getattr(self.of, side), name)
         return value, None if place is None else int(self.words[place])
 
-    def worst(self, count: int = WORST) -> list[dict[str, Any]]:
-        """Return the worst words: id and value, the worst first, ties by id."""
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all words of the lexicon."""
+        return len(self.words) == self.total
+
+    def spread(self, side: str = "values") -> Distribution:
+        """Return how `values`, `lower` or `upper` are spread over the words."""
+        return Distribution.of(getattr(self.of, side), self.figure.edges(self.total))
+
+    def worst(self, count: int = WORST) -> list[tuple[int, float]]:
+        """Return (id, value) of the worst words, the worst first, ties by id."""
         sign = -1.0 if self.figure.worst_is_largest else 1.0
         order = np.lexsort((self.words, sign * self.of.values))[:count]
-        return [{"word": int(self.words[i]), "value": float(self.of.values[i])} for i in order]
+        return [(int(self.words[i]), float(self.of.values[i])) for i in order]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return percentiles, mean, histogram and the worst words, JSON-able; where estimated, those of the bounds, too."""
-        edges = self.figure.edges(self.total)
-        found: dict[str, Any] = {
+        found: dict[str, Json] = {
             "name": self.figure.name,
             "meaning": self.figure.meaning,
             "exact": self.exact,
@@ -88,17 +95,17 @@ class Measured:
             "words_in_lexicon": self.total,
             "words_chosen": self.chosen,
             "restricted": False,  # laws and public draws, no private text
-            **Distribution.of(self.of.values, edges).as_dict(),
-            "worst": self.worst(),
+            **self.spread().as_dict(),
+            "worst": [{"word": word, "value": value} for word, value in self.worst()],
         }
         if not self.exact:
-            found["lower"] = Distribution.of(self.of.lower, edges).as_dict()
-            found["upper"] = Distribution.of(self.of.upper, edges).as_dict()
+            found["lower"] = self.spread("lower").as_dict()
+            found["upper"] = self.spread("upper").as_dict()
         if self.figure.name in ENTROPIES:
             found[ENTROPIES[self.figure.name]] = self._entropy()
         return found
 
-    def _entropy(self) -> dict[str, Any]:
+    def _entropy(self) -> dict[str, Json]:
         """Return percentiles of |ln figure|, named as the approximation that it is; null where a figure is 0."""
         formula = "-ln N_w" if self.figure.worst_is_largest else "ln S_w"
         with np.errstate(divide="ignore"):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dptext_spark.arrays import F64
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
@@ -16,7 +15,8 @@ from dptext_spark.audit.deniability.calibrate import (
     calibrate,
     worst_and_typical,
 )
-from dptext_spark.audit.deniability.requirement import Requirement
+from dptext_spark.audit.deniability.requirement import word_requirement
+from dptext_spark.audit.estimates import Json
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
@@ -43,19 +43,15 @@ class FoundEpsilon:
 
     calibration: Calibration
     lexicon: Lexicon
-    settings: dict[str, Any]
+    settings: Mapping[str, Json]
 
     def word(self, word_id: int) -> str:
         """Return a word of the lexicon."""
         return self.lexicon.vocabulary.word(word_id)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able, with the words that the limits were compared at."""
-        values = self.calibration.as_dict()
-        for point in values["curve"]:
-            for figure in point["figures"]:
-                figure["word"] = None if figure["word"] is None else self.word(figure["word"])
-        return values | {"settings": self.settings}
+        return {**self.calibration.as_dict(self.word), "settings": self.settings}
 
 
 def find_epsilon(
@@ -83,7 +79,7 @@ def find_epsilon(
         SettingsError: a requirement or a range that is none, or requirements that no ε satisfies: the message names the closest.
         DataError: the lexicon is missing or damaged.
     """
-    parsed = [Requirement.parse(text) for text in requirements]
+    parsed = [word_requirement(text) for text in requirements]
     if sample < 2:
         raise SettingsError(f"words: {sample} given; valid: 2 or more.")
     if config.run.artifact is not None:
@@ -138,6 +134,6 @@ def _standing(found: Calibration, point: Point, lexicon: Lexicon) -> str:
         about = "" if finding.exact else " by its bound"
         at = "" if finding.word is None else f", the word {lexicon.vocabulary.word(finding.word)!r}"
         parts.append(
-            f"{requirement.name} is {round_conservatively(finding.judged, 4, up=requirement.caps)}{about}{at}"
+            f"{requirement.subject} is {round_conservatively(finding.judged, 4, up=requirement.caps)}{about}{at}"
         )
     return " and ".join(parts)

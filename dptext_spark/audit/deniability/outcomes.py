@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F64, I64, Ids
-from dptext_spark.audit.threads import sampled
+from dptext_spark.audit.deniability.simulated import sampled
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.privacy_loss.loss import clopper_pearson

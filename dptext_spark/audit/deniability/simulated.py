@@ -1,4 +1,4 @@
-"""Draws for an audit: what a mechanism would release of a text, with a public key of their own.
+"""Draws for an audit, made by every processor: what a mechanism would release of a text, with a public key of their own.
 
 An audit of success needs the law, not the release: it draws anew, so that no key is needed and nothing of the run is used.
 """
@@ -12,14 +12,21 @@ import numpy as np
 
 from dptext_spark.arrays import I64, Bools, Ids
 from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.threads import sampled
 from dptext_spark.errors import require_choice
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.threads import in_threads
 
 LEVELS = ("token", "record", "dataset")
 Level = Literal["token", "record", "dataset"]
 SUBKEY = hashlib.sha256(b"attack").digest()  # public: these draws are released nowhere
+DRAWN = 4_096  # draws of a part; whole tiles of the search for the word next to a noisy vector
+
+
+def sampled(sampler: Sampler, ids: Ids, draws: Draws) -> Ids:
+    """Return what `sampler.sample` does, int32[n]: a draw depends on its own number alone."""
+    parts = in_threads(lambda part: sampler.sample(ids[part], draws.take(part)), np.arange(len(ids)), DRAWN)
+    return np.concatenate([np.empty(0, np.int32), *parts])
 
 
 def simulate(

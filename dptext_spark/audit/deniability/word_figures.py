@@ -16,8 +16,8 @@ import numpy as np
 from scipy.stats import binom
 
 from dptext_spark.arrays import F64, Ids
-from dptext_spark.audit.deniability.distribution import count_edges
 from dptext_spark.audit.deniability.outcomes import Outcomes, interval
+from dptext_spark.audit.estimates import count_edges
 from dptext_spark.mechanisms.base import Sampler
 
 ETA = 0.05

@@ -1,28 +1,36 @@
-"""Attack a sample of a written table whose mechanism is known, word by word and with the context.
+"""Attack a sample of a written table whose mechanism is known: word by word, with the context, and at dataset level as a cipher.
 
 Half of the records teach which words follow each other: the contextual adversary has text of the same kind. The other half is
 attacked. The word-by-word adversary knows how frequent words are in public, and needs nothing else. Where the mechanism has no
-law, both know it as :mod:`dptext_spark.audit.attacks.adversary` says.
+law, both know it as :mod:`dptext_spark.audit.attacks.adversary` says. At dataset level, where a word has one replacement in the
+whole table, the frequency attack is made, too; it needs no law.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dptext_spark.arrays import I64
 from dptext_spark.audit.attacks.adversary import FEW, QUICK_DRAWS, adversary
 from dptext_spark.audit.attacks.bayes import BayesAttack
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
+from dptext_spark.audit.attacks.frequency import frequency_attack
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.simulated import Level
-from dptext_spark.audit.resampling import rate_interval
-from dptext_spark.audit.table.metrics import Findings, Metric
+from dptext_spark.audit.estimates import Metric, rate
+from dptext_spark.audit.results import WordAttack
+from dptext_spark.audit.table.findings import Findings
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.tokens import drawn_words
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 NOT_THE_BEST = {
     "noise": "attacks by an adversary who knows the law: this mechanism has none to read, and the one shown ranks the words of "
@@ -32,13 +40,12 @@ NOT_THE_BEST = {
     "few": "attacks by an adversary who names any word: this mechanism has no law to read, and the one shown considers the "
     f"{FEW} likeliest words; a better one may find more",
 }
-# What the attack on each word alone has in common with the contextual one, which was made on the same words.
-_SAME = ("random", "most_frequent", "unchanged", "unprotected", "confidence")
 _HERE = "Tried on a sample of the table itself."
+_LEARNT = "How frequent words are, and which follow each other, was learnt from the rest of the sample."
 TOO_FEW = "attacks: the sample holds fewer than two records, or no word that was drawn, in the half that is attacked"
 
 
-def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> Findings:
+def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Findings:
     """Attack a sample.
 
     Args:
@@ -63,47 +70,38 @@ def attack_sample(privatizer: Privatizer, sample: Any, level: Level) -> Findings
         adversary(sampler, of_drawn(prior, drawn), measured=False)
         for prior in (bigrams.unigram[:size], zipf(size))
     )
-    context = context_attack(
-        sampler, attacked, bigrams, drawn, level=level, plausible=learnt.plausible(outputs)
-    )
+    plausible = learnt.plausible(outputs)
+    context = context_attack(sampler, attacked, bigrams, drawn, level=level, plausible=plausible)
     hit = np.zeros(len(attacked.words), np.bool_)
     at = np.flatnonzero(attacked.drawn)
     hit[at] = public.guesses(outputs) == attacked.words[at]
-    lower, upper = rate_interval(attacked.by_record(hit), attacked.by_record(attacked.drawn))
-    alone = Metric("bayes_success", float(hit[at].mean()), lower, upper)
+    alone = rate(attacked.by_record(hit), attacked.by_record(attacked.drawn))
     also = {"replaced words attacked": f"{len(at):,}", "records": f"{attacked.records:,}"}
-    in_context = {
-        **context.as_dict(),
-        "measures": f"{context.measures} {_HERE} How frequent words are, and which follow each other, was learnt "
-        "from the rest of the sample.",
-        "also": {**also, "words learnt from": f"{bigrams.tokens:,}"},
-    }
     missing = _not_the_best(sampler)
-    how = "Estimated; the black line is the interval of this adversary. Left out: "
-    limited = {"open": True, "how": f"{how}{missing[0]}."} if missing else {}
-    return Findings(
-        [
-            alone,
-            Metric("context_success", context.success, context.lower, context.upper),
-            Metric("attacked_words", len(at)),
-        ],
-        [
-            {**_alone(alone, {name: in_context[name] for name in _SAME}, also), **limited},
-            {**in_context, **limited},
-        ],
-        missing,
+    how = (
+        f"Estimated; the black line is the interval of this adversary. Left out: {missing[0]}."
+        if missing
+        else None
     )
-
-
-def _alone(found: Metric, same: dict[str, Any], also: dict[str, str]) -> dict[str, Any]:
-    """Return the attack on each word alone, as a report shows it."""
-    return {
-        "name": "each word alone",
-        "measures": f"{BayesAttack.measures} {_HERE}",
-        "knows": BayesAttack.knows,
-        "success": found.value, "lower": found.lower, "upper": found.upper,
-        "exact": False, "restricted": True, "also": also, **same,
-    }  # fmt: skip
+    is_open = True if missing else None
+    in_context = replace(
+        context, measures=f"{context.measures} {_HERE} {_LEARNT}", also={**also, "words learnt from": f"{bigrams.tokens:,}"},
+        how=how, open=is_open,
+    )  # fmt: skip
+    word_by_word = WordAttack(
+        name="each word alone", measures=f"{BayesAttack.measures} {_HERE}", knows=BayesAttack.knows, success=alone.value,
+        lower=alone.lower, upper=alone.upper, confidence=context.confidence, random=context.random,
+        most_frequent=context.most_frequent, unchanged=context.unchanged, unprotected=context.unprotected, also=also, how=how,
+        open=is_open,
+    )  # fmt: skip
+    attacks: dict[str, WordAttack] = {"bayes_success": word_by_word, "context_success": in_context}
+    if level == "dataset":
+        matched = frequency_attack(attacked, bigrams, drawn, plausible)
+        attacks["frequency_success"] = replace(
+            matched, measures=f"{matched.measures} {_HERE} {_LEARNT}", also=matched.details
+        )
+    figures = [one.metric(name) for name, one in attacks.items()]
+    return Findings([*figures, Metric("attacked_words", len(at))], list(attacks.values()), missing)
 
 
 def _not_the_best(sampler: Sampler) -> list[str]:
@@ -115,7 +113,7 @@ def _not_the_best(sampler: Sampler) -> list[str]:
     return [NOT_THE_BEST["few" if sampler.noisy_vectors() is None else "noise"]]
 
 
-def _tokens(sample: Any, number: np.ndarray, half: int) -> Tokens:
+def _tokens(sample: DataFrame, number: I64, half: int) -> Tokens:
     """Return the records of even (0) or odd (1) number, each with all of its texts."""
     order = np.argsort(number, kind="stable")
     order = order[number[order] % 2 == half]

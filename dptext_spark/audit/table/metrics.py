@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dptext_spark.audit.estimates import Json, Metric
+from dptext_spark.audit.requirements import FORM, Requirement
+from dptext_spark.audit.results import AuditResult, Group, Shown
+from dptext_spark.errors import SettingsError, did_you_mean
 
 COUNTS = (
     "rows", "rows_not_aligned", "words", "words_not_aligned", "same", "drawn", "drawn_same", "unknown", "unknown_same",
@@ -32,6 +37,7 @@ MEANING = {
     "dataset_broken_groups": "of those, how many have more than one replacement",
     "bayes_success": "share of the drawn words that are guessed from their replacements alone, by a public prior",
     "context_success": "share of the drawn words that are guessed from their replacements and the words around them",
+    "frequency_success": "dataset level: share of the drawn words that are guessed by how often replacements occur, and where",
     "attacked_words": "drawn words of the sample that the contextual adversary guesses; the other records taught it",
     "cosine": "semantic similarity: mean cosine of the mean word vectors of a row's texts in both tables, -1 to 1",
     "rouge_1": "overlap in words of a row's texts in both tables, mean F1 of ROUGE-1, 0 to 1",
@@ -62,6 +68,7 @@ MEANING = {
     "attribute_missing": "rows of that sample without an attribute; they were left out",
 }
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
+FREQUENCY = ("frequency_success",)
 SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu")))
 ENCODED = tuple(name for name in MEANING if name.startswith(("embedding_", "bert_")))
 MASKED = tuple(name for name in MEANING if name.startswith("masked_"))
@@ -69,49 +76,42 @@ LABEL = tuple(name for name in MEANING if name.startswith(("accuracy_", "label_"
 ATTRIBUTE = tuple(name for name in MEANING if name.startswith("attribute_"))
 
 
-@dataclass(frozen=True)
-class Metric:
-    """One figure.
+def described(figure: Metric) -> dict[str, Json]:
+    """Return a figure and what it means, JSON-able."""
+    return {**figure.as_dict(), "meaning": MEANING[figure.name]}
 
-    Attributes:
-        name: a key of `MEANING`.
-        value: None where nothing could be counted.
-        lower: of its interval; None where it was counted, not estimated. And `upper`.
-        column: the text column; None for the whole table.
+
+def table_requirement(text: str, names: Collection[str]) -> Requirement[str]:
+    """Read a requirement of a table.
+
+    Args:
+        text: such as `original_share <= 0.6`.
+        names: of the figures that this audit has.
+
+    Raises:
+        SettingsError: another form, or a figure that this audit does not have.
     """
 
-    name: str
-    value: float | None
-    lower: float | None = None
-    upper: float | None = None
-    column: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields and what the figure means, JSON-able."""
-        return {**asdict(self), "meaning": MEANING[self.name]}
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What a part of an audit found.
-
-    Attributes:
-        figures: of the whole table.
-        results: the same in full, as a report shows them.
-        left_out: what was not measured, and why.
-    """
-
-    figures: list[Metric] = field(default_factory=list)
-    results: list[dict[str, Any]] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-
-    def __add__(self, other: Findings) -> Findings:
-        """Put two parts together."""
-        return Findings(
-            [*self.figures, *other.figures],
-            [*self.results, *other.results],
-            [*self.left_out, *other.left_out],
+    def read(name: str) -> str | None:
+        if name in names:
+            return name
+        if re.fullmatch(r"\w+", name) is None:
+            return None
+        raise SettingsError(
+            f"require: {name!r} is no figure of this audit; valid: {', '.join(names)}.{did_you_mean(name, names)}"
         )
+
+    return Requirement.parse(text, read, f"a figure, {FORM}, as in 'original_share <= 0.6'")
+
+
+def holds(requirement: Requirement[str], figures: Iterable[Metric]) -> bool:
+    """Whether the whole table meets a requirement: by an estimate's cautious bound; never by what could not be counted."""
+    for figure in figures:
+        if figure.name == requirement.subject and figure.column is None:
+            bound = figure.upper if requirement.caps else figure.lower
+            judged = figure.value if bound is None else bound
+            return judged is not None and requirement.holds(judged)
+    return False
 
 
 def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[Metric]:
@@ -155,28 +155,39 @@ def row_figures(rows: int, in_table: int, in_source: int, unchanged: int, with_w
     ]
 
 
-def kept_words(figures: list[Metric]) -> dict[str, Any]:
-    """Return what of the text is as it was, as a report shows it.
+@dataclass(frozen=True, kw_only=True)
+class KeptWords(AuditResult):
+    """What of a text is as it was.
 
-    Args:
-        figures: of the whole table, as :func:`text_figures` returns them.
+    Attributes:
+        unit: what the figures are.
+        figures: shares, by the kind of words.
+        words: that were aligned.
     """
-    value = {figure.name: figure.value for figure in figures if figure.column is None}
-    shares = {
-        "the lexicon's words (kept stop words aside)": value["original_share"],
-        "all words": value["original_share_all"],
-        "words that the lexicon lacks": value["oov_kept_share"],
-        "numbers": value["numbers_kept_share"],
-    }
-    return {
-        "name": "kept words",
-        "measures": "The share of words that are in the table as they were in its source, of all rows.",
-        "unit": "share of the words",
-        "figures": {name: share for name, share in shares.items() if share is not None},
-        "words": value["words"],
-        "exact": True,
-        "restricted": True,
-    }
+
+    name: str = "kept words"
+    measures: str = "The share of words that are in the table as they were in its source, of all rows."
+    exact: bool = True
+    unit: str = "share of the words"
+    figures: Mapping[str, float]
+    words: int | None = field()
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> KeptWords:
+        """Return it from counts, as :func:`text_figures` takes them."""
+        parts = {
+            "the lexicon's words (kept stop words aside)": (counts["drawn_same"], counts["drawn"]),
+            "all words": (counts["same"], counts["words"]),
+            "words that the lexicon lacks": (counts["unknown_same"], counts["unknown"]),
+            "numbers": (counts["numbers_same"], counts["numbers"]),
+        }
+        shares = {name: _share(*part) for name, part in parts.items()}
+        return cls(figures={n: one for n, one in shares.items() if one is not None}, words=counts["words"])
+
+    def shown(self) -> Shown:
+        """Show the shares, and of how many words they are."""
+        words = {} if self.words is None else {"words": self.words}
+        return Shown((Group("", self.figures, self.unit),), singles=words)
 
 
 def _share(part: int, whole: int) -> float | None:

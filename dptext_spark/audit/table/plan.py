@@ -7,10 +7,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dptext_spark.audit.table.limit import Limit
-from dptext_spark.audit.table.metrics import ATTACKS, ATTRIBUTE, ENCODED, LABEL, MASKED, MEANING, SIMILARITY
+from dptext_spark.audit.deniability.simulated import Level
+from dptext_spark.audit.estimates import Json
+from dptext_spark.audit.requirements import Requirement
+from dptext_spark.audit.table.metrics import (
+    ATTACKS,
+    ATTRIBUTE,
+    ENCODED,
+    FREQUENCY,
+    LABEL,
+    MASKED,
+    MEANING,
+    SIMILARITY,
+    table_requirement,
+)
 from dptext_spark.config.load import load_model_config, parse_model_config
 from dptext_spark.config.locations import TABLE, holds_credentials, inside, same_path, same_table
 from dptext_spark.config.model import ModelConfig, RunConfig
@@ -76,12 +88,12 @@ class AuditPlan:
     label_rows: int
     sample: int
     partial: bool
-    limits: tuple[Limit, ...]
+    limits: tuple[Requirement[str], ...]
     metrics: str
     chosen: bool = False
 
     @property
-    def level(self) -> Any:
+    def level(self) -> Level:
         """The level of consistency that the settings name."""
         return self.model.consistency
 
@@ -119,6 +131,7 @@ class AuditPlan:
         asked = {
             **{
                 ATTACKS: self.attacked,
+                FREQUENCY: self.attacked and self.level == "dataset",
                 LABEL: self.label,
                 ATTRIBUTE: self.attribute,
                 SIMILARITY: self.similarity,
@@ -201,12 +214,12 @@ class AuditPlan:
             table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, label, attribute,
             similarity or label is not None, encoder, masked_model, label_rows, sample, partial, (), metrics, chosen,
         )  # fmt: skip
-        limits = [Limit.parse(text, made.figures) for text in require]
+        limits = [table_requirement(text, made.figures) for text in require]
         if level != "token" and not chosen:  # what the settings promise is required without being asked
-            limits.append(Limit(f"{level}_broken_groups", "<=", 0.0))
+            limits.append(Requirement(f"{level}_broken_groups", "<=", 0.0))
         return replace(made, limits=tuple(limits))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return what a dry run shows, JSON-able."""
         return {
             "table": self.table,

@@ -9,11 +9,11 @@ Encoders add how similar its texts are to those of its source, and which words a
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,11 @@ from dptext_spark.arrays import F32, I64, Bools
 from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.masked_inference import masked_inference
 from dptext_spark.audit.attacks.membership import membership_attack, numbered
-from dptext_spark.audit.table.metrics import Findings, Metric
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.table.findings import Findings
 from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
 from dptext_spark.audit.utility.encoder_similarity import encoder_similarity
 from dptext_spark.audit.utility.learning import Classifier, TextClassifier
-from dptext_spark.audit.utility.scoring import Estimate
 from dptext_spark.audit.utility.text_metrics import text_overlap, vector_similarity
 from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.outputs import guesses, vectors
@@ -35,6 +35,8 @@ from dptext_spark.runtime.progress import Counted
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.tokens import Reading, read
 
+Texts = TypeVar("Texts")
+Labels = TypeVar("Labels")
 MOST_CLASSES = 100  # more are hardly labels, and take a classifier too long
 # ROUGE-L compares each word of a text with each of the other, some 10 million pairs a second: of long texts fewer are taken.
 MOST_PAIRS = 100_000_000
@@ -55,7 +57,7 @@ class Rows:
     """
 
     texts: Both[Sequence[str]]
-    records: Sequence[Any]
+    records: Sequence[Hashable]
     values: Sequence[str | None]
 
     def __len__(self) -> int:
@@ -65,11 +67,15 @@ class Rows:
     def where(self, chosen: Bools) -> Rows:
         """Return the chosen rows."""
         keep = chosen.tolist()
-        plain, private, records, values = (
-            list(compress(one, keep))
-            for one in (self.texts.plain, self.texts.private, self.records, self.values)
+        texts: Both[Sequence[str]] = Both(
+            list(compress(self.texts.plain, keep)), list(compress(self.texts.private, keep))
         )
-        return Rows(Both(plain, private), records, values)
+        return Rows(texts, list(compress(self.records, keep)), list(compress(self.values, keep)))
+
+    @property
+    def labels(self) -> list[str]:
+        """The values of rows that have one."""
+        return [value for value in self.values if value is not None]
 
     @property
     def held(self) -> Bools:
@@ -129,7 +135,7 @@ def _meaning(vectors: F32 | None, plain: Reading, private: Reading) -> Findings:
         found = vector_similarity(vectors, plain, private)
     except DataError as error:
         return Findings(left_out=[f"cosine: {error}"])
-    return Findings([_figure("cosine", found.mean)], [found.as_dict()])
+    return Findings([Metric.of("cosine", found.mean)], [found])
 
 
 def _overlap(texts: Both[Sequence[str]], some: Sequence[bool]) -> Findings:
@@ -137,12 +143,16 @@ def _overlap(texts: Both[Sequence[str]], some: Sequence[bool]) -> Findings:
         found = text_overlap(list(compress(texts.plain, some)), list(compress(texts.private, some)))
     except (DataError, SettingsError) as error:
         return Findings(left_out=[f"ROUGE and BLEU: {error}"])
-    figures = [_figure(name.lower().replace("-", "_"), one) for name, one in found.rouge.items()]
-    return Findings([*figures, Metric("bleu", found.bleu)], [found.as_dict()])
+    figures = [Metric.of(name.lower().replace("-", "_"), one) for name, one in found.rouge.items()]
+    return Findings([*figures, Metric("bleu", found.bleu)], [found])
 
 
 def downstream(
-    classifier: Classifier[Any, Any], train: Both[Any], train_labels: Any, test: Both[Any], test_labels: Any
+    classifier: Classifier[Texts, Labels],
+    train: Both[Texts],
+    train_labels: Labels,
+    test: Both[Texts],
+    test_labels: Labels,
 ) -> Findings:
     """Measure what a classifier still learns, by any classifier; see :func:`downstream_accuracy`.
 
@@ -151,13 +161,13 @@ def downstream(
     """
     found = downstream_accuracy(classifier, train, train_labels, test, test_labels)
     figures = [
-        _figure(f"accuracy_{name.replace('/', '_')}", estimate) for name, estimate in found.accuracy.items()
+        Metric.of(f"accuracy_{name.replace('/', '_')}", estimate) for name, estimate in found.accuracy.items()
     ]
     figures += [
-        _figure("accuracy_majority", found.majority),
+        Metric.of("accuracy_majority", found.majority),
         Metric("label_rows", found.train_rows + found.test_rows),
     ]
-    return Findings(figures, [found.as_dict()])
+    return Findings(figures, [found])
 
 
 def labels(rows: Rows, test: Bools, column: str) -> Findings:
@@ -179,7 +189,7 @@ def labels(rows: Rows, test: Bools, column: str) -> Findings:
         raise DataError(
             f"{column}: {int(held.sum())} rows with a label; too few to learn from some and try on others."
         )
-    found = downstream(TextClassifier(label=column), taught.texts, taught.values, tried.texts, tried.values)
+    found = downstream(TextClassifier(label=column), taught.texts, taught.labels, tried.texts, tried.labels)
     return found + Findings([Metric("label_missing", int((~held).sum()))])
 
 
@@ -191,12 +201,12 @@ def membership(rows: Rows, column: str) -> Findings:
         SettingsError: the library is not installed.
     """
     held = rows.where(rows.held)
-    found = membership_attack(TextClassifier(label=column), held.texts, held.values, held.records)
+    found = membership_attack(TextClassifier(label=column), held.texts, held.labels, held.records)
     figures = [
-        _figure("membership_auc", found.private.auc),
-        _figure("membership_unprotected", found.unprotected.auc),
+        Metric.of("membership_auc", found.private.auc),
+        Metric.of("membership_unprotected", found.unprotected.auc),
     ]
-    return Findings(figures, [{**found.as_dict(), "measures": f"{found.measures} {MEMBERSHIP}"}])
+    return Findings(figures, [replace(found, measures=f"{found.measures} {MEMBERSHIP}")])
 
 
 def attribute(rows: Rows, column: str) -> Findings:
@@ -211,16 +221,16 @@ def attribute(rows: Rows, column: str) -> Findings:
         SettingsError: the library is not installed.
     """
     held = rows.where(rows.held)
-    found = attribute_attack(held.texts, held.values, held.records, column=column)
+    found = attribute_attack(held.texts, held.labels, held.records, column=column)
     figures = [
-        _figure("attribute_success", found.private.accuracy),
-        _figure("attribute_adaptive", found.adaptive.accuracy),
-        _figure("attribute_unprotected", found.unprotected.accuracy),
-        _figure("attribute_majority", found.majority.accuracy),
+        Metric.of("attribute_success", found.private.accuracy),
+        Metric.of("attribute_adaptive", found.adaptive.accuracy),
+        Metric.of("attribute_unprotected", found.unprotected.accuracy),
+        Metric.of("attribute_majority", found.majority.accuracy),
         Metric("attribute_rows", len(held)),
         Metric("attribute_missing", len(rows) - len(held)),
     ]
-    return Findings(figures, [found.as_dict()])
+    return Findings(figures, [found])
 
 
 def _affordable(plain: I64, private: I64) -> Bools:
@@ -228,10 +238,6 @@ def _affordable(plain: I64, private: I64) -> Bools:
     cost = (plain + 1) * (private + 1)
     short = cost <= MOST_PAIRS // 10
     return np.asarray(short & (np.cumsum(np.where(short, cost, 0)) <= MOST_PAIRS))
-
-
-def _figure(name: str, found: Estimate) -> Metric:
-    return Metric(name, found.value, found.lower, found.upper)
 
 
 def encoder_similarity_to(source: str, texts: Both[Sequence[str]]) -> Findings:
@@ -249,9 +255,7 @@ def encoder_similarity_to(source: str, texts: Both[Sequence[str]]) -> Findings:
     every = {"embedding_cosine": found.mean} | {
         f"bert_{name.lower()}": estimate for name, estimate in found.matched.items()
     }
-    return Findings(
-        [Metric(name, one.value, one.lower, one.upper) for name, one in every.items()], [found.as_dict()]
-    )
+    return Findings([Metric.of(name, one) for name, one in every.items()], [found])
 
 
 def named_by(
@@ -276,9 +280,9 @@ def named_by(
     )  # fmt: skip
     return Findings(
         [
-            Metric("masked_success", found.success, found.lower, found.upper),
+            found.metric("masked_success"),
             Metric("masked_unprotected", found.unprotected),
             Metric("masked_words", found.words),
         ],
-        [found.as_dict()],
+        [found],
     )

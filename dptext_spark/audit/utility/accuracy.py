@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
+from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.learning import Classifier
-from dptext_spark.audit.utility.scoring import CONFIDENCE, RESAMPLES, Estimate, accuracy, gain
+from dptext_spark.audit.utility.scoring import accuracy, gain
 
 Texts = TypeVar("Texts")
 Labels = TypeVar("Labels")
 KINDS = ("plain", "private")
+LEARNT = {
+    "plain/plain": "learnt from original text, reads original",
+    "plain/private": "learnt from original text, reads privatized",
+    "private/plain": "learnt from privatized text, reads original",
+    "private/private": "learnt from and reads privatized text",
+}
 
 
 @dataclass(frozen=True)
@@ -26,8 +35,8 @@ class Both(Generic[Texts]):
     private: Texts
 
 
-@dataclass(frozen=True)
-class DownstreamAccuracy:
+@dataclass(frozen=True, kw_only=True)
+class DownstreamAccuracy(AuditResult):
     """What a text is still good for.
 
     Attributes:
@@ -38,33 +47,29 @@ class DownstreamAccuracy:
         classes: how many labels there are.
         train_rows: rows that were trained on.
         test_rows: rows that were tested.
-        exact: False: measured on these rows, of one release.
-        confidence: of the intervals.
-        resamples: bootstrap draws of the test rows.
-        restricted: whether the text is private.
-        settings: the classifier, and what the caller adds.
     """
 
-    name: ClassVar[str] = "downstream accuracy"
-    measures: ClassVar[str] = (
-        "How often a classifier predicts the label of a text, trained and tested on original or on privatized text."
-    )
+    name: str = "downstream accuracy"
+    measures: str = "How often a classifier predicts the label of a text, trained and tested on original or on privatized text."
 
-    accuracy: dict[str, Estimate]
-    gain: dict[str, Estimate]
+    accuracy: Mapping[str, Estimate]
+    gain: Mapping[str, Estimate]
     majority: Estimate
     classes: int
     train_rows: int
     test_rows: int
-    exact: bool
-    confidence: float
-    resamples: int
-    restricted: bool
-    settings: dict[str, Any]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, **asdict(self)}
+    def shown(self) -> Shown:
+        """Show the accuracy of each classifier, and what replacing words costs it."""
+        lost = "accuracy lost (below 0) or gained against original text"
+        return Shown(
+            (
+                Group("accuracy", {LEARNT[name]: one for name, one in self.accuracy.items()}),
+                Group(lost, {LEARNT[name]: one for name, one in self.gain.items()}),
+            ),
+            {"always the commonest label": self.majority},
+            {"classes": self.classes, "train rows": self.train_rows, "test rows": self.test_rows},
+        )
 
 
 def downstream_accuracy(
@@ -75,9 +80,7 @@ def downstream_accuracy(
     test_labels: Labels,
     *,
     confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
     restricted: bool = True,
-    settings: dict[str, Any] | None = None,
 ) -> DownstreamAccuracy:
     """Train on original and on privatized text, and test both on both.
 
@@ -88,9 +91,7 @@ def downstream_accuracy(
         test: the test rows.
         test_labels: theirs; one that is not among the training labels counts as not predicted.
         confidence: of the intervals.
-        resamples: bootstrap draws of the test rows.
         restricted: whether the text is private.
-        settings: what the result carries along: mechanism, ε, policy.
 
     Raises:
         DataError: a label column with one class, missing labels, or lengths that differ.
@@ -103,19 +104,14 @@ def downstream_accuracy(
             right[f"{trained}/{tested}"] = model.predict(getattr(test, tested)) == truth
     plain = right["plain/plain"]
     return DownstreamAccuracy(
-        accuracy={name: accuracy(flags, confidence, resamples) for name, flags in right.items()},
-        gain={
-            name: gain(flags, plain, confidence, resamples)
-            for name, flags in right.items()
-            if name != "plain/plain"
-        },
-        majority=accuracy(truth == model.majority, confidence, resamples),
+        accuracy={name: accuracy(flags, confidence) for name, flags in right.items()},
+        gain={name: gain(flags, plain, confidence) for name, flags in right.items() if name != "plain/plain"},
+        majority=accuracy(truth == model.majority, confidence),
         classes=len(model.classes),
         train_rows=len(model.places(train_labels)),
         test_rows=len(truth),
-        exact=False,
         confidence=confidence,
-        resamples=resamples,
+        resamples=RESAMPLES,
         restricted=restricted,
-        settings={"classifier": classifier.summary, **(settings or {})},
+        settings={"classifier": classifier.summary},
     )

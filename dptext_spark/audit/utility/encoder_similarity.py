@@ -8,19 +8,24 @@ original; without weights for rare words and without a rescaled baseline, on the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from dptext_spark.arrays import F32, F64, I64
-from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate
-from dptext_spark.audit.utility.text_metrics import mean_of, other_records, percentiles_of
+from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate, mean
+from dptext_spark.audit.results import Group, Shown
+from dptext_spark.audit.utility.text_metrics import Similarity, other_records, percentiles_of
 from dptext_spark.errors import DataError
 
 AT_ONCE = 256  # records whose vectors are held
 MATCHED = ("precision", "recall", "F1")
+_MATCHED = (
+    "Each sub-word is matched with the most similar one of the other text: precision is the mean over the replacement, "
+    "recall over the original. No weights for rare words, no rescaling."
+)
 
 
 class Vectors(Protocol):
@@ -46,46 +51,32 @@ class Reader(Protocol):
         """Return the vectors of texts [r]."""
 
 
-@dataclass(frozen=True)
-class EncoderSimilarity:
+@dataclass(frozen=True, kw_only=True)
+class EncoderSimilarity(Similarity):
     """How alike records and their replacements are to an encoder.
 
     Attributes:
-        mean: cosine of the sentence embeddings of a record and of its replacement, over the records.
-        percentiles: of the records, by percent.
-        others: the mean with another record's replacement: what similarity by chance is.
-        unprotected: of a record with itself.
         matched: `precision`, `recall` and `F1` of matched sub-words, over the records.
         other_matched: the same with another record's replacement.
-        records: how many were compared.
-        left_out: records of which the original or the replacement has no sub-word.
-        exact: False: measured on these records, of one release.
-        confidence: of the intervals.
-        resamples: bootstrap draws of the records.
-        restricted: whether the text is private.
     """
 
-    name: ClassVar[str] = "encoder similarity"
-    measures: ClassVar[str] = (
-        "How alike the meaning of a record and of its replacement are to an encoder, as the cosine of their sentence embeddings."
+    name: str = "encoder similarity"
+    measures: str = (
+        "How alike the meaning of a record and of its replacement are to an encoder, "
+        "as the cosine of their sentence embeddings."
     )
 
-    mean: Estimate
-    percentiles: dict[str, float]
-    others: float
-    unprotected: float
-    matched: dict[str, Estimate]
-    other_matched: dict[str, float]
-    records: int
-    left_out: int
-    exact: bool
-    confidence: float
-    resamples: int
-    restricted: bool
+    matched: Mapping[str, Estimate]
+    other_matched: Mapping[str, float]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, **asdict(self)}
+    def shown(self) -> Shown:
+        """Show cosines and matched sub-words."""
+        by_chance = {f"{name}, with another record's": value for name, value in self.other_matched.items()}
+        matched = Group(
+            "sub-words matched by their vectors (BERTScore)", {**self.matched, **by_chance}, shows=_MATCHED
+        )
+        found = super().shown()
+        return replace(found, groups=(*found.groups, matched))
 
 
 def encoder_similarity(
@@ -94,7 +85,6 @@ def encoder_similarity(
     private: Sequence[str | None],
     *,
     confidence: float = CONFIDENCE,
-    resamples: int = 1_000,
     restricted: bool = True,
 ) -> EncoderSimilarity:
     """Compare records and their replacements.
@@ -104,7 +94,6 @@ def encoder_similarity(
         plain: [s], the records; NULL counts as an empty text.
         private: [s], their replacements.
         confidence: of the intervals.
-        resamples: bootstrap draws of the records.
         restricted: whether the text is private.
 
     Raises:
@@ -115,7 +104,7 @@ def encoder_similarity(
     if not len(there):
         raise DataError("records: none of them holds a sub-word on both sides.")
     elsewhere = found[~np.isnan(found[:, 4]), 4:]
-    own = [mean_of(column, confidence, resamples) for column in there[:, :4].T]
+    own = [mean(column, confidence) for column in there[:, :4].T]
     chance = elsewhere.mean(axis=0).tolist() if len(elsewhere) else [0.0] * 4
     return EncoderSimilarity(
         mean=own[0],
@@ -126,9 +115,8 @@ def encoder_similarity(
         other_matched=dict(zip(MATCHED, chance[1:], strict=True)),
         records=len(there),
         left_out=len(found) - len(there),
-        exact=False,
         confidence=confidence,
-        resamples=resamples,
+        resamples=RESAMPLES,
         restricted=restricted,
     )
 
@@ -141,9 +129,7 @@ class Originals:
         self._reader = reader
         self._plain = self._read(texts)
 
-    def similarity(
-        self, texts: Sequence[str], confidence: float = CONFIDENCE, resamples: int = 1_000
-    ) -> Estimate:
+    def similarity(self, texts: Sequence[str], confidence: float = CONFIDENCE) -> Estimate:
         """Return the mean cosine of the sentence embeddings of the records and of their replacements [s].
 
         Raises:
@@ -154,7 +140,7 @@ class Originals:
         if not there.any():
             raise DataError("records: none of them holds a sub-word on both sides.")
         cosines = (self._plain[there] * private[there]).sum(axis=1, dtype=np.float64)
-        return mean_of(np.clip(cosines, -1.0, 1.0), confidence, resamples)
+        return mean(np.clip(cosines, -1.0, 1.0), confidence)
 
     def _read(self, texts: Sequence[str]) -> F32:
         parts = [self._reader(texts[i : i + AT_ONCE]).texts for i in range(0, len(texts), AT_ONCE)]

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
 from dptext_spark.arrays import F64, I64
 from dptext_spark.errors import DataError, SettingsError, require_extra
 
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
 Texts = TypeVar("Texts", contravariant=True)
 Labels = TypeVar("Labels", contravariant=True)
+Label = str | float  # and so int and bool
 # Words with their inner apostrophes; ! and ?, which tell something of how a text is meant.
 WORDS = r"[^\W_]+(?:['\u2019][^\W_]+)*|[!?]"
 ROUNDS = 1_000
@@ -27,7 +32,7 @@ class Model(Protocol[Texts, Labels]):
     """What was learnt."""
 
     @property
-    def classes(self) -> tuple[Any, ...]:
+    def classes(self) -> tuple[Label, ...]:
         """The labels that were seen, ascending."""
 
     @property
@@ -85,7 +90,7 @@ class TextClassifier:
         """What it is."""
         return f"TF-IDF over words, logistic regression (C = {self.strength:g})"
 
-    def fit(self, texts: Sequence[str | None], labels: Sequence[Any]) -> TextModel:
+    def fit(self, texts: Sequence[str | None], labels: Sequence[Label]) -> TextModel:
         """Learn labels from texts; see :class:`Classifier`. NULL counts as an empty text."""
         require_extra("audit", "sklearn")
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -111,10 +116,10 @@ class TextClassifier:
 class TextModel:
     """A fitted :class:`TextClassifier`."""
 
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     majority: int
-    vectorizer: Any
-    model: Any
+    vectorizer: TfidfVectorizer
+    model: LogisticRegression
 
     def predict(self, texts: Sequence[str | None]) -> I64:
         """Return the place of each guess, int64[n]."""
@@ -126,12 +131,12 @@ class TextModel:
             return np.zeros((0, len(self.classes)))
         return np.asarray(self.model.predict_proba(self.vectorizer.transform(_filled(texts))), np.float64)
 
-    def places(self, labels: Sequence[Any]) -> I64:
+    def places(self, labels: Sequence[Label]) -> I64:
         """Return the place of each label, int64[n]; -1 for one that was not seen."""
         return _places(self.classes, labels)
 
 
-def classes_of(labels: Sequence[Any], label: str) -> tuple[tuple[Any, ...], list[int]]:
+def classes_of(labels: Sequence[Label], label: str) -> tuple[tuple[Label, ...], list[int]]:
     """Return the different labels, ascending, and how often each stands there.
 
     Args:
@@ -141,7 +146,7 @@ def classes_of(labels: Sequence[Any], label: str) -> tuple[tuple[Any, ...], list
     Raises:
         DataError: a label is missing, or all are the same.
     """
-    count: dict[Any, int] = {}
+    count: dict[Label, int] = {}
     for one in labels:
         count[one] = count.get(one, 0) + 1
     missing = sum(many for one, many in count.items() if one is None or one != one)
@@ -162,6 +167,6 @@ def _filled(texts: Sequence[str | None]) -> list[str]:
     return ["" if text is None else text for text in texts]
 
 
-def _places(classes: tuple[Any, ...], labels: Sequence[Any]) -> I64:
+def _places(classes: tuple[Label, ...], labels: Sequence[Label]) -> I64:
     place = {one: i for i, one in enumerate(classes)}
     return np.array([place.get(one, -1) for one in labels], np.int64)

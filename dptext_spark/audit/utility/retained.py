@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 
 from dptext_spark.arrays import F32, I64, Ids
 from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.comparison.frontier import Measure
-from dptext_spark.audit.resampling import rate_interval
+from dptext_spark.audit.estimates import Estimate, rate
 from dptext_spark.audit.utility.learning import TextClassifier
-from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate, accuracy
+from dptext_spark.audit.utility.scoring import accuracy
 from dptext_spark.audit.utility.text_metrics import vector_similarity
 
 KEPT, COSINE, ACCURACY = "words kept", "semantic similarity", "accuracy of a classifier"
@@ -41,7 +40,7 @@ def utilities(
     vectors: F32,
     strings: pa.Array,
     labels: Sequence[str] | None = None,
-) -> dict[str, Measure]:
+) -> dict[str, Estimate]:
     """Measure what a replaced text is good for; intervals are bootstraps over records.
 
     Args:
@@ -55,12 +54,10 @@ def utilities(
         SettingsError: labels, but no scikit-learn.
     """
     same = tokens.drawn & (tokens.words == tokens.outputs)
-    kept, drawn = tokens.by_record(same), tokens.by_record(tokens.drawn)
-    share = float(kept.sum()) / max(1, int(drawn.sum()))
     plain = Sides(tokens.words, tokens.bounds)
     found = {
-        KEPT: Measure(share, *rate_interval(kept, drawn, CONFIDENCE)),
-        COSINE: measure_of(vector_similarity(vectors, plain, Sides(released(tokens), tokens.bounds)).mean),
+        KEPT: rate(tokens.by_record(same), tokens.by_record(tokens.drawn)),
+        COSINE: vector_similarity(vectors, plain, Sides(released(tokens), tokens.bounds)).mean,
     }
     if labels is not None:
         found[ACCURACY] = downstream(released(tokens), tokens.bounds, strings, labels)
@@ -72,7 +69,7 @@ def released(tokens: Tokens) -> Ids:
     return np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)
 
 
-def downstream(words: Ids, bounds: I64, strings: pa.Array, labels: Sequence[str]) -> Measure:
+def downstream(words: Ids, bounds: I64, strings: pa.Array, labels: Sequence[str]) -> Estimate:
     """Return the accuracy on every fourth record of a classifier that learnt from the others.
 
     It sees the lexicon's words; unknown words, numbers and punctuation are left out.
@@ -93,7 +90,7 @@ def downstream(words: Ids, bounds: I64, strings: pa.Array, labels: Sequence[str]
         for rows in map(np.flatnonzero, (~test, test))
     )
     model = TextClassifier(label="labels").fit(train, train_labels)
-    return measure_of(accuracy(model.predict(tested) == model.places(test_labels)))
+    return accuracy(model.predict(tested) == model.places(test_labels))
 
 
 def joined(words: Ids, bounds: I64, strings: pa.Array) -> list[str]:
@@ -102,8 +99,3 @@ def joined(words: Ids, bounds: I64, strings: pa.Array) -> list[str]:
     ends = np.append(0, np.cumsum(known))[bounds]
     taken = strings.take(pa.array(np.asarray(words)[known]))
     return list(pc.binary_join(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), taken), " ").to_pylist())
-
-
-def measure_of(found: Estimate) -> Measure:
-    """Return an estimate as a figure with its bounds."""
-    return Measure(found.value, found.lower, found.upper)

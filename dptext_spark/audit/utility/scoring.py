@@ -7,33 +7,16 @@ same law as resampling the rows, at a cost that does not grow with them. The see
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F64, I64, Bools
+from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
 from dptext_spark.errors import DataError
 
-RESAMPLES = 1_000
-CONFIDENCE = 0.95
 CELLS = 1 << 22  # weights held at once
 _SEED = 20_220_523
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure measured on a sample of rows.
-
-    Attributes:
-        value: on the rows.
-        lower: of the bootstrap interval; it and `upper` say how far other rows could have given another figure.
-        upper: of the same.
-    """
-
-    value: float
-    lower: float
-    upper: float
 
 
 def of_counts(

@@ -7,20 +7,19 @@ sentence encoder's vectors, TrLaplace ROUGE-1 and BLEU; here vectors are the lex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from dptext_spark.arrays import F32, F64, I32, I64
-from dptext_spark.audit.resampling import RESAMPLES, rate_interval
-from dptext_spark.audit.utility.scoring import CONFIDENCE, Estimate
+from dptext_spark.audit.estimates import CONFIDENCE, PERCENTILES, RESAMPLES, Estimate, mean
+from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.errors import DataError, require_extra
 
 ROWS = 1 << 13  # records whose mean vectors are held at once
-PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 ROUGE = {"ROUGE-1": "rouge1", "ROUGE-2": "rouge2", "ROUGE-L": "rougeL"}
 _SEED = 7
 
@@ -37,9 +36,9 @@ class Records(Protocol):
         """int64[s + 1], record i is words[bounds[i]:bounds[i + 1]]."""
 
 
-@dataclass(frozen=True)
-class VectorSimilarity:
-    """The cosine of the mean lexicon vectors of a record and of its replacement.
+@dataclass(frozen=True, kw_only=True)
+class Similarity(AuditResult):
+    """How alike the meaning of a record and of its replacement are, as a cosine.
 
     Attributes:
         mean: over the records.
@@ -47,36 +46,42 @@ class VectorSimilarity:
         others: the mean with another record's replacement: what similarity by chance is.
         unprotected: of a record with itself.
         records: how many were compared.
-        left_out: records in which the original or the replacement holds no word of the lexicon.
-        exact: False: measured on these records, of one release.
-        confidence: of the interval of the mean.
-        resamples: bootstrap draws of the records.
-        restricted: whether the text is private.
+        left_out: records of which the original or the replacement holds nothing that can be compared.
     """
 
-    name: ClassVar[str] = "vector similarity"
-    measures: ClassVar[str] = (
-        "How alike the meaning of a record and of its replacement are, as the cosine of the mean vectors of their words."
-    )
-
     mean: Estimate
-    percentiles: dict[str, float]
+    percentiles: Mapping[str, float]
     others: float
     unprotected: float
     records: int
     left_out: int
-    exact: bool
-    confidence: float
-    resamples: int
-    restricted: bool
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, **asdict(self)}
+    def shown(self) -> Shown:
+        """Show the mean and the percentiles."""
+        said = "So many percent of the records are no more like their replacement than this."
+        return Shown(
+            (
+                Group("cosine", {"a record and its replacement": self.mean}),
+                Group("percentiles of the records", self.percentiles, shows=said),
+            ),
+            {"a record and another's replacement": self.others, "a record and itself": self.unprotected},
+            {"records": self.records, "left out": self.left_out},
+        )
 
 
-@dataclass(frozen=True)
-class TextOverlap:
+@dataclass(frozen=True, kw_only=True)
+class VectorSimilarity(Similarity):
+    """The cosine of the mean lexicon vectors of a record and of its replacement."""
+
+    name: str = "vector similarity"
+    measures: str = (
+        "How alike the meaning of a record and of its replacement are, "
+        "as the cosine of the mean vectors of their words."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOverlap(AuditResult):
     """Words and runs of words that a record and its replacement share.
 
     Attributes:
@@ -86,29 +91,23 @@ class TextOverlap:
         other_bleu: as that.
         bleu_signature: how sacrebleu counted.
         records: how many.
-        exact: False: measured on these records, of one release.
-        confidence: of the intervals of ROUGE.
-        resamples: bootstrap draws of the records.
-        restricted: whether the text is private.
     """
 
-    name: ClassVar[str] = "text overlap"
-    measures: ClassVar[str] = "How many words and runs of words a record and its replacement share."
+    name: str = "text overlap"
+    measures: str = "How many words and runs of words a record and its replacement share."
 
-    rouge: dict[str, Estimate]
+    rouge: Mapping[str, Estimate]
     bleu: float
-    other_rouge: dict[str, float]
+    other_rouge: Mapping[str, float]
     other_bleu: float
     bleu_signature: str
     records: int
-    exact: bool
-    confidence: float
-    resamples: int
-    restricted: bool
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        return {"name": self.name, "measures": self.measures, **asdict(self)}
+    def shown(self) -> Shown:
+        """Show ROUGE; BLEU, which is of the whole text, stands alone."""
+        by_chance = {f"{name}, with another record's": value for name, value in self.other_rouge.items()}
+        bleu = {"BLEU, of 100": self.bleu, "BLEU with another record's replacement": self.other_bleu}
+        return Shown((Group("ROUGE, F1", self.rouge),), by_chance, {"records": self.records, **bleu})
 
 
 def record_cosines(
@@ -150,7 +149,6 @@ def vector_similarity(
     private: Records,
     *,
     confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
     restricted: bool = True,
 ) -> VectorSimilarity:
     """Compare the mean vectors of records and their replacements.
@@ -160,7 +158,6 @@ def vector_similarity(
         plain: s records.
         private: their replacements.
         confidence: of the interval.
-        resamples: bootstrap draws of the records.
         restricted: whether the text is private.
 
     Raises:
@@ -172,15 +169,14 @@ def vector_similarity(
         raise DataError("records: none of them holds a word of the lexicon on both sides.")
     others = record_cosines(vectors, plain, private, other_records(len(found)))
     return VectorSimilarity(
-        mean=mean_of(there, confidence, resamples),
+        mean=mean(there, confidence),
         percentiles=percentiles_of(there),
         others=float(np.nanmean(others)) if not np.isnan(others).all() else 0.0,
         unprotected=1.0,
         records=len(there),
         left_out=len(found) - len(there),
-        exact=False,
         confidence=confidence,
-        resamples=resamples,
+        resamples=RESAMPLES,
         restricted=restricted,
     )
 
@@ -190,7 +186,6 @@ def text_overlap(
     private: Sequence[str | None],
     *,
     confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
     restricted: bool = True,
 ) -> TextOverlap:
     """Count shared words and runs of words, by the libraries rouge-score and sacrebleu (about a millisecond a record).
@@ -199,7 +194,6 @@ def text_overlap(
         plain: [s], the records; NULL counts as an empty text.
         private: [s], their replacements.
         confidence: of the intervals.
-        resamples: bootstrap draws of the records.
         restricted: whether the text is private.
 
     Raises:
@@ -221,15 +215,14 @@ def text_overlap(
     rouge, other_rouge = (_rouge(plain, side) for side in (private, elsewhere))
     score, other_score = (bleu.corpus_score(side, [plain]).score for side in (private, elsewhere))
     return TextOverlap(
-        rouge={name: mean_of(values, confidence, resamples) for name, values in rouge.items()},
+        rouge={name: mean(values, confidence) for name, values in rouge.items()},
         bleu=float(score),
         other_rouge={name: float(values.mean()) for name, values in other_rouge.items()},
         other_bleu=float(other_score),
         bleu_signature=str(bleu.get_signature()),
         records=len(plain),
-        exact=False,
         confidence=confidence,
-        resamples=resamples,
+        resamples=RESAMPLES,
         restricted=restricted,
     )
 
@@ -269,9 +262,3 @@ def percentiles_of(values: F64) -> dict[str, float]:
     """Return the percentiles of float64[n], by `p1`, `p5`, ..."""
     found = np.percentile(values, PERCENTILES)
     return {f"p{p}": float(value) for p, value in zip(PERCENTILES, found, strict=True)}
-
-
-def mean_of(values: F64, confidence: float, resamples: int) -> Estimate:
-    """Return the mean of a figure of each record, float64[s], with its interval."""
-    low, high = rate_interval(values, np.ones(len(values)), confidence, resamples)
-    return Estimate(float(values.mean()), low, high)

@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from dptext_spark.audit.deniability.deniability import Measured
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text
 from dptext_spark.report.charts import Line, histogram, lines
-from dptext_spark.report.facts import ReportFacts
+from dptext_spark.report.sections.model_figures import Deniability
 from dptext_spark.rounding import digits_up, exact
 
-Figure = Mapping[str, Any]
 DECADE = 10.0
 WHOLE = 100.0  # from here on counts are written without decimals
 _RANKS = ("min", "p5", "p25", "p50", "p75", "p95", "max", "mean")  # as many as stand side by side on a page
 
 
-def deniability(facts: ReportFacts) -> Section:
-    """Write how often words stay themselves, and among how many outputs they hide."""
-    found = facts.deniability
-    if not found["figures"]:
-        return Section("deniability", "Plausible deniability", (Text(found["missing"], quiet=True),))
+def deniability(found: Deniability, epsilon: float) -> Section:
+    """Write how often words stay themselves, and among how many outputs they hide.
+
+    Args:
+        found: of the model of the run.
+        epsilon: the run's.
+    """
+    if not found.figures:
+        return Section("deniability", "Plausible deniability", (Text(found.why_missing, quiet=True),))
     blocks: list[Block] = [
         Text(
             "Whoever wrote a word can deny it if it often comes out as another one, and if what comes out could have been "
-            f"many others. {found['basis']}"
+            f"many others. {found.basis}"
         )
     ]
-    by_name = {one["name"]: one for one in found["figures"]}
-    blocks += [_histogram(by_name[name]) for name in ("N_w", "S_w") if name in by_name]
-    blocks += _curves(
-        found["by_epsilon"], exact(facts.run.promised.epsilon), found.get("basis_of_curves", "")
-    )
-    if found["missing"]:
-        blocks.append(Text(found["missing"], quiet=True))
+    blocks += [_histogram(one) for one in map(found.figure, ("N_w", "S_w")) if one is not None]
+    blocks += _curves(found.by_epsilon, exact(epsilon), found.basis_of_curves)
+    if found.why_missing:
+        blocks.append(Text(found.why_missing, quiet=True))
     blocks.append(Listed("All figures, over the lexicon", ()))
-    blocks.append(_percentiles(found["figures"]))
+    blocks.append(_percentiles(found.figures))
     blocks += _worst(found)
     return Section("deniability", "Plausible deniability", tuple(blocks))
 
@@ -58,47 +58,45 @@ _HISTOGRAMS = {
 }
 
 
-def _histogram(one: Figure) -> Chart:
-    title, shows, read, x = _HISTOGRAMS[one["name"]]
-    edges, counts = one["histogram"]["edges"], one["histogram"]["counts"]
-    if one["name"] == "S_w":
+def _histogram(one: Measured) -> Chart:
+    name, spread = one.figure.name, one.spread()
+    title, shows, read, x = _HISTOGRAMS[name]
+    edges, counts = spread.edges, spread.counts
+    if name == "S_w":
         # Its bins double or so, up to the whole lexicon: those above the largest are left out.
         last = max((i for i, count in enumerate(counts) if count), default=0) + 2
         edges, counts = edges[1 : last + 1], counts[1:last]
-    rank, side = ("max", "upper") if one["name"] == "N_w" else ("min", "lower")
-    worst = "worst word" if _whole(one) else "worst of these"
-    marks = [(one["p50"], "median word"), (one[rank], worst)]
-    if side in one:
-        marks[1] = (one[side][rank], f"{worst}, by its bound")
-    if one["name"] == "S_w" and not one["exact"]:
-        read += f" Counted from draws it is too small: no word can show more outputs than its {one['draws']:,} draws."
+    rank, side = ("max", "upper") if name == "N_w" else ("min", "lower")
+    worst = "worst word" if one.is_whole else "worst of these"
+    marks = [(spread.at("p50"), "median word"), (spread.at(rank), worst)]
+    if not one.exact:
+        marks[1] = (one.spread(side).at(rank), f"{worst}, by its bound")
+    if name == "S_w" and not one.exact:
+        read += f" Counted from draws it is too small: no word can show more outputs than its {one.draws:,} draws."
     shows = shows.format(
-        "The words of the lexicon" if _whole(one) else f"{one['words']:,} words of the lexicon"
+        "The words of the lexicon" if one.is_whole else f"{len(one.words):,} words of the lexicon"
     )
     rows = tuple(
         (f"{low:g} to {high:g}", f"{count:,}")
         for low, high, count in zip(edges, edges[1:], counts, strict=False)
         if count
     )
-    even = one["name"] == "S_w"
-    svg = histogram(edges, counts, key=f"spread{one['name']}".lower(), x=x, y="words", marks=marks, even=even)
-    return Chart(title, shows, read, svg, Table((one["name"], "words"), rows))
+    even = name == "S_w"
+    svg = histogram(edges, counts, key=f"spread{name}".lower(), x=x, y="words", marks=marks, even=even)
+    return Chart(title, shows, read, svg, Table((name, "words"), rows))
 
 
-def _whole(one: Figure) -> bool:
-    return bool(one["words"] == one["words_in_lexicon"])
-
-
-def _curves(grid: Sequence[Mapping[str, Any]], chosen: str, basis: str) -> Iterator[Chart]:
+def _curves(grid: Mapping[float, Sequence[Measured]], chosen: str, basis: str) -> Iterator[Chart]:
     if len(grid) < 2:
         return
-    epsilons = [one["epsilon"] for one in grid]
+    epsilons = list(grid)
+    first = next(iter(grid.values()))
 
     def line(figure: str, rank: str, said: str) -> Line:
-        rows = [next(one for one in at["figures"] if one["name"] == figure) for at in grid]
-        bounded = rank in ("min", "max") and not rows[0]["exact"]
-        side = "upper" if rank == "max" else "lower"
-        values = [float((one[side] if bounded else one)[rank]) for one in rows]
+        rows = [next(one for one in at if one.figure.name == figure) for at in grid.values()]
+        bounded = rank in ("min", "max") and not rows[0].exact
+        side = "values" if not bounded else "upper" if rank == "max" else "lower"
+        values = [one.statistic(side, rank)[0] for one in rows]
         return Line(said, epsilons, values)
 
     def table(drawn: Sequence[Line]) -> Table:
@@ -108,8 +106,8 @@ def _curves(grid: Sequence[Mapping[str, Any]], chosen: str, basis: str) -> Itera
         )
 
     def worst_of(figure: str) -> str:
-        one = next(one for one in grid[0]["figures"] if one["name"] == figure)
-        return "worst word" if _whole(one) else f"worst of {one['words']:,} words"
+        one = next(one for one in first if one.figure.name == figure)
+        return "worst word" if one.is_whole else f"worst of {len(one.words):,} words"
 
     stays = [
         line("N_w", "p50", "median word"),
@@ -143,14 +141,14 @@ def _spans(drawn: Sequence[Line]) -> bool:
     return min(values) > 0 and max(values) / min(values) > DECADE
 
 
-def _percentiles(figures: Sequence[Figure]) -> Table:
-    sides = [
-        (f"{one['name']}{f', {side} bound' if side else ''}", one[side] if side else one)
+def _percentiles(figures: Sequence[Measured]) -> Table:
+    spreads = [
+        (f"{one.figure.name}{said}", one.spread(side))
         for one in figures
-        for side in ("", "lower", "upper")
-        if not side or side in one
+        for side, said in (("values", ""), ("lower", ", lower bound"), ("upper", ", upper bound"))
+        if side == "values" or not one.exact
     ]
-    rows = tuple((name, *(_number(one[rank]) for rank in _RANKS)) for name, one in sides)
+    rows = tuple((name, *(_number(spread.at(rank)) for rank in _RANKS)) for name, spread in spreads)
     return Table(("over the words", *_RANKS), rows)
 
 
@@ -159,17 +157,16 @@ def _number(value: float) -> str:
     return f"{math.ceil(value):,}" if value >= WHOLE else digits_up(value, 3)
 
 
-def _worst(found: Figure) -> Iterator[Block]:
-    words = found["words"]
+def _worst(found: Deniability) -> Iterator[Block]:
     said = []
-    for one in found["figures"]:
-        if one["name"] in ("N_w", "S_w") and one.get("worst"):
-            listed = ", ".join(f"{words[str(w['word'])]} ({digits_up(w['value'], 3)})" for w in one["worst"])
-            said.append(f"{one['name']}: {listed}.")
+    for one in found.figures:
+        if one.figure.name in ("N_w", "S_w"):
+            listed = ", ".join(f"{found.words[word]} ({digits_up(value, 3)})" for word, value in one.worst())
+            said.append(f"{one.figure.name}: {listed}.")
     if said:
         which = (
             "The worst words of the lexicon"
-            if all(map(_whole, found["figures"]))
+            if all(one.is_whole for one in found.figures)
             else "The worst of these words"
         )
         yield Listed(f"{which} (public: no text was read for them)", tuple(said))

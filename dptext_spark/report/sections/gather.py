@@ -6,14 +6,13 @@ depend on no private text. What cannot be had is left out, with a sentence that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from dptext_spark.audit.results import AuditResult
 from dptext_spark.disclosure.facts import Figures, RunRecord
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.model.certificate import certify
 from dptext_spark.report.facts import Example, ReportFacts
-from dptext_spark.report.results import is_attack
 from dptext_spark.report.sections.model_attacks import attacks_on
 from dptext_spark.report.sections.model_figures import Deniability, Model, deniability_of
 from dptext_spark.report.sections.published import Published, published_section
@@ -33,7 +32,7 @@ def gathered(
     metrics: Sequence[tuple[str | None, str, float | None]] | None = None,
     published: Sequence[Published] = (),
     examples: Sequence[Example] = (),
-    results: Sequence[Mapping[str, Any]] = (),
+    results: Sequence[AuditResult] = (),
     public: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> ReportFacts:
@@ -60,20 +59,27 @@ def gathered(
         words = model.privatizer.vocabulary.strings()
         pair = None if worst is None else tuple(words[int(word)].as_py() for word in worst)
     whole = None if metrics is None else {name: value for column, name, value in metrics if column is None}
-    attacks, unattacked = ([], missing) if model is None else attacks_on(model.privatizer, public, say)
-    given = [one for one in results if not one["restricted"] or metrics is not None]
+    attacks: Sequence[AuditResult] = ()
+    unattacked = missing
+    if model is not None:
+        attacks, unattacked = attacks_on(model.privatizer, public, say)
+    given = [one for one in results if not one.restricted or metrics is not None]
     held = _held_back(len(results) - len(given))
-    deniable = Deniability.missing(missing) if model is None else deniability_of(run.promised, model, say)
+    deniable = (
+        Deniability(why_missing=missing)
+        if model is None
+        else deniability_of(run.promised.epsilon, model, say)
+    )
     return ReportFacts(
         run=run,
         statement=_statement(run, whole, published),
         certificate=certificate,
         worst_pair=pair,
         model_missing=missing,
-        deniability=deniable.as_dict(),
-        attacks=[*attacks, *(one for one in given if is_attack(one))],
+        deniability=deniable,
+        attacks=[*attacks, *(one for one in given if one.is_attack)],
         attacks_missing=f"{unattacked} {held}".strip(),
-        utility=[one for one in given if not is_attack(one)],
+        utility=[one for one in given if not one.is_attack],
         utility_missing=f"{_NO_UTILITY} {held}".strip(),
         metrics=whole,
         metrics_by_column=_by_column(metrics or ()),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,13 @@ from dptext_spark.audit.attacks.adversary import CONFIDENCE, Adversary, adversar
 from dptext_spark.audit.attacks.bayes import ZIPF, BayesAttack, bayes_attack
 from dptext_spark.audit.attacks.bayes_vulnerability import worst_words
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.attacks.context import context_attack
+from dptext_spark.audit.attacks.context import ContextAttack, context_attack
+from dptext_spark.audit.attacks.frequency import frequency_attack
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.side_channels import linked_records
 from dptext_spark.audit.comparison.risks import Text, seen_vectors
 from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.audit.results import AuditResult
 from dptext_spark.errors import DataError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
@@ -39,6 +41,7 @@ _CHOSEN = (
     "The attack in context was left out: it takes every word for drawn, and importance chose some. Success on a drawn word is "
     "shown; the other words need no attack."
 )
+_NOT_THE_RUNS = "Tried on a public text that this model replaced anew, not on the run's."
 _BOUNDED = "The black line holds the success of the best possible adversary with a confidence of {}."
 _RANKED = (
     "This mechanism has no law to read: the adversary ranks the words of the lexicon by their distance to the output, as it "
@@ -47,9 +50,7 @@ _RANKED = (
 _CONSIDERS = "This mechanism has no law to read: the adversary considers the {} likeliest words, each known by draws of its own."
 
 
-def attacks_on(
-    privatizer: Privatizer, lines: Sequence[str], say: Progress
-) -> tuple[list[dict[str, Any]], str]:
+def attacks_on(privatizer: Privatizer, lines: Sequence[str], say: Progress) -> tuple[list[AuditResult], str]:
     """Attack a model.
 
     Args:
@@ -58,19 +59,19 @@ def attacks_on(
         say: progress callback, called with each step.
 
     Returns:
-        (results, as dictionaries; what is said of attacks that are not among them).
+        (results; what is said of attacks that are not among them).
     """
     say("attacking word by word", None)
-    found = [_alone(privatizer)]
+    alone = _alone(privatizer)
     if privatizer.selector is not None:
-        return found, f"{_CHOSEN} {_OTHERS}"
+        return [alone], f"{_CHOSEN} {_OTHERS}"
     if not lines:
-        return found, f"{_NO_TEXT} {_OTHERS}"
+        return [alone], f"{_NO_TEXT} {_OTHERS}"
     say("attacking with context", None)
-    return [*found, *_in_context(privatizer, lines)], _OTHERS
+    return [alone, *_in_context(privatizer, lines)], _OTHERS
 
 
-def _alone(privatizer: Privatizer) -> dict[str, Any]:
+def _alone(privatizer: Privatizer) -> BayesAttack:
     """Return the attack on one word at a time."""
     sampler, total = privatizer.sampler, len(privatizer.vocabulary)
     drawn = drawn_words(privatizer.engine)
@@ -82,27 +83,26 @@ def _alone(privatizer: Privatizer) -> dict[str, Any]:
     else:
         found = _estimated(sampler, drawn)
     strings = privatizer.vocabulary.strings()
-    also = {"words that can be the input": f"{found['candidates']:,}", **found["also"]}
-    also["most often guessed"] = ", ".join(strings[word].as_py() for word in found["worst_words"][:NAMED])
-    also["prior"] = found["settings"]["prior"]
-    return {
-        **found,
-        "most_frequent": found["baseline"],
-        "random": 1.0 / found["candidates"],
-        "also": also,
-    }
-
-
-def _of_every_word(attack: BayesAttack) -> dict[str, Any]:
-    found = attack.as_dict()
     also = {
-        "median word": percent_up(found["by_word"]["0.5"]),
-        "words that are never guessed": percent_down(found["never"]),
+        "words that can be the input": f"{found.candidates:,}",
+        **(found.also or {}),
+        "most often guessed": ", ".join(strings[word].as_py() for word in found.worst_words[:NAMED]),
+        "prior": ZIPF,
     }
-    return {**found, "worst": found["worst_mean"], "also": also}
+    return replace(found, most_frequent=found.baseline, random=1.0 / found.candidates, also=also)
 
 
-def _estimated(sampler: Sampler, drawn: Bools) -> dict[str, Any]:
+def _of_every_word(attack: BayesAttack) -> BayesAttack:
+    assert attack.by_word is not None
+    assert attack.never is not None
+    also = {
+        "median word": percent_up(attack.by_word["0.5"]),
+        "words that are never guessed": percent_down(attack.never),
+    }
+    return replace(attack, worst=attack.worst_mean, also=also)
+
+
+def _estimated(sampler: Sampler, drawn: Bools) -> BayesAttack:
     """Return the attack between bounds, and on the words of a sample that it finds most often."""
     prior = of_drawn(zipf(len(drawn)), drawn)
     best = adversary(sampler, prior)
@@ -110,21 +110,19 @@ def _estimated(sampler: Sampler, drawn: Bools) -> dict[str, Any]:
     assert best.alone is not None
     trial, fresh = worst.draws
     how = f"{best.how[:1].upper()}{best.how[1:]}."
-    return {
-        "name": BayesAttack.name, "measures": BayesAttack.measures, "knows": BayesAttack.knows,
-        "success": best.alone.value, "lower": best.alone.lower, "upper": best.alone.upper, "exact": False,
-        "confidence": CONFIDENCE, "draws": None, "how": f"{how} {_BOUNDED.format(exact(CONFIDENCE))}",
-        "worst": worst.mean, "worst_lower": worst.lower, "worst_upper": worst.upper, "worst_words": worst.words,
-        "baseline": float(prior.max()), "unprotected": 1.0, "candidates": int(drawn.sum()), "restricted": False,
-        "settings": {"prior": ZIPF},
-        "also": {
+    return BayesAttack(
+        success=best.alone.value, lower=best.alone.lower, upper=best.alone.upper, confidence=CONFIDENCE, draws=None,
+        how=f"{how} {_BOUNDED.format(exact(CONFIDENCE))}", worst=worst.mean.value, worst_lower=worst.mean.lower,
+        worst_upper=worst.mean.upper, worst_words=worst.words, baseline=float(prior.max()), candidates=int(drawn.sum()),
+        restricted=False, settings={"prior": ZIPF},
+        also={
             "words tried for those found most often": f"{worst.looked_at:,}, evenly spaced, {trial} draws each; the "
             f"{len(worst.words)} found most often measured on {fresh} fresh draws each"
         },
-    }  # fmt: skip
+    )  # fmt: skip
 
 
-def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, Any]]:
+def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[AuditResult]:
     """Learn from every second line, and attack the others as the model would release them."""
     sampler, total, engine = privatizer.sampler, len(privatizer.vocabulary), privatizer.engine
     learnt = read(engine, pa.array(lines[::2], pa.string()))
@@ -139,50 +137,44 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[dict[str, 
     plausible = best.plausible(tokens.outputs[tokens.drawn])
     attack = context_attack(
         sampler, tokens, bigrams, drawn, level=level, restricted=False, plausible=plausible
-    ).as_dict()
-    attack["measures"] = (
-        f"{attack['measures']} Tried on a public text that this model replaced anew, not on the run's."
     )
-    attack["also"] = {
-        "replaced words attacked": f"{attack['tokens']:,}",
-        "records": f"{attack['records']:,}",
+    also = {
+        "replaced words attacked": f"{attack.tokens:,}",
+        "records": f"{attack.records:,}",
         "words learnt from": f"{bigrams.tokens:,}",
-        "context adds": f"{100 * attack['gain']:.1f} ({100 * attack['gain_lower']:.1f} to {100 * attack['gain_upper']:.1f}) "
+        "context adds": f"{100 * attack.gain:.1f} ({100 * attack.gain_lower:.1f} to {100 * attack.gain_upper:.1f}) "
         "points to each word alone",
     }
+    attack = replace(attack, measures=f"{attack.measures} {_NOT_THE_RUNS}", also=also)
     if sampler.law(0) is None:
-        attack |= _without_law(
-            attack, sampler, best, Text(text.words, text.drawn, text.bounds, drawn, bigrams, level), prior
-        )
-    linked = linked_records(tokens, text.case, restricted=False).as_dict()
-    linked["measures"] = f"{linked['measures']} Tried on the public text, not on the run's."
-    linked["axes"] = {
-        "bits": "bits that tell records apart",
-        "unique": "share of records that look like no other",
-    }
-    linked["read"] = (
-        "A bar as long as the last one says that so much alone singles records out, whatever ε is."
-    )
-    return [attack, linked]
+        whole = Text(text.words, text.drawn, text.bounds, drawn, bigrams, level)
+        attack = _without_law(attack, sampler, best, whole, prior)
+    linked = linked_records(tokens, text.case, restricted=False)
+    linked = replace(linked, measures=f"{linked.measures} Tried on the public text, not on the run's.")
+    if level != "dataset":
+        return [attack, linked]
+    matched = frequency_attack(tokens, bigrams, drawn, plausible, restricted=False)
+    matched = replace(matched, measures=f"{matched.measures} {_NOT_THE_RUNS}", also=matched.details)
+    return [attack, matched, linked]
 
 
 def _without_law(
-    attack: dict[str, Any], sampler: Sampler, best: Adversary, text: Text, prior: F64
-) -> dict[str, Any]:
-    """Say by whom a text was attacked, and what a better adversary may find: new values of some of the result's fields."""
+    attack: ContextAttack, sampler: Sampler, best: Adversary, text: Text, prior: F64
+) -> ContextAttack:
+    """Say by whom a text was attacked, and what a better adversary may find."""
     above = seen_vectors(
         sampler, text, prior
     )  # 0 where it is not noise on vectors, or its density is not known
     whom = _RANKED if above else _CONSIDERS.format(f"{int(best.considered.sum()):,}")
     if not 0 < above < 1:
         how = f"{sure(attack)} {whom} A better one may find more; how much more is not known."
-        return {"how": how, "open": True}
+        return replace(attack, how=how, open=True)
     how = (
         f"Estimated. {whom} The black line reaches from the lower end of its interval to what seeing the noisy vectors would "
         f"give at most, each with a confidence of {exact(CONFIDENCE)}."
     )
-    also = {**attack["also"], "found by who sees the noisy vectors, at most": percent_up(above)}
-    return {"how": how, "open": False, "upper": max(attack["upper"], above), "also": also}
+    also = {**(attack.also or {}), "found by who sees the noisy vectors, at most": percent_up(above)}
+    return replace(attack, how=how, open=False, upper=max(attack.at_most, above), also=also)
 
 
 def _short_enough(sampler: Sampler, text: Reading) -> Reading:

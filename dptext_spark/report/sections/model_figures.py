@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dptext_spark.arrays import Ids
 from dptext_spark.audit.deniability.deniability import STANDARD, Measured, deniability
 from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, WordFigure
+from dptext_spark.audit.estimates import Json
 from dptext_spark.errors import SettingsError
-from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.progress import Progress
@@ -33,7 +32,7 @@ class Model:
     """
 
     privatizer: Privatizer
-    compile_at: Callable[[float], Any] | None = None
+    compile_at: Callable[[float], Sampler] | None = None
 
 
 @dataclass(frozen=True)
@@ -41,65 +40,65 @@ class Deniability:
     """Figures at the run's ε and at others.
 
     Attributes:
-        figures: at the run's ε, as dictionaries.
-        by_epsilon: `epsilon` and `figures` each.
+        figures: at the run's ε.
+        by_epsilon: those of the curves, by ε, ascending.
         basis: how exact they are, in a sentence.
         words: the worst words by id, as text.
         why_missing: what is missing, and why.
         basis_of_curves: how exact the curves are, where they are estimated.
     """
 
-    figures: Sequence[Mapping[str, Any]]
-    by_epsilon: Sequence[Mapping[str, Any]]
-    basis: str
-    words: Mapping[str, str]
+    figures: Sequence[Measured] = ()
+    by_epsilon: Mapping[float, Sequence[Measured]] = field(default_factory=dict)
+    basis: str = ""
+    words: Mapping[int, str] = field(default_factory=dict)
     why_missing: str = ""
     basis_of_curves: str = ""
 
-    @staticmethod
-    def missing(why: str) -> Deniability:
-        """Return no figures, with the reason."""
-        return Deniability((), (), "", {}, why)
+    def figure(self, name: str) -> Measured | None:
+        """Return a figure at the run's ε by its name; None where it was not measured."""
+        return next((one for one in self.figures if one.figure.name == name), None)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return the fields, JSON-able."""
         return {
-            "figures": list(self.figures),
-            "by_epsilon": list(self.by_epsilon),
+            "figures": [one.as_dict() for one in self.figures],
+            "by_epsilon": [
+                {"epsilon": epsilon, "figures": [one.as_dict() for one in found]}
+                for epsilon, found in self.by_epsilon.items()
+            ],
             "basis": self.basis,
-            "words": dict(self.words),
+            "words": {str(word): text for word, text in self.words.items()},
             "missing": self.why_missing,
             "basis_of_curves": self.basis_of_curves,
         }
 
 
-def deniability_of(promised: Guarantee, model: Model, say: Progress) -> Deniability:
+def deniability_of(epsilon: float, model: Model, say: Progress) -> Deniability:
     """Measure plausible deniability at the run's ε and around it."""
     sampler, total = model.privatizer.sampler, len(model.privatizer.vocabulary)
     words = _looked_at(model.privatizer)
     found = _measured(sampler, words, total, STANDARD, lambda done, whole: say("deniability", done / whole))
-    grid: list[dict[str, Any]] = []
+    grid: dict[float, list[Measured]] = {}
     why = basis = ""
     if model.compile_at is None:
         why = "There are no curves over ε: the lexicon that the model was compiled from cannot be read here."
     else:
-        epsilon = promised.epsilon
         at = [epsilon * times for times in TIMES] if epsilon else [0.0, 0.5, 1.0, 2.0, 4.0]
         some = words if found[-1].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
         grid, refused = _over(model.compile_at, at, total, some, say)
         why = f"The mechanism refuses {', '.join(f'ε = {each:g}' for each in refused)}." if refused else ""
         basis = "" if found[-1].exact else _of_curves(found[-1], len(some))
-    figures = _plain(found)
     strings = model.privatizer.vocabulary.strings()
-    named = {str(one["word"]): strings[one["word"]].as_py() for figure in figures for one in figure["worst"]}
-    return Deniability(figures, grid, _basis(found, total), named, why, basis)
+    named = {word: strings[word].as_py() for figure in found for word, _ in figure.worst()}
+    return Deniability(found, grid, _basis(found, total), named, why, basis)
 
 
 def _over(
-    compile_at: Callable[[float], Any], epsilons: Sequence[float], total: int, words: Ids, say: Progress
-) -> tuple[list[dict[str, Any]], list[float]]:
-    """Return (the figures of the curves at each ε, the ε that the mechanism refuses)."""
-    grid: list[dict[str, Any]] = []
+    compile_at: Callable[[float], Sampler], epsilons: Sequence[float], total: int, words: Ids, say: Progress
+) -> tuple[dict[float, list[Measured]], list[float]]:
+    """Return (the figures of the curves by ε, the ε that the mechanism refuses)."""
+    grid: dict[float, list[Measured]] = {}
     refused: list[float] = []
     for epsilon in epsilons:
         step = f"ε = {epsilon:g}"
@@ -110,12 +109,7 @@ def _over(
             refused.append(epsilon)
             continue
         say(step, None)
-        grid.append(
-            {
-                "epsilon": epsilon,
-                "figures": _plain(_measured(sampler, words, total, (Unchanged(), SmallestSet()))),
-            }
-        )
+        grid[epsilon] = _measured(sampler, words, total, (Unchanged(), SmallestSet()))
     return grid, refused
 
 
@@ -169,7 +163,3 @@ def _basis(found: Sequence[Measured], total: int) -> str:
         if every
         else f"E{some}"
     )
-
-
-def _plain(measured: Sequence[Measured]) -> list[dict[str, Any]]:
-    return [one.as_dict() for one in measured]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from dptext_spark.audit.results import WordAttack
 from dptext_spark.disclosure.importance import in_clear, levels_of
 from dptext_spark.guarantee import counted
 from dptext_spark.ledger.entry import COUNTS
@@ -118,30 +118,25 @@ def _composed(facts: ReportFacts) -> Tile:
 
 def _found(facts: ReportFacts) -> Iterator[Tile]:
     strongest = max(
-        (one for one in facts.attacks if isinstance(one.get("success"), float)),
-        key=lambda one: float(one["upper"] if one.get("upper") is not None else one["success"]),
+        (one for one in facts.attacks if isinstance(one, WordAttack)),
+        key=lambda one: one.at_most,
         default=None,
     )
     if strongest is not None:
-        worst = strongest["upper"] if strongest.get("upper") is not None else strongest["success"]
-        most = ", a better one maybe more" if strongest.get("open") else " at most"
-        worst_words = max((_of_worst_words(one) for one in facts.attacks), default=0.0)
-        by = "" if _of_worst_words(strongest) == worst_words else "another attack finds "
+        most = ", a better one maybe more" if strongest.open else " at most"
+        worst_words = max(one.worst_at_most for one in facts.attacks if isinstance(one, WordAttack))
+        by = "" if strongest.worst_at_most == worst_words else "another attack finds "
         among = f"; {by}{percent_up(worst_words)} of the worst 1 % of words" if worst_words else ""
-        yield Tile("Strongest attack finds", percent_up(worst), f"of words{most}{among}")
-    stays = next((one for one in facts.deniability["figures"] if one["name"] == "N_w"), None)
+        yield Tile("Strongest attack finds", percent_up(strongest.at_most), f"of words{most}{among}")
+    stays = facts.deniability.figure("N_w")
     if stays is not None:
-        most, bounds = ("", stays) if stays["exact"] else (" at most", stays["upper"])
-        which = "worst" if stays["words"] == stays["words_in_lexicon"] else f"worst of {stays['words']:,}"
+        most, side = ("", "values") if stays.exact else (" at most", "upper")
+        median, worst = (stays.statistic(side, name)[0] for name in ("p50", "max"))
+        which = "worst" if stays.is_whole else f"worst of {len(stays.words):,}"
         yield Tile(
-            "A word stays as it is", percent_up(bounds["p50"]),
-            f"of the draws{most}, for the median word; {percent_up(bounds['max'])} for the {which}",
+            "A word stays as it is", percent_up(median),
+            f"of the draws{most}, for the median word; {percent_up(worst)} for the {which}",
         )  # fmt: skip
-
-
-def _of_worst_words(attack: Mapping[str, Any]) -> float:
-    """Return what an attack finds of the words that it finds most often, or its bound; 0 where that was not measured."""
-    return float(attack.get("worst_upper") or attack.get("worst") or 0.0)
 
 
 def _clear(facts: ReportFacts) -> Iterator[Tile]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dptext_spark.audit.estimates import Json
 from dptext_spark.errors import SettingsError, require_extra, unknown
 from dptext_spark.rounding import digits_up, exact
 
@@ -49,7 +50,7 @@ class Published:
     accuracy: float
     at: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return the fields."""
         return asdict(self)
 

@@ -60,8 +60,8 @@ def _sentences(found: FoundEpsilon) -> list[str]:
     for one, one_way in zip(result.requirements, result.monotone, strict=True):
         if not one_way:
             sentences.append(
-                f"{one.name} does not move one way only as ε grows: between the ε that were looked at it may fail, and no finer "
-                "search was made."
+                f"{one.subject} does not move one way only as ε grows: between the ε that were looked at it may fail, and "
+                "no finer search was made."
             )
     if result.guessing is not None:
         sentences.append(_guessing(result.guessing))

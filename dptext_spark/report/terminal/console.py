@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 WIDTH = 100  # columns, where stdout is no terminal
+PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round figure for rented machines
 LEAST_WIDTH = 40
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dptext_spark.disclosure.facts import Figures, RunFacts, Unchanged
 from dptext_spark.report.sections import run
-from dptext_spark.report.terminal.console import WIDTH, hanging
+from dptext_spark.report.terminal.console import PRICE, WIDTH, hanging
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
 
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
@@ -14,7 +14,6 @@ LEAST = 1e6  # bytes: a run of fewer measures nothing but its own start
 LEAST_SECONDS = (
     30.0  # of a write; a shorter one is mostly the start of its workers, and says nothing of a large one
 )
-PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round figure for rented machines
 _STATUS = {
     "succeeded": "succeeded",
     "mismatch": "COMMITTED, BUT ITS COUNTS OR ITS CONSISTENCY DO NOT AGREE: do not share this version",

@@ -9,20 +9,18 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.attack import attack_sample
-from dptext_spark.audit.table.limit import Limit
+from dptext_spark.audit.table.findings import Findings, TableAudit
 from dptext_spark.audit.table.metrics import (
     COUNTS,
     MEANING,
-    Findings,
-    Metric,
-    kept_words,
+    KeptWords,
     row_figures,
     text_figures,
 )
@@ -31,7 +29,7 @@ from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, silent
-from dptext_spark.spark.auditing.pair_tables import LEVELS, SCHEMAS, WHOLE, PairTables
+from dptext_spark.spark.auditing.pair_tables import LEVELS, SCHEMAS, WHOLE, PairTables, Rows
 from dptext_spark.spark.auditing.two_tables import opened, require_matching, require_the_model, sides
 from dptext_spark.spark.auditing.utility import check_classes, use_of
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
@@ -45,62 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PREFIX = "audit_"
-
-
-@dataclass(frozen=True)
-class TableAudit:
-    """What an audit of a table found.
-
-    Attributes:
-        audit_id: under which the metrics stand: the run that wrote the table, or a new one.
-        table: that was audited; and the `version` of it.
-        source: that it was compared with; and the `source_version`.
-        metrics: the table of metrics.
-        figures: of the whole table, then of each column.
-        results: what the figures are of, in full, as `dptext report --figures` shows it.
-        limits: what was required, with whether it holds.
-        left_out: what was not measured, and why.
-        seconds: wall time.
-        restricted: the figures depend on the private text.
-    """
-
-    audit_id: str
-    table: str
-    version: str
-    source: str
-    source_version: str
-    metrics: str
-    figures: tuple[Metric, ...]
-    results: tuple[dict[str, Any], ...]
-    limits: tuple[Limit, ...]
-    left_out: tuple[str, ...]
-    seconds: float
-    restricted: bool = True
-
-    @property
-    def broken(self) -> list[str]:
-        """The requirements that do not hold."""
-        return [str(limit) for limit in self.limits if not limit.holds(self.figures)]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        same = (
-            "audit_id",
-            "table",
-            "version",
-            "source",
-            "source_version",
-            "metrics",
-            "seconds",
-            "restricted",
-        )
-        return {
-            **{name: getattr(self, name) for name in same},
-            "figures": [figure.as_dict() for figure in self.figures],
-            "results": list(self.results),
-            "requirements": [limit.as_dict(self.figures) for limit in self.limits],
-            "left_out": list(self.left_out),
-        }
 
 
 def audit_table(
@@ -146,7 +88,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
     shipped = ship(spark, str(folder), plan.model.run.ship)
     key = RunKey.generate()
 
-    def paired(wanted: Any, frame: DataFrame) -> DataFrame:
+    def paired(wanted: Rows, frame: DataFrame) -> DataFrame:
         job = PairTables(shipped, key, len(plan.columns), wanted)
         texts = [f"{side}{i}" for i in range(len(plan.columns)) for side in "so"]
         return frame.select("scope", *texts).mapInArrow(job, SCHEMAS[wanted])
@@ -172,7 +114,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
     say(f"looking at a sample of about {100 * share:.3g} % of the records")
     sampled = left.where(scope_sampler(key, share)(F.col("scope"))).join(right, "row_key")
     found = Findings(
-        [*figures, *_consistency(paired("groups", sampled))], [kept_words(figures)], list(plan.left_out)
+        [*figures, *_consistency(paired("groups", sampled))], [KeptWords.of(whole)], list(plan.left_out)
     )
     if plan.attacked:
         say("attacking the sample")

@@ -9,7 +9,7 @@ equal. Only one number a row (the place of a class) or one a class comes to the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,15 @@ from pyspark.ml import Pipeline, PipelineModel
 from pyspark.ml.classification import LogisticRegression
 from pyspark.ml.feature import IDF, HashingTF, Normalizer, RegexTokenizer
 from pyspark.ml.functions import vector_to_array
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark.arrays import F64, I64
-from dptext_spark.audit.utility.learning import require_two
+from dptext_spark.audit.utility.learning import Label, require_two
 from dptext_spark.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from pyspark.ml._typing import PipelineStage
 
 # The words of `audit.learning`, as Java writes the pattern.
 WORDS = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*|[!?]"
@@ -30,6 +33,7 @@ WORDS = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*|[!?]"
 ROUNDS, TOLERANCE = 100, 1e-5
 MOST_CELLS = 1 << 18
 WEIGHTS = 1 << 21  # of all classes; the driver holds some twenty times as many numbers while it fits
+Number = TypeVar("Number", np.int64, np.float64)
 TEXT, LABEL, FEATURES = "_text", "_place", "_features"
 
 
@@ -101,7 +105,7 @@ class SparkTextClassifier:
         count = {row[0]: int(row[1]) for row in counted}
         classes = tuple(sorted(count))
         majority = int(np.argmax([count[one] for one in classes]))
-        stages: list[Any] = [
+        stages: list[PipelineStage] = [
             RegexTokenizer(inputCol=TEXT, outputCol="_words", pattern=WORDS, gaps=False, toLowercase=True),
             HashingTF(inputCol="_words", outputCol="_counts", numFeatures=self.features),
             IDF(inputCol="_counts", outputCol="_weighted"),
@@ -126,7 +130,7 @@ class SparkTextClassifier:
 class SparkTextModel:
     """A fitted :class:`SparkTextClassifier`."""
 
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     majority: int
     model: PipelineModel | None
 
@@ -144,7 +148,7 @@ class SparkTextModel:
         """Return the place of each label, int64[n]; -1 for one that was not seen."""
         return _numbers(labels.frame.select(self.place(labels.column).alias("place")), np.int64)
 
-    def place(self, column: str) -> Any:
+    def place(self, column: str) -> Column:
         """Return the column expression of a label's place."""
         pairs = [part for i, one in enumerate(self.classes) for part in (F.lit(one), F.lit(i))]
         return F.coalesce(F.create_map(*pairs)[F.col(column)], F.lit(-1))
@@ -159,11 +163,11 @@ def cells_for(classes: int) -> int:
     return min(MOST_CELLS, 1 << (WEIGHTS // classes).bit_length() - 1)
 
 
-def _text(column: str) -> Any:
+def _text(column: str) -> Column:
     return F.coalesce(F.col(column), F.lit("")).alias(TEXT)
 
 
-def _numbers(frame: DataFrame, kind: Any) -> npt.NDArray[Any]:
+def _numbers(frame: DataFrame, kind: type[Number]) -> npt.NDArray[Number]:
     """Return the rows of a frame of numbers, in its order: kind[n] for one column, else [n, columns]."""
     table = frame.toArrow()
     columns = [table.column(i).to_numpy().astype(kind) for i in range(table.num_columns)]

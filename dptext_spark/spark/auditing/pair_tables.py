@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from dptext_spark.arrays import I64, U64, Bools
+from dptext_spark.arrays import I64, U64, Bools, Ids
 from dptext_spark.audit.table.metrics import COUNTS
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
@@ -39,6 +38,7 @@ SCHEMAS = {
     "groups": "level int, group binary, replacement binary, n bigint",
     "tokens": "record binary, words binary, outputs binary, drawn binary",
 }
+Rows = Literal["counts", "groups", "tokens"]
 
 
 class _InvalidTextError(Exception):
@@ -76,7 +76,7 @@ class PairTables:
     shipped: Shipped
     key: RunKey
     columns: int
-    wanted: Literal["counts", "groups", "tokens"]
+    wanted: Rows
 
     def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Map the batches of a task; what goes wrong leaves as a code."""
@@ -200,7 +200,7 @@ def _hashes(hashes: U64) -> pa.Array:
     return pa.array([bytes(item) for item in raw], pa.binary())
 
 
-def _parts(values: npt.NDArray[Any], ends: I64) -> pa.Array:
+def _parts(values: Ids | Bools, ends: I64) -> pa.Array:
     """Cut the bytes of an array into those of each row."""
     raw = np.ascontiguousarray(values)
     offsets = pa.py_buffer((ends * raw.itemsize).astype(np.int32))

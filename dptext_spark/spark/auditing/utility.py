@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
-from dptext_spark.audit.table.metrics import Findings, Metric
+from dptext_spark.arrays import F32
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.table.findings import Findings
 from dptext_spark.audit.table.plan import LABEL_ROWS, AuditPlan
 from dptext_spark.audit.table.utility import (
     MOST_CLASSES,
@@ -201,7 +203,7 @@ def _labels_at_scale(rows: DataFrame, column: str, classes: int) -> Findings:
         kept.unpersist()
 
 
-def _vectors(plan: AuditPlan, privatizer: Privatizer) -> Any:
+def _vectors(plan: AuditPlan, privatizer: Privatizer) -> F32 | None:
     """Return the vectors of the model's words, float32[V, d]; None where the settings' lexicon is gone, or has other words."""
     try:
         lexicon = load_lexicon(plan.model)

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
 from dptext_spark.audit.comparison.compare import Comparison
-from dptext_spark.audit.comparison.frontier import Measure, Point, frontier
+from dptext_spark.audit.comparison.corpus import CorpusSettings
+from dptext_spark.audit.comparison.frontier import Basis, Point, frontier
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.retained import COSINE, KEPT
 from dptext_spark.report.comparison import comparison_page, comparison_text
 
-MORE: dict[str, Any] = {
-    "how": "exact: every law of the lexicon was read",
-    "baseline": 0.0301,
-    "in_context_without_output": 0.1,
-    "in_context_words_attacked": 1234,
-    "in_context_records": 100,
-    "in_context_of_one_word_alone": 0.2,
-}
-SETTINGS = {"records": 200, "consistency": "token", "words": 5000, "policy": {"stop_words": "keep"}}
+MORE = Basis("exact: every law of the lexicon was read", 0.0301, 0.1, 1234, 100, 0.2)
+SETTINGS = CorpusSettings(
+    version="0", engine="1", lexicon_fingerprints=("ab",), words=5000, policy={"stop_words": "keep"}, stop_words="cd",
+    consistency="token", few=500, draws=100, records=200, attacked=100,
+)  # fmt: skip
 
 
-def about(value: float, wide: float) -> Measure:
-    return Measure(*(round(one, 6) for one in (value, value - wide, value + wide)))
+def about(value: float, wide: float) -> Estimate:
+    return Estimate(*(round(one, 6) for one in (value, value - wide, value + wide)))
 
 
 def points(name: str, *at: tuple[float, float, float], wide: float = 0.01) -> list[Point]:
     return [
         Point(
-            name, epsilon, {BAYES: Measure(risk, risk, risk, exact=True), CONTEXT: about(risk + 0.05, 0.01)},
+            name, epsilon, {BAYES: Estimate(risk, risk, risk, exact=True), CONTEXT: about(risk + 0.05, 0.01)},
             {KEPT: about(use, wide), COSINE: about(0.9 + use / 20, 0.002)}, MORE,
         )
         for epsilon, risk, use in at
@@ -40,7 +37,7 @@ def points(name: str, *at: tuple[float, float, float], wide: float = 0.01) -> li
 
 def comparison(*found: Point, refused: tuple[tuple[str, float, str], ...] = ()) -> Comparison:
     frontiers = tuple(frontier(found, risk, use) for risk in (BAYES, CONTEXT) for use in (KEPT, COSINE))
-    whole = Measure(1.0, 1.0, 1.0, exact=True)
+    whole = Estimate(1.0, 1.0, 1.0, exact=True)
     return Comparison(frontiers, found, refused, {KEPT: whole, COSINE: whole}, SETTINGS)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from dptext_spark.audit.results import OtherResult, WordAttack
 from dptext_spark.errors import DataError
-from dptext_spark.report.results import read_results, require_run
+from dptext_spark.report.results import KINDS, read_results, require_run, result_of
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
 from tests.core.report.accounts import METRICS, row, small_model
@@ -27,7 +28,8 @@ COUNTED: dict[str, Any] = {"name": "Linked records", "measures": "Who", "exact":
                            "bits": {"length": 3.5}, "records": 10}  # fmt: skip
 SAMPLED: dict[str, Any] = {
     "name": "downstream accuracy", "measures": "How often a label is predicted.", "exact": False, "restricted": False,
-    "confidence": 0.95, "accuracy": {"plain/plain": {"value": 0.8125, "lower": 0.75, "upper": 0.875}},
+    "classes": 2, "train_rows": 64, "test_rows": 16, "resamples": 1_000, "confidence": 0.95,
+    "accuracy": {"plain/plain": {"value": 0.8125, "lower": 0.75, "upper": 0.875}},
     "gain": {"private/plain": {"value": -0.0625, "lower": -0.125, "upper": 0.0}},
     "majority": {"value": 0.5, "lower": 0.4375, "upper": 0.5625}, "settings": {"seed": 7},
 }  # fmt: skip
@@ -41,7 +43,9 @@ def model() -> Model:
 def test_files_hold_one_result_or_several(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text(json.dumps(ATTACK))
     (tmp_path / "two.json").write_text(json.dumps([UTILITY, COUNTED]))
-    assert read_results([tmp_path / "one.json", tmp_path / "two.json"]) == [ATTACK, UTILITY, COUNTED]
+    found = read_results([tmp_path / "one.json", tmp_path / "two.json"])
+    assert [one.as_dict() for one in found] == [ATTACK, UTILITY, COUNTED]
+    assert [type(one) for one in found] == [WordAttack, OtherResult, OtherResult]
 
 
 def test_an_audit_of_a_table_is_results_of_its_run(tmp_path: Path) -> None:
@@ -53,12 +57,36 @@ def test_an_audit_of_a_table_is_results_of_its_run(tmp_path: Path) -> None:
     }
     (tmp_path / "audit.json").write_text(json.dumps(audit))
     found = read_results([tmp_path / "audit.json"])
-    assert found == [{**one, "audit": "r1", "table": "/data/out"} for one in (ATTACK, COUNTED)]
-    require_run([*found, UTILITY], "r1")
+    expected = [{**one, "audit": "r1", "table": "/data/out"} for one in (ATTACK, COUNTED)]
+    assert [one.as_dict() for one in found] == expected
+    other = result_of(UTILITY)
+    require_run([*found, other], "r1")
     with pytest.raises(
         DataError, match="figures: 'r1' is the audit of '/data/out', and not of a table that run r2 wrote"
     ):
-        require_run([UTILITY, *found], "r2")
+        require_run([other, *found], "r2")
+
+
+def test_an_audit_that_an_earlier_version_printed_is_read_by_its_kinds() -> None:
+    """The file was printed before results had classes; its figures are those of invented texts."""
+    file = Path(__file__).with_name("audit_of_old.json")
+    given = json.loads(file.read_text(encoding="utf-8"))["results"]
+    found = read_results([file])
+    written = json.loads(json.dumps([one.as_dict() for one in found]))
+    assert written == [{**one, "audit": "r1", "table": "/data/out"} for one in given]
+    assert [type(one) for one in found] == [KINDS.get(one["name"], WordAttack) for one in given]
+    assert [one["name"] for one in given if one["name"] not in KINDS] == ["each word alone"]
+    assert {one.name for one in found if not one.is_attack} == {
+        "kept words", "downstream accuracy", "text overlap", "vector similarity", "encoder similarity",
+    }  # fmt: skip
+
+
+def test_a_result_that_lacks_a_field_of_its_kind_is_shown_as_it_is() -> None:
+    partial = {name: value for name, value in SAMPLED.items() if name != "classes"}
+    found = result_of(partial)
+    assert type(found) is OtherResult
+    assert found.as_dict() == partial
+    assert [group.name for group in found.shown().groups] == ["accuracy", "gain"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +111,7 @@ def test_restricted_results_are_shown_to_insiders_only(model: Model) -> None:
     pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
     from dptext_spark.report.page import page
 
-    given = [ATTACK, UTILITY, COUNTED, SAMPLED]
+    given = [result_of(one) for one in (ATTACK, UTILITY, COUNTED, SAMPLED)]
     shared = page(gathered(row(model), model=None, missing="x", results=given))
     assert ATTACK["name"] not in shared
     assert "left out (--internal shows them): 1." in shared

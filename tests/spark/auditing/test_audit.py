@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.audit.table.metrics import ATTRIBUTE, ENCODED, LABEL, MASKED, SIMILARITY
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.cli.app import main
@@ -17,7 +18,7 @@ from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing import learning, utility
-from dptext_spark.spark.auditing.audit import TableAudit, audit_table
+from dptext_spark.spark.auditing.audit import audit_table
 from dptext_spark.spark.auditing.two_tables import value_of
 from dptext_spark.spark.reporting import report as reporting
 from dptext_spark.spark.runner import run
@@ -125,6 +126,12 @@ class TestOurOwnTable:
             figure = found[name]
             assert 0.0 <= figure.lower <= figure.value <= figure.upper <= 1.0
         assert audited.left_out == ()
+        assert "frequency_success" not in found
+        assert [one.name for one in audited.results] == [
+            "kept words",
+            "each word alone",
+            "contextual adversary",
+        ]
 
     def test_writes_its_metrics_beside_those_of_the_run(self, session, ours, audited: TableAudit) -> None:
         assert audited.audit_id == ours["run"]
@@ -169,6 +176,44 @@ class TestOurOwnTable:
         assert err.splitlines()[-1] == (
             f"dptext: requirement broken: record_broken_groups <= 0. Do not publish {broken}."
         )
+
+
+class TestATableOfDatasetLevel:
+    def test_is_attacked_by_frequency_and_tables_of_token_level_are_not(
+        self, session, ours, tmp_path: Path, capsys
+    ) -> None:
+        target, settings = str(tmp_path / "target"), tmp_path / "dataset.yaml"
+        text = SETTINGS.format(source=ours["source"], target=target)
+        settings.write_text(text.replace("consistency: record", "consistency: dataset"))
+        run(load_config(settings), session, key=RunKey.insecure(5))
+        given = ["audit", target, "--against", ours["source"], "--config", str(settings)]
+        assert main([*given, "--require", "frequency_success <= 1", "--json"]) == 0
+        out, _ = capsys.readouterr()
+        audit = json.loads(out)
+        found = {one["name"]: one for one in audit["figures"] if one["column"] is None}
+        assert found["dataset_broken_groups"]["value"] == 0
+        figure = found["frequency_success"]
+        assert 0.0 <= figure["lower"] <= figure["value"] <= figure["upper"] <= 1.0
+        (result,) = [one for one in audit["results"] if one["name"] == "frequency matching"]
+        assert (result["success"], result["lower"], result["upper"]) == (
+            figure["value"], figure["lower"], figure["upper"],
+        )  # fmt: skip
+        assert result["random"] < result["unprotected"] == 1.0
+        assert [one["holds"] for one in audit["requirements"]] == [True, True]
+        rows = session.read.format("delta").load(f"{target}_audit/restricted/metrics").collect()
+        kept = {row["metric"]: row["value"] for row in rows if row["column"] is None}
+        for bound, name in (("", "value"), ("_lower", "lower"), ("_upper", "upper")):
+            assert kept[f"audit_frequency_success{bound}"] == figure[name]
+        copy = str(tmp_path / "copy")
+        session.read.format("delta").load(target).write.format("delta").save(copy)
+        given[1] = copy
+        assert main(given) == 0
+        assert "frequency_success" in capsys.readouterr().out
+        assert main([*given, "--set", "consistency=token"]) == 0
+        out, _ = capsys.readouterr()
+        assert "context_success" in out
+        assert "frequency_success" not in out
+        assert MARKER not in json.dumps(audit)
 
 
 class TestEncoders:
@@ -288,11 +333,11 @@ class TestWhatTheTextIsStillGoodFor:
         found = audit_table(plan, session, said.append)
         figures = {figure.name: figure for figure in found.figures if figure.column is None}
         assert "learning the labels of about 60 rows by Spark ML" in said
-        (result,) = [one for one in found.results if one["name"] == "downstream accuracy"]
-        assert "Spark ML" in result["settings"]["classifier"]
+        (result,) = [one for one in found.results if one.name == "downstream accuracy"]
+        assert "Spark ML" in result.settings["classifier"]
         assert figures["label_missing"].value == 6
         # A record is tried by one of its three rows, or learnt from by all that have a label.
-        tried, taught = result["test_rows"], result["train_rows"]
+        tried, taught = result.test_rows, result.train_rows
         assert figures["label_rows"].value == tried + taught
         assert 0 < tried < 20
         assert ROWS - 6 - 3 * tried <= taught <= ROWS - 6 - 2 * tried

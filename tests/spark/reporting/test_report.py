@@ -54,7 +54,7 @@ def test_the_report_holds_the_account_and_no_private_word(spark, account: Accoun
     text = file.read_text(encoding="utf-8")
     assert facts.run.run_id == "second"
     assert facts.certificate.verdict == "confirmed"
-    assert facts.deniability["figures"]
+    assert facts.deniability.figures
     assert facts.attacks
     assert facts.metrics is None
     assert MARKER.lower() not in text.lower()
@@ -146,8 +146,8 @@ def test_a_model_that_is_another_now_is_left_out(
     assert facts.worst_pair is None
     # The certificate is not the other model's: the run's own account keeps it.
     assert facts.certificate == found(spark, account, "first").certified
-    assert facts.deniability["figures"] == []
-    assert facts.attacks == []
+    assert facts.deniability.figures == ()
+    assert not facts.attacks
 
 
 def test_the_command_writes_the_file_and_prints_where(

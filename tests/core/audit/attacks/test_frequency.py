@@ -10,6 +10,7 @@ import pytest
 
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.frequency import by_neighbours, by_rank, frequency_attack
+from dptext_spark.audit.attacks.posterior import candidates
 from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.errors import DataError, SettingsError
@@ -117,7 +118,12 @@ def test_a_cipher_is_broken() -> None:
 def test_it_stands_beside_the_bayes_adversary() -> None:
     words, bounds = text(100, 7)
     tokens = Tokens(words, words.copy(), words >= 0, bounds)
-    found = frequency_attack(tokens, Bigrams.of(*text(300, 8), WORDS), sampler=table_sampler(np.eye(WORDS)))
+    model = Bigrams.of(*text(300, 8), WORDS)
+    prior = of_drawn(model.unigram[:WORDS], None)
+    outputs = tokens.outputs[tokens.drawn]
+    found = frequency_attack(
+        tokens, model, plausible=candidates(table_sampler(np.eye(WORDS)), prior, outputs, 1)
+    )
     assert found.bayes == found.bayes_by_type == 1.0
 
 

@@ -123,7 +123,8 @@ def test_candidates_are_those_of_the_laws(samplers: dict[str, Sampler], name: st
 def test_tries_agree_with_the_exact_attack(samplers: dict[str, Sampler], name: str) -> None:
     prior = zipf(V)
     exact = bayes_attack(samplers[name], V, prior).success
-    value, lower, upper = bayes_by_tries(samplers[name], prior, 20_000, 1 - 1e-6)
+    found = bayes_by_tries(samplers[name], prior, 20_000, 1 - 1e-6)
+    value, lower, upper = found.value, found.lower, found.upper
     assert lower <= exact <= upper
     assert lower < value < upper < lower + 0.04
     assert exact > prior.max() + 0.03

@@ -1,4 +1,4 @@
-"""What length, punctuation, case and kept words tell: against signatures written out, and a case prior by hand."""
+"""What length, punctuation, case and kept words tell: against signatures written out."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ import pytest
 from dptext_spark.audit.attacks.side_channels import (
     CHANNELS,
     PATTERNS,
-    case_channel,
     linked_records,
     patterns,
 )
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.errors import DataError
 from dptext_spark.text.tokens import EDGE, UNKNOWN
-from tests.core.audit.plain_attacks import table_sampler
 
 KEPT = 2  # words 0 and 1 are kept
 
@@ -89,46 +87,9 @@ def test_order_matters() -> None:
     assert found.bits["and kept words"] == 1.0
 
 
-def test_case_tells_a_name_from_a_word() -> None:
-    """Words 0 and 1 have one law; in public 0 is always lower, and 1 always Capitalised."""
-    words = np.array([0, 0, 1] * 200, np.int32)
-    bounds = np.arange(0, 601, 3)
-    case = (words == 1).astype(np.uint8)
-    everything = np.ones(600, np.bool_)
-    tokens = Tokens(words, np.zeros(600, np.int32), everything, bounds)
-    law = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
-    prior = np.array([0.6, 0.3, 0.1])
-    found = case_channel(table_sampler(law), tokens, case, tokens, case, prior)
-    assert (found.success, found.bayes) == (1.0, pytest.approx(2 / 3))
-    assert found.shares == pytest.approx(
-        {PATTERNS[0]: 2 / 3, PATTERNS[1]: 0, PATTERNS[2]: 1 / 3, PATTERNS[3]: 0}
-    )
-    assert found.word_bits == pytest.approx(-sum(p * math.log2(p) for p in prior))
-    overall = (np.array([400, 0, 200, 0]) + 1) / 604
-    given = np.array(
-        [(np.array(n) + overall) / (sum(n) + 1) for n in ([400, 0, 0, 0], [0, 0, 200, 0], [0, 0, 0, 0])]
-    )
-    by_case = prior @ given
-    expected = (2 * math.log2(given[0, 0] / by_case[0]) + math.log2(given[1, 2] / by_case[2])) / 3
-    assert found.bits == pytest.approx(expected)
-    assert found.bits > 0.5
-    assert json.loads(json.dumps(found.as_dict()))["exact"] is False
-
-
-def test_case_that_says_nothing() -> None:
-    tokens, _ = some_text(100, 4)
-    case = np.zeros(len(tokens.words), np.uint8)
-    found = case_channel(table_sampler(np.eye(5)), tokens, case, tokens, case, np.full(5, 0.2))
-    assert abs(found.bits) < 0.02
-    assert found.success == found.bayes == 1.0
-
-
 def test_what_does_not_fit() -> None:
     tokens, case = some_text(20, 5)
     with pytest.raises(DataError, match=r"^case: "):
         linked_records(tokens, case[:-1])
     with pytest.raises(DataError, match="no records"):
         linked_records(Tokens(tokens.words[:0], tokens.words[:0], tokens.drawn[:0], np.zeros(1, np.int64)))
-    nothing = Tokens(tokens.words, tokens.words, tokens.drawn & False, tokens.bounds)
-    with pytest.raises(DataError, match="none of them was drawn"):
-        case_channel(table_sampler(np.eye(5)), nothing, case, tokens, case, np.full(5, 0.2))

@@ -26,8 +26,8 @@ def test_they_are_the_ones_that_hardly_change() -> None:
     assert set(found.words) <= {0, *held}
     assert len(found.words) == 3
     assert found.looked_at == WORDS
-    assert found.lower <= 0.95 <= found.upper
-    assert found.lower < found.mean < found.upper
+    assert found.mean.lower <= 0.95 <= found.mean.upper
+    assert found.mean.lower < found.mean.value < found.mean.upper
     assert found.draws == (TRIAL, FRESH)
 
 
@@ -38,6 +38,6 @@ def test_chance_finds_of_the_trial_are_not_believed(looked_at: int, chosen: int)
     np.fill_diagonal(law, 0.3)
     sampler, prior = table_sampler(law), np.full(WORDS, 1 / WORDS)
     found = worst_words(sampler, adversary(sampler, prior), np.arange(WORDS) > 0, CONFIDENCE, looked_at)
-    assert found.lower <= 0.3 <= found.upper < 0.6
+    assert found.mean.lower <= 0.3 <= found.mean.upper < 0.6
     assert 0 not in found.words
     assert (found.looked_at, len(found.words)) == (looked_at, chosen)

@@ -86,7 +86,7 @@ def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Pat
         for one in points:
             assert one.risks[BAYES].exact
             assert not one.risks[CONTEXT].exact
-            assert one.risks[BAYES].value >= one.more["baseline"]
+            assert one.risks[BAYES].value >= one.more.baseline
             for figure in (*one.risks.values(), *one.utilities.values()):
                 assert figure.lower <= figure.value <= figure.upper
     assert found.unprotected[ACCURACY].value > 0.85
@@ -108,7 +108,7 @@ def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Pa
     assert low.lower <= low.value <= low.upper
     assert low.value < high.value <= 1
     assert found.unprotected[EMBEDDED].value == 1
-    assert len(found.settings["encoder"]) == 64
+    assert len(found.settings.encoder) == 64
     assert (CONTEXT, EMBEDDED) in [(one.risk, one.utility) for one in found.frontiers]
     said = comparison_text(found, 200)
     assert "embedding, %" in said
@@ -125,13 +125,13 @@ def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, place
         figure = one.risks[BAYES]
         assert not figure.exact
         assert figure.lower <= figure.value <= figure.upper
-        assert one.more["how"].startswith("between bounds, from 4,096 words")
+        assert one.more.how.startswith("between bounds, from 4,096 words")
     # At this ε every word stays.
     assert high.risks[BAYES].lower > 0.95 > 0.5 > low.risks[BAYES].lower
     refused = ComparisonSpec.of(config, "truncated_gumbel", ["60,90"], **SIZES)
     for one in compare(config, refused, *texts).points:
-        assert "the 20 likeliest words" in one.more["how"]
-        assert "20 draws" in one.more["how"]
+        assert "the 20 likeliest words" in one.more.how
+        assert "20 draws" in one.more.how
 
 
 def test_the_page_is_for_its_owner_alone(
@@ -256,7 +256,7 @@ def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
     ]
     monkeypatch.setattr("dptext_spark.audit.comparison.corpus.words_of", lambda text: None)
     assert together.points == compare(config, asked, *texts).points
-    assert "drawn from the prior" in together.points[0].more["how"]
+    assert "drawn from the prior" in together.points[0].more.how
 
 
 def test_processors_make_no_difference(
@@ -265,7 +265,7 @@ def test_processors_make_no_difference(
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     asked = ComparisonSpec.of(config, "diffractor,calibrated,tem", ["2,8"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
-    monkeypatch.setattr("dptext_spark.audit.threads.DRAWN", 100)
+    monkeypatch.setattr("dptext_spark.audit.deniability.simulated.DRAWN", 100)
     found = []
     for processors in (1, 3):
         monkeypatch.setattr(os, "cpu_count", lambda number=processors: number)

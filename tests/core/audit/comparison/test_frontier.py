@@ -9,13 +9,14 @@ import pytest
 from dptext_spark.audit.comparison.frontier import (
     NOT_REACHED,
     UNDECIDED,
+    Basis,
     Curve,
-    Measure,
     Point,
     best_at,
     check_levels,
     frontier,
 )
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.errors import SettingsError
 
 
@@ -25,9 +26,9 @@ def point(
     return Point(
         mechanism,
         epsilon,
-        {"attack": Measure(risk, risk - unsure, risk + unsure)},
-        {"use": Measure(utility, utility - wide, utility + wide)},
-        {"how": "given"},
+        {"attack": Estimate(risk, risk - unsure, risk + unsure)},
+        {"use": Estimate(utility, utility - wide, utility + wide)},
+        Basis("given", 0.1, None, 10, 5, None),
     )
 
 
@@ -145,13 +146,6 @@ def test_levels_that_are_none(levels: list[float]) -> None:
 def test_one_point_is_no_curve() -> None:
     with pytest.raises(SettingsError, match=r"^epsilons: 1 point\(s\) on the curve of low; valid: 2"):
         frontier(LOW[:1], "attack", "use")
-
-
-def test_a_point_comes_back_from_json() -> None:
-    for one in (*LOW, *HIGH):
-        assert Point.of(json.loads(json.dumps(one.as_dict()))) == one
-    with pytest.raises(ValueError, match="finite"):
-        Point.of(LOW[0].as_dict() | {"epsilon": float("nan")})
 
 
 def test_the_frontier_is_plain_json() -> None:

@@ -50,26 +50,26 @@ def exact(sampler: Sampler, text: Text) -> float:
 
 def test_a_table_is_attacked_exactly(lexicon: Lexicon, text: Text) -> None:
     sampler = CusText(epsilon=3.0, k=6).compile(lexicon)
-    found, more = risks(sampler, text)
+    found, basis = risks(sampler, text)
     assert found[BAYES].exact
     assert found[BAYES].value == exact(sampler, text)
-    assert more["how"].startswith("exact")
+    assert basis.how.startswith("exact")
     assert found[CONTEXT].lower < found[CONTEXT].value < found[CONTEXT].upper
-    assert found[CONTEXT].value > more["in_context_of_one_word_alone"]
-    assert more["in_context_records"] == 150
-    assert more["in_context_words_attacked"] == int(text.drawn.sum())
+    assert found[CONTEXT].value > basis.in_context_of_one_word_alone
+    assert basis.in_context_records == 150
+    assert basis.in_context_words_attacked == int(text.drawn.sum())
 
 
 def test_read_backwards_it_agrees(lexicon: Lexicon, text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = TEM(epsilon=3.0).compile(lexicon)
-    forward, more = risks(sampler, text)
+    forward, basis = risks(sampler, text)
     assert forward[BAYES].exact
-    assert more["how"].startswith("exact")
+    assert basis.how.startswith("exact")
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
     monkeypatch.setattr(module, "CONFIDENCE", 1 - 1e-6)
-    backward, more = risks(sampler, text, tries=4_000)
+    backward, basis = risks(sampler, text, tries=4_000)
     assert not backward[BAYES].exact
-    assert "4,000 words drawn" in more["how"]
+    assert "4,000 words drawn" in basis.how
     assert backward[BAYES].lower <= forward[BAYES].value <= backward[BAYES].upper
     # The same draws, and the same candidates but for ties within float32.
     assert backward[CONTEXT].value == pytest.approx(forward[CONTEXT].value, abs=0.005)
@@ -80,14 +80,14 @@ def test_bounds_hold_what_is_exact(lexicon: Lexicon, text: Text, epsilon: float,
     sampler = TEM(epsilon=epsilon).compile(lexicon)
     hidden: Any = Lawless(sampler)
     truth, _ = risks(sampler, text)
-    found, more = risks(hidden, text, few=few, draws=400, tries=2_000)
-    assert more["how"].startswith("bounded: the adversary considers the")
-    assert "400 draws" in more["how"]
+    found, basis = risks(hidden, text, few=few, draws=400, tries=2_000)
+    assert basis.how.startswith("bounded: the adversary considers the")
+    assert "400 draws" in basis.how
     assert not found[BAYES].exact
     assert found[BAYES].lower <= truth[BAYES].value <= found[BAYES].upper
     assert truth[CONTEXT].value <= found[CONTEXT].upper
     if few > V:
-        assert "the 110 likeliest words, 100.0 % of the prior" in more["how"]
+        assert "the 110 likeliest words, 100.0 % of the prior" in basis.how
         assert found[BAYES].upper < 1.0
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dptext_spark.arrays import Ids
 from dptext_spark.audit.deniability.calibrate import Calibration, calibrate, short, worst_and_typical
-from dptext_spark.audit.deniability.requirement import Requirement
+from dptext_spark.audit.deniability.requirement import word_requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -46,7 +46,7 @@ def staying(unchanged: Callable[[float], float]) -> Callable[[float], TableSampl
 def search(
     compile_at: Callable[[float], object], *texts: str, total: int = 2, **options: object
 ) -> Calibration:
-    requirements = [Requirement.parse(text) for text in texts]
+    requirements = [word_requirement(text) for text in texts]
     options = {"sample": lambda: np.arange(total, dtype=np.int32)} | options
     return calibrate(compile_at, requirements, total, **options)  # type: ignore[arg-type]
 

@@ -65,7 +65,7 @@ def test_a_lexicon_is_measured_as_word_by_word(mechanism: CusText, lexicon: Lexi
         assert one.words.tolist() == list(range(WORDS))
         assert one.of.values == pytest.approx([row[number] for row in wanted], rel=1e-9, abs=1e-12)
     worst = sorted(range(WORDS), key=lambda w: (-wanted[w][0], w))[:10]
-    assert [entry["word"] for entry in found[0].worst()] == worst
+    assert [word for word, _ in found[0].worst()] == worst
     fewest = sorted(range(WORDS), key=lambda w: (wanted[w][1], w))[:3]
     assert [entry["word"] for entry in found[1].worst(3)] == fewest
     shown = json.loads(json.dumps([one.as_dict() for one in found], allow_nan=False))

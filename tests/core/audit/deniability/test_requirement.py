@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.deniability.deniability import Measured
-from dptext_spark.audit.deniability.requirement import Requirement, figures_of
+from dptext_spark.audit.deniability.requirement import figures_of, judge, word_requirement
 from dptext_spark.audit.deniability.word_figures import Bounded, DistinctOutputs, SmallestSet, Unchanged
 from dptext_spark.errors import SettingsError
 
@@ -24,14 +24,14 @@ from dptext_spark.errors import SettingsError
     ],
 )
 def test_forms(text: str, figure: object, statistic: str, relation: str, limit: float) -> None:
-    found = Requirement.parse(text)
-    assert (found.figure, found.statistic, found.relation, found.limit) == (
+    found = word_requirement(text)
+    assert (found.subject.figure, found.subject.name, found.relation, found.limit) == (
         figure,
         statistic,
         relation,
         limit,
     )
-    assert Requirement.parse(str(found)) == found
+    assert word_requirement(str(found)) == found
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_forms(text: str, figure: object, statistic: str, relation: str, limit: 
 )
 def test_what_has_another_form_is_told_the_valid_ones(text: str) -> None:
     with pytest.raises(SettingsError) as refused:
-        Requirement.parse(text)
+        word_requirement(text)
     said = str(refused.value)
     assert said.startswith(f"require: {text!r} given; valid: a figure (N_w, S_w")
     assert "'N_w max <= 0.5'" in said
@@ -89,22 +89,22 @@ def measured(values: list[float], lower: list[float], upper: list[float], draws:
 def test_estimates_are_compared_by_their_cautious_bound(
     text: str, value: float, judged: float, holds: bool, word: int | None
 ) -> None:
-    found = Requirement.parse(text).judge(measured([0.1, 0.5, 0.3], [0.05, 0.4, 0.2], [0.2, 0.6, 0.4], 1000))
+    found = judge(word_requirement(text), measured([0.1, 0.5, 0.3], [0.05, 0.4, 0.2], [0.2, 0.6, 0.4], 1000))
     assert (found.value, found.judged) == pytest.approx((value, judged))
     assert (found.holds, found.word, found.exact) == (holds, word, False)
 
 
 def test_exact_figures_are_compared_as_they_are() -> None:
     exact = measured([0.1, 0.5, 0.3], [0.1, 0.5, 0.3], [0.1, 0.5, 0.3], None)
-    found = Requirement.parse("N_w max <= 0.5").judge(exact)
+    found = judge(word_requirement("N_w max <= 0.5"), exact)
     assert found.holds
     assert found.exact
     assert found.judged == 0.5
-    requirement = Requirement.parse("N_w max <= 0.4")
-    assert requirement.shortfall(requirement.judge(exact)) == pytest.approx(0.25)
+    requirement = word_requirement("N_w max <= 0.4")
+    assert requirement.shortfall(judge(requirement, exact)) == pytest.approx(0.25)
     assert requirement.shortfall(found) == 0.0
 
 
 def test_a_figure_is_measured_once() -> None:
     texts = ("N_w max <= 0.5", "S_w min >= 3", "N_w p99 <= 0.3", "S_w(0.05) p5 >= 4", "S_w[9] min >= 2")
-    assert figures_of(map(Requirement.parse, texts)) == [Unchanged(), SmallestSet(), DistinctOutputs(9)]
+    assert figures_of(map(word_requirement, texts)) == [Unchanged(), SmallestSet(), DistinctOutputs(9)]

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dptext_spark.audit.attacks.frequency import FrequencyAttack
+from dptext_spark.audit.deniability.simulated import Level
 from dptext_spark.audit.table.attack import NOT_THE_BEST, TOO_FEW, attack_sample
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, CusText, Mahalanobis, TruncatedGumbel
@@ -66,16 +68,39 @@ def test_the_context_finds_what_the_word_alone_does_not(lexicon: Lexicon) -> Non
     for name in ("bayes_success", "context_success"):
         assert found[name].lower <= found[name].value <= found[name].upper
     # The same in full, as a report shows it.
-    assert [one["name"] for one in attacked.results] == ["each word alone", "contextual adversary"]
+    assert [one.name for one in attacked.results] == ["each word alone", "contextual adversary"]
     for one, name in zip(attacked.results, ("bayes_success", "context_success"), strict=True):
-        assert (one["success"], one["lower"], one["upper"]) == (
+        assert (one.success, one.lower, one.upper) == (
             found[name].value, found[name].lower, found[name].upper,
         )  # fmt: skip
-        assert one["restricted"]
-        assert not one["exact"]
-        assert "the table itself" in one["measures"]
-        assert one["random"] < 0.2
-        assert one["unprotected"] == 1.0
+        assert one.restricted
+        assert not one.exact
+        assert "the table itself" in one.measures
+        assert one.random < 0.2
+        assert one.unprotected == 1.0
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_at_dataset_level_alone_frequencies_are_matched(lexicon: Lexicon, level: Level) -> None:
+    # A cipher that takes each word for another: what occurs as often, beside the same words, is found without the law.
+    cipher = np.random.default_rng(5).permutation(V)
+    attacked = attack_sample(model(lexicon, 1.0), sample(lambda words: cipher[words]), level)
+    figures = {figure.name: figure for figure in attacked.figures}
+    named = [one.name for one in attacked.results]
+    if level != "dataset":
+        assert "frequency_success" not in figures
+        assert FrequencyAttack.name not in named
+        return
+    figure, result = figures["frequency_success"], attacked.results[2]
+    assert named == ["each word alone", "contextual adversary", "frequency matching"]
+    assert isinstance(result, FrequencyAttack)
+    assert (result.success, result.lower, result.upper) == (figure.value, figure.lower, figure.upper)
+    assert result.restricted
+    assert result.open
+    assert result.bayes == attacked.results[1].bayes
+    assert result.random == pytest.approx(1 / V)
+    assert "the table itself" in result.measures
+    assert f"{RECORDS * LENGTH:,}, with {V} different outputs" in result.also.values()
 
 
 def test_one_record_teaches_and_none_is_attacked(lexicon: Lexicon) -> None:
@@ -112,7 +137,7 @@ def test_without_a_law_it_is_attacked_too_and_says_by_whom(
         for name, kind in (("drawn", np.bool_), ("words", np.int32), ("outputs", np.int32))
     )
     assert attacked.left_out == [NOT_THE_BEST[kind]]
-    assert all(one["open"] and NOT_THE_BEST[kind] in one["how"] for one in attacked.results)
+    assert all(one.open and NOT_THE_BEST[kind] in one.how for one in attacked.results)
     assert found["attacked_words"].value == RECORDS * LENGTH
     # Naming the output itself is a ranking that the adversary could have chosen.
     assert found["bayes_success"].value > (words == outputs)[drawn].mean() - 0.1

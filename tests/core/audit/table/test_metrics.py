@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dptext_spark.audit.table.metrics import COUNTS, MEANING, Metric, row_figures, text_figures
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.table.metrics import COUNTS, MEANING, described, row_figures, text_figures
 
 
 def values(figures: list[Metric]) -> dict[str, float | None]:
@@ -38,4 +39,4 @@ def test_rows() -> None:
 
 @pytest.mark.parametrize("name", MEANING)
 def test_each_figure_says_what_it_means(name: str) -> None:
-    assert Metric(name, 1.0).as_dict()["meaning"] == MEANING[name]
+    assert described(Metric(name, 1.0))["meaning"] == MEANING[name]

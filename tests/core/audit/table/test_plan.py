@@ -70,6 +70,15 @@ def test_without_settings_the_text_figures_only() -> None:
         plan(require=["bayes_success <= 0.5"])
 
 
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_frequencies_are_matched_at_dataset_level(level: str, tmp_path: Path) -> None:
+    settings = tmp_path / "level.yaml"
+    settings.write_text(f"consistency: {level}\n")
+    figures = plan(config=settings).figures
+    assert "context_success" in figures
+    assert ("frequency_success" in figures) == (level == "dataset")
+
+
 def test_labels_and_attributes_bring_figures_of_their_own() -> None:
     bare = set(plan().figures)
     assert not bare & {"cosine", "accuracy_majority", "attribute_success", "bayes_success"}
@@ -164,7 +173,7 @@ class TestEncoders:
             "masked_words",
         }
         assert [str(limit) for limit in attacked.limits] == ["masked_success <= 0.3"]
-        shown = audit_plan_text(plan(encoder=bert, masked_model=bert).as_dict(), 200)
+        shown = audit_plan_text(plan(encoder=bert, masked_model=bert), 200)
         assert "which reads every text of the sample" in shown
         assert "up to 2,000 words" in shown
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.table import utility
-from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, SIMILARITY, Findings
+from dptext_spark.audit.table.findings import Findings
+from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, SIMILARITY
 from dptext_spark.audit.table.utility import (
     MOST_CLASSES,
     Rows,
@@ -69,7 +70,7 @@ class TestClassifiers:
         assert (figures["label_rows"], figures["label_missing"]) == (30 + 240, 30)
         assert figures["accuracy_plain_plain"] > 0.9 > figures["accuracy_private_private"]
         (result,) = found.results
-        assert (result["name"], result["train_rows"], result["test_rows"]) == ("downstream accuracy", 240, 30)
+        assert (result.name, result.train_rows, result.test_rows) == ("downstream accuracy", 240, 30)
         assert all(one.lower <= one.value <= one.upper for one in found.figures if one.lower is not None)
 
     def test_both_attacks(self, rows: Rows) -> None:
@@ -79,8 +80,8 @@ class TestClassifiers:
         assert figures["attribute_unprotected"] > figures["attribute_majority"]
         found = membership(rows, "column 'mood'")
         assert set(values(found)) == {"membership_auc", "membership_unprotected"}
-        assert found.results[0]["users"] == RECORDS // 2
-        assert "that a record is in the table is no secret" in found.results[0]["measures"]
+        assert found.results[0].users == RECORDS // 2
+        assert "that a record is in the table is no secret" in found.results[0].measures
 
     def test_too_few_to_learn_from(self, rows: Rows) -> None:
         for test in (np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)):
@@ -131,8 +132,8 @@ class TestSimilarity:
             *["the bank"] * 20,
         ]  # (9 + 1)² pairs are too many; (2 + 1)² are not
         found = similarity(engine, lexicon.vectors, Both(texts, texts))
-        overlap = next(one for one in found.results if one["name"] == "text overlap")
-        assert overlap["records"] == 11
+        overlap = next(one for one in found.results if one.name == "text overlap")
+        assert overlap.records == 11
 
 
 @pytest.mark.parametrize(

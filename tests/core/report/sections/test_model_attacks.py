@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.attacks.bayes import bayes_attack
+from dptext_spark.audit.attacks.frequency import FrequencyAttack
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, TEM, CusText, Diffractor, TruncatedGumbel
@@ -22,7 +22,7 @@ from dptext_spark.report.sections.model_figures import Model, deniability_of
 from dptext_spark.text.policy import Policy
 
 WORDS = 40
-PROMISED = Guarantee("epsilon_dp", 2.0)
+EPSILON = 2.0
 
 
 def _say(step: str, share: float | None) -> None:
@@ -61,61 +61,59 @@ def test_the_bayes_adversary_is_exact_beside_its_baselines(table: Privatizer) ->
     for word in range(WORDS):
         law = table.sampler.law(word)
         joint[word, law.ids] = prior[word] * law.probability
-    assert found["success"] == pytest.approx(joint.max(axis=0).sum(), rel=1e-9)
-    assert found["exact"]
-    assert found["random"] == 1 / WORDS
-    assert found["most_frequent"] == pytest.approx(prior[0])
-    assert found["unprotected"] == 1.0
-    assert not found["restricted"]
+    assert found.success == pytest.approx(joint.max(axis=0).sum(), rel=1e-9)
+    assert found.exact
+    assert found.random == 1 / WORDS
+    assert found.most_frequent == pytest.approx(prior[0])
+    assert found.unprotected == 1.0
+    assert not found.restricted
     assert "--public-text" in said
     assert "--figures" in said
-    json.dumps(found)
+    json.dumps(found.as_dict())
 
 
 def test_a_public_text_is_learnt_from_and_attacked(table: Privatizer, lexicon: Lexicon) -> None:
     found, said = attacks_on(table, _lines(lexicon), _say)
     alone, chain, linked = found
     # Whoever knows what follows finds more than whoever does not.
-    assert chain["success"] > chain["bayes"] + 0.1
-    assert not chain["restricted"]
-    assert "public text" in chain["measures"]
-    assert alone["name"] != chain["name"]
-    assert linked["records"] == 100
+    assert chain.success > chain.bayes + 0.1
+    assert not chain.restricted
+    assert "public text" in chain.measures
+    assert alone.name != chain.name
+    assert linked.records == 100
     assert "--public-text" not in said
-    json.dumps(found)
+    json.dumps([one.as_dict() for one in found])
 
 
 def test_without_a_law_it_is_between_bounds(noisy: Privatizer) -> None:
     (found,), said = attacks_on(noisy, [], _say)
     # The reference: draws of every word, with bounds of their own (a false alarm of either has a probability of 1e-6).
     truth = bayes_attack(noisy.sampler, WORDS, draws=4_000, confidence=1 - 1e-6)
-    assert found["lower"] <= truth.upper
-    assert truth.lower <= found["upper"]
-    assert not found["exact"]
-    assert found["lower"] < found["success"] < found["upper"] < found["lower"] + 0.1
-    assert found["worst"] > found["success"]
-    assert found["worst_lower"] < found["worst"] < found["worst_upper"]
-    assert "4,096 words drawn from the prior" in found["how"]
-    assert "confidence of 0.95" in found["how"]
-    assert f"{WORDS}, evenly spaced, 10 draws each; the 1 found most often" in " ".join(
-        found["also"].values()
-    )
+    assert found.lower <= truth.upper
+    assert truth.lower <= found.upper
+    assert not found.exact
+    assert found.lower < found.success < found.upper < found.lower + 0.1
+    assert found.worst > found.success
+    assert found.worst_lower < found.worst < found.worst_upper
+    assert "4,096 words drawn from the prior" in found.how
+    assert "confidence of 0.95" in found.how
+    assert f"{WORDS}, evenly spaced, 10 draws each; the 1 found most often" in " ".join(found.also.values())
     assert "--public-text" in said
-    json.dumps(found)
+    json.dumps(found.as_dict())
 
 
 def test_draws_that_are_quick_cover_the_whole_lexicon(lexicon: Lexicon) -> None:
     sampler = TruncatedGumbel(epsilon=200.0, unsafe="published").compile(lexicon)
     (found,), _ = attacks_on(Privatizer(lexicon, sampler, Policy(stop_words="draw")), [], _say)
     truth = bayes_attack(sampler, WORDS, draws=4_000, confidence=1 - 1e-6)
-    assert f"the {WORDS} likeliest words, 100.0 % of the prior, each known by 200 draws" in found["how"]
+    assert f"the {WORDS} likeliest words, 100.0 % of the prior, each known by 200 draws" in found.how
     (_, chain, _), _ = attacks_on(
         Privatizer(lexicon, sampler, Policy(stop_words="draw")), _lines(lexicon), _say
     )
-    assert chain["open"]
-    assert f"considers the {WORDS} likeliest words" in chain["how"]
-    assert found["lower"] <= truth.upper
-    assert truth.lower <= found["upper"] < 1.0
+    assert chain.open
+    assert f"considers the {WORDS} likeliest words" in chain.how
+    assert found.lower <= truth.upper
+    assert truth.lower <= found.upper < 1.0
 
 
 @pytest.mark.parametrize("mechanism", [TEM(epsilon=3.0), Diffractor(epsilon=0.5)])
@@ -128,26 +126,48 @@ def test_long_laws_are_read_backwards_and_longer_ones_tried(
     (backwards,), _ = attacks_on(privatizer, [], _say)
     monkeypatch.setattr(model_attacks, "MOST_ENTRIES", WORDS * WORDS - 1)
     (tried,), _ = attacks_on(privatizer, [], _say)
-    assert read["exact"]
-    assert not backwards["exact"]
-    assert "backwards" in backwards["how"]
-    assert backwards["success"] == pytest.approx(read["success"], rel=1e-6)
-    assert backwards["also"] == read["also"]
+    assert read.exact
+    assert not backwards.exact
+    assert "backwards" in backwards.how
+    assert backwards.success == pytest.approx(read.success, rel=1e-6)
+    assert backwards.also == read.also
     # Its interval is one of 0.95: eight standard deviations of 4,096 tries stand for the false-alarm rate.
-    assert tried["success"] == pytest.approx(read["success"], abs=8 * 0.5 / 64)
-    assert "4,096 words" in tried["how"]
+    assert tried.success == pytest.approx(read.success, abs=8 * 0.5 / 64)
+    assert "4,096 words" in tried.how
 
 
 @pytest.mark.parametrize("level", ["token", "record"])
 def test_noise_is_attacked_with_context(noisy: Privatizer, lexicon: Lexicon, level: str) -> None:
     privatizer = Privatizer(lexicon, noisy.sampler, Policy(stop_words="draw"), consistency=level)  # type: ignore[arg-type]
     (_, chain, _), _ = attacks_on(privatizer, _lines(lexicon), _say)
-    assert chain["success"] > chain["bigram_baseline"]
-    assert chain["settings"]["level"] == level
-    assert "ranks the words of the lexicon by their distance" in chain["how"]
-    assert ("what seeing the noisy vectors would give at most" in chain["how"]) == (level == "token")
-    assert chain["open"] == (level == "record")
-    assert chain["upper"] >= chain["success"]
+    assert chain.success > chain.bigram_baseline
+    assert chain.settings["level"] == level
+    assert "ranks the words of the lexicon by their distance" in chain.how
+    assert ("what seeing the noisy vectors would give at most" in chain.how) == (level == "token")
+    assert chain.open == (level == "record")
+    assert chain.upper >= chain.success
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_frequencies_are_matched_at_dataset_level(table: Privatizer, lexicon: Lexicon, level: str) -> None:
+    privatizer = Privatizer(lexicon, table.sampler, Policy(stop_words="draw"), consistency=level)  # type: ignore[arg-type]
+    found, _ = attacks_on(privatizer, _lines(lexicon), _say)
+    if level != "dataset":
+        assert [one.name for one in found] == [
+            "Bayes-optimal adversary",
+            "contextual adversary",
+            "linked records",
+        ]
+        return
+    _, chain, matched, _ = found
+    assert isinstance(matched, FrequencyAttack)
+    # Each word is followed by the next one of the lexicon: the cipher is solved.
+    assert matched.success > matched.random
+    assert matched.bayes == chain.bayes
+    assert not matched.restricted
+    assert matched.open
+    assert "public text" in matched.measures
+    json.dumps(matched.as_dict())
 
 
 def test_a_text_is_cut_to_what_can_be_searched(
@@ -155,20 +175,23 @@ def test_a_text_is_cut_to_what_can_be_searched(
 ) -> None:
     monkeypatch.setattr(model_attacks, "MOST_SEARCHES", 41)
     (_, chain, _), _ = attacks_on(noisy, _lines(lexicon), _say)
-    assert chain["tokens"] == 40
-    assert chain["records"] == 10
+    assert chain.tokens == 40
+    assert chain.records == 10
 
 
 def test_deniability_has_curves_where_there_is_a_law(table: Privatizer, lexicon: Lexicon) -> None:
     model = Model(table, CusText(k=5).over_epsilons(lexicon))
-    found = deniability_of(PROMISED, model, _say)
+    found = deniability_of(EPSILON, model, _say)
     assert found.basis == f"Exact, over all {WORDS} words of the lexicon."
-    assert [one["epsilon"] for one in found.by_epsilon] == [0.5, 1.0, 2.0, 4.0, 8.0]
-    here = next(one for one in found.by_epsilon if one["epsilon"] == 2.0)["figures"][0]
-    assert here == next(one for one in found.figures if one["name"] == here["name"])
+    assert list(found.by_epsilon) == [0.5, 1.0, 2.0, 4.0, 8.0]
+    here = found.by_epsilon[2.0][0]
+    there = found.figure(here.figure.name)
+    assert there is not None
+    assert here.as_dict() == there.as_dict()
+    json.dumps(found.as_dict())
     assert set(found.words.values()) <= set(lexicon.vocabulary.strings().to_pylist())
-    without = deniability_of(PROMISED, Model(table), _say)
-    assert without.by_epsilon == []
+    without = deniability_of(EPSILON, Model(table), _say)
+    assert without.by_epsilon == {}
     assert "cannot be read here" in without.why_missing
 
 
@@ -178,16 +201,16 @@ def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lex
             raise SettingsError("mechanism.epsilon: too large")
         return MVC(epsilon=epsilon).compile(lexicon)
 
-    found = deniability_of(PROMISED, Model(noisy, compile_at), _say)
+    found = deniability_of(EPSILON, Model(noisy, compile_at), _say)
     assert found.basis.startswith(f"Estimated from 1,000 draws of each of {WORDS} words of {WORDS}")
-    for one in (*found.figures, *(figure for at in found.by_epsilon for figure in at["figures"])):
-        assert not one["exact"]
-        assert one["lower"]["max"] <= one["max"] <= one["upper"]["max"]
-    assert [at["epsilon"] for at in found.by_epsilon] == [0.5, 1.0, 2.0, 4.0]
-    assert found.by_epsilon[0]["figures"][0]["words"] == 10
+    for one in (*found.figures, *(figure for at in found.by_epsilon.values() for figure in at)):
+        assert not one.exact
+        assert one.spread("lower").at("max") <= one.spread().at("max") <= one.spread("upper").at("max")
+    assert list(found.by_epsilon) == [0.5, 1.0, 2.0, 4.0]
+    assert len(found.by_epsilon[0.5][0].words) == 10
     assert "each of 10 words" in found.basis_of_curves
     assert found.why_missing == "The mechanism refuses ε = 8."
-    assert "cannot be read here" in deniability_of(PROMISED, Model(noisy), _say).why_missing
+    assert "cannot be read here" in deniability_of(EPSILON, Model(noisy), _say).why_missing
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,13 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
+from dptext_spark.audit.deniability.word_figures import Bounded
+from dptext_spark.audit.results import WordAttack
 from dptext_spark.guarantee import Kind
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.ledger.sums import Spent, Total
@@ -41,7 +44,7 @@ def test_of_a_law(facts: ReportFacts) -> None:
     found = said(facts, "Strongest attack finds")
     assert "at most" in found
     assert found.endswith("% of the worst 1 % of words")
-    assert attack["worst"] > attack["success"]
+    assert attack.worst > attack.success
     assert said(facts, "Certificate").startswith("confirmed")
     assert "cannot" not in said(facts, "Certificate")
     assert said(facts, "A word stays as it is").endswith("for the worst")
@@ -50,25 +53,17 @@ def test_of_a_law(facts: ReportFacts) -> None:
 def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts: ReportFacts) -> None:
     assert facts.certificate is not None
     certificate = replace(facts.certificate, verdict="not refuted")
-    attack = {
-        **facts.attacks[0],
-        "upper": 0.5,
-        "exact": False,
-        "open": True,
-        "worst": 0.6,
-        "worst_upper": 0.75,
-    }
-    stays = {
-        **facts.deniability["figures"][0],
-        "exact": False,
-        "words": 50,
-        "upper": {"p50": 0.25, "max": 0.875},
-    }
+    attack = replace(facts.attacks[0], upper=0.5, exact=False, open=True, worst=0.6, worst_upper=0.75)
+    values, upper = np.full(50, 0.125), np.append(np.full(49, 0.25), 0.875)
+    stays = replace(
+        facts.deniability.figure("N_w"), words=np.arange(50, dtype=np.int32), of=Bounded(values, values, upper), draws=1_000,
+        confidence=0.99,
+    )  # fmt: skip
     found = replace(
         facts,
         certificate=certificate,
         attacks=[attack],
-        deniability={**facts.deniability, "figures": [stays]},
+        deniability=replace(facts.deniability, figures=[stays]),
     )
     assert "such a search cannot confirm" in said(found, "Certificate")
     assert said(found, "Strongest attack finds").startswith(
@@ -115,8 +110,8 @@ def test_what_is_in_clear_counts_each_thing(facts: ReportFacts) -> None:
 def test_another_attack_that_finds_more_of_the_worst_words_is_said_to_be_another(
     facts: ReportFacts,
 ) -> None:
-    alone = {**facts.attacks[0], "worst": 0.8}
-    context = {"name": "context", "success": 0.95}
+    alone = replace(facts.attacks[0], worst=0.8)
+    context = WordAttack(name="context", success=0.95)
     found = said(replace(facts, attacks=[alone, context]), "Strongest attack finds")
     assert found.startswith("95 % of words at most; another attack finds 80 % of the worst")
 

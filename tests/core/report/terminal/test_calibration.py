@@ -7,13 +7,14 @@ import pytest
 
 from dptext_spark.audit.deniability.calibrate import Calibration, Point
 from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
-from dptext_spark.audit.deniability.requirement import Requirement, RequirementResult
+from dptext_spark.audit.deniability.requirement import word_requirement
+from dptext_spark.audit.requirements import RequirementResult
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.report.terminal.calibration import BAR, calibration_text
 
 LEXICON = Lexicon(Vocabulary.of(["one", "two"]), np.eye(2, dtype=np.float32))
-REQUIREMENTS = (Requirement.parse("N_w max <= 0.5"), Requirement.parse("S_w mean >= 2"))
+REQUIREMENTS = (word_requirement("N_w max <= 0.5"), word_requirement("S_w mean >= 2"))
 
 
 def point(epsilon: float, unchanged: float, size: float, exact: bool = True) -> Point:

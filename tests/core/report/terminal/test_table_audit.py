@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dptext_spark.audit.table.metrics import Metric
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.requirements import Requirement
+from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.cli.app import main
 from dptext_spark.report.terminal.table_audit import table_audit_text
 
-FOUND = {
-    "table": "/data/out", "version": "delta:3", "source": "/data/in", "audit_id": "r1", "seconds": 2.04,
-    "metrics": "/m/metrics",
-    "figures": [
-        figure.as_dict()
-        for figure in (
-            Metric("rows", 12_345), Metric("original_share", 0.12341), Metric("original_share_all", 0.46801),
-            Metric("bayes_success", 0.5, 0.45, 0.55),
-            Metric("oov_kept_share", None), Metric("accuracy_private_private", 0.71239, 0.7, 0.75), Metric("label_rows", 1_200),
-            Metric("attribute_adaptive", 0.30001, 0.2, 0.4), Metric("cosine", 0.9126, 0.9, 0.92), Metric("bleu", 31.25),
-            Metric("embedding_cosine", 0.8112, 0.8, 0.82), Metric("bert_f1", 0.9, 0.89, 0.91), Metric("masked_words", 2_000),
-            Metric("masked_success", 0.10001, 0.08, 0.12), Metric("masked_unprotected", 0.31),
-            Metric("words", 7, column="a"), Metric("words", 9, column="b"),
-        )
-    ],
-    "requirements": [{"requirement": "rows >= 1", "holds": True}, {"requirement": "rows <= 1", "holds": False}],
-    "left_out": ["attacks: no law"],
-}  # fmt: skip
+FOUND = TableAudit(
+    audit_id="r1", table="/data/out", version="delta:3", source="/data/in", source_version="delta:1", metrics="/m/metrics",
+    figures=(
+        Metric("rows", 12_345), Metric("original_share", 0.12341), Metric("original_share_all", 0.46801),
+        Metric("bayes_success", 0.5, 0.45, 0.55),
+        Metric("oov_kept_share", None), Metric("accuracy_private_private", 0.71239, 0.7, 0.75), Metric("label_rows", 1_200),
+        Metric("attribute_adaptive", 0.30001, 0.2, 0.4), Metric("cosine", 0.9126, 0.9, 0.92), Metric("bleu", 31.25),
+        Metric("embedding_cosine", 0.8112, 0.8, 0.82), Metric("bert_f1", 0.9, 0.89, 0.91), Metric("masked_words", 2_000),
+        Metric("masked_success", 0.10001, 0.08, 0.12), Metric("masked_unprotected", 0.31),
+        Metric("words", 7, column="a"), Metric("words", 9, column="b"),
+    ),
+    results=(), limits=(Requirement("rows", ">=", 1), Requirement("rows", "<=", 1)), left_out=("attacks: no law",), seconds=2.04,
+)  # fmt: skip
 
 
 def test_figures_intervals_requirements_and_what_is_left_out() -> None:
@@ -60,7 +58,7 @@ def test_figures_intervals_requirements_and_what_is_left_out() -> None:
 
 
 def test_one_column_is_not_said_twice() -> None:
-    one = FOUND | {"figures": [figure for figure in FOUND["figures"] if figure["column"] != "b"]}
+    one = replace(FOUND, figures=tuple(figure for figure in FOUND.figures if figure.column != "b"))
     assert "column" not in table_audit_text(one)
 
 

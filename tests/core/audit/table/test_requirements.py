@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dptext_spark.audit.table.limit import Limit
-from dptext_spark.audit.table.metrics import MEANING, Metric
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.table.metrics import MEANING, holds, table_requirement
 from dptext_spark.errors import SettingsError
 
 FIGURES = (
@@ -17,7 +17,7 @@ FIGURES = (
 
 
 @pytest.mark.parametrize(
-    ("text", "holds"),
+    ("text", "expected"),
     [
         ("original_share <= 0.5", True),
         ("original_share < 0.5", False),
@@ -35,11 +35,10 @@ FIGURES = (
         ("changed_share <= 1", False),
     ],
 )
-def test_holds_or_not(text: str, holds: bool) -> None:
-    limit = Limit.parse(text, MEANING)
-    assert limit.holds(FIGURES) is holds
-    assert limit.as_dict(FIGURES) == {"requirement": str(limit), "holds": holds}
-    assert Limit.parse(str(limit), MEANING) == limit
+def test_holds_or_not(text: str, expected: bool) -> None:
+    limit = table_requirement(text, MEANING)
+    assert holds(limit, FIGURES) is expected
+    assert table_requirement(str(limit), MEANING) == limit
 
 
 @pytest.mark.parametrize(
@@ -50,11 +49,11 @@ def test_another_form_is_refused(text: str) -> None:
     with pytest.raises(
         SettingsError, match=r"require: .* given; valid: a figure, one of <=, <, >=, > and a number"
     ):
-        Limit.parse(text, MEANING)
+        table_requirement(text, MEANING)
 
 
 def test_a_figure_that_there_is_not() -> None:
     with pytest.raises(
         SettingsError, match=r"'orignal_share' is no figure of this audit; .*Did you mean 'original_share'"
     ):
-        Limit.parse("orignal_share <= 1", MEANING)
+        table_requirement("orignal_share <= 1", MEANING)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import astuple
 from typing import Any
 
 import pytest
 
 from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.membership import membership_attack
+from dptext_spark.audit.estimates import Estimate
+from dptext_spark.audit.results import AuditResult, Figures, Group, OtherResult
 from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
 from dptext_spark.audit.utility.encoder_similarity import EncoderSimilarity
 from dptext_spark.audit.utility.learning import TextClassifier
-from dptext_spark.audit.utility.scoring import Estimate
 from dptext_spark.audit.utility.text_metrics import VectorSimilarity, text_overlap
 from dptext_spark.report.blocks import Chart
 from dptext_spark.report.sections.measured import measured
-from dptext_spark.report.sections.named_results import arranged
 from tests.core.audit.labelled_texts import labelled, replaced
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, dict[str, Any]]:
+def results() -> dict[str, AuditResult]:
     pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
     pytest.importorskip("rouge_score", reason="the extra [audit] is not installed")
     texts, moods = labelled(100, 1)
@@ -31,17 +33,17 @@ def results() -> dict[str, dict[str, Any]]:
         membership_attack(TextClassifier(), both, moods),
         text_overlap(both.plain[:9], both.private[:9]),
         VectorSimilarity(
-            Estimate(0.5, 0.4, 0.6), {"p5": 0.1, "p95": 0.8}, others=0.3, unprotected=1.0, records=9, left_out=2, exact=False,
-            confidence=0.95, resamples=1_000, restricted=True,
+            mean=Estimate(0.5, 0.4, 0.6), percentiles={"p5": 0.1, "p95": 0.8}, others=0.3, unprotected=1.0, records=9, left_out=2,
+            confidence=0.95, resamples=1_000,
         ),
         EncoderSimilarity(
-            Estimate(0.5, 0.4, 0.6), {"p5": 0.1, "p95": 0.8}, others=0.3, unprotected=1.0,
+            mean=Estimate(0.5, 0.4, 0.6), percentiles={"p5": 0.1, "p95": 0.8}, others=0.3, unprotected=1.0,
             matched={"precision": Estimate(0.7, 0.65, 0.75), "F1": Estimate(0.71, 0.66, 0.76)},
             other_matched={"precision": 0.31, "F1": 0.32}, records=9, left_out=2, exact=False, confidence=0.95, resamples=1_000,
             restricted=True,
         ),
     )  # fmt: skip
-    return {one.name: one.as_dict() for one in found}
+    return {one.name: one for one in found}
 
 
 def numbers(value: Any) -> list[float]:
@@ -51,6 +53,10 @@ def numbers(value: Any) -> list[float]:
     if isinstance(value, list | tuple):
         return [number for part in value for number in numbers(part)]
     return [value] if isinstance(value, int | float) and not isinstance(value, bool) else []
+
+
+def shown_numbers(figures: Figures) -> list[float]:
+    return numbers([astuple(one)[:3] if isinstance(one, Estimate) else one for one in figures.values()])
 
 
 @pytest.mark.parametrize(
@@ -64,36 +70,55 @@ def numbers(value: Any) -> list[float]:
         ("encoder similarity", "cosine", "a record and another's replacement"),
     ],
 )
-def test_no_number_is_lost(results: dict[str, dict[str, Any]], name: str, group: str, baseline: str) -> None:
+def test_no_number_is_lost(results: dict[str, AuditResult], name: str, group: str, baseline: str) -> None:
     given = results[name]
-    before = {**given}
-    shown = arranged(given)
-    assert given == before
-    assert baseline in shown["baselines"]
-    assert shown[group]
-    lost = set(numbers({key: part for key, part in given.items() if key != "settings"})) - set(numbers(shown))
-    assert lost <= {float(given["resamples"])}
-    # Nor is one shown twice: what stands in a group or among the baselines is gone from where it was.
-    assert not {"random", "unprotected", "other_bleu", "majority"} & shown.keys()
+    found = given.shown()
+    assert found.groups[0].name == group
+    assert baseline in found.baselines
+    shown = [*(one.figures for one in found.groups), found.baselines, found.singles]
+    own = {key: part for key, part in given.as_dict().items() if key not in ("settings", "confidence")}
+    lost = set(numbers(own)) - {number for part in shown for number in shown_numbers(part)}
+    assert lost <= {float(given.resamples or 0)}
+    # Nor is one shown twice: what stands in a group or among the baselines is none of the single ones.
+    assert not {"random", "unprotected", "other_bleu", "majority"} & found.singles.keys()
 
 
-def test_the_first_group_is_the_one_with_baselines(results: dict[str, dict[str, Any]]) -> None:
-    shown = arranged(results["attribute attack"])
-    groups = [
-        name
-        for name, part in shown.items()
-        if isinstance(part, dict) and name not in ("baselines", "says", "settings")
+def test_the_first_group_is_the_one_with_baselines(results: dict[str, AuditResult]) -> None:
+    found = results["attribute attack"].shown()
+    assert [one.name for one in found.groups] == ["accuracy", "F1, mean of the classes"]
+    assert (found.singles["rows learnt from"], found.singles["rows tried on"]) == (80, 10)
+
+
+def test_results_are_written_and_read_again(results: dict[str, AuditResult]) -> None:
+    for one in results.values():
+        said = json.loads(json.dumps(one.as_dict(), allow_nan=False))
+        assert type(one).from_dict(said) == one
+        assert type(one).from_dict({**said, "noted": 3}).as_dict() == {**one.as_dict(), "noted": 3}
+        with pytest.raises(ValueError, match="validation error"):
+            type(one).from_dict(
+                {name: value for name, value in said.items() if name != "measures"} | {"exact": "no"}
+            )
+
+
+def test_the_shape_of_another_result_is_read_off_its_figures() -> None:
+    given = {
+        "name": "anything", "measures": "Something.", "exact": True, "restricted": False, "unit": "share", "records": 3,
+        "figures": {"a": 1.0, "b": {"value": 0.5, "lower": 0.4, "upper": 0.6}}, "whole": {"value": 2, "lower": 1, "upper": 3},
+        "bits": {"c": 4}, "axes": {"bits": "bits told"}, "says": {"bits": "More."}, "baselines": {"chance": 0.25},
+        "no_group": {"a": 1.0, "b": "text"}, "settings": {"seed": 7},
+    }  # fmt: skip
+    found = OtherResult.from_dict(given)
+    shown = found.shown()
+    assert shown.groups == [
+        Group("", {"a": 1.0, "b": Estimate(0.5, 0.4, 0.6)}, "share"),
+        Group("bits", {"c": 4}, "bits told", "More."),
     ]
-    assert groups == ["accuracy", "F1, mean of the classes"]
-    assert (shown["rows learnt from"], shown["rows tried on"]) == (80, 10)
+    assert shown.baselines == {"chance": 0.25}
+    assert shown.singles == {"records": 3, "whole": Estimate(2, 1, 3)}
+    assert found.as_dict() == given
 
 
-def test_another_shape_stays_as_it_is() -> None:
-    for one in ({"name": "attribute attack", "success": 0.5}, {"name": "anything", "figures": {"a": 1.0}}):
-        assert arranged(one) is one
-
-
-def test_each_chart_says_what_it_shows_once_and_how_sure_it_is(results: dict[str, dict[str, Any]]) -> None:
+def test_each_chart_says_what_it_shows_once_and_how_sure_it_is(results: dict[str, AuditResult]) -> None:
     pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
     first, second = (
         block for block in measured(results["vector similarity"], "similarity") if isinstance(block, Chart)
@@ -105,7 +130,7 @@ def test_each_chart_says_what_it_shows_once_and_how_sure_it_is(results: dict[str
     assert second.read == "Each bar is a figure of its own. Estimated; no bounds were computed."
 
 
-def test_matched_sub_words_are_a_chart_of_their_own(results: dict[str, dict[str, Any]]) -> None:
+def test_matched_sub_words_are_a_chart_of_their_own(results: dict[str, AuditResult]) -> None:
     pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
     drawn = [one for one in measured(results["encoder similarity"], "similarity") if isinstance(one, Chart)]
     assert [one.title for one in drawn][2].endswith("matched by their vectors (BERTScore)")

@@ -1,0 +1,91 @@
+"""What an audit of a written table found: part by part while it runs, and as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dptext_spark.audit.estimates import Json, Metric
+from dptext_spark.audit.requirements import Requirement
+from dptext_spark.audit.results import AuditResult
+from dptext_spark.audit.table.metrics import described, holds
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a part of an audit found.
+
+    Attributes:
+        figures: of the whole table.
+        results: the same in full, as a report shows them.
+        left_out: what was not measured, and why.
+    """
+
+    figures: list[Metric] = field(default_factory=list)
+    results: list[AuditResult] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def __add__(self, other: Findings) -> Findings:
+        """Put two parts together."""
+        return Findings(
+            [*self.figures, *other.figures],
+            [*self.results, *other.results],
+            [*self.left_out, *other.left_out],
+        )
+
+
+@dataclass(frozen=True)
+class TableAudit:
+    """What an audit of a table found.
+
+    Attributes:
+        audit_id: under which the metrics stand: the run that wrote the table, or a new one.
+        table: that was audited; and the `version` of it.
+        source: that it was compared with; and the `source_version`.
+        metrics: the table of metrics.
+        figures: of the whole table, then of each column.
+        results: what the figures are of, in full, as `dptext report --figures` shows it.
+        limits: what was required.
+        left_out: what was not measured, and why.
+        seconds: wall time.
+        restricted: the figures depend on the private text.
+    """
+
+    audit_id: str
+    table: str
+    version: str
+    source: str
+    source_version: str
+    metrics: str
+    figures: tuple[Metric, ...]
+    results: tuple[AuditResult, ...]
+    limits: tuple[Requirement[str], ...]
+    left_out: tuple[str, ...]
+    seconds: float
+    restricted: bool = True
+
+    @property
+    def requirements(self) -> list[tuple[str, bool]]:
+        """What was required, and whether it holds."""
+        return [(str(limit), holds(limit, self.figures)) for limit in self.limits]
+
+    @property
+    def broken(self) -> list[str]:
+        """The requirements that do not hold."""
+        return [requirement for requirement, held in self.requirements if not held]
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return everything, JSON-able."""
+        return {
+            "audit_id": self.audit_id,
+            "table": self.table,
+            "version": self.version,
+            "source": self.source,
+            "source_version": self.source_version,
+            "metrics": self.metrics,
+            "seconds": self.seconds,
+            "restricted": self.restricted,
+            "figures": [described(figure) for figure in self.figures],
+            "results": [one.as_dict() for one in self.results],
+            "requirements": [{"requirement": one, "holds": held} for one, held in self.requirements],
+            "left_out": list(self.left_out),
+        }
