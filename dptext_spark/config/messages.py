@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -76,7 +76,7 @@ def refusal(lines: Sequence[str], left: int = 0) -> SettingsError:
 
 def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
     kind = found["type"]
-    context: dict[str, Any] = found.get("ctx", {})
+    context = found.get("ctx", {})
     if kind == "settings":
         return str(context["message"])
     path = [part for part in found["loc"] if not str(part).startswith(("literal[", "tuple[", "function-"))]

@@ -8,7 +8,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,22 @@ from dptext_spark.encoder.tokenizer import read_tokenizer
 from dptext_spark.encoder.weights import Architecture, read_weights, shapes_of
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.record import Record
 
 ARRAYS = ("facts", "tokenizer", "weights")
+
+
+@dataclass(frozen=True)
+class EncoderFacts(Record):
+    """What the array `facts` holds as JSON.
+
+    Attributes:
+        sizes: of the encoder.
+        weights: their shapes by name, in order.
+    """
+
+    sizes: Architecture
+    weights: Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +70,9 @@ class EncoderModel:
         weights = read_weights(found.weights, found.sizes, head=head)
         settings = found.tokenizer.with_name("tokenizer_config.json")
         lower = read_json(settings).get("do_lower_case", True) if settings.is_file() else True
-        facts = {
-            "sizes": asdict(found.sizes),
-            "weights": {name: list(one.shape) for name, one in weights.items()},
-        }
+        facts = EncoderFacts(found.sizes, {name: one.shape for name, one in weights.items()})
         return cls(
-            _bytes(json.dumps(facts)),
+            _bytes(json.dumps(facts.as_dict())),
             _bytes(read_tokenizer(found.tokenizer, bool(lower))),
             np.concatenate([one.ravel() for one in weights.values()]),
         )
@@ -77,15 +88,14 @@ class EncoderModel:
     @property
     def sizes(self) -> Architecture:
         """The sizes."""
-        return Architecture(**self._facts()["sizes"])
+        return self._facts().sizes
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the weights by name, in order."""
-        return {name: tuple(shape) for name, shape in self._facts()["weights"].items()}
+        return dict(self._facts().weights)
 
-    def _facts(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.facts.tobytes())
-        return found
+    def _facts(self) -> EncoderFacts:
+        return EncoderFacts.from_dict(json.loads(self.facts.tobytes()), "encoder")
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name."""
@@ -105,7 +115,7 @@ class EncoderModel:
         made = cls(facts, tokenizer, weights)
         try:
             sizes, given = made.sizes, made.shapes()
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        except (DataError, ValueError, RecursionError):
             raise DataError("encoder: its facts cannot be read.") from None
         sizes.check("encoder")
         # A layer has weights, so that none of these loops is longer than the file.

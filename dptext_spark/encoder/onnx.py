@@ -162,8 +162,10 @@ def _norm(draw: _Drawing, sizes: Architecture, name: str, state: str) -> str:
 
 
 def _active(draw: _Drawing, sizes: Architecture, state: str) -> str:
-    operator, attributes = ACTIVATIONS[sizes.activation]
-    found: str = draw(operator, state, **attributes)
+    operator, approximate = ACTIVATIONS[sizes.activation]
+    found: str = (
+        draw(operator, state) if approximate is None else draw(operator, state, approximate=approximate)
+    )
     return found
 
 

@@ -15,14 +15,15 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError
+from dptext_spark.runtime.record import Record
 
 SUPPORTED = ("BertModel", "BertForMaskedLM")
-# By the names of config.json; the value is ONNX's operator and its attributes.
-ACTIVATIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "gelu": ("Gelu", {}),
-    "gelu_new": ("Gelu", {"approximate": "tanh"}),
-    "gelu_pytorch_tanh": ("Gelu", {"approximate": "tanh"}),
-    "relu": ("Relu", {}),
+# By the names of config.json: ONNX's operator, and how it approximates.
+ACTIVATIONS: dict[str, tuple[str, str | None]] = {
+    "gelu": ("Gelu", None),
+    "gelu_new": ("Gelu", "tanh"),
+    "gelu_pytorch_tanh": ("Gelu", "tanh"),
+    "relu": ("Relu", None),
 }
 _SIZES = {
     "layers": "num_hidden_layers",
@@ -35,7 +36,7 @@ _SIZES = {
 
 
 @dataclass(frozen=True)
-class Architecture:
+class Architecture(Record):
     """The sizes of a BERT.
 
     Attributes:

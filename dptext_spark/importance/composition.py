@@ -98,8 +98,8 @@ def require_one_distance(mechanisms: Sequence[Mechanism], guarantees: Sequence[G
             )
 
 
-def _geometry(mechanism: Mechanism) -> dict[str, object]:
-    return {name: value for name, value in mechanism.as_dict().items() if name not in NOT_OF_THE_DISTANCE}
+def _geometry(mechanism: Mechanism) -> list[tuple[str, object]]:
+    return [(name, value) for name, value in mechanism.as_dict().items() if name not in NOT_OF_THE_DISTANCE]
 
 
 def _kind(guarantee: Guarantee) -> str:

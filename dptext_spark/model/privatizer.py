@@ -108,7 +108,7 @@ class Privatizer:
             made = fingerprint_of(self.arrays(), self.policy, self.consistency, bound, names)
             object.__setattr__(self, "fingerprint", made)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> object:
         """Travel without what was drawn so far: no table of substitutions is shipped."""
         return self.__dict__ | {"_draws": {}}
 

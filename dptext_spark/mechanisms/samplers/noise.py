@@ -204,35 +204,35 @@ class NoiseSampler(Sampler):
         """
         words, size = centers.shape
         held = _read_only(centers)
-        made: dict[str, Any] = {
-            "centers": held,
-            "targets": Targets.of(held if targets is centers else _read_only(targets)),
-            "noise": noise,
-            "parameters": _read_only(np.array(parameters, np.float64)),
-            "columns": _read_only(np.zeros((0, 0)) if matrix is None else matrix.T),
-            "second": second,
-            "table": NeighborTable.none(words),
-            "guarantee": guarantee,
-        }
-        lengths = cls(**made).noise_lengths()
+        made = cls(
+            centers=held,
+            targets=Targets.of(held if targets is centers else _read_only(targets)),
+            noise=noise,
+            parameters=_read_only(np.array(parameters, np.float64)),
+            columns=_read_only(np.zeros((0, 0)) if matrix is None else matrix.T),
+            second=second,
+            table=NeighborTable.none(words),
+            guarantee=guarantee,
+        )
+        lengths = made.noise_lengths()
         if not float(lengths[-1]) <= LARGEST:
             raise SettingsError(
                 f"mechanism.epsilon: {guarantee.epsilon!r} given; valid: greater, for its noise passes 1e150."
             )
         summary = replace(summary, words=words, dimensions=size, noise=noise, noise_length=_spread(lengths))
         wanted = 1 if second is None else 2
-        made["index"] = index_of(search, made["targets"])
-        if made["index"] is not None:
+        index = index_of(search, made.targets)
+        if index is not None:
             rows = words_evenly(words)
-            points = held[rows] + cls(**made)._noise_of_public_draws(len(rows))
-            share = recall(made["index"], made["targets"], points, wanted)
-            made["guarantee"] = with_recall(guarantee, search, share)
-            found = SearchSummary(search, share, len(rows), *made["index"].cells_searched)
-            summary = replace(summary, search=found)
+            points = held[rows] + made._noise_of_public_draws(len(rows))
+            share = recall(index, made.targets, points, wanted)
+            made = replace(made, index=index, guarantee=with_recall(guarantee, search, share))
+            summary = replace(summary, search=SearchSummary(search, share, len(rows), *index.cells_searched))
         elif targets is centers:
-            made["table"], gaps = NeighborTable.for_noise(held, lengths, wanted, neighbors)
+            table, gaps = NeighborTable.for_noise(held, lengths, wanted, neighbors)
+            made = replace(made, table=table)
             summary = replace(summary, nearest_distance=_spread(gaps))
-        return cls(**made, summary=summary)
+        return replace(made, summary=summary)
 
     def noise_lengths(self) -> F64:
         """Return the lengths of 1,000 draws of noise by public numbers, ascending: float64[1000]."""
