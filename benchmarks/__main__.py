@@ -65,6 +65,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "shapes": shapes.measure,
     "keys": keys.measure,
     "faults": faults.measure,
+    "huge": faults.measure_huge,
     "ledger": ledger.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"

@@ -128,7 +128,7 @@ def _custext(name: str, lexicon: Lexicon, words: npt.NDArray[np.int32]) -> list[
         kept, distance = zip(
             *(_means(lexicon, sampler, words) for sampler in (published, exact)), strict=True
         )
-        internal = float(exact.summary["internal_epsilon"])
+        internal = float(exact.summary.internal_epsilon)
         gains.append(Gain(name, "custext", epsilon, internal, kept, distance, len(words)))
     return gains
 

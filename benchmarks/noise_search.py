@@ -38,8 +38,8 @@ def noise_search(sizes: Sizes) -> Section:
         small = drawing(samplers[SMALL], lexicon, count)
         for epsilon in LARGE:
             sampler = samplers[epsilon]
-            section.facts[f"noise_length, ε = {epsilon:g}"] = sampler.summary["noise_length"]
-            section.facts["nearest_distance"] = sampler.summary["nearest_distance"]
+            section.facts[f"noise_length, ε = {epsilon:g}"] = sampler.summary.noise_length
+            section.facts["nearest_distance"] = sampler.summary.nearest_distance
             ours, theirs = in_turn(sizes.long_rounds, drawing(sampler, lexicon, count), small)
             value, peer = _rates(ours, count), _rates(theirs, count)
             figure = Figure(

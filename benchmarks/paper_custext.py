@@ -143,7 +143,7 @@ def _alone(
     sets, of_word = output_sets(lexicon.vectors, k, mapping, metric)
     summary = mapping_summary(sets, of_word)
     asked = {"lexicon": name, "metric": metric, "mapping": mapping, "k": k}
-    facts.append(asked | {"sets": summary["sets"], "type_share": summary["type_share"]})
+    facts.append(asked | {"sets": summary.sets, "type_share": summary.type_share})
     return 100 * float((np.bincount(of_word)[of_word[:words]] == 1).mean())
 
 

@@ -13,6 +13,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import SHIFT
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, Gaussian, Laplace, Mahalanobis, Mechanism, TruncatedLaplace
+from dptext_spark.mechanisms.samplers.noise import NoiseSummary
 from dptext_spark.randomness.draws import Draws
 
 EPSILONS = (1.0, 10.0, 25.0, 50.0)
@@ -108,8 +109,9 @@ def _mechanisms(epsilon: float) -> tuple[tuple[str, Mechanism], ...]:
     )
 
 
-def _deviation(summary: dict[str, Any], mechanism: str) -> float:
+def _deviation(summary: NoiseSummary, mechanism: str) -> float:
     """Return the standard deviation of the noise on one coordinate."""
-    if "variance" in summary:
-        return float(np.sqrt(summary["variance"]))
-    return float(summary["scale"] * (np.sqrt(2.0) if mechanism == "Laplace" else 1.0))
+    if summary.variance is not None:
+        return float(np.sqrt(summary.variance))
+    assert summary.scale is not None
+    return float(summary.scale * (np.sqrt(2.0) if mechanism == "Laplace" else 1.0))

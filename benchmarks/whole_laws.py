@@ -46,7 +46,7 @@ def whole_laws(sizes: Sizes) -> Section:
         section.facts["laws"][shown] = {
             "compile_seconds": round(seconds, 3),
             "table_bytes": sum(array.nbytes for array in sampler.arrays().values()),
-            **sampler.summary,
+            **sampler.summary.as_dict(),
         }
     measured = section.facts["laws"].values()
     seconds_each = Spread(tuple(law["compile_seconds"] for law in measured))

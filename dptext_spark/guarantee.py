@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from dptext_spark.errors import DPTextError
 from dptext_spark.rounding import exact
+from dptext_spark.runtime.record import Record
 
 Kind = Literal["epsilon_dp", "epsilon_dp_within_group", "metric_dp", "approx_dp"]
 Status = Literal["proved", "verified", "claimed", "refuted"]
@@ -16,7 +17,7 @@ SENSITIVE = " between sensitive words"  # ends the name of a distance that other
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Record):
     """The guarantee of one draw, or of the draws of a record together.
 
     Attributes:
@@ -56,10 +57,6 @@ class Guarantee:
                 isinstance(one, int | float) and not isinstance(one, bool) and one >= 0 for one in numbers
             )
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields as a JSON-able dictionary."""
-        return asdict(self)
 
     @property
     def compared(self) -> str:

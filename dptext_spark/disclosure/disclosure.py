@@ -86,7 +86,7 @@ def _warnings(facts: RunFacts) -> Sentences:
 
 def _weak(facts: RunFacts) -> Sentences:
     """Warn where the guarantee holds and says next to nothing."""
-    guarantee, alone = facts.guarantee, facts.law.alone_share
+    guarantee, alone = facts.guarantee, facts.summary.alone_share or 0.0
     if alone > MANY_ALONE:
         yield (
             f"{percent_up(alone)} OF THE WORDS ARE ALONE ON THEIR OUTPUT SET: the guarantee compares them with no other word, "
@@ -100,7 +100,7 @@ def _weak(facts: RunFacts) -> Sentences:
 
 
 def _protected(facts: RunFacts) -> Sentences:
-    guarantee, law, policy = facts.guarantee, facts.law, facts.policy
+    guarantee, law, policy = facts.guarantee, facts.summary, facts.policy
     columns = ", ".join(facts.config.columns)
     words = "the words of the lexicon" if law.words is None else f"the {law.words:,} words of the lexicon"
     if guarantee.compared == "sensitive words" and law.outputs is not None:
@@ -154,7 +154,7 @@ def _composed(facts: RunFacts) -> Sentences:
             added += ", and the δ of its level," if levels > 1 else f", and δ = {exact(promised.delta)},"
         yield f"Over a record ε adds up: {added} for each of its {counted(level)}, against {against}."
     else:
-        rounding = " (and the rounding of each draw)" if facts.law.rounded else ""
+        rounding = " (and the rounding of each draw)" if facts.summary.rounding else ""
         yield (
             f"Over a record the bounds of its draws add up: {promised.of_record(level, levels)}{rounding}, against {against}; no "
             "single number stands for a record."
@@ -191,7 +191,7 @@ def _repeated(facts: RunFacts) -> Sentences:
 
 
 def _unprotected(facts: RunFacts) -> Sentences:
-    policy, alone = facts.policy, facts.law.alone_share
+    policy, alone = facts.policy, facts.summary.alone_share
     if facts.guarantee.kind == "epsilon_dp_within_group":
         yield (
             "Words against words of another output set: nothing is promised for such a pair. Larger sets (mechanism.k), or a "

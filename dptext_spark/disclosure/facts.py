@@ -18,6 +18,7 @@ from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.selection import Selection
 from dptext_spark.ledger.balance import Spending
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.identifiers.types import NONE
@@ -95,7 +96,7 @@ class RunFacts:
     Attributes:
         config: the settings.
         guarantee: of a drawn word.
-        mapping: what the sampler says of itself, JSON-able.
+        summary: what the sampler says of its law.
         certificate: what was found of the guarantee.
         importance: what the provider of importance says of itself.
         where: the condition on the input as it may be shown.
@@ -123,7 +124,7 @@ class RunFacts:
 
     config: RunConfig
     guarantee: Guarantee
-    mapping: Mapping[str, Any] = field(default_factory=dict)
+    summary: Summary = Summary()  # noqa: RUF009  (frozen)
     certificate: Certificate | None = None
     importance: str | None = None
     where: str | None = None
@@ -169,7 +170,7 @@ class RunFacts:
         return cls(
             config=config,
             guarantee=privatizer.guarantee(of_rows=True),
-            mapping=privatizer.sampler.summary,
+            summary=privatizer.sampler.summary,
             certificate=certificate,
             importance=None if privatizer.selector is None else privatizer.selector.provider.sentence,
             where=config.input.where,
@@ -199,11 +200,6 @@ class RunFacts:
         found = None if self.certificate is None else self.certificate.verdict
         return "refuted" in (self.guarantee.status, found)
 
-    @cached_property
-    def law(self) -> LawSummary:
-        """What the sampler says of its law."""
-        return LawSummary.of(self.mapping)
-
     def as_dict(self, *, internal: bool = True) -> dict[str, Any]:
         """Return the facts, JSON-able, without the restricted ones unless `internal`."""
         of_a_run = self.batches is None
@@ -218,7 +214,7 @@ class RunFacts:
             "consistency": self.consistency,
             "record_epsilon": None if self.record_epsilon is None else {"basis": self.record_epsilon},
             "other_columns": None if self.other_columns is None else list(self.other_columns),
-            "mapping": dict(self.mapping),
+            "mapping": self.summary.as_dict(),
             **({"corrupt_records": self.corrupt_records} if of_a_run else {}),
             "audit": {"runs": self.runs, "metrics": self.metrics},
             "consistency_audit": audited,
@@ -235,57 +231,6 @@ _PLAIN = (
     "status", "run_id", "rows", "seconds", "write_seconds", "tokens_per_second", "text_bytes", "cores", "compiled_loops",
     "identity", "input", "input_version", "output", "output_version", "releases_in_history", "key_kind", "second_release",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The least, the median and the greatest of some counts."""
-
-    min: float
-    p50: float
-    max: float
-
-    @classmethod
-    def of(cls, written: Mapping[str, float]) -> Spread:
-        """Read it from a sampler's summary, which says more."""
-        return cls(written["min"], written["p50"], written["max"])
-
-
-@dataclass(frozen=True)
-class LawSummary:
-    """What of a sampler's summary the statement speaks of.
-
-    Attributes:
-        words: of the lexicon; None where the sampler does not say.
-        outputs: sensitive words.
-        alone_share: of words that share their output set with no other.
-        rounded: whether rounding adds to the loss of a draw.
-        set_size: words of an output set; None where there are no sets, as the next.
-        inputs_per_output: words behind an output.
-        ruled_out_bits: that an output tells on average, if all words are equally likely.
-        one_input_share: of outputs that only one word can become.
-    """
-
-    words: int | None = None
-    outputs: int | None = None
-    alone_share: float = 0.0
-    rounded: bool = False
-    set_size: Spread | None = None
-    inputs_per_output: Spread | None = None
-    ruled_out_bits: float = 0.0
-    one_input_share: float = 0.0
-
-    @classmethod
-    def of(cls, summary: Mapping[str, Any]) -> LawSummary:
-        """Read the figures that are there."""
-        plain = ("words", "outputs", "alone_share", "ruled_out_bits", "one_input_share")
-        sizes, inputs = (
-            Spread.of(summary[name]) if name in summary else None
-            for name in ("set_size", "inputs_per_output")
-        )
-        known = {name: summary[name] for name in plain if name in summary}
-        rounded = bool(summary.get("rounding"))
-        return cls(**known, rounded=rounded, set_size=sizes, inputs_per_output=inputs)
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def _clear_words(policy: Policy) -> Iterator[str]:
 
 def _not_sensitive(facts: RunFacts) -> Iterator[str]:
     """Write how many words SanText+ keeps."""
-    mechanism, words, outputs = facts.config.mechanism, facts.law.words or 0, facts.law.outputs or 0
+    mechanism, words, outputs = facts.config.mechanism, facts.summary.words or 0, facts.summary.outputs or 0
     kept = 1.0 - mechanism.p if isinstance(mechanism, SanText) else 0.0
     if outputs < words and kept > 0:
         yield (
@@ -142,7 +142,7 @@ def _not_sensitive(facts: RunFacts) -> Iterator[str]:
 
 
 def _ruled_out(facts: RunFacts) -> Iterator[str]:
-    law = facts.law
+    law = facts.summary
     behind, sizes, words = law.inputs_per_output, law.set_size, law.words
     if behind is None or sizes is None or words is None:
         return
@@ -150,9 +150,9 @@ def _ruled_out(facts: RunFacts) -> Iterator[str]:
     held = least if least == most else f"{least} to {most}"
     yield (
         f"What an output rules out at any ε: every word whose output set does not hold it. The sets hold "
-        f"{held} words; behind half of the outputs stand at most {rounded_down(behind.p50, 0)} words "
+        f"{held} words; behind half of the outputs stand at most {rounded_down(behind.p50 or 0.0, 0)} words "
         f"({behind.min:,.0f} to {behind.max:,.0f}) of {words:,}. If all words were equally likely, an output "
-        f"tells {rounded_up(law.ruled_out_bits)} of {rounded_up(math.log2(words))} bits of the word on "
+        f"tells {rounded_up(law.ruled_out_bits or 0.0)} of {rounded_up(math.log2(words))} bits of the word on "
         "average. Larger sets (mechanism.k) rule out less."
     )
     if law.one_input_share:

@@ -6,7 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from dptext_spark.runtime.environment import ProcessFacts
 
 OLDEST_JAVA = 17
 # Spark before 4.2 asks Java for what Java 24 took away (Subject.getSubject), and does not start.
@@ -16,8 +18,6 @@ LITTLE_SPACE, NO_SPACE = 2 << 30, 64 << 20  # bytes
 SKEW = 5.0  # seconds
 # OpenBLAS's kernels that use AVX-512, by the name that it gives them.
 AVX512_KERNELS = frozenset({"SkylakeX", "Cooperlake", "SapphireRapids"})
-
-Facts = Mapping[str, Any]  # of a process: see dptext_spark.runtime.environment
 
 
 @dataclass(frozen=True)
@@ -121,86 +121,82 @@ def check_spark(server: str, client: str) -> CheckResult:
     return CheckResult("Spark", "ok", seen)
 
 
-def check_executors(workers: Sequence[Facts], slots: int) -> CheckResult:
+def check_executors(workers: Sequence[ProcessFacts], slots: int) -> CheckResult:
     """Judge whether the package can be imported where tasks run."""
-    hosts = len({worker["host"] for worker in workers})
-    missing = [worker for worker in workers if "missing" in worker]
+    hosts = len({worker.host for worker in workers})
+    missing = [worker for worker in workers if worker.missing]
     if missing:
-        names = ", ".join(sorted({worker["missing"] for worker in missing}))
+        names = ", ".join(sorted({worker.missing for worker in missing}))
         return CheckResult(
-            "executors", "fail", f"{names} cannot be imported{_where(missing)} ({missing[0]['executable']})",
+            "executors", "fail", f"{names} cannot be imported{_where(missing)} ({missing[0].executable})",
             "Install the wheel and what it depends on there, or ship them: --py-files with the wheel copied to a name that "
             "ends in .zip (Spark takes no other) brings the package alone, --archives a packed environment.",
         )  # fmt: skip
     return CheckResult("executors", "ok", f"{slots} slots on {hosts} host{'s' * (hosts > 1)} answered")
 
 
-def check_python(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
+def check_python(driver: ProcessFacts, workers: Sequence[ProcessFacts]) -> CheckResult:
     """Judge the interpreters."""
-    wrong = [one for one in workers if one["python"].split(".")[:2] != driver["python"].split(".")[:2]]
+    wrong = [one for one in workers if one.python.split(".")[:2] != driver.python.split(".")[:2]]
     if wrong:
         return CheckResult(
-            "Python", "fail", f"{driver['python']} on the driver, {wrong[0]['python']}{_where(wrong)}",
+            "Python", "fail", f"{driver.python} on the driver, {wrong[0].python}{_where(wrong)}",
             "Let PYSPARK_PYTHON (spark.pyspark.python) name the same version on every node.",
         )  # fmt: skip
-    return CheckResult(
-        "Python", "ok", _both(driver, workers, lambda one: f"{one['python']} ({one['executable']})")
-    )
+    return CheckResult("Python", "ok", _both(driver, workers, lambda one: f"{one.python} ({one.executable})"))
 
 
-def check_package(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
+def check_package(driver: ProcessFacts, workers: Sequence[ProcessFacts]) -> CheckResult:
     """Judge whether every process has the same build of this package."""
-    wrong = [one for one in workers if (one["package"], one["build"]) != (driver["package"], driver["build"])]
+    wrong = [one for one in workers if (one.package, one.build) != (driver.package, driver.build)]
     if wrong:
         one = wrong[0]
         return CheckResult(
             "dptext_spark", "fail",
-            f"{driver['package']} (build {driver['build'][:8]}) on the driver, {one['package']} (build {one['build'][:8]})"
-            f"{_where(wrong)}, in {one['folder']}",
+            f"{driver.package} (build {driver.build[:8]}) on the driver, {one.package} (build {one.build[:8]})"
+            f"{_where(wrong)}, in {one.folder}",
             "Install the same wheel everywhere; an old copy on the nodes is found before what --py-files ships.",
         )  # fmt: skip
-    return CheckResult("dptext_spark", "ok", f"{driver['package']}, the same build everywhere")
+    return CheckResult("dptext_spark", "ok", f"{driver.package}, the same build everywhere")
 
 
-def check_libraries(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
+def check_libraries(driver: ProcessFacts, workers: Sequence[ProcessFacts]) -> CheckResult:
     """Judge the libraries: but for ties of attention no result depends on their versions, as `text engine` checks."""
     differ = {}
     for worker in workers:
-        for name, there in worker["versions"].items():
-            if there != driver["versions"].get(name):
-                differ[name] = (
-                    f"{name} {driver['versions'].get(name)} on the driver, {there} on {worker['host']}"
-                )
+        for name, there in worker.versions.items():
+            if there != driver.versions.get(name):
+                differ[name] = f"{name} {driver.versions.get(name)} on the driver, {there} on {worker.host}"
     if differ:
         return CheckResult(
             "libraries", "warn", "; ".join(differ[name] for name in sorted(differ)),
             "Install the same versions everywhere; constraints.txt names those that are tested together.",
         )  # fmt: skip
-    return CheckResult("libraries", "ok", ", ".join(f"{n} {v}" for n, v in driver["versions"].items() if v))
+    return CheckResult("libraries", "ok", ", ".join(f"{n} {v}" for n, v in driver.versions.items() if v))
 
 
-def check_engine(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
+def check_engine(driver: ProcessFacts, workers: Sequence[ProcessFacts]) -> CheckResult:
     """Judge whether each process opens the shipped model and draws the words that the driver draws."""
-    broken = [one for one in workers if "model_error" in one]
+    broken = [one for one in workers if one.model_error]
     if broken:
         return CheckResult(
-            "shared model", "fail", f"cannot be opened{_where(broken)}: {broken[0]['model_error']}",
+            "shared model", "fail", f"cannot be opened{_where(broken)}: {broken[0].model_error}",
             "With run.ship: path every node must see the folder of run.artifact; with run.ship: artifact Spark brings it.",
         )  # fmt: skip
-    other = [one for one in workers if one["seal"] != driver["seal"]]
+    other = [one for one in workers if one.seal != driver.seal]
     if other:
         return CheckResult(
             "shared model", "fail", f"another one than the driver's{_where(other)}",
             "The folder of run.artifact holds different files on different nodes: prepare it once, on a volume that all see.",
         )  # fmt: skip
-    differ = [one for one in workers if one["drawn"] != driver["drawn"]]
+    differ = [one for one in workers if one.drawn != driver.drawn]
     if differ:
         return CheckResult(
             "text engine", "fail", f"the same key draws other words{_where(differ)} than on the driver",
             "Remove the cache folder there (dptext_spark in the user's cache) and install the same wheel.",
         )  # fmt: skip
-    slow = max(one["seconds"] for one in workers)
-    loops = sum(one["compiled"] for one in workers)
+    slow = max(one.seconds for one in workers)
+    loops = sum(one.compiled for one in workers)
     how = f"compiled {loops} loops" if loops else "loaded from its cache"
     return CheckResult(
         "text engine",
@@ -209,46 +205,40 @@ def check_engine(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
     )
 
 
-def check_cache(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
+def check_cache(driver: ProcessFacts, workers: Sequence[ProcessFacts]) -> CheckResult:
     """Judge the folder for machine code."""
-    closed = [one for one in (driver, *workers) if not one["cache_writable"]]
+    closed = [one for one in (driver, *workers) if not one.cache_writable]
     if closed:
         return CheckResult(
-            "code cache", "warn", f"{closed[0]['cache']} cannot be written{_where(closed)}: every worker compiles (3 s)",
+            "code cache", "warn", f"{closed[0].cache} cannot be written{_where(closed)}: every worker compiles (3 s)",
             "Name a folder that can be written: spark.executorEnv.DPTEXT_CACHE, and DPTEXT_CACHE for the driver.",
         )  # fmt: skip
-    passing = [one for one in workers if not one["cache_lasting"]]
+    passing = [one for one in workers if not one.cache_lasting]
     if passing:
         return CheckResult(
             "code cache",
             "ok",
-            f"{passing[0]['cache']}, a temporary folder{_where(passing)}: compiled anew on new machines",
+            f"{passing[0].cache}, a temporary folder{_where(passing)}: compiled anew on new machines",
         )
-    return CheckResult("code cache", "ok", f"{driver['cache']}, writable everywhere")
+    return CheckResult("code cache", "ok", f"{driver.cache}, writable everywhere")
 
 
-def check_matrix(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
+def check_matrix(driver: ProcessFacts, workers: Sequence[ProcessFacts]) -> CheckResult:
     """Judge whether matrix products use what the processor has; only noise mechanisms and compiling a model need them."""
-    slow = [
-        one
-        for one in (driver, *workers)
-        if one["avx512"] and one["blas"] and not AVX512_KERNELS & {*one["blas"]}
-    ]
-    seen = _both(driver, workers, lambda one: ", ".join(one["blas"]) or "no OpenBLAS")
+    slow = [one for one in (driver, *workers) if one.avx512 and one.blas and not AVX512_KERNELS & {*one.blas}]
+    seen = _both(driver, workers, lambda one: ", ".join(one.blas) or "no OpenBLAS")
     if slow:
         return CheckResult(
-            "matrix products", "warn", f"the processor has AVX-512, OpenBLAS took {', '.join(slow[0]['blas'])}{_where(slow)}",
+            "matrix products", "warn", f"the processor has AVX-512, OpenBLAS took {', '.join(slow[0].blas)}{_where(slow)}",
             "For mechanisms with noise: set OPENBLAS_CORETYPE=SkylakeX for the driver, and "
             "spark.executorEnv.OPENBLAS_CORETYPE=SkylakeX where every executor has AVX-512. No result depends on it.",
         )  # fmt: skip
     return CheckResult("matrix products", "ok", seen)
 
 
-def check_space(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
+def check_space(driver: ProcessFacts, workers: Sequence[ProcessFacts]) -> CheckResult:
     """Judge the free space of temporary, cache and Spark's own folders."""
-    least = min(
-        ((free, folder, one["host"]) for one in (driver, *workers) for folder, free in one["free"].items())
-    )
+    least = min(((free, folder, one.host) for one in (driver, *workers) for folder, free in one.free.items()))
     free, folder, host = least
     seen = f"{free / (1 << 30):,.1f} GiB at least ({folder} on {host})"
     hint = "Free some, or name other folders: spark.local.dir, TMPDIR, DPTEXT_CACHE."
@@ -261,9 +251,9 @@ def check_space(driver: Facts, workers: Sequence[Facts]) -> CheckResult:
     )
 
 
-def check_clocks(workers: Sequence[Facts], began: float, ended: float) -> CheckResult:
+def check_clocks(workers: Sequence[ProcessFacts], began: float, ended: float) -> CheckResult:
     """Judge the workers' clocks: a time that was taken between `began` and `ended` of the driver must lie there."""
-    skews = {one["host"]: max(began - one["at"], one["at"] - ended, 0.0) for one in workers}
+    skews = {one.host: max(began - one.at, one.at - ended, 0.0) for one in workers}
     host = max(skews, key=lambda name: skews[name])
     if skews[host] > SKEW:
         return CheckResult(
@@ -273,14 +263,14 @@ def check_clocks(workers: Sequence[Facts], began: float, ended: float) -> CheckR
     return CheckResult("clocks", "ok", f"within {SKEW:.0f} s of the driver's")
 
 
-def _where(facts: Iterable[Facts]) -> str:
-    hosts = sorted({str(one["host"]) for one in facts})
+def _where(facts: Iterable[ProcessFacts]) -> str:
+    hosts = sorted({str(one.host) for one in facts})
     return f" on {', '.join(hosts[:3])}{f' and {len(hosts) - 3} more' if len(hosts) > 3 else ''}"
 
 
-def _both(driver: Facts, workers: Sequence[Facts], said: Callable[[Facts], str]) -> str:
+def _both(driver: ProcessFacts, workers: Sequence[ProcessFacts], said: Callable[[ProcessFacts], str]) -> str:
     """Return what driver and executors say: once where they agree."""
-    by: dict[str, list[Facts]] = defaultdict(list)
+    by: dict[str, list[ProcessFacts]] = defaultdict(list)
     for worker in workers:
         by[said(worker)].append(worker)
     if set(by) <= {said(driver)}:
@@ -289,7 +279,7 @@ def _both(driver: Facts, workers: Sequence[Facts], said: Callable[[Facts], str])
 
 
 def check_workers(
-    driver: Facts, workers: Sequence[Facts], slots: int, began: float, ended: float
+    driver: ProcessFacts, workers: Sequence[ProcessFacts], slots: int, began: float, ended: float
 ) -> Iterator[CheckResult]:
     """Judge all that the executors told; where they lack the package, that is all there is to say."""
     reached = check_executors(workers, slots)

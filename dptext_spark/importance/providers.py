@@ -214,7 +214,7 @@ class Attention:
     def _encoder(self) -> Any:
         return import_module(_ENCODER).Encoder(self.model)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> object:
         """Travel without what is made ready in each process."""
         return {"model": self.model, "source": self.source}
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.parameters import documented, parameters_of
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.progress import Counted
@@ -66,13 +67,18 @@ class LawColumns(Protocol):
         """Return P(outputs[i] | words[i]) of int32[n] each, as the formula says: float64[n]."""
 
 
-class Capabilities:
-    """What a sampler says of itself, and can do beside drawing: these are what it says and does where it states nothing else.
+class Sampler(ABC):
+    """A compiled mechanism: arrays only, no text, no files.
+
+    It draws, and says what it can do beside drawing; what stands here is what it says and does where it states nothing else.
 
     Audits, certificates and reports ask for a capability, never for the class of a sampler, so that they hold for mechanisms
     that they have not seen.
 
     Attributes:
+        guarantee: what holds for one draw.
+        summary: public figures of the compiled law.
+        summary_type: the class of its summary.
         cost: of a token, in words.
         certified_by: how the loss of what is released is found.
         is_confirmed: whether a certificate can confirm a claim; else `not refuted` is the best verdict.
@@ -82,6 +88,9 @@ class Capabilities:
         searches: a draw is a search over the lexicon.
     """
 
+    guarantee: Guarantee
+    summary: Summary
+    summary_type: ClassVar[type[Summary]] = Summary
     cost: ClassVar[str] = "not stated"
     certified_by: ClassVar[str] = "not searched for"
     is_confirmed: ClassVar[bool] = False
@@ -89,6 +98,30 @@ class Capabilities:
     compiles_quickly: ClassVar[bool] = False
     draws_quickly: ClassVar[bool] = False
     searches: ClassVar[bool] = False
+
+    @abstractmethod
+    def sample(self, ids: Ids, draws: Draws) -> Ids:
+        """Draw one output for each input: int32[n] in, int32[n] out; draw i reads only number i of `draws`."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what must be stored to sample elsewhere, by name."""
+
+    @classmethod
+    @abstractmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse stored arrays over a lexicon of `words` words that sampling could not bear.
+
+        Raises:
+            DataError: names the array, what it holds and what is valid.
+        """
+
+    @classmethod
+    @abstractmethod
+    def restore(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
+    ) -> Sampler:
+        """Build the sampler again from :meth:`arrays` (memory-mapped or not), with a summary of `summary_type`."""
 
     def law(self, word_id: int) -> Law | None:
         """Return the exact law of a word, or None where there is no closed form."""
@@ -129,68 +162,6 @@ class Capabilities:
         return None
 
 
-@runtime_checkable
-class Sampler(Protocol):
-    """A compiled mechanism: arrays only, no text, no files. The rest of its methods are those of :class:`Capabilities`."""
-
-    cost: ClassVar[str]
-    certified_by: ClassVar[str]
-    is_confirmed: ClassVar[bool]
-    has_short_laws: ClassVar[bool]
-    compiles_quickly: ClassVar[bool]
-    draws_quickly: ClassVar[bool]
-    searches: ClassVar[bool]
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What holds for one draw."""
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """What the mechanism says of itself: public figures of the compiled law, JSON-able."""
-
-    def sample(self, ids: Ids, draws: Draws) -> Ids:
-        """Draw one output for each input: int32[n] in, int32[n] out; draw i reads only number i of `draws`."""
-
-    def law(self, word_id: int) -> Law | None:
-        """Return the exact law of a word, or None where there is no closed form."""
-
-    def laws(self, words: Ids) -> Laws | None:
-        """See :meth:`Capabilities.laws`."""
-
-    def law_bytes(self) -> int | None:
-        """See :meth:`Capabilities.law_bytes`."""
-
-    def law_columns(self) -> LawColumns | None:
-        """See :meth:`Capabilities.law_columns`."""
-
-    def unchanged(self, words: Ids) -> tuple[F64, F64] | None:
-        """See :meth:`Capabilities.unchanged`."""
-
-    def noisy_vectors(self) -> Any:
-        """See :meth:`Capabilities.noisy_vectors`."""
-
-    def worst_loss(self, words: int, progress: Counted | None = None, sample: int | None = None) -> Any:
-        """See :meth:`Capabilities.worst_loss`."""
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what must be stored to sample elsewhere, by name."""
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse stored arrays over a lexicon of `words` words that sampling could not bear.
-
-        Raises:
-            DataError: names the array, what it holds and what is valid.
-        """
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
-    ) -> Sampler:
-        """Build the sampler again from :meth:`arrays` (memory-mapped or not)."""
-
-
 class Mechanism(ABC):
     """The user's parameters: a frozen dataclass whose fields are made by :mod:`dptext_spark.mechanisms.parameters`.
 
@@ -200,7 +171,7 @@ class Mechanism(ABC):
     name: ClassVar[str]
     paper: ClassVar[str]
     protects: ClassVar[str]
-    sampler: ClassVar[type[Capabilities]]
+    sampler: ClassVar[type[Sampler]]
     certified_by: ClassVar[str | None] = (
         None  # where it is searched in another way than the rest of its sampler's
     )
@@ -211,7 +182,7 @@ class Mechanism(ABC):
     def __init_subclass__(cls) -> None:
         """Explain the parameters in the docstring, as `dptext mechanisms` does."""
         super().__init_subclass__()
-        cls.__doc__ = documented(cls.__doc__, vars(cls))
+        cls.__doc__ = documented(cls)
 
     def __post_init__(self) -> None:
         """Check every parameter.

@@ -8,6 +8,7 @@ scales upwards: the bounds hold for the numbers that are used.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,10 +17,10 @@ from dptext_spark.arrays import F32
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Capabilities, Mechanism
+from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.parameters import choice, number
 from dptext_spark.mechanisms.samplers.approximate import Search
-from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler
+from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler, NoiseSummary
 from dptext_spark.runtime.jit import compiled
 
 Snap = Literal["clipped", "published"]
@@ -30,7 +31,7 @@ _ROOM = 1.0 + 2.0**-40  # above the rounding of a length in up to 4,000 dimensio
 class Additive(Mechanism):
     """A mechanism that adds noise to every coordinate of a clipped vector."""
 
-    sampler: ClassVar[type[Capabilities]] = NoiseSampler
+    sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     clip: float
     snap: Snap
@@ -51,7 +52,7 @@ class Additive(Mechanism):
         noise: str,
         parameters: tuple[float, ...],
         guarantee: Guarantee,
-        figures: dict[str, Any],
+        summary: NoiseSummary,
     ) -> NoiseSampler:
         """Return the sampler that adds noise to clipped vectors.
 
@@ -60,16 +61,16 @@ class Additive(Mechanism):
             noise: one of `NOISES`, with its `parameters`, the scale first.
             parameters: of the noise.
             guarantee: what holds for one draw.
-            figures: public figures of the noise.
+            summary: public figures of the noise; those of the clipping are added.
         """
         vectors = np.ascontiguousarray(lexicon.vectors)
         centers = clipped(vectors, self.clip)
         targets = centers if self.snap == "clipped" else vectors
         share = float(_share_clipped(vectors, float(self.clip)))
-        public = {"clip": float(self.clip), "clipped_share": share, "snap": self.snap, "scale": parameters[0]}
-        return NoiseSampler.of(
-            centers, targets, noise, parameters, guarantee, public | figures, search=self.search
+        summary = replace(
+            summary, clip=float(self.clip), clipped_share=share, snap=self.snap, scale=parameters[0]
         )
+        return NoiseSampler.of(centers, targets, noise, parameters, guarantee, summary, search=self.search)
 
 
 def epsilon_number() -> Any:

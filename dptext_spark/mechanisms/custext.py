@@ -20,19 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Capabilities, Mechanism
+from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.output_sets import Mapping, Metric, Remainder, mapping_summary, output_sets
 from dptext_spark.mechanisms.parameters import choice, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import within_groups
 from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
+from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.mechanisms.set_scores import normalised_scores
 from dptext_spark.mechanisms.tight_epsilon import Calibration, calibrate, calibration_choice
 from dptext_spark.rounding import exact, percent_up
@@ -49,7 +50,7 @@ class CusText(Mechanism):
         "Chen et al. 2022, A Customized Text Sanitization Mechanism with Differential Privacy"
     )
     protects: ClassVar[str] = "ε-DP between words that share an output set, nothing between words that do not"
-    sampler: ClassVar[type[Capabilities]] = TableSampler
+    sampler: ClassVar[type[Sampler]] = TableSampler
     measured: ClassVar[str | None] = "some 5 ns for the draw of some 50 ns a token, text to text, on one core"
 
     epsilon: float = number(
@@ -111,7 +112,7 @@ class CusText(Mechanism):
             probability = np.where(outputs >= 0, exponentials(inner * (scaled - 1.0) / 2.0), 0.0)
             # A possible output is never rounded away: exp underflows only past ε of about 1,400.
             probability = np.where(outputs >= 0, np.maximum(probability, np.finfo(np.float64).tiny), 0.0)
-            return TableSampler.of(outputs, probability, guarantee, dict(summary))
+            return TableSampler.of(outputs, probability, guarantee, summary)
 
         def compile_at(epsilon: float) -> TableSampler:
             guarantee = self._at(epsilon)._guarantee(summary)
@@ -137,9 +138,10 @@ class CusText(Mechanism):
             f"another k, such as {largest} or any up to {MAX_SLOTS // 2}."
         )
 
-    def _guarantee(self, summary: dict[str, Any]) -> Guarantee:
-        alone = summary["alone_share"]
-        others = max(0, int(summary["class_size_of_words"]["p50"]) - 1)
+    def _guarantee(self, summary: TableSummary) -> Guarantee:
+        alone = summary.alone_share or 0.0
+        middle = summary.class_size_of_words.p50 if summary.class_size_of_words else None
+        others = max(0, int(middle or 0) - 1)
         sentence = (
             f"One drawn word is ε-differentially private with ε = {exact(self.epsilon)} against every other drawn word that "
             f"has the same output set, and against no other word ({self.k} candidates, {self.mapping} mapping; half of the "

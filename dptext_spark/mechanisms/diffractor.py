@@ -16,7 +16,7 @@ within the bound, a share of it (`floor` of the summary, about 1e-12) is uniform
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 from dptext_spark.arrays import Ids
@@ -24,10 +24,16 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon, same_words
 from dptext_spark.lexicon.orderings import several_walks
-from dptext_spark.mechanisms.base import Capabilities, Mechanism
+from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.parameters import choice, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import by_steps
-from dptext_spark.mechanisms.samplers.ordering import OrderingSampler, Window, floor_share, radius
+from dptext_spark.mechanisms.samplers.ordering import (
+    OrderingSampler,
+    OrderingSummary,
+    Window,
+    floor_share,
+    radius,
+)
 from dptext_spark.mechanisms.tight_epsilon import Calibration, calibrate, calibration_choice
 
 Form = Literal["geometric", "tem"]
@@ -63,7 +69,7 @@ class Diffractor(Mechanism):
         "Metric Differential Privacy"
     )
     protects: ClassVar[str] = "metric DP: ε for each place between two words of a list"
-    sampler: ClassVar[type[Capabilities]] = OrderingSampler
+    sampler: ClassVar[type[Sampler]] = OrderingSampler
 
     epsilon: float = number(1.0, "ε for each place between two words of a list.", above=0)
     form: Form = choice(Form, "geometric", "The law along a list; TEM at ε is close to geometric at ε/2.")
@@ -147,24 +153,31 @@ class Diffractor(Mechanism):
     def along(self, walked: Lists) -> Callable[[float], OrderingSampler]:
         """Return what compiles at an ε along lists that :meth:`walked` made with the same `preset`, `lists` and `list_seed`."""
         count, words = walked.order.shape
-        figures = {
-            "words": words,
-            "form": self.form,
-            "lists": count,
-            "embeddings": walked.embeddings,
-            "preset": self.preset,
-            "list_seed": self.list_seed,
-            "starts": walked.starts,
-        }
+        summary = OrderingSummary(
+            words=words,
+            form=self.form,
+            lists=count,
+            embeddings=walked.embeddings,
+            preset=self.preset,
+            list_seed=self.list_seed,
+            starts=tuple(walked.starts),
+        )
 
         def sampler(epsilon: float, guarantee: Guarantee) -> OrderingSampler:
             if self.form == "geometric":
-                window, more = Window.geometric(words, count, epsilon), {}
+                window, beta, gamma = Window.geometric(words, count, epsilon), None, None
             else:
                 window = Window.tem(words, count, epsilon, self.beta)
-                more = {"beta": self.beta, "gamma": radius(words, epsilon, self.beta)}
-            summary = {**figures, "floor": floor_share(words, count, epsilon), **window.summary(), **more}
-            return OrderingSampler.of(walked.order, window, guarantee, summary)
+                beta, gamma = self.beta, radius(words, epsilon, self.beta)
+            made = replace(
+                summary,
+                floor=floor_share(words, count, epsilon),
+                unchanged_mid_list=window.unchanged(words // 2),
+                unchanged_list_end=window.unchanged(0),
+                beta=beta,
+                gamma=gamma,
+            )
+            return OrderingSampler.of(walked.order, window, guarantee, made)
 
         def compile_at(epsilon: float) -> OrderingSampler:
             guarantee = self._at(epsilon)._guarantee(count)

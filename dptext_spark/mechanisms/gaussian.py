@@ -38,7 +38,7 @@ from dptext_spark.mechanisms.clipped_noise import (
 )
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
 
 Calibration = Literal["analytic", "published"]
 DELTA = 1e-6
@@ -79,8 +79,8 @@ class Gaussian(Additive):
             )
             which = " The published scale names no δ; this is the one that it has."
         guarantee = guarantee_between_all(self.epsilon, delta, which)
-        figures = {"variance": scale * scale, "calibration": self.calibration}
-        return self.add(lexicon, "gaussian", (scale,), guarantee, figures)
+        summary = NoiseSummary(variance=scale * scale, calibration=self.calibration)
+        return self.add(lexicon, "gaussian", (scale,), guarantee, summary)
 
 
 DIGITS = 60

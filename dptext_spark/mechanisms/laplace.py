@@ -28,7 +28,7 @@ from dptext_spark.mechanisms.clipped_noise import (
     snap_choice,
 )
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
 
 
 @dataclass(frozen=True)
@@ -51,5 +51,5 @@ class Laplace(Additive):
             SettingsError: the scale of the noise is out of the range of float64.
         """
         scale = scale_of(2.0 * math.sqrt(lexicon.dimensions) * self.clip, self.epsilon, self.epsilon)
-        figures = {"variance": 2.0 * scale * scale}
-        return self.add(lexicon, "laplace", (scale,), guarantee_between_all(self.epsilon), figures)
+        summary = NoiseSummary(variance=2.0 * scale * scale)
+        return self.add(lexicon, "laplace", (scale,), guarantee_between_all(self.epsilon), summary)

@@ -20,12 +20,13 @@ import numpy as np
 from dptext_spark.arrays import F32, F64
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Capabilities, Mechanism
+from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.mvc import metric_guarantee, radial_noise
 from dptext_spark.mechanisms.numerics.matrices import covariance, square_root
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
+from dptext_spark.mechanisms.summary import Spread
 
 
 def lam_number(of: str = "") -> Any:
@@ -44,7 +45,7 @@ class Mahalanobis(Mechanism):
     protects: ClassVar[str] = (
         "metric DP: ε times the regularized Mahalanobis distance between the vectors of two words"
     )
-    sampler: ClassVar[type[Capabilities]] = NoiseSampler
+    sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     epsilon: float = number(10.0, "ε per unit of Mahalanobis distance between word vectors.", above=0)
     lam: float = lam_number()
@@ -57,7 +58,8 @@ class Mahalanobis(Mechanism):
             SettingsError: ε is so small that float64 does not hold the noise.
         """
         vectors = lexicon.vectors
-        root, summary = noise_matrix(vectors, self.lam)
+        root, values = noise_matrix(vectors, self.lam)
+        summary = NoiseSummary(eigenvalues=values)
         noise = radial_noise(self.epsilon, lexicon.dimensions)
         return NoiseSampler.of(
             vectors, vectors, *noise, self.guarantee(), summary, matrix=root, search=self.search
@@ -74,8 +76,8 @@ def mahalanobis_guarantee(epsilon: float, lam: float) -> Guarantee:
     return metric_guarantee(epsilon, "mahalanobis", distance)
 
 
-def noise_matrix(vectors: F32, lam: float) -> tuple[F64, dict[str, Any]]:
-    """Return M^{1/2}, float64[d, d], symmetric, and the ends of M's eigenvalues as public figures.
+def noise_matrix(vectors: F32, lam: float) -> tuple[F64, Spread]:
+    """Return M^{1/2}, float64[d, d], symmetric, and the ends of M's eigenvalues.
 
     Args:
         vectors: float32[V, d].
@@ -86,4 +88,4 @@ def noise_matrix(vectors: F32, lam: float) -> tuple[F64, dict[str, Any]]:
     trace = float(np.cumsum(np.diagonal(spread))[-1])
     scaled = spread * (size / trace) if trace > 0 else np.eye(size)
     root, values = square_root(lam * scaled + (1.0 - lam) * np.eye(size))
-    return root, {"eigenvalues": {"min": float(values.min()), "max": float(values.max())}}
+    return root, Spread(float(values.min()), float(values.max()))

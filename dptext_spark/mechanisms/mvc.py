@@ -18,11 +18,11 @@ from typing import ClassVar
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Capabilities, Mechanism
+from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.numerics.elementary import log_factorial
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
-from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler
+from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler, NoiseSummary
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class MVC(Mechanism):
         "Feyisetan et al. 2020, Privacy- and Utility-Preserving Textual Analysis via Calibrated Multivariate Perturbations"
     )
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance between the vectors of two words"
-    sampler: ClassVar[type[Capabilities]] = NoiseSampler
+    sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     epsilon: float = number(
         10.0, "ε per unit of Euclidean distance between word vectors; the noise has mean length d/ε.", above=0
@@ -52,7 +52,7 @@ class MVC(Mechanism):
             lexicon.vectors,
             *radial_noise(self.epsilon, lexicon.dimensions),
             self.guarantee(),
-            {},
+            NoiseSummary(),
             search=self.search,
         )
 

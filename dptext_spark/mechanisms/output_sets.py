@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, Ids
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
+from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.mechanisms.summary import Spread
 from dptext_spark.runtime.jit import compiled
 
 Mapping = Literal["aggressive", "balanced", "conservative"]
@@ -99,11 +101,11 @@ def _conservative(vectors: F32, k: int, metric: Any, remainder: str, of_word: Id
     return found
 
 
-def mapping_summary(sets: Ids, of_word: Ids) -> dict[str, Any]:
+def mapping_summary(sets: Ids, of_word: Ids) -> TableSummary:
     """Describe a mapping: shares of words by type, sizes of the sets, and what an output rules out.
 
     Returns:
-        JSON-able figures. Types as in the paper's Table 4: inputs that share the set, then outputs in it ("1-N": alone on
+        Figures. Types as in the paper's Table 4: inputs that share the set, then outputs in it ("1-N": alone on
         a set of several). `alone_share` is 1-1 and 1-N together. `inputs_per_output` counts, for an output, the words
         that can have produced it, `one_input_share` the share of outputs where that is one; `ruled_out_bits` is
         log2(V / that number), averaged over the outputs. `class_size_of_words` is the class size that a word has, `class_size`
@@ -124,19 +126,19 @@ def mapping_summary(sets: Ids, of_word: Ids) -> dict[str, Any]:
     np.add.at(per_output, sets[held], np.repeat(inputs, held.sum(axis=1)))
     reachable = per_output[per_output > 0]
 
-    def quantiles(values: npt.NDArray[Any]) -> dict[str, float]:
+    def quantiles(values: npt.NDArray[Any]) -> Spread:
         low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
-        return {"min": float(low), "p50": float(middle), "max": float(high), "mean": float(values.mean())}
+        return Spread(float(low), float(high), float(middle), float(values.mean()))
 
-    return {
-        "words": words,
-        "sets": int((inputs > 0).sum()),
-        "type_share": shares,
-        "alone_share": float(alone.mean()),
-        "set_size": quantiles(outputs[inputs > 0]),
-        "class_size": quantiles(inputs[inputs > 0]),
-        "class_size_of_words": quantiles(inputs[of_word]),
-        "inputs_per_output": quantiles(reachable),
-        "one_input_share": float((reachable == 1).mean()),
-        "ruled_out_bits": float(np.log2(words / reachable).mean()),
-    }
+    return TableSummary(
+        words=words,
+        sets=int((inputs > 0).sum()),
+        type_share=shares,
+        alone_share=float(alone.mean()),
+        set_size=quantiles(outputs[inputs > 0]),
+        class_size=quantiles(inputs[inputs > 0]),
+        class_size_of_words=quantiles(inputs[of_word]),
+        inputs_per_output=quantiles(reachable),
+        one_input_share=float((reachable == 1).mean()),
+        ruled_out_bits=float(np.log2(words / reachable).mean()),
+    )

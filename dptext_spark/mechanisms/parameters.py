@@ -9,13 +9,21 @@ from __future__ import annotations
 import inspect
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, ClassVar, TypeGuard, get_args
+from typing import Any, ClassVar, NamedTuple, TypeGuard, get_args
 
 from dptext_spark.errors import unknown
 
 DECLARED = "parameter"  # the key of the metadata
+
+
+class Limits(NamedTuple):
+    """The ends of a range; None where it has none."""
+
+    min: float | None = None
+    min_excluded: bool = False
+    max: float | None = None
+    max_excluded: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,16 @@ class Parameter(ABC):
         """What is valid, in words."""
         return f"null, or {self.domain}" if self.null else self.domain
 
+    @property
+    def limits(self) -> Limits:
+        """Between what it lies."""
+        return Limits()
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names that it is one of; None where it is no choice."""
+        return None
+
     @abstractmethod
     def accepts(self, value: object) -> bool:
         """Whether `value` is valid; None is not asked about."""
@@ -55,14 +73,12 @@ class Parameter(ABC):
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is declared, JSON-able: `min`, `max` and `choices` are None where there are none."""
+        names = self.names
         return {
             "type": self.kind,
             "null": self.null,
-            "min": None,
-            "min_excluded": False,
-            "max": None,
-            "max_excluded": False,
-            "choices": None,
+            **self.limits._asdict(),
+            "choices": None if names is None else list(names),
             "valid": self.valid,
             "meaning": self.meaning,
         }
@@ -113,14 +129,10 @@ class Number(Parameter):
             and not (self.high_excluded and value == high)
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the declaration, JSON-able."""
-        return super().as_dict() | {
-            "min": self.low,
-            "min_excluded": self.low_excluded,
-            "max": self.high,
-            "max_excluded": self.high_excluded,
-        }
+    @property
+    def limits(self) -> Limits:
+        """Between what it lies."""
+        return Limits(self.low, self.low_excluded, self.high, self.high_excluded)
 
 
 @dataclass(frozen=True)
@@ -141,9 +153,10 @@ class Integer(Parameter):
         """Whether `value` is an integer in the range; True and False are none."""
         return isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the declaration, JSON-able."""
-        return super().as_dict() | {"min": self.low, "max": self.high}
+    @property
+    def limits(self) -> Limits:
+        """Between what it lies."""
+        return Limits(self.low, max=self.high)
 
 
 @dataclass(frozen=True)
@@ -167,9 +180,10 @@ class Choice(Parameter):
         """Return what is wrong with `value`, None where it is one of the names; the closest one is suggested."""
         return None if self.accepts(value) else str(unknown(name, value, self.choices))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the declaration, JSON-able."""
-        return super().as_dict() | {"choices": list(self.choices)}
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that it is one of."""
+        return self.choices
 
 
 def declared(default: Any, parameter: Parameter) -> Any:
@@ -208,12 +222,13 @@ def parameters_of(mechanism: Any) -> dict[str, Parameter]:
     return {entry.name: entry.metadata[DECLARED] for entry in fields(mechanism) if DECLARED in entry.metadata}
 
 
-def documented(text: str | None, attributes: Mapping[str, Any]) -> str | None:
-    """Return a docstring with a section `Attributes` for the parameters among a class's attributes."""
-    entries = {name: entry for name, entry in attributes.items() if isinstance(entry, Field)}
+def documented(kind: type) -> str | None:
+    """Return a class's docstring with a section `Attributes` for the parameters among its attributes."""
+    entries = {name: entry for name, entry in vars(kind).items() if isinstance(entry, Field)}
     made: dict[str, Parameter] = {
         name: entry.metadata[DECLARED] for name, entry in entries.items() if DECLARED in entry.metadata
     }
+    text = kind.__doc__
     if not text or not made:
         return text
     lines = [f"    {name}: {parameter.meaning} Valid: {parameter.valid}." for name, parameter in made.items()]

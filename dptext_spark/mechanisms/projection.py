@@ -20,13 +20,13 @@ from dptext_spark.arrays import F32, F64, U64
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Capabilities, Mechanism
+from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.mvc import metric_guarantee, radial_noise
 from dptext_spark.mechanisms.numerics.elementary import normal_quantile
 from dptext_spark.mechanisms.numerics.matrices import transform
 from dptext_spark.mechanisms.parameters import integer, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
 from dptext_spark.randomness.draws import encrypt
 from dptext_spark.runtime.jit import compiled
 
@@ -43,7 +43,7 @@ class Projection(Mechanism):
     protects: ClassVar[str] = (
         "metric DP: ε times the Euclidean distance between the projected vectors of two words"
     )
-    sampler: ClassVar[type[Capabilities]] = NoiseSampler
+    sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     epsilon: float = number(
         10.0,
@@ -70,7 +70,7 @@ class Projection(Mechanism):
                 f"valid: an integer from 1 to {min(lexicon.dimensions, MOST)}."
             )
         projected = project(lexicon.vectors, self.m, self.seed)
-        summary = {"seed": self.seed, "projected_from": lexicon.dimensions}
+        summary = NoiseSummary(seed=self.seed, projected_from=lexicon.dimensions)
         noise = radial_noise(self.epsilon, self.m)
         return NoiseSampler.of(projected, projected, *noise, self.guarantee(), summary, search=self.search)
 

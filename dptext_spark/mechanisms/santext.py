@@ -29,7 +29,7 @@ import pyarrow as pa
 from dptext_spark.arrays import Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Capabilities, Mechanism
+from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.parameters import Parameter, declared, is_number, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
 from dptext_spark.mechanisms.samplers import ExponentialSampler
@@ -106,7 +106,7 @@ class SanText(Mechanism):
         "Yue et al. 2021, Differential Privacy for Text Analytics via Natural Text Sanitization"
     )
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance, between words that are sensitive"
-    sampler: ClassVar[type[Capabilities]] = ExponentialSampler
+    sampler: ClassVar[type[Sampler]] = ExponentialSampler
 
     epsilon: float = number(1.0, "ε per unit of Euclidean distance.", above=0)
     sensitive: str | float | tuple[str, ...] = declared(

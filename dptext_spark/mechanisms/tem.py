@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Capabilities, Mechanism
+from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
@@ -31,7 +31,7 @@ class TEM(Mechanism):
     name: ClassVar[str] = "tem"
     paper: ClassVar[str] = "Carvalho et al. 2021, TEM: High Utility Metric Differential Privacy on Text"
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance, which counts as γ at most"
-    sampler: ClassVar[type[Capabilities]] = ExponentialSampler
+    sampler: ClassVar[type[Sampler]] = ExponentialSampler
 
     epsilon: float = number(1.0, "ε per unit of Euclidean distance.", above=0)
     beta: float = number(

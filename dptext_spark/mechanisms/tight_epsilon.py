@@ -43,7 +43,7 @@ def calibrate(
         return made(epsilon)
     internal = internal_epsilon(epsilon, lambda tried: loss_of(made(tried)).value)
     sampler: Any = made(internal)
-    return replace(sampler, summary={**sampler.summary, "internal_epsilon": internal})  # type: ignore[no-any-return]
+    return replace(sampler, summary=replace(sampler.summary, internal_epsilon=internal))  # type: ignore[no-any-return]
 
 
 def internal_epsilon(asked: float, loss_of: Callable[[float], float], close: float = CLOSE) -> float:

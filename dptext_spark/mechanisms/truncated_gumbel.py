@@ -23,17 +23,22 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from dptext_spark.arrays import F64, Ids
+from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Capabilities, Mechanism
-from dptext_spark.mechanisms.extent import largest_distance
+from dptext_spark.mechanisms.base import Mechanism, Sampler
+from dptext_spark.mechanisms.extent import largest_distance, ranks
 from dptext_spark.mechanisms.numerics.elementary import gumbel_interval, logarithm
 from dptext_spark.mechanisms.parameters import choice, number
-from dptext_spark.mechanisms.rank_loss import worst_pair
-from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler, poisson_weights
+from dptext_spark.mechanisms.samplers.noisy_selection import (
+    SelectionSampler,
+    SelectionSummary,
+    WorstPair,
+    poisson_weights,
+)
 from dptext_spark.mechanisms.vickrey import nearest_other, neighbours_by_place
+from dptext_spark.runtime.jit import Int, compiled
 
 Unsafe = Literal["refuse", "published"]
 
@@ -61,7 +66,7 @@ class _Ranked(NamedTuple):
     distance: F64
     smallest: float
     largest: float
-    pair: dict[str, Any]
+    pair: WorstPair
 
     @classmethod
     def of(cls, lexicon: Lexicon) -> _Ranked:
@@ -89,7 +94,7 @@ class TruncatedGumbel(Mechanism):
         "Xu et al. 2021, Density-Aware Differentially Private Textual Perturbations Using Truncated Gumbel Noise"
     )
     protects: ClassVar[str] = "claimed: metric DP (Euclidean); refuted on real lexicons"
-    sampler: ClassVar[type[Capabilities]] = SelectionSampler
+    sampler: ClassVar[type[Sampler]] = SelectionSampler
 
     epsilon: float = number(
         50.0,
@@ -136,26 +141,26 @@ class TruncatedGumbel(Mechanism):
                 "`unsafe: published` draws without one."
             )
         end = gumbel_interval(a, smallest, largest) / 2.0
-        summary = {
-            "words": words,
-            "equal_vectors": ranked.equal,
-            "candidates": len(weights),
-            "smallest_distance": smallest,
-            "largest_distance": largest,
-            "floor": floor,
-            "a": a,
-            "b": largest / end if end > 0 else None,
-            "pair": pair,
-        }
+        summary = SelectionSummary(
+            words=words,
+            equal_vectors=ranked.equal,
+            candidates=len(weights),
+            smallest_distance=smallest,
+            largest_distance=largest,
+            floor=floor,
+            a=a,
+            b=largest / end if end > 0 else None,
+            pair=pair,
+        )
         noise = np.array([largest, end])
         cumulative = np.cumsum(np.array(weights, np.uint64), dtype=np.uint64)
         return SelectionSampler(
             ranked.near, ranked.distance, cumulative, noise, self._guarantee(pair, admissible, floor), summary
         )
 
-    def _guarantee(self, pair: dict[str, Any], admissible: bool, floor: float) -> Guarantee:
-        epsilon, wanted = float(self.epsilon), float(self.epsilon) * pair["distance"]
-        refuted = pair["loss"] > wanted * (1.0 + 1e-9)
+    def _guarantee(self, pair: WorstPair, admissible: bool, floor: float) -> Guarantee:
+        epsilon, wanted = float(self.epsilon), float(self.epsilon) * pair.distance
+        refuted = pair.loss > wanted * (1.0 + 1e-9)
         sentence = (
             f"One drawn word is claimed to be ε-metric-private with ε = {epsilon:.16g} per unit of Euclidean distance, "
             "up to a probability of 2^-63."
@@ -164,9 +169,36 @@ class TruncatedGumbel(Mechanism):
             sentence = f"Nothing is promised: ε = {epsilon:.16g} is not above {floor:.6g}, below which the paper claims nothing."
         if refuted:
             sentence += (
-                f" That is refuted: the words {pair['words'][0]} and {pair['words'][1]} of the lexicon can be told apart "
-                f"with a loss of at least {pair['loss']:.6g} where ε times their distance is {wanted:.4g}."
+                f" That is refuted: the words {pair.words[0]} and {pair.words[1]} of the lexicon can be told apart "
+                f"with a loss of at least {pair.loss:.6g} where ε times their distance is {wanted:.4g}."
             )
         # Where nothing is claimed, nothing may be read out of the status either.
         status: Literal["refuted", "claimed"] = "refuted" if refuted or not admissible else "claimed"
         return Guarantee("metric_dp", epsilon, metric="euclidean", status=status, sentence=sentence)
+
+
+@compiled
+def loss_by_rank(rate: float, words: Int) -> Any:
+    """Return float64[V + 1]: at r, ln P(k = 1) - ln P(k >= r) for k ~ Poisson(rate) conditioned on [1, V]; 0 at 0."""
+    out = np.zeros(words + 1)
+    for r in range(2, words + 1):  # ln P(k = 1) - ln P(k = r)
+        out[r] = out[r - 1] + logarithm(np.float64(r)) - logarithm(rate)
+    more = 1.0  # P(k >= r) / P(k = r)
+    for r in range(words, 0, -1):
+        out[r] -= logarithm(more)
+        more = 1.0 + more * rate / r
+    return out
+
+
+def worst_pair(vectors: F32, places: Ids, other: Ids, gap: F64, rate: float) -> WorstPair:
+    """Return the pair (w, w'), w' the nearest other word of w, with the largest loss per unit of distance, and its figures."""
+    rank = ranks(vectors, places, other)
+    loss = loss_by_rank(rate, len(vectors))[rank]
+    worst = int(np.argmax(loss / gap))
+    return WorstPair(
+        (int(places[worst]), int(other[worst])),
+        int(rank[worst]),
+        float(gap[worst]),
+        float(loss[worst]),
+        float(loss[worst] / gap[worst]),
+    )

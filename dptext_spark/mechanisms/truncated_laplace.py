@@ -50,7 +50,7 @@ from dptext_spark.mechanisms.clipped_noise import (
 from dptext_spark.mechanisms.numerics.elementary import excess, exponential, logarithm, logarithm_of_more
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
-from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler
+from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler, NoiseSummary
 from dptext_spark.runtime.jit import Int, compiled
 
 Calibration = Literal["verified", "published"]
@@ -97,19 +97,19 @@ class TruncatedLaplace(Additive):
         # Two opposite words of length C whose difference is spread evenly over the coordinates: 2C/(√d·b) on each.
         exact = exit_probability(self.epsilon / math.sqrt(size * padded), end, size)
         bound = exit_bound(self.epsilon / math.sqrt(padded), size, end)
-        figures = {
-            "calibration": self.calibration,
-            "dimensions_calibrated": padded,
-            "bound": upwards(end * scale),
-            "variance": scale * scale * variance(end),
-            "laplace_variance": 8.0 * size * (self.clip / self.epsilon) ** 2,  # plain Laplace noise at this ε
-            "delta": delta,
-            "exit_probability": exact,
-            "exit_bound": bound,
-        }
-        parameters = (scale, figures["bound"])
+        parameters = (scale, upwards(end * scale))
+        summary = NoiseSummary(
+            calibration=self.calibration,
+            dimensions_calibrated=padded,
+            bound=parameters[1],
+            variance=scale * scale * variance(end),
+            laplace_variance=8.0 * size * (self.clip / self.epsilon) ** 2,  # plain Laplace noise at this ε
+            delta=delta,
+            exit_probability=exact,
+            exit_bound=bound,
+        )
         return self.add(
-            lexicon, "truncated_laplace", parameters, self._guarantee(delta, exact, bound), figures
+            lexicon, "truncated_laplace", parameters, self._guarantee(delta, exact, bound), summary
         )
 
     def _claimed(self, size: int) -> tuple[int, float]:

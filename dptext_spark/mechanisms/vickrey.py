@@ -14,7 +14,7 @@ Words with equal vectors are one place, which has neighbours and a nearest other
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -22,13 +22,13 @@ from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
-from dptext_spark.mechanisms.base import Capabilities, Mechanism
+from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.mahalanobis import lam_number, mahalanobis_guarantee, noise_matrix
 from dptext_spark.mechanisms.mvc import MVC, radial_noise
 from dptext_spark.mechanisms.numerics.distances import pair_distances
 from dptext_spark.mechanisms.parameters import choice, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
 
 Noise = Literal["calibrated", "mahalanobis"]
 
@@ -42,7 +42,7 @@ class Vickrey(Mechanism):
     protects: ClassVar[str] = (
         "metric DP: ε times the distance between the vectors of two words (Euclidean or Mahalanobis)"
     )
-    sampler: ClassVar[type[Capabilities]] = NoiseSampler
+    sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     epsilon: float = number(
         10.0, "ε per unit of distance between word vectors: Euclidean, or Mahalanobis by `noise`.", above=0
@@ -60,9 +60,10 @@ class Vickrey(Mechanism):
         """
         vectors = lexicon.vectors
         root: F64 | None = None
-        summary: dict[str, Any] = {}
+        summary = NoiseSummary()
         if self.noise == "mahalanobis":
-            root, summary = noise_matrix(vectors, self.lam)
+            root, values = noise_matrix(vectors, self.lam)
+            summary = NoiseSummary(eigenvalues=values)
         noise = radial_noise(self.epsilon, lexicon.dimensions)
         return NoiseSampler.of(
             vectors,

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from dptext_spark.importance.selector import Choice, restored
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_of
 from dptext_spark.runtime.array_checks import Array, Arrays
@@ -66,24 +67,25 @@ class SamplerRecord:
     Attributes:
         sampler: the name of its class.
         guarantee: that it gives.
-        summary: its own figures, JSON-able.
+        summary: its own figures.
     """
 
     sampler: str
     guarantee: Guarantee
-    summary: dict[str, Any]
+    summary: Summary
 
     @classmethod
     def of(cls, written: Mapping[str, Any], part: str) -> SamplerRecord:
         """Read it back from a manifest, or from a level of one; `part` is what messages call it.
 
         Raises:
-            DataError: its guarantee is none.
+            DataError: its guarantee or its summary is none.
         """
-        guarantee = Guarantee(**written["guarantee"])
-        if not guarantee.is_sound or not isinstance(written["summary"], dict):
+        kind, guarantee = _samplers()[written["sampler"]], Guarantee(**written["guarantee"])
+        if not guarantee.is_sound:
             raise DataError(f"artifact: {MANIFEST} holds no valid guarantee of {part}.")
-        return cls(written["sampler"], guarantee, written["summary"])
+        summary = kind.summary_type.from_dict(written["summary"], f"artifact: {MANIFEST}, summary of {part}")
+        return cls(written["sampler"], guarantee, summary)
 
     @classmethod
     def of_sampler(cls, sampler: Sampler) -> SamplerRecord:
@@ -98,6 +100,11 @@ class SamplerRecord:
                 f"artifact: a sampler of type {name} cannot be stored; valid: {', '.join(_samplers())}."
             )
         return cls(name, sampler.guarantee, sampler.summary)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a manifest holds it."""
+        said = {"guarantee": self.guarantee.as_dict(), "summary": self.summary.as_dict()}
+        return {"sampler": self.sampler, **said}
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ class ImportanceRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as a manifest holds it."""
-        levels = [asdict(level) for level in self.levels]
+        levels = [level.as_dict() for level in self.levels]
         return {"selection": self.selection.as_dict(), "bound": self.bound, "levels": levels}
 
 
@@ -205,7 +212,7 @@ class Manifest:
         return {
             "format": FORMAT,
             "fingerprint": self.fingerprint,
-            **asdict(self.sampler),
+            **self.sampler.as_dict(),
             "spec": self.spec,
             "policy": asdict(self.policy),
             "consistency": self.consistency,
@@ -345,8 +352,7 @@ def seal_of(privatizer: Privatizer, spec: Mapping[str, Any] | None = None) -> st
 
 def _samplers() -> dict[str, type[Sampler]]:
     """Return the samplers that the mechanisms compile to, by class name."""
-    kinds = (cast("type[Sampler]", mechanism.sampler) for mechanism in MECHANISMS.values())
-    return {kind.__name__: kind for kind in kinds}
+    return {mechanism.sampler.__name__: mechanism.sampler for mechanism in MECHANISMS.values()}
 
 
 def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:

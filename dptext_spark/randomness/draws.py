@@ -60,7 +60,7 @@ class RunKey:
         """Hide the secret."""
         return "RunKey(hidden)"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> object:
         """Let a key travel, but for one that must not. What arrives is not judged again."""
         if self.source is not None:
             raise SettingsError(

@@ -9,44 +9,96 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from threadpoolctl import threadpool_info
 
 from dptext_spark._version import __version__
 from dptext_spark.runtime import jit
 from dptext_spark.runtime.paths import writable
+from dptext_spark.runtime.record import Record
 
 # What the results, or their transport, depend on; the worker's pyspark is the cluster's.
 LIBRARIES = ("pyspark", "pyarrow", "numpy", "numba", "cryptography", "faiss-cpu", "onnxruntime", "tokenizers")
 
 
-def process_facts(folders: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the facts of this process, JSON-able.
+@dataclass(frozen=True)
+class ProcessFacts(Record):
+    """What a process says of itself; one that lacks the package says no more than the first three, and what is `missing`.
+
+    Attributes:
+        host: its name.
+        python: version of the interpreter.
+        executable: its path.
+        missing: the module that could not be imported; empty where none is missing.
+        at: seconds since 1970 when it was asked.
+        package: version of this package.
+        build: digest of its compiled loops.
+        folder: where it is installed.
+        versions: of `LIBRARIES`; None for one that is not there.
+        cache: the folder for machine code.
+        cache_writable: whether it can be written.
+        cache_lasting: whether it is no temporary folder.
+        blas: architectures that OpenBLAS chose.
+        avx512: whether the processor has AVX-512.
+        free: bytes that are free, by folder.
+        drawn: digest of what the model draws of fixed texts under a key that is no secret.
+        seconds: that this took, opening included.
+        compiled: loops that it compiled.
+        seal: of the model that it sees.
+        model_error: kind of the error that opening the model ended in; empty where it opened.
+    """
+
+    host: str
+    python: str
+    executable: str
+    missing: str = ""
+    at: float = 0.0
+    package: str = ""
+    build: str = ""
+    folder: str = ""
+    versions: Mapping[str, str | None] = field(default_factory=dict)
+    cache: str = ""
+    cache_writable: bool = False
+    cache_lasting: bool = False
+    blas: tuple[str, ...] = ()
+    avx512: bool = False
+    free: Mapping[str, int] = field(default_factory=dict)
+    drawn: str = ""
+    seconds: float = 0.0
+    compiled: int = 0
+    seal: str = ""
+    model_error: str = ""
+
+
+def process_facts(folders: Iterable[str] = ()) -> ProcessFacts:
+    """Return the facts of this process, without what a model draws here.
 
     Args:
         folders: where it also writes: free space is asked there, too.
     """
     cache = Path(jit.code_cache())
-    return {
-        "host": socket.gethostname(),
-        "at": time.time(),
-        "python": platform.python_version(),
-        "executable": sys.executable,
-        "package": __version__,
-        "build": jit.build(),
-        "folder": str(Path(jit.__file__).parents[1]),
-        "versions": {name: _installed(name) for name in LIBRARIES},
-        "cache": str(cache),
-        "cache_writable": writable(cache),
-        "cache_lasting": not cache.is_relative_to(tempfile.gettempdir()),
-        "blas": sorted({str(one["architecture"]) for one in threadpool_info() if one.get("architecture")}),
-        "avx512": "avx512f" in _processor(),
-        "free": {folder: _free(folder) for folder in sorted({tempfile.gettempdir(), str(cache), *folders})},
-    }
+    return ProcessFacts(
+        host=socket.gethostname(),
+        at=time.time(),
+        python=platform.python_version(),
+        executable=sys.executable,
+        package=__version__,
+        build=jit.build(),
+        folder=str(Path(jit.__file__).parents[1]),
+        versions={name: _installed(name) for name in LIBRARIES},
+        cache=str(cache),
+        cache_writable=writable(cache),
+        cache_lasting=not cache.is_relative_to(tempfile.gettempdir()),
+        blas=tuple(
+            sorted({str(one["architecture"]) for one in threadpool_info() if one.get("architecture")})
+        ),
+        avx512="avx512f" in _processor(),
+        free={folder: _free(folder) for folder in sorted({tempfile.gettempdir(), str(cache), *folders})},
+    )
 
 
 def _installed(name: str) -> str | None:

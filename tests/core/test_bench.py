@@ -205,11 +205,9 @@ def test_the_search_over_all_pairs_finds_what_the_mechanisms_do(small: Lexicon, 
         plain = mechanism(epsilon=epsilon).compile(small)
         raised = mechanism(epsilon=epsilon, calibration="exact").compile(small)
         # Each is within 1e-4 of what was asked for, so the two differ by little more.
-        assert internal[number] == pytest.approx(raised.summary["internal_epsilon"], rel=3e-4)
-        assert np.exp(-published[0][number]).mean() == pytest.approx(plain.summary["unchanged"]["mean"])
-        assert np.exp(-exact[0][number]).mean() == pytest.approx(
-            raised.summary["unchanged"]["mean"], rel=2e-3
-        )
+        assert internal[number] == pytest.approx(raised.summary.internal_epsilon, rel=3e-4)
+        assert np.exp(-published[0][number]).mean() == pytest.approx(plain.summary.unchanged.mean)
+        assert np.exp(-exact[0][number]).mean() == pytest.approx(raised.summary.unchanged.mean, rel=2e-3)
 
 
 def test_the_calibration_section() -> None:
@@ -225,13 +223,13 @@ def test_the_calibration_section() -> None:
     listed = next(gain for gain in gains if (gain["mechanism"], gain["epsilon"]) == ("diffractor", 2.0))
     words = packaged(TOY.lexicon_words)
     raised = Diffractor(epsilon=2.0, form="tem", calibration="exact").compile(words)
-    assert listed["internal"] == pytest.approx(raised.summary["internal_epsilon"], rel=3e-4)
+    assert listed["internal"] == pytest.approx(raised.summary.internal_epsilon, rel=3e-4)
     kept = np.mean(
         [law.probability[law.ids == i].sum() for i in range(len(words)) for law in [raised.law(i)]]
     )
     assert listed["kept"][1] == pytest.approx(kept, rel=2e-3)
     geometric = Diffractor(epsilon=2.0, calibration="exact").compile(words)
-    assert geometric.summary["internal_epsilon"] == pytest.approx(2.0, rel=1e-6)
+    assert geometric.summary.internal_epsilon == pytest.approx(2.0, rel=1e-6)
     table = calibration.markdown(gains).splitlines()
     assert len(table) == 2 + 2 * 4
     assert table[2].startswith("| packaged, custext: kept, % | ")

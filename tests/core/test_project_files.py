@@ -62,11 +62,11 @@ def test_what_contributing_names_is_there() -> None:
     for path in re.findall(r"`((?:dptext_spark|tests)/[\w/.]+)`", said):
         if "NAME" not in path:
             assert (CHECKOUT / path).exists(), path
-    from dptext_spark.mechanisms.base import Capabilities
+    from dptext_spark.mechanisms.base import Sampler
 
     for name in ("cost", "certified_by", "laws", "law_columns", "worst_loss"):
         assert f"`{name}`" in said
-        assert hasattr(Capabilities, name)
+        assert hasattr(Sampler, name)
     assert "READERS" in said
     assert READERS
     rooms = set(re.findall(r"^\| (`.*?`) \|", said, flags=re.MULTILINE))

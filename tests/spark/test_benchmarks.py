@@ -25,6 +25,7 @@ FIGURES = {
     },
     "keys": {"the check of 500,000 keys", "what the check shuffles"},
     "faults": set(),
+    "huge": set(),
     "ledger": {"a reservation in a ledger of 1,000 entries"},
     "scale": {
         f"{master}: {figure} at 4 x"
@@ -53,7 +54,7 @@ def test_a_section_measures_its_figures(tmp_path: Path, section: str) -> None:
     measured = json.loads(record.read_text(encoding="utf-8"))["sections"][section]
     assert measured["skipped"] == []
     assert {figure["name"] for figure in measured["figures"]} == FIGURES[section]
-    assert len(measured["grids"]) == (section in ("scale", "faults"))
+    assert len(measured["grids"]) == (section in ("scale", "faults", "huge"))
     assert all(figure["value"]["median"] == figure["value"]["median"] for figure in measured["figures"])
 
 

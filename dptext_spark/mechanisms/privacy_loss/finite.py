@@ -225,14 +225,12 @@ def by_rank(sampler: SelectionSampler, words: int) -> Loss:
         sampler: of truncated Gumbel noise; its compilation ranked every word from its nearest other one.
         words: V.
     """
-    pair = sampler.summary["pair"]
-    places = words - int(sampler.summary["equal_vectors"])
+    pair = sampler.summary.pair
+    places = words - sampler.summary.equal_vectors
     method = (
         "each word against its nearest other word: it comes out of itself whenever one word takes part, of the other only if so "
-        f"many do as its rank there; for the worst pair rank {pair['rank']:,}, and a loss of {pair['loss']:.6g} at a distance of "
-        f"{pair['distance']:.4g}"
+        f"many do as its rank there; for the worst pair rank {pair.rank:,}, and a loss of {pair.loss:.6g} at a distance of "
+        f"{pair.distance:.4g}"
     )
-    attained = max(0.0, float(pair["refuted_up_to"])) * (1.0 - SLACK)
-    return Loss(
-        math.inf, attained, places, words * (words - 1) // 2, (pair["words"][0], pair["words"][1]), method
-    )
+    attained = max(0.0, pair.refuted_up_to) * (1.0 - SLACK)
+    return Loss(math.inf, attained, places, words * (words - 1) // 2, (pair.words[0], pair.words[1]), method)

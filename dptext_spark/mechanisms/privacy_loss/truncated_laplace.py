@@ -115,13 +115,15 @@ def by_exits(sampler: NoiseSampler, progress: Counted | None = None, sample: int
     if worst is not None:
         worst = (int(ids[worst[0]]), int(ids[worst[1]]))
     exact = -math.expm1(-best)
-    known = sampler.summary
+    most, opposite = sampler.summary.exit_bound, sampler.summary.exit_probability
+    assert most is not None
+    assert opposite is not None
     how = "exactly, over every pair of words"
     if covered < total:
         how = f"over pairs among {len(ids):,} words at equal steps through the lexicon"
     return Loss(
         math.inf, 0.0, covered, total, worst, f"the probability to leave the other's support, {how}",
-        delta=exact, delta_most=max(exact, float(known["exit_bound"])), delta_opposite=float(known["exit_probability"]),
+        delta=exact, delta_most=max(exact, most), delta_opposite=opposite,
         release="vector",
     )  # fmt: skip
 

@@ -141,9 +141,11 @@ class CellIndex:
         )
         return cls(columns, starts, words, int(probes[0]))
 
-    def figures(self) -> dict[str, Any]:
-        """Return public figures."""
-        return {"cells": len(self.starts) - 1, "searched": min(self.probes, len(self.starts) - 1)}
+    @property
+    def cells_searched(self) -> tuple[int, int]:
+        """How many cells there are, and how many of them a search looks at."""
+        cells = len(self.starts) - 1
+        return cells, min(self.probes, cells)
 
 
 def _evenly(words: int, count: int) -> I64:

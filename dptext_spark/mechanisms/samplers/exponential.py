@@ -17,7 +17,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,11 +26,12 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64, U64, Ids
 from dptext_spark.guarantee import SENSITIVE, Guarantee
-from dptext_spark.mechanisms.base import DECIDES, TOTAL, Capabilities, Law, Laws
+from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
 from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, add_tails, longest_wait, propose
 from dptext_spark.mechanisms.samplers.table import check_cells, draw_all, read_row, read_rows
+from dptext_spark.mechanisms.summary import Spread, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.threads import products
@@ -41,8 +42,25 @@ LEAST_SLOTS, MOST_SLOTS = 16, 512
 TOGETHER = 32  # words whose distances are taken together
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExponentialSummary(Summary):
+    """Figures of a law over the whole lexicon.
+
+    Attributes:
+        cut_off_distance: γ; None where it is infinite.
+        head: outputs of a word that are drawn from its row.
+        unchanged: P(w|w) over the words.
+        most_rounds: of rejection, that a draw may take.
+    """
+
+    cut_off_distance: float | None = None
+    head: int | None = None
+    unchanged: Spread | None = None
+    most_rounds: int | None = None
+
+
 @dataclass(frozen=True, eq=False)
-class ExponentialSampler(Capabilities):
+class ExponentialSampler(Sampler):
     """Sampler of a law over the whole lexicon.
 
     Attributes:
@@ -61,6 +79,7 @@ class ExponentialSampler(Capabilities):
         place: int32[V], which row is a word's, -1 for words without one; None where rows are ids.
     """
 
+    summary_type = ExponentialSummary
     cost = "a few distances a token: a table look-up, and distances where the draw falls outside the nearest words"
     certified_by = (
         "over all pairs of words that the guarantee covers, by the exact sum of each law, the rounding of the law stated; "
@@ -78,7 +97,7 @@ class ExponentialSampler(Capabilities):
     log_normaliser: F64
     figures: F64
     guarantee: Guarantee
-    summary: dict[str, Any] = field(default_factory=dict)
+    summary: ExponentialSummary = ExponentialSummary()
     place: Ids | None = None
 
     @classmethod
@@ -120,7 +139,7 @@ class ExponentialSampler(Capabilities):
             rows, vectors, released, law, head, epsilon if promised is None else promised, note, restricted
         )
         if promised is not None:
-            made.summary["internal_epsilon"] = epsilon
+            return replace(made, summary=replace(made.summary, internal_epsilon=epsilon))
         return made
 
     @classmethod
@@ -157,16 +176,16 @@ class ExponentialSampler(Capabilities):
         step, cut = law
         slack = _slack(float(rows.least.min()), len(vectors))
         likeliest = exponentials(-rows.log_normaliser[released].reshape(-1, 1))
-        summary = {
-            "words": len(vectors),
-            "outputs": len(released),
-            "cut_off_distance": cut if math.isfinite(cut) else None,
-            "head": head,
-            "unchanged": {name: float(np.quantile(likeliest, q)) for name, q in _QUANTILES}
-            | {"mean": float(likeliest.mean())},
-            "most_rounds": int(rows.rounds.max()),
-            "rounding": slack,
-        }
+        low, middle, high = (float(one) for one in np.quantile(likeliest, [0.0, 0.5, 1.0]))
+        summary = ExponentialSummary(
+            words=len(vectors),
+            outputs=len(released),
+            cut_off_distance=cut if math.isfinite(cut) else None,
+            head=head,
+            unchanged=Spread(low, high, middle, float(likeliest.mean())),
+            most_rounds=int(rows.rounds.max()),
+            rounding=slack,
+        )
         return cls(
             rows.cells,
             np.ascontiguousarray(vectors),
@@ -319,9 +338,10 @@ class ExponentialSampler(Capabilities):
 
     @classmethod
     def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
     ) -> ExponentialSampler:
         """Build again from :meth:`arrays`."""
+        assert isinstance(summary, ExponentialSummary)
         return cls(**{name: arrays[name] for name in _ARRAYS}, guarantee=guarantee, summary=summary)
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from dptext_spark.arrays import F64, I64, U64, Ids, Vectors
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import REFUTES, Capabilities
+from dptext_spark.mechanisms.base import REFUTES, Sampler
 from dptext_spark.mechanisms.numerics.elementary import (
     excess,
     gamma_quantile,
@@ -53,10 +53,11 @@ from dptext_spark.mechanisms.samplers.approximate import (
 from dptext_spark.mechanisms.samplers.nearest import TOKENS, Targets
 from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, SIZE, NeighborTable
 from dptext_spark.mechanisms.samplers.scores import half_squares
-from dptext_spark.mechanisms.samplers.second_word import choose
+from dptext_spark.mechanisms.summary import Spread, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.runtime.record import Record
 
 PROBES = 1000  # draws of noise that say how long it is
 _ARRAYS = ("centers", "halves", "noise", "parameters", "columns", "second", "near", "reach")
@@ -68,8 +69,76 @@ FLOATING_POINT = (
 )
 
 
+@dataclass(frozen=True)
+class SearchSummary(Record):
+    """An approximate search.
+
+    Attributes:
+        index: its kind.
+        recall: share of the searches that find what an exact one finds, over `recall_draws` noisy vectors.
+        recall_draws: how many were tried.
+        cells: how many there are.
+        searched: how many of them a search looks at.
+    """
+
+    index: str
+    recall: float
+    recall_draws: int
+    cells: int
+    searched: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseSummary(Summary):
+    """Figures of noise on vectors.
+
+    Attributes:
+        dimensions: d, of the vectors that are searched.
+        noise: its kind.
+        noise_length: of 1,000 draws.
+        nearest_distance: between a word and its nearest other one, over the words; None where no table was made.
+        search: of an approximate one.
+        eigenvalues: the ends of those of M, which shapes the noise.
+        seed: of a projection.
+        projected_from: the dimensions before it.
+        clip: the length to which longer vectors are shortened.
+        clipped_share: share of the words whose vectors are longer.
+        snap: which vectors a noisy one is compared with.
+        scale: of the noise.
+        variance: of a coordinate of the noise.
+        calibration: how the scale was found.
+        dimensions_calibrated: for which truncated noise is made.
+        bound: where truncated noise ends.
+        laplace_variance: of plain Laplace noise at this ε.
+        delta: δ of the promise.
+        exit_probability: that truncated noise shows which of two words it was, for one pair of opposite vectors.
+        exit_bound: the same for any pair.
+    """
+
+    dimensions: int | None = None
+    noise: str | None = None
+    noise_length: Spread | None = None
+    nearest_distance: Spread | None = None
+    search: SearchSummary | None = None
+    eigenvalues: Spread | None = None
+    seed: int | None = None
+    projected_from: int | None = None
+    clip: float | None = None
+    clipped_share: float | None = None
+    snap: str | None = None
+    scale: float | None = None
+    variance: float | None = None
+    calibration: str | None = None
+    dimensions_calibrated: int | None = None
+    bound: float | None = None
+    laplace_variance: float | None = None
+    delta: float | None = None
+    exit_probability: float | None = None
+    exit_bound: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
-class NoiseSampler(Capabilities):
+class NoiseSampler(Sampler):
     """Sampler that adds noise to vectors and snaps to the nearest word.
 
     Attributes:
@@ -85,6 +154,7 @@ class NoiseSampler(Capabilities):
         index: of an approximate search; None: the search is exact.
     """
 
+    summary_type = NoiseSummary
     cost = "a search over the lexicon a token, or none where the noise cannot reach another word"
     certified_by = f"by draws of the words of near and distant pairs: a lower bound on the loss at a stated confidence; {REFUTES}"
     searches = True
@@ -97,7 +167,7 @@ class NoiseSampler(Capabilities):
     second: float | None
     table: NeighborTable
     guarantee: Guarantee
-    summary: dict[str, Any] = field(default_factory=dict)
+    summary: NoiseSummary = NoiseSummary()
     index: CellIndex | None = None
 
     @classmethod
@@ -108,7 +178,7 @@ class NoiseSampler(Capabilities):
         noise: str,
         parameters: tuple[float, ...],
         guarantee: Guarantee,
-        summary: dict[str, Any],
+        summary: NoiseSummary,
         *,
         matrix: F64 | None = None,
         second: float | None = None,
@@ -149,8 +219,7 @@ class NoiseSampler(Capabilities):
             raise SettingsError(
                 f"mechanism.epsilon: {guarantee.epsilon!r} given; valid: greater, for its noise passes 1e150."
             )
-        figures: dict[str, Any] = {"words": words, "dimensions": size, "noise": noise}
-        figures["noise_length"] = _spread(lengths)
+        summary = replace(summary, words=words, dimensions=size, noise=noise, noise_length=_spread(lengths))
         wanted = 1 if second is None else 2
         made["index"] = index_of(search, made["targets"])
         if made["index"] is not None:
@@ -158,16 +227,12 @@ class NoiseSampler(Capabilities):
             points = held[rows] + cls(**made)._noise_of_public_draws(len(rows))
             share = recall(made["index"], made["targets"], points, wanted)
             made["guarantee"] = with_recall(guarantee, search, share)
-            figures["search"] = {
-                "index": search,
-                "recall": share,
-                "recall_draws": len(rows),
-                **made["index"].figures(),
-            }
+            found = SearchSummary(search, share, len(rows), *made["index"].cells_searched)
+            summary = replace(summary, search=found)
         elif targets is centers:
             made["table"], gaps = NeighborTable.for_noise(held, lengths, wanted, neighbors)
-            figures["nearest_distance"] = _spread(gaps)
-        return cls(**made, summary=summary | figures)
+            summary = replace(summary, nearest_distance=_spread(gaps))
+        return cls(**made, summary=summary)
 
     def noise_lengths(self) -> F64:
         """Return the lengths of 1,000 draws of noise by public numbers, ascending: float64[1000]."""
@@ -250,7 +315,7 @@ class NoiseSampler(Capabilities):
         if self.second is None:
             return found[:, 0]
         out = np.empty(len(found), np.int32)
-        choose(noisy, self.targets.vectors, found, coins, self.second, out)
+        choose_second(noisy, self.targets.vectors, found, coins, self.second, out)
         return out
 
     def noisy_vectors(self) -> NoiseSampler | None:
@@ -314,9 +379,10 @@ class NoiseSampler(Capabilities):
 
     @classmethod
     def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
     ) -> NoiseSampler:
         """Build again from :meth:`arrays`."""
+        assert isinstance(summary, NoiseSummary)
         held = {name: _read_only(array) for name, array in arrays.items()}
         return cls(
             held["centers"],
@@ -343,13 +409,9 @@ def _joined(*pairs: tuple[npt.NDArray[Any], npt.NDArray[Any]]) -> tuple[npt.NDAr
     return tuple(np.concatenate(pair) if len(pair[0]) else pair[1] for pair in pairs)
 
 
-def _spread(ascending: F64) -> dict[str, float]:
+def _spread(ascending: F64) -> Spread:
     """Return the ends and the middle of sorted figures."""
-    return {
-        "min": float(ascending[0]),
-        "p50": float(ascending[len(ascending) // 2]),
-        "max": float(ascending[-1]),
-    }
+    return Spread(float(ascending[0]), float(ascending[-1]), float(ascending[len(ascending) // 2]))
 
 
 def _distinct(ids: Ids, blocks: U64) -> tuple[I64, I64]:
@@ -451,3 +513,42 @@ def fill(noise: Int, parameters: Any, bits: Any, out: Any) -> None:
             else:
                 x = scale * truncated_laplace_quantile(bits[i, j], end, less)
                 out[i, j] = min(max(x, -parameters[1]), parameters[1])
+
+
+@compiled
+def choose_second(noisy: Any, words: Any, found: Any, coins: Any, t: float, out: Any) -> None:
+    """Release the nearest word, or the second, by a coin that looks at the noisy vector alone (Vickrey).
+
+    With d1 <= d2 the distances of the noisy vector to its nearest and its second nearest word, the nearest is released with
+    probability (1-t)·d2 / (t·d1 + (1-t)·d2).
+
+    Where d2 = 0 (so d1, too) the probability is 1-t; where t = 1, it is 0.
+
+    Args:
+        noisy: float64[n, d].
+        words: float32[V, d].
+        found: int32[n, 2], the nearest and the second nearest word, or `OPEN`, which stays.
+        coins: uint64[n].
+        t: in [0, 1].
+        out: int32[n], filled.
+    """
+    for i in range(out.shape[0]):
+        out[i] = found[i, 0]
+        if found[i, 0] == OPEN:
+            continue
+        d1 = _distance(noisy[i], words[found[i, 0]])
+        d2 = _distance(noisy[i], words[found[i, 1]])
+        rest = (1.0 - t) * d2
+        p = 1.0 - t if d2 == 0.0 or t == 1.0 else rest / (t * d1 + rest)
+        if p < 1.0 and coins[i] >= np.uint64(p * 2.0**64):
+            out[i] = found[i, 1]
+
+
+@compiled
+def _distance(x: Any, y: Any) -> Any:
+    """Return the Euclidean distance of float64[d] and float32[d], summed in order."""
+    total = 0.0
+    for k in range(x.shape[0]):
+        gap = x[k] - np.float64(y[k])
+        total += gap * gap
+    return np.sqrt(total)

@@ -7,7 +7,7 @@ drawn by its inverse distribution function. Lane 0 says how many, lane j + 1 is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,13 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import TOTAL, Capabilities
+from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.numerics.elementary import excess, exponential, logarithm, logarithm_of_more
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.runtime.record import Record
 
 ROWS = 1 << 13  # draws whose numbers are held at once
 FLAT = 2.0**-40  # a Gumbel law cut at ±h is uniform up to h²/2
@@ -129,8 +131,52 @@ def _select(
         out[i] = chosen
 
 
+@dataclass(frozen=True)
+class WorstPair(Record):
+    """A word and its nearest other one that lose most for each unit of distance.
+
+    Attributes:
+        words: their ids.
+        rank: of the second, seen from the first.
+        distance: between them.
+        loss: the least that it is.
+        refuted_up_to: the ε below which a claim is refuted.
+    """
+
+    words: tuple[int, int]
+    rank: int
+    distance: float
+    loss: float
+    refuted_up_to: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionSummary(Summary):
+    """Figures of the choice among the nearest words.
+
+    Attributes:
+        equal_vectors: how many words have the vector of another one.
+        candidates: the most words that take part.
+        smallest_distance: Δmin.
+        largest_distance: Δmax.
+        floor: the ε above which the paper claims a bound.
+        a: as in the paper.
+        b: the scale of the noise; None where it is uniform.
+        pair: that refutes most.
+    """
+
+    equal_vectors: int
+    candidates: int
+    smallest_distance: float
+    largest_distance: float
+    floor: float
+    a: float
+    b: float | None
+    pair: WorstPair
+
+
 @dataclass(frozen=True, eq=False)
-class SelectionSampler(Capabilities):
+class SelectionSampler(Sampler):
     """Sampler of the smallest noisy distance among the nearest words.
 
     Attributes:
@@ -142,6 +188,7 @@ class SelectionSampler(Capabilities):
         summary: public figures of the law.
     """
 
+    summary_type = SelectionSummary
     cost = "constant: a noisy distance for each of the few dozen nearest words at most"
     certified_by = (
         "by a lower bound in closed form, for every word and its nearest other one; it refutes the claim on real lexicons "
@@ -154,7 +201,7 @@ class SelectionSampler(Capabilities):
     cumulative: U64
     noise: F64
     guarantee: Guarantee
-    summary: dict[str, Any] = field(default_factory=dict)
+    summary: SelectionSummary
 
     def sample(self, ids: Ids, draws: Draws) -> Ids:
         """Draw one output for each of int32[n] by lanes 0 to at most K."""
@@ -195,9 +242,10 @@ class SelectionSampler(Capabilities):
 
     @classmethod
     def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
     ) -> SelectionSampler:
         """Build again from :meth:`arrays`."""
+        assert isinstance(summary, SelectionSummary)
         return cls(
             arrays["near"], arrays["distance"], arrays["cumulative"], arrays["noise"], guarantee, summary
         )

@@ -23,7 +23,7 @@ probability under i' and f what the floor is worth. :func:`floor` makes f so lar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import accumulate
@@ -34,8 +34,9 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64, U64, Ids
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import DECIDES, TOTAL, Capabilities, Law
+from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Sampler
 from dptext_spark.mechanisms.numerics.elementary import logarithm
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
@@ -170,8 +171,39 @@ def _stay(place: Any, edges: Any, start: Any, width: Any, first: Any, rest: Any,
             out[n] += _begin(edges, start, width, first, rest, chosen, i, i + 1) - before
 
 
+@dataclass(frozen=True, kw_only=True)
+class OrderingSummary(Summary):
+    """Figures of laws along lists.
+
+    Attributes:
+        form: `geometric` or `tem`.
+        lists: how many there are.
+        embeddings: how many lexicons they were made from.
+        preset: the name of a paper's set of lists, or `none`.
+        list_seed: what the words that lists begin at are made from.
+        starts: the words that lists begin at.
+        floor: share of a law that is uniform.
+        unchanged_mid_list: P(w|w) of the word in the middle of a list.
+        unchanged_list_end: P(w|w) of the words at its ends.
+        beta: of the form `tem`.
+        gamma: γ, the cut-off of the form `tem`, in places.
+    """
+
+    form: str | None = None
+    lists: int | None = None
+    embeddings: int | None = None
+    preset: str | None = None
+    list_seed: int | None = None
+    starts: tuple[int, ...] | None = None
+    floor: float | None = None
+    unchanged_mid_list: float | None = None
+    unchanged_list_end: float | None = None
+    beta: float | None = None
+    gamma: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
-class OrderingSampler(Capabilities):
+class OrderingSampler(Sampler):
     """Sampler of the average of some lists' laws.
 
     Attributes:
@@ -185,6 +217,7 @@ class OrderingSampler(Capabilities):
         summary: public figures of the law.
     """
 
+    summary_type = OrderingSummary
     cost = "constant: a table look-up a token"
     certified_by = f"by a proved bound: every two neighbours in a list, compared output by output, bound all pairs; {DECIDES}"
     is_confirmed = True
@@ -197,10 +230,12 @@ class OrderingSampler(Capabilities):
     start: U64
     width: U64
     guarantee: Guarantee
-    summary: dict[str, Any] = field(default_factory=dict)
+    summary: OrderingSummary = OrderingSummary()
 
     @classmethod
-    def of(cls, order: Ids, window: Window, guarantee: Guarantee, summary: dict[str, Any]) -> OrderingSampler:
+    def of(
+        cls, order: Ids, window: Window, guarantee: Guarantee, summary: OrderingSummary
+    ) -> OrderingSampler:
         """Build from lists int32[L, V], each of which holds every word once."""
         place = np.ascontiguousarray(np.argsort(order, axis=1).T, dtype=np.int32)
         guide = _guide(window.edges)
@@ -273,9 +308,10 @@ class OrderingSampler(Capabilities):
 
     @classmethod
     def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
     ) -> OrderingSampler:
         """Build again from :meth:`arrays`."""
+        assert isinstance(summary, OrderingSummary)
         return cls(**arrays, guarantee=guarantee, summary=summary)
 
 
@@ -331,11 +367,6 @@ class Window:
         if position == words - 1:
             high = self.start[-1] + self.width[-1]
         return float(high - low) / float(self.width[position])
-
-    def summary(self) -> dict[str, float]:
-        """Return the probability that a draw from this list stays where it is, in its middle and at its ends."""
-        middle, end = self.unchanged(len(self.start) // 2), self.unchanged(0)
-        return {"unchanged_mid_list": middle, "unchanged_list_end": end}
 
     @classmethod
     def uniform(cls, words: int) -> Window:

@@ -8,7 +8,7 @@ of its parts over the slots, an integer out of 2^63: the law that is sampled can
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ import numpy.typing as npt
 from dptext_spark.arrays import F64, I64, U64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import DECIDES, TOTAL, Capabilities, Law, Laws
+from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
+from dptext_spark.mechanisms.summary import Spread, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, inlined, prefetch
@@ -183,8 +184,25 @@ def read_rows(
     return (keys >> _HALF).astype(np.int64), (keys & _LOWER).astype(np.int32), weight
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableSummary(Summary):
+    """Figures of output sets.
+
+    Attributes:
+        sets: how many there are.
+        type_share: shares of the words by type ("1-1", "1-N", "N-1", "N-M").
+        class_size: words that share an output set, over the sets.
+        class_size_of_words: the same over the words.
+    """
+
+    sets: int | None = None
+    type_share: Mapping[str, float] | None = None
+    class_size: Spread | None = None
+    class_size_of_words: Spread | None = None
+
+
 @dataclass(frozen=True, eq=False)
-class TableSampler(Capabilities):
+class TableSampler(Sampler):
     """Sampler of a finite law per word.
 
     Attributes:
@@ -193,6 +211,7 @@ class TableSampler(Capabilities):
         summary: public figures of the law.
     """
 
+    summary_type = TableSummary
     cost = "constant: a table look-up a token"
     certified_by = (
         "exact: the integers that are sampled, compared output by output over all pairs of words that share an output set; "
@@ -204,10 +223,10 @@ class TableSampler(Capabilities):
 
     cells: U64
     guarantee: Guarantee
-    summary: dict[str, Any] = field(default_factory=dict)
+    summary: TableSummary = TableSummary()
 
     @classmethod
-    def of(cls, ids: Ids, probability: F64, guarantee: Guarantee, summary: dict[str, Any]) -> TableSampler:
+    def of(cls, ids: Ids, probability: F64, guarantee: Guarantee, summary: TableSummary) -> TableSampler:
         """Build from rows of outputs int32[V, k] and their probabilities float64[V, k]; 0 is padding."""
         k = probability.shape[1]
         bits = max(0, (k - 1).bit_length())
@@ -253,7 +272,8 @@ class TableSampler(Capabilities):
 
     @classmethod
     def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
     ) -> TableSampler:
         """Build again from :meth:`arrays`."""
+        assert isinstance(summary, TableSummary)
         return cls(arrays["cells"], guarantee, summary)

@@ -131,7 +131,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
             began = time.time()
             workers = worker_facts(spark, shipped, slots)
             yield from check_workers(driver, workers, slots, began, time.time())
-            if not any("missing" in one for one in workers):
+            if not any(one.missing for one in workers):
                 yield _arrow(spark, slots)
     except Exception as error:
         yield CheckResult("executors", "fail", f"the probe failed. {reduced(error, [])}", _why(str(error)))

@@ -19,7 +19,7 @@ from pyspark.sql import functions
 from dptext_spark.model.artifact import MANIFEST, read_manifest
 from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
 from dptext_spark.randomness.key_sources import KeyUnavailableError
-from dptext_spark.runtime.environment import process_facts
+from dptext_spark.runtime.environment import ProcessFacts, process_facts
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
@@ -42,9 +42,9 @@ PLAN_LOGGERS = (
 _ROWS = 1 << 20
 
 
-def driver_facts(privatizer: Privatizer, seal: str) -> dict[str, Any]:
+def driver_facts(privatizer: Privatizer, seal: str) -> ProcessFacts:
     """Return the facts of this process, with what the model draws here."""
-    return process_facts() | _drawn(lambda: privatizer) | {"seal": seal}
+    return _drawn(process_facts(), lambda: privatizer, seal)
 
 
 def slots_of(spark: SparkSession) -> int:
@@ -53,14 +53,14 @@ def slots_of(spark: SparkSession) -> int:
     return max(1, min(_MOST_SLOTS, found))
 
 
-def worker_facts(spark: SparkSession, shipped: Shipped, slots: int) -> list[dict[str, Any]]:
+def worker_facts(spark: SparkSession, shipped: Shipped, slots: int) -> list[ProcessFacts]:
     """Run a task in every slot and return what each process says of itself.
 
     A process that lacks the package says so: `missing` names the module that could not be imported.
     """
     asked = F.udf(_asker(pickle.dumps(shipped)), "string", useArrow=False).asNondeterministic()
     rows = spark.range(0, slots, 1, slots).select(asked("id").alias("facts")).collect()
-    return [json.loads(row["facts"]) for row in rows]
+    return [ProcessFacts.from_dict(json.loads(row["facts"])) for row in rows]
 
 
 def worker_keys(spark: SparkSession, key: KeyReference, slots: int) -> list[str]:
@@ -137,23 +137,22 @@ def _asker(shipped: bytes) -> Callable[[int], str]:
         try:
             from dptext_spark.spark.diagnostics.probe import answer
 
-            return json.dumps(answer(pickle.loads(shipped)))
+            return json.dumps(answer(pickle.loads(shipped)).as_dict())
         except ImportError as error:
             return json.dumps({**plain, "missing": error.name or type(error).__name__})
 
     return ask
 
 
-def answer(shipped: Shipped) -> dict[str, Any]:
+def answer(shipped: Shipped) -> ProcessFacts:
     """Return the facts of a worker, with what the shipped model draws there."""
     from pyspark import SparkFiles
 
     facts = process_facts([os.path.abspath(SparkFiles.getRootDirectory())])
     try:
-        facts |= _drawn(lambda: open_shipped(shipped)) | {"seal": _seal(shipped)}
+        return _drawn(facts, lambda: open_shipped(shipped), _seal(shipped))
     except Exception as error:  # its message may be long, and is another check's business
-        facts["model_error"] = type(error).__name__
-    return facts
+        return replace(facts, model_error=type(error).__name__)
 
 
 def _seal(shipped: Shipped) -> str:
@@ -166,7 +165,7 @@ def _seal(shipped: Shipped) -> str:
         return str(json.load(file)["seal"])
 
 
-def _drawn(opened: Callable[[], Privatizer]) -> dict[str, Any]:
+def _drawn(facts: ProcessFacts, opened: Callable[[], Privatizer], seal: str) -> ProcessFacts:
     """Open a model and let it draw fixed texts under a key that is no secret: equal everywhere, or something is wrong."""
     began, before = time.perf_counter(), compilations()
     ids = pa.array(range(len(TEXTS)), pa.int64())
@@ -176,8 +175,10 @@ def _drawn(opened: Callable[[], Privatizer]) -> dict[str, Any]:
     drawn, _ = model.privatize(
         pa.array(TEXTS), column="doctor", row_ids=ids, record_ids=ids, key=RunKey.insecure(0), run_id="doctor"
     )
-    return {
-        "drawn": hashlib.sha256("\n".join(drawn.to_pylist()).encode()).hexdigest(),
-        "seconds": time.perf_counter() - began,
-        "compiled": compilations() - before,
-    }
+    return replace(
+        facts,
+        drawn=hashlib.sha256("\n".join(drawn.to_pylist()).encode()).hexdigest(),
+        seconds=time.perf_counter() - began,
+        compiled=compilations() - before,
+        seal=seal,
+    )

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import Window, functions
 
 from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import KeyReference, RunKey, hash_keys, identify
 from dptext_spark.runtime.progress import Steps
@@ -241,7 +242,10 @@ def _unchanging(privatizer: Privatizer) -> Privatizer:
     same = replace(privatizer.policy, oov="keep", numbers="keep")
     size = len(privatizer.vocabulary)
     identity = TableSampler.of(
-        np.arange(size, dtype=np.int32)[:, None], np.ones((size, 1)), privatizer.sampler.guarantee, {}
+        np.arange(size, dtype=np.int32)[:, None],
+        np.ones((size, 1)),
+        privatizer.sampler.guarantee,
+        TableSummary(),
     )
     return Privatizer(
         privatizer.vocabulary,

@@ -102,7 +102,7 @@ class Presidio:
             self._made.append(AnalyzerEngine())
         return self._made[0]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> object:
         """Travel without an engine that can be made again."""
         return self.__dict__ | {"_made": []}
 

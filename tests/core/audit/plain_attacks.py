@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.text.tokens import EDGE, UNKNOWN
 
 Reals = npt.NDArray[np.float64]
@@ -19,7 +20,7 @@ def table_sampler(law: Reals) -> TableSampler:
     """Return a sampler of float64[V, V], rows of P(u|w)."""
     words = len(law)
     ids = np.tile(np.arange(words, dtype=np.int32), (words, 1))
-    return TableSampler.of(ids, law, Guarantee("epsilon_dp", 1.0), {})
+    return TableSampler.of(ids, law, Guarantee("epsilon_dp", 1.0), TableSummary())
 
 
 def some_law(words: int, seed: int, zeros: float = 0.3) -> Reals:

@@ -14,6 +14,7 @@ from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.text.policy import Policy
 
 SUMMARY = {
@@ -52,8 +53,9 @@ def facts(**more: Any) -> RunFacts:
     given = {name: more.pop(name) for name in IN_SETTINGS if name in more and name != "importance"}
     if isinstance(more.get("importance"), dict):
         given["importance"] = more.pop("importance")
+    summary = Summary.from_dict(more.pop("mapping", SUMMARY))
     plain: dict[str, Any] = {
-        "guarantee": GUARANTEE, "mapping": SUMMARY, "identity": "row_key", "other_columns": ("ticket", "city"),
+        "guarantee": GUARANTEE, "summary": summary, "identity": "row_key", "other_columns": ("ticket", "city"),
         "key_kind": "os", "releases_in_history": 1,
     }  # fmt: skip
     return RunFacts(config=parse_config({**SETTINGS, **given}), **{**plain, **more})

@@ -15,13 +15,14 @@ from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.text.identifiers.types import TYPES
 
 PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 # The model is held fixed: what changes the statement is the setting alone.
 GUARANTEE = Guarantee("epsilon_dp", 1.0, unit="one occurrence of a word", sentence="A bound holds.")
 MODEL: Any = SimpleNamespace(
-    guarantee=lambda of_rows: GUARANTEE, sampler=SimpleNamespace(summary={"words": 1024}), selector=None
+    guarantee=lambda of_rows: GUARANTEE, sampler=SimpleNamespace(summary=Summary(words=1024)), selector=None
 )
 
 RELEASES: dict[str, list[Any]] = {

@@ -21,6 +21,7 @@ from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.ledger.sums import Spent, Total
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate, LossFigure
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
@@ -38,7 +39,8 @@ SPENDING = Spending(
     "/ledger", "2026-01-01", "/in", (SPENT,), limit=3.0, left=1.0, sentence="Spent.", notes=("A note.",)
 )
 FACTS = RunFacts(
-    config=CONFIG, guarantee=GUARANTEE, certificate=CERTIFICATE, mapping={"words": 9}, status="succeeded", run_id="r1", rows=3,
+    config=CONFIG, guarantee=GUARANTEE, certificate=CERTIFICATE, summary=Summary(words=9), status="succeeded",
+    run_id="r1", rows=3,
     other_columns=("id",), record_epsilon="ε times the words", ledger=SPENDING, disclosure=STATEMENT, audited="Audited.",
     passed=True, runs="/runs", metrics="/metrics", versions={"engine": "2"},
     restricted=Restricted({"words": 9.0}, RecordEpsilon("ε times the words", 1.0)),

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from dptext_spark.doctor import checks as on
-from dptext_spark.runtime.environment import process_facts
+from dptext_spark.runtime.environment import ProcessFacts, process_facts
 
 GIB = 1 << 30
-DRIVER: dict[str, Any] = {
-    "host": "head", "at": 100.0, "python": "3.11.7", "executable": "/usr/bin/python3", "package": "0.1.0", "build": "a" * 16,
-    "folder": "/site/dptext_spark", "versions": {"numpy": "2.0.0", "numba": "0.61"}, "cache": "/home/me/.cache/code",
-    "cache_writable": True, "cache_lasting": True, "blas": ["SkylakeX"], "avx512": True, "free": {"/tmp": 9 * GIB},
-    "drawn": "d", "seal": "s", "seconds": 0.2, "compiled": 0,
-}  # fmt: skip
+DRIVER = ProcessFacts(
+    host="head", at=100.0, python="3.11.7", executable="/usr/bin/python3", package="0.1.0", build="a" * 16,
+    folder="/site/dptext_spark", versions={"numpy": "2.0.0", "numba": "0.61"}, cache="/home/me/.cache/code",
+    cache_writable=True, cache_lasting=True, blas=("SkylakeX",), avx512=True, free={"/tmp": 9 * GIB},
+    drawn="d", seal="s", seconds=0.2, compiled=0,
+)  # fmt: skip
 
 
-def workers(**changes: Any) -> list[dict[str, Any]]:
+def workers(**changes: Any) -> list[ProcessFacts]:
     """Two workers on two hosts; the second differs."""
-    return [DRIVER | {"host": "node-1"}, DRIVER | {"host": "node-2"} | changes]
+    return [replace(DRIVER, host="node-1"), replace(DRIVER, host="node-2", **changes)]
 
 
 def judged(**changes: Any) -> dict[str, on.CheckResult]:
@@ -51,7 +53,7 @@ def test_all_is_well_on_equal_machines() -> None:
         ({"seal": "other"}, "shared model", "fail", "another one than the driver's on node-2", "prepare it once"),
         ({"drawn": "other"}, "text engine", "fail", "draws other words on node-2", "Remove the cache folder"),
         ({"cache_writable": False}, "code cache", "warn", "cannot be written on node-2", "spark.executorEnv.DPTEXT_CACHE"),
-        ({"blas": ["Haswell"]}, "matrix products", "warn", "OpenBLAS took Haswell on node-2", "OPENBLAS_CORETYPE=SkylakeX"),
+        ({"blas": ("Haswell",)}, "matrix products", "warn", "OpenBLAS took Haswell on node-2", "OPENBLAS_CORETYPE=SkylakeX"),
         ({"free": {"/tmp": GIB, "/x": 9 * GIB}}, "free space", "warn", "1.0 GiB at least (/tmp on node-2)", "TMPDIR"),
         ({"free": {"/tmp": 5}}, "free space", "fail", "0.0 GiB", "spark.local.dir"),
         ({"at": 41.0}, "clocks", "warn", "node-2 differs from the driver by 58 s", "NTP"),
@@ -69,18 +71,15 @@ def test_a_machine_that_differs_is_named_with_what_to_do(
 
 
 def test_what_is_no_mismatch_is_none() -> None:
-    assert judged(blas=["Haswell"], avx512=False)["matrix products"].status == "ok"
-    assert judged(blas=[])["matrix products"].status == "ok"
+    assert judged(blas=("Haswell",), avx512=False)["matrix products"].status == "ok"
+    assert judged(blas=())["matrix products"].status == "ok"
     assert "compiled 7 loops" in judged(compiled=7)["text engine"].message
     assert "compiled anew on new machines" in judged(cache_lasting=False)["code cache"].message
     assert judged(at=103.0)["clocks"].status == "ok"
 
 
 def test_without_the_package_nothing_else_is_judged() -> None:
-    bare = [
-        {"host": f"node-{i}", "python": "3.11.7", "executable": "/py", "missing": "dptext_spark"}
-        for i in range(5)
-    ]
+    bare = [ProcessFacts(f"node-{i}", "3.11.7", "/py", missing="dptext_spark") for i in range(5)]
     (found,) = on.check_workers(DRIVER, bare, 5, 99.0, 101.0)
     assert found.status == "fail"
     assert found.message == "dptext_spark cannot be imported on node-0, node-1, node-2 and 2 more (/py)"
@@ -132,11 +131,20 @@ def test_spark_and_pyspark_are_of_one_release() -> None:
 
 def test_this_process_has_all_the_facts() -> None:
     facts = process_facts(["/none/such/folder"])
-    told = {"drawn", "seal", "seconds", "compiled"}  # what a model adds
-    assert facts.keys() == DRIVER.keys() - told
-    assert facts["cache_writable"]
-    assert facts["versions"]["numba"]
-    assert facts["free"]["/none/such/folder"] > 0
+    absent = {name for name, value in facts.as_dict().items() if not value}
+    ours = {"avx512", "blas", "cache_lasting"}  # as the machine is
+    assert absent - ours == {
+        "missing",
+        "drawn",
+        "seal",
+        "seconds",
+        "compiled",
+        "model_error",
+    }  # what a model adds
+    assert facts.cache_writable
+    assert facts.versions["numba"]
+    assert facts.free["/none/such/folder"] > 0
+    assert ProcessFacts.from_dict(json.loads(json.dumps(facts.as_dict()))) == facts
 
 
 @pytest.mark.parametrize(

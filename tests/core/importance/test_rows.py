@@ -28,6 +28,7 @@ from dptext_spark.importance.selection import DIRECTIONS, Level, Selection, chec
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.privatizer import IN_ONE_TEXT, UNITS, Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text.policy import Policy
@@ -79,7 +80,7 @@ def law(epsilon: float) -> tuple[tuple[Fraction, ...], ...]:
     """Randomized response: the chances of every output of every word, exactly as they are sampled."""
     odds = np.full((len(WORDS), len(WORDS)), 1.0) + np.eye(len(WORDS)) * (math.exp(epsilon) - 1)
     outputs = np.tile(np.arange(len(WORDS), dtype=np.int32), (len(WORDS), 1))
-    sampler = TableSampler.of(outputs, odds, Guarantee("epsilon_dp", epsilon), {})
+    sampler = TableSampler.of(outputs, odds, Guarantee("epsilon_dp", epsilon), TableSummary())
     found = []
     for word in range(len(WORDS)):
         one = sampler.law(word)

@@ -215,8 +215,7 @@ class TestLaw:
         assert "same output set" in guarantee.sentence
         assert "no other word" in guarantee.sentence
         assert (
-            f"{percent_up(made.summary['alone_share'])} of the lexicon's words are alone"
-            in guarantee.sentence
+            f"{percent_up(made.summary.alone_share)} of the lexicon's words are alone" in guarantee.sentence
         )
         # Nothing is rounded in the user's favour: 1 would be less than what holds.
         assert "ε = 1.0000001 " in CusText(1.0000001, 4).compile(lexicon(gaussian(9))).guarantee.sentence
@@ -263,7 +262,7 @@ class TestSmallEpsilon:
     def test_exact_calibration_where_the_law_is_uniform(self) -> None:
         made = CusText(1e-13, 4, "conservative", calibration="exact").compile(lexicon(gaussian(12)))
         assert within_groups(made, 12).value == 0.0
-        assert made.summary["internal_epsilon"] == 1e-13
+        assert made.summary.internal_epsilon == 1e-13
 
 
 def test_the_largest_k_stands_in_the_catalogue() -> None:

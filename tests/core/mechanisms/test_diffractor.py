@@ -17,6 +17,7 @@ from dptext_spark.lexicon.orderings import orderings, start_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Diffractor
 from dptext_spark.mechanisms.diffractor import FORMS, PRESETS
+from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
 from dptext_spark.randomness.draws import Draws, RunKey
 
 TOTAL = 2**63
@@ -73,8 +74,8 @@ class TestLists:
         made = Diffractor(lists=3, list_seed=7).compile(lexicon(200))
         starts = start_words(200, 3, 7)
         assert (made.order == orderings(lexicon(200).vectors, starts)).all()
-        assert made.summary["list_seed"] == 7
-        assert made.summary["starts"] == starts
+        assert made.summary.list_seed == 7
+        assert made.summary.starts == tuple(starts)
         assert made.order[:, 0].tolist() == starts
         assert len(set(starts)) == 3
 
@@ -93,7 +94,7 @@ class TestLists:
         given = [lexicon(40, 3 + n, seed=n) for n in range(embeddings)]
         made = Diffractor(preset=preset).compile(*given)  # type: ignore[arg-type]
         assert made.order.shape == (lists, 40)
-        assert (made.summary["lists"], made.summary["embeddings"]) == (lists, embeddings)
+        assert (made.summary.lists, made.summary.embeddings) == (lists, embeddings)
         starts = start_words(40, lists, 0)
         each = lists // embeddings
         for n, one in enumerate(given):
@@ -147,7 +148,7 @@ class TestPaper:
             exact = math.tanh(epsilon / (2 if form == "geometric" else 4))
             assert found == pytest.approx(exact, rel=1e-9 if form == "geometric" else 0.0011)
             assert exact == pytest.approx(figure, abs=0.00051 if figure < 0.99 else 0.00005)
-            assert sampler.summary["unchanged_mid_list"] == pytest.approx(found, rel=1e-12)
+            assert sampler.summary.unchanged_mid_list == pytest.approx(found, rel=1e-12)
 
     @pytest.mark.parametrize(("epsilon", "wanted"), [(0.1, 89.8), (1.0, 13.4), (3.0, 5.0)])
     def test_distinct_words_of_1000_draws(self, epsilon: float, wanted: float) -> None:
@@ -167,12 +168,12 @@ class TestPaper:
     def test_gamma_is_that_of_the_formula(self) -> None:
         """The public package has 5 at every ε; the formula has V, the list's length."""
         for words, epsilon in ((100, 1.0), (1000, 3.0), (1000, 40.0)):
-            gamma = Diffractor(epsilon, "tem").compile(lexicon(words)).summary["gamma"]
+            gamma = Diffractor(epsilon, "tem").compile(lexicon(words)).summary.gamma
             assert gamma == pytest.approx(
                 min(words - 1, 2 / epsilon * math.log(0.999 * (words - 1) / 0.001)), rel=1e-12
             )
         made = Diffractor(0.3, "tem", beta=0.5).compile(lexicon(1000))
-        gamma = made.summary["gamma"]
+        gamma = made.summary.gamma
         order = made.order[0]
         weight = made.law(int(order[500])).probability[order]
         assert weight[499] / weight[498] == pytest.approx(math.exp(0.15), rel=1e-9)
@@ -209,12 +210,14 @@ class TestGuarantee:
         for form in FORMS:
             for epsilon in (1e-310, 1.0, 1e308):
                 made = Diffractor(epsilon, form, lists=2, beta=5e-324).compile(lexicon(50)).summary  # type: ignore[arg-type]
-                assert json.loads(json.dumps(made, allow_nan=False)) == made
-                assert made["words"] == 50
-                assert made["form"] == form
-                assert made["list_seed"] == 0
-                assert ("gamma" in made) == ("beta" in made) == (form == "tem")
-                assert 0 < made["floor"] <= 1
+                assert (
+                    OrderingSummary.from_dict(json.loads(json.dumps(made.as_dict(), allow_nan=False))) == made
+                )
+                assert made.words == 50
+                assert made.form == form
+                assert made.list_seed == 0
+                assert ("gamma" in made.as_dict()) == ("beta" in made.as_dict()) == (form == "tem")
+                assert 0 < (made.floor or 0.0) <= 1
 
 
 class TestSampling:
@@ -284,5 +287,5 @@ def digest() -> str:
             for array in made.arrays().values():
                 found.update(np.ascontiguousarray(array).tobytes())
             found.update(made.sample(ids, draws).tobytes() + made.law(8).weight.tobytes())
-            found.update(json.dumps(made.summary).encode())
+            found.update(json.dumps(made.summary.as_dict()).encode())
     return found.hexdigest()

@@ -21,7 +21,7 @@ def test_the_scale() -> None:
         made = Laplace(epsilon, clip).compile(lexicon)
         assert made.parameters[0] == pytest.approx(2 * math.sqrt(300) * clip / epsilon, rel=1e-14)
         assert made.parameters[0] >= 2 * math.sqrt(300) * clip / epsilon
-    assert Laplace(1.0).compile(lexicon).summary["variance"] == pytest.approx(2400)
+    assert Laplace(1.0).compile(lexicon).summary.variance == pytest.approx(2400)
 
 
 def test_the_guarantee() -> None:

@@ -36,12 +36,12 @@ def plain_matrix(vectors: np.ndarray, lam: float) -> np.ndarray:
 @pytest.mark.parametrize("size", [2, 3, 30])
 def test_the_matrix(size: int, lam: float) -> None:
     vectors = stretched(200, size)
-    root, figures = noise_matrix(vectors, lam)
+    root, values = noise_matrix(vectors, lam)
     wanted = plain_matrix(vectors, lam)
     np.testing.assert_allclose(root, scipy.linalg.sqrtm(wanted).real, atol=1e-12)
     np.testing.assert_allclose(root @ root, wanted, atol=1e-12)
     assert np.trace(root @ root) == pytest.approx(size)
-    assert figures["eigenvalues"]["max"] == pytest.approx(np.linalg.eigvalsh(wanted)[-1])
+    assert values.max == pytest.approx(np.linalg.eigvalsh(wanted)[-1])
 
 
 def test_the_covariance_of_the_noise() -> None:

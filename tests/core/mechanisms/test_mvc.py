@@ -90,11 +90,13 @@ def test_the_guarantee() -> None:
 
 def test_the_summary() -> None:
     found = MVC(2.0).compile(lexicon_of(np.eye(4))).summary
-    assert (found["words"], found["dimensions"], found["noise"]) == (4, 4, "radial")
-    assert found["nearest_distance"] == pytest.approx(
+    assert (found.words, found.dimensions, found.noise) == (4, 4, "radial")
+    assert found.nearest_distance is not None
+    assert found.nearest_distance.as_dict() == pytest.approx(
         {"min": math.sqrt(2), "p50": math.sqrt(2), "max": math.sqrt(2)}
     )
-    assert found["noise_length"]["p50"] == pytest.approx(stats.gamma.median(4, scale=1 / 2), rel=0.1)
+    assert found.noise_length is not None
+    assert found.noise_length.p50 == pytest.approx(stats.gamma.median(4, scale=1 / 2), rel=0.1)
 
 
 @pytest.mark.parametrize("epsilon", [0, 0.0, -1, math.nan, math.inf, 10**400, "1", None, True, [1]])

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, REMAINDERS, mapping_summary, output_sets
+from dptext_spark.mechanisms.summary import Spread
 from tests.core.mechanisms import plain_custext as plain
 from tests.core.mechanisms.tied_vectors import gaussian, tables
 
@@ -69,15 +70,15 @@ def test_types_of_words() -> None:
     """Table 4: how many inputs share the set, and how many outputs it holds."""
     sets = np.array([[0, 1, 2], [3, 4, 5], [6, -1, -1]], np.int32)
     figures = mapping_summary(sets, np.array([0, 0, 0, 1, 1, 0, 2, 0], np.int32))
-    assert figures["type_share"] == {"1-1": 1 / 8, "1-N": 0.0, "N-1": 0.0, "N-M": 7 / 8}
-    assert figures["alone_share"] == 1 / 8
-    assert figures["class_size"] == {"min": 1.0, "p50": 2.0, "max": 5.0, "mean": 8 / 3}
-    assert figures["set_size"] == {"min": 1.0, "p50": 3.0, "max": 3.0, "mean": 7 / 3}
+    assert figures.type_share == {"1-1": 1 / 8, "1-N": 0.0, "N-1": 0.0, "N-M": 7 / 8}
+    assert figures.alone_share == 1 / 8
+    assert figures.class_size == Spread(1.0, 5.0, 2.0, 8 / 3)
+    assert figures.set_size == Spread(1.0, 3.0, 3.0, 7 / 3)
     # Outputs 0, 1, 2 can come from five words, 3, 4, 5 from two, 6 from one; 7 is never released.
-    assert figures["inputs_per_output"] == {"min": 1.0, "p50": 2.0, "max": 5.0, "mean": 22 / 7}
+    assert figures.inputs_per_output == Spread(1.0, 5.0, 2.0, 22 / 7)
     bits = (3 * math.log2(8 / 5) + 3 * math.log2(8 / 2) + math.log2(8)) / 7
-    assert figures["ruled_out_bits"] == pytest.approx(bits)
-    assert (figures["words"], figures["sets"]) == (8, 3)
+    assert figures.ruled_out_bits == pytest.approx(bits)
+    assert (figures.words, figures.sets) == (8, 3)
 
 
 @pytest.fixture(scope="module")
@@ -102,11 +103,11 @@ class TestTable4:
     @pytest.mark.parametrize(("metric", "share"), [("cosine", 3.8), ("euclidean", 7.7)])
     def test_balanced(self, glove: np.ndarray, metric: str, share: float) -> None:
         found = mapping_summary(*output_sets(glove, 20, "balanced", metric))
-        assert 100 * found["alone_share"] == pytest.approx(share, abs=0.05)
-        assert found["type_share"]["1-1"] == found["type_share"]["N-1"] == 0
+        assert 100 * found.alone_share == pytest.approx(share, abs=0.05)
+        assert found.type_share["1-1"] == found.type_share["N-1"] == 0
 
     def test_conservative(self, glove: np.ndarray) -> None:
         found = mapping_summary(*output_sets(glove, 20, "conservative", "cosine"))
-        assert found["alone_share"] == 0
-        assert found["sets"] == len(glove) // 20
-        assert found["inputs_per_output"]["min"] == 20
+        assert found.alone_share == 0
+        assert found.sets == len(glove) // 20
+        assert found.inputs_per_output.min == 20

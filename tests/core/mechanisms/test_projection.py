@@ -70,7 +70,7 @@ def test_it_is_calibrated_noise_over_the_projected_lexicon(epsilon: float) -> No
     made = Projection(epsilon, 6, 5).compile(lexicon_of(vectors))
     other = MVC(epsilon).compile(lexicon_of(project(vectors, 6, 5)))
     assert (made.sample(ids, draws_of(3000)) == other.sample(ids, draws_of(3000))).all()
-    assert (made.summary["seed"], made.summary["dimensions"], made.summary["projected_from"]) == (5, 6, 20)
+    assert (made.summary.seed, made.summary.dimensions, made.summary.projected_from) == (5, 6, 20)
 
 
 def test_another_seed_is_another_mechanism() -> None:

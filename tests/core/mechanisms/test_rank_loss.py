@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dptext_spark.mechanisms.rank_loss import loss_by_rank
+from dptext_spark.mechanisms.truncated_gumbel import loss_by_rank
 
 
 def test_loss_by_rank() -> None:

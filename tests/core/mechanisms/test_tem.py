@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MECHANISMS, TEM
 from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
@@ -165,7 +166,7 @@ class TestGuarantee:
         assert made.figures[1] == 2.0  # γ itself: nothing is cut off before
         for wrong, expected in ((False, "confirmed"), (True, "refuted")):
             ids = np.tile(np.arange(30, dtype=np.int32), (30, 1))
-            law = TableSampler.of(ids, published(away, 2.0, 2.0, wrong), made.guarantee, {})
+            law = TableSampler.of(ids, published(away, 2.0, 2.0, wrong), made.guarantee, TableSummary())
             logs = np.log(np.array([law.law(w).probability for w in range(30)]))
             sampler = replace(made, cells=law.cells, log_normaliser=-np.diag(logs).copy())
             found = certify(Privatizer(plain.lexicon(vectors), sampler, Policy(tokenizer="whitespace")))

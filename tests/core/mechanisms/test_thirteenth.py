@@ -23,9 +23,10 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Law, Mechanism
-from dptext_spark.mechanisms.base import TOTAL, Capabilities
+from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.privacy_loss.loss import Loss
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.artifact import open_artifact, save
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import prepare
@@ -40,7 +41,7 @@ V = 24
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseSampler(Capabilities):
+class ResponseSampler(Sampler):
     """Randomised response: the word itself by one integer out of 2^63, each other word by another one."""
 
     cost = "constant: one division"
@@ -50,7 +51,7 @@ class ResponseSampler(Capabilities):
 
     weight: npt.NDArray[np.uint64]
     guarantee: Guarantee
-    summary: dict[str, Any] = field(default_factory=dict)
+    summary: Summary = field(default_factory=Summary)
 
     def sample(self, ids: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
         itself, other, words = (int(one) for one in self.weight)
@@ -82,7 +83,7 @@ class ResponseSampler(Capabilities):
 
     @classmethod
     def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: dict[str, Any]
+        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
     ) -> ResponseSampler:
         return cls(arrays["weight"], guarantee, summary)
 
@@ -94,7 +95,7 @@ class RandomizedResponse(Mechanism):
     name: ClassVar[str] = "randomized_response"
     paper: ClassVar[str] = "Warner 1965, Randomized Response"
     protects: ClassVar[str] = "ε between any two words"
-    sampler: ClassVar[type[Capabilities]] = ResponseSampler
+    sampler: ClassVar[type[Sampler]] = ResponseSampler
 
     epsilon: float = number(1.0, "The bound.", above=0.0, most=20.0)
 

@@ -67,8 +67,8 @@ def test_the_same_promise_with_better_text(lexicon: Lexicon, name: str, epsilon:
         for sampler in (published, exact)
     ]
     assert kept[1] > kept[0]
-    assert exact.summary["internal_epsilon"] > epsilon
-    assert "internal_epsilon" not in published.summary
+    assert exact.summary.internal_epsilon > epsilon
+    assert published.summary.internal_epsilon is None
 
 
 @pytest.mark.parametrize("p", [0.2, 1.0])
@@ -86,7 +86,7 @@ def test_santext_plus(lexicon: Lexicon, p: float) -> None:
     assert found.loss.value <= most <= 2.0
     assert most >= 2.0 * (1 - 3e-4)
     assert p < 1.0 or found.loss.total == len(lexicon) * (len(lexicon) - 1) // 2
-    assert exact.summary["internal_epsilon"] > 2.0 == exact.guarantee.epsilon
+    assert exact.summary.internal_epsilon > 2.0 == exact.guarantee.epsilon
     assert (
         exact.guarantee.sentence.split("never more")[0] == published.guarantee.sentence.split("never more")[0]
     )
@@ -94,7 +94,7 @@ def test_santext_plus(lexicon: Lexicon, p: float) -> None:
 
 def test_the_geometric_law_has_nothing_to_gain(lexicon: Lexicon) -> None:
     exact = Diffractor(epsilon=1.0, calibration="exact").compile(lexicon)
-    assert exact.summary["internal_epsilon"] == pytest.approx(1.0, rel=1e-3)
+    assert exact.summary.internal_epsilon == pytest.approx(1.0, rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", [CusText, SanText, TEM, Diffractor])

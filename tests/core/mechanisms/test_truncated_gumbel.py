@@ -16,7 +16,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TruncatedGumbel
 from dptext_spark.mechanisms.privacy_loss import worst_loss
-from dptext_spark.mechanisms.rank_loss import loss_by_rank
+from dptext_spark.mechanisms.truncated_gumbel import loss_by_rank
 from dptext_spark.model.certificate import verdict
 from dptext_spark.randomness.draws import Draws
 from tests.core.names import names
@@ -47,11 +47,9 @@ def test_the_constants(lexicon: Lexicon) -> None:
     made = TruncatedGumbel(epsilon=400.0).compile(lexicon).summary
     a = (400 - 2 * (1 + math.log(60)) / smallest) / 3
     b = 2 * largest / min(special.lambertw(2 * a * largest).real, math.log(a * smallest))
-    assert (made["smallest_distance"], made["largest_distance"]) == pytest.approx(
-        (smallest, largest), rel=1e-12
-    )
-    assert (made["a"], made["b"]) == pytest.approx((a, b), rel=1e-12)
-    assert made["floor"] == pytest.approx((5 + 2 * math.log(60)) / smallest, rel=1e-12)
+    assert (made.smallest_distance, made.largest_distance) == pytest.approx((smallest, largest), rel=1e-12)
+    assert (made.a, made.b) == pytest.approx((a, b), rel=1e-12)
+    assert made.floor == pytest.approx((5 + 2 * math.log(60)) / smallest, rel=1e-12)
 
 
 def exact_law(
@@ -92,7 +90,7 @@ def test_the_law_and_its_wrong_forms() -> None:
     made = TruncatedGumbel(epsilon=40.0).compile(lexicon_of(vectors))
     drawn = made.sample(np.full(ROWS, 1, np.int32), draws(ROWS))
     counts = np.bincount(drawn, minlength=6)
-    scale, limit = made.summary["b"], made.summary["largest_distance"]
+    scale, limit = made.summary.b, made.summary.largest_distance
     distance = np.abs(vectors[:, 0] - 1.0)
     law = exact_law(distance, 6, scale, limit)
     assert law.sum() == pytest.approx(1, abs=1e-4)
@@ -104,18 +102,18 @@ def test_the_law_and_its_wrong_forms() -> None:
 
 class TestTheFloor:
     def test_below_it_is_refused_with_the_floor(self, lexicon: Lexicon) -> None:
-        floor = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary["floor"]
+        floor = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary.floor
         for epsilon in (1e-9, floor / 2, floor * (1 - 1e-12), floor):
             with pytest.raises(SettingsError, match=rf"mechanism\.epsilon: .*ε > {floor:.6g} ") as raised:
                 TruncatedGumbel(epsilon=epsilon).compile(lexicon)
             assert "unsafe: published" in str(raised.value)
         made = TruncatedGumbel(epsilon=floor * (1 + 1e-9)).compile(lexicon)
         assert made.guarantee.status in ("claimed", "refuted")
-        assert made.summary["b"] > 1e6
+        assert made.summary.b > 1e6
 
     @pytest.mark.parametrize("share", [1e-12, 0.2, 0.6, 0.8, 0.95, 1.0])
     def test_unsafe_draws_without_a_guarantee(self, lexicon: Lexicon, share: float) -> None:
-        floor = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary["floor"]
+        floor = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary.floor
         made = TruncatedGumbel(epsilon=share * floor, unsafe="published").compile(lexicon)
         assert made.guarantee.status == "refuted"
         assert "Nothing is promised" in made.guarantee.sentence
@@ -124,14 +122,14 @@ class TestTheFloor:
 
     def test_unsafe_is_the_published_scale(self, lexicon: Lexicon) -> None:
         made = TruncatedGumbel(epsilon=20.0, unsafe="published").compile(lexicon).summary
-        assert made["a"] < 0
-        real = special.lambertw(2 * made["a"] * made["largest_distance"]).real
-        assert made["b"] == pytest.approx(2 * made["largest_distance"] / real, rel=1e-10)
+        assert made.a < 0
+        real = special.lambertw(2 * made.a * made.largest_distance).real
+        assert made.b == pytest.approx(2 * made.largest_distance / real, rel=1e-10)
 
     def test_without_a_positive_scale_the_noise_is_uniform(self) -> None:
         lexicon = lexicon_of([[0.0], [1.0]])
         made = TruncatedGumbel(epsilon=5.0, unsafe="published").compile(lexicon)  # 0 < a·Δmin < 1
-        assert made.summary["b"] is None
+        assert made.summary.b is None
         assert made.noise.tolist() == [1.0, 0.0]
         # k = 2 with probability ln 2 / (ln 2 + 2); then uniforms on [-1, 1], one of them raised by 1: 1/8 of the square.
         wanted = math.log(2) / (math.log(2) + 2) / 8
@@ -144,22 +142,22 @@ class TestRefutation:
         """30 words in a cluster and one far away: seen from its nearest word it is the last of all."""
         cluster = np.random.default_rng(2).normal(size=(30, 3)) * 0.5
         lexicon = lexicon_of([*cluster, [40.0, 0.0, 0.0], [40.0, 1.0, 0.0]])
-        found = TruncatedGumbel(epsilon=1e4).compile(lexicon).summary["pair"]
-        assert found["refuted_up_to"] == pytest.approx(found["loss"] / found["distance"])
+        found = TruncatedGumbel(epsilon=1e4).compile(lexicon).summary.pair
+        assert found.refuted_up_to == pytest.approx(found.loss / found.distance)
         lexicon = lexicon_of([*cluster, [2.5, 0.0, 0.0]])
         made = TruncatedGumbel(epsilon=1e4).compile(lexicon)
-        pair = made.summary["pair"]
+        pair = made.summary.pair
         mass = stats.poisson.pmf(np.arange(1, 32), math.log(31))
-        assert pair["loss"] == pytest.approx(math.log(mass[0] / mass[pair["rank"] - 1 :].sum()))
-        order = np.argsort(np.linalg.norm(lexicon.vectors - lexicon.vectors[pair["words"][1]], axis=1))
-        assert order[pair["rank"] - 1] == pair["words"][0]
+        assert pair.loss == pytest.approx(math.log(mass[0] / mass[pair.rank - 1 :].sum()))
+        order = np.argsort(np.linalg.norm(lexicon.vectors - lexicon.vectors[pair.words[1]], axis=1))
+        assert order[pair.rank - 1] == pair.words[0]
         assert made.guarantee.status == "claimed"
 
     def test_the_status_turns_at_the_figure(self) -> None:
         cluster = np.random.default_rng(2).normal(size=(400, 60))
         lexicon = lexicon_of([*cluster, *(cluster[:4] * 3)])
-        floor = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary["floor"]
-        turn = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary["pair"]["refuted_up_to"]
+        floor = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary.floor
+        turn = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary.pair.refuted_up_to
         assert turn > floor
         for epsilon, status in (
             (floor * 1.001, "refuted"),
@@ -185,17 +183,17 @@ class TestRefutation:
         lexicon = lexicon_of([np.array(row[-300:], np.float32) for row in rows])
         made = TruncatedGumbel(epsilon=34.74).compile(lexicon)
         found = made.summary
-        assert found["floor"] == pytest.approx(34.73, abs=0.005)
-        assert found["smallest_distance"] == pytest.approx(0.7446, abs=5e-5)
-        assert found["largest_distance"] == pytest.approx(16.25, abs=5e-3)
-        pair = found["pair"]
-        assert [rows[i][0] for i in pair["words"]] == ["nedra", "abd"]
-        assert pair["rank"] == 30_857
-        assert round(pair["loss"]) == 215_774
+        assert found.floor == pytest.approx(34.73, abs=0.005)
+        assert found.smallest_distance == pytest.approx(0.7446, abs=5e-5)
+        assert found.largest_distance == pytest.approx(16.25, abs=5e-3)
+        pair = found.pair
+        assert [rows[i][0] for i in pair.words] == ["nedra", "abd"]
+        assert pair.rank == 30_857
+        assert round(pair.loss) == 215_774
         assert round(loss_by_rank(math.log(len(rows)), len(rows))[30_856]) == 215_766
-        assert round(34.74 * pair["distance"]) == 289
+        assert round(34.74 * pair.distance) == 289
         assert made.guarantee.status == "refuted"
-        assert pair["refuted_up_to"] == pytest.approx(25_900, rel=1e-3)
+        assert pair.refuted_up_to == pytest.approx(25_900, rel=1e-3)
         loss = worst_loss(made, len(rows))
         assert loss is not None
         assert loss.attained == pytest.approx(25_900, rel=1e-3)
@@ -205,7 +203,7 @@ class TestRefutation:
 class TestTinyLexicons:
     def test_two_words(self) -> None:
         made = TruncatedGumbel(epsilon=10.0).compile(lexicon_of([[0.0], [1.0]]))
-        assert made.summary["candidates"] == 2
+        assert made.summary.candidates == 2
         drawn = made.sample(np.zeros(2000, np.int32), draws(2000))
         assert set(drawn.tolist()) == {0, 1}
 
@@ -213,8 +211,8 @@ class TestTinyLexicons:
         """Three equal words draw the same from the same number, and their distance is not Δmin."""
         lexicon = lexicon_of([[5.0, 0], [1.0, 1], [1.0, 1], [1.0, 1], [0.0, 0]])
         made = TruncatedGumbel(epsilon=40.0).compile(lexicon)
-        assert made.summary["equal_vectors"] == 2
-        assert made.summary["smallest_distance"] == pytest.approx(math.sqrt(2))
+        assert made.summary.equal_vectors == 2
+        assert made.summary.smallest_distance == pytest.approx(math.sqrt(2))
         drawn = [made.sample(np.full(2000, w, np.int32), draws(2000)) for w in (1, 2, 3)]
         assert (drawn[0] == drawn[1]).all()
         assert (drawn[0] == drawn[2]).all()
@@ -223,7 +221,7 @@ class TestTinyLexicons:
     def test_more_equal_words_than_candidates(self) -> None:
         lexicon = lexicon_of(np.concatenate([np.zeros((100, 2)), np.ones((90, 2)), [[5.0, 5.0]]]))
         made = TruncatedGumbel(epsilon=40.0).compile(lexicon)
-        assert made.summary["smallest_distance"] == pytest.approx(math.sqrt(2))
+        assert made.summary.smallest_distance == pytest.approx(math.sqrt(2))
         assert made.near[99, 0] == 0
         assert made.near[150, 0] == 100
 

@@ -66,10 +66,10 @@ class TestThePublishedForm:
         self, epsilon: float, dimensions: int, exact: float, claimed: float, status: str
     ) -> None:
         made = TruncatedLaplace(epsilon, calibration="published").compile(lexicon(dimensions))
-        assert made.summary["exit_probability"] == pytest.approx(exact, abs=6e-3)
+        assert made.summary.exit_probability == pytest.approx(exact, abs=6e-3)
         assert made.guarantee.delta == pytest.approx(claimed, rel=5e-3)
         assert made.guarantee.status == status
-        assert (f"{made.summary['exit_probability']:.4g}" in made.guarantee.sentence) == (status == "refuted")
+        assert (f"{made.summary.exit_probability:.4g}" in made.guarantee.sentence) == (status == "refuted")
 
     @pytest.mark.parametrize(
         ("epsilon", "dimensions"), [(1.0, 300), (10.0, 300), (20.0, 300), (0.1, 1), (0.6, 2)]
@@ -81,7 +81,7 @@ class TestThePublishedForm:
         bound = -scale * math.log(1 - 2 * epsilon / math.sqrt(size))
         assert made.parameters.tolist() == pytest.approx([scale, bound], rel=1e-12)
         shift = np.full(dimensions, 2 * 0.7 / math.sqrt(dimensions))
-        assert made.summary["exit_probability"] == pytest.approx(
+        assert made.summary.exit_probability == pytest.approx(
             float(leaves(shift / scale, bound / scale)), rel=1e-9
         )
 
@@ -122,10 +122,10 @@ class TestTheVerifiedForm:
         made = TruncatedLaplace(1.0).compile(lexicon(300))
         assert made.guarantee.delta == 1 / 1200
         assert made.guarantee.status == "claimed"
-        assert made.summary["exit_probability"] == pytest.approx(8.33e-4, abs=5e-7)
-        assert made.summary["exit_probability"] <= made.summary["exit_bound"] <= 1 / 1200
-        assert made.summary["variance"] == pytest.approx(2293, abs=0.5)
-        assert made.summary["laplace_variance"] == pytest.approx(2400)
+        assert made.summary.exit_probability == pytest.approx(8.33e-4, abs=5e-7)
+        assert made.summary.exit_probability <= made.summary.exit_bound <= 1 / 1200
+        assert made.summary.variance == pytest.approx(2293, abs=0.5)
+        assert made.summary.laplace_variance == pytest.approx(2400)
 
     def test_one_dimension_is_that_of_geng(self) -> None:
         made = TruncatedLaplace(0.8, 0.01, clip=0.5).compile(lexicon(1))

@@ -13,7 +13,7 @@ import scipy.linalg
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MVC, Mahalanobis, Vickrey
 from dptext_spark.mechanisms.samplers.neighbor_table import NeighborTable
-from dptext_spark.mechanisms.samplers.second_word import choose
+from dptext_spark.mechanisms.samplers.noise import choose_second
 from tests.core.mechanisms.plain_noise import (
     draws_of,
     lexicon_of,
@@ -37,7 +37,7 @@ def probability(d1: float, d2: float, t: float) -> float:
     noisy, words = np.zeros((4096, 1)), np.array([[d1], [-d2]], np.float32)
     coins = (np.arange(4096, dtype=np.uint64) << np.uint64(52)) + np.uint64(1 << 51)
     out = np.empty(4096, np.int32)
-    choose(noisy, words, np.tile(np.array([[0, 1]], np.int32), (4096, 1)), coins, t, out)
+    choose_second(noisy, words, np.tile(np.array([[0, 1]], np.int32), (4096, 1)), coins, t, out)
     return float((out == 0).mean())
 
 
@@ -57,7 +57,7 @@ def test_the_ends_of_the_coin() -> None:
     pairs = np.tile(np.array([[0, 1]], np.int32), (3, 1))
     for t, wanted in ((0.0, [0, 0, 0]), (1.0, [1, 1, 1]), (0.5, [0, 0, 1])):
         out = np.empty(3, np.int32)
-        choose(noisy, words, pairs, coins, t, out)
+        choose_second(noisy, words, pairs, coins, t, out)
         assert out.tolist() == wanted
 
 

@@ -437,8 +437,8 @@ class TestSeveralLexicons:
         assert made.vocabulary.strings().to_pylist() == shared
         assert load_lexicon(config).vocabulary.strings().to_pylist() == shared
         summary = made.sampler.summary
-        assert (summary["words"], summary["lists"], summary["embeddings"]) == (len(shared), 4, 2)
-        assert artifact.read_manifest(folder).sampler.summary["list_seed"] == 0
+        assert (summary.words, summary.lists, summary.embeddings) == (len(shared), 4, 2)
+        assert artifact.read_manifest(folder).sampler.summary.list_seed == 0
         texts, key = pa.array([" ".join(WORDS)]), RunKey.insecure(1)
         drawn = made.privatize(texts, column="c", row_ids=pa.array([1]), key=key)[0][0].as_py().split()
         assert drawn[0] == "[OOV]"
@@ -587,7 +587,7 @@ class TestImportance:
         levels = [{"share": 20, "epsilon": 0.5}, {"share": 30}, {"mechanism": {"name": "custext", "k": 3}}]
         made, folder = prepare(settings(vectors, importance={"provider": "random", "levels": levels}))
         assert [sampler.guarantee.epsilon for sampler in made.samplers] == [0.5, 1.0, 1.0]
-        assert made.samplers[2].summary["set_size"]["max"] == 3
+        assert made.samplers[2].summary.set_size.max == 3
         kept = artifact.certificate_of(folder)
         assert kept is not None
         assert kept.sentence.count("Level ") == 3

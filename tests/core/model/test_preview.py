@@ -21,13 +21,13 @@ from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Level, Selection
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import MECHANISMS, CusText, Sampler
-from dptext_spark.mechanisms.base import Capabilities
+from dptext_spark.mechanisms import MECHANISMS, CusText
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.importance import with_importance
 from dptext_spark.model.preview import ALL_DRAWS, MOST_CHARACTERS, MOST_DRAWS, Preview, preview, shown
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
+from tests.core.mechanisms.lawless import Lawless
 
 WORDS = ["hello", "world", "order", "well", "known", "the", "good", "day", "book", "tree", "stone", "river"]
 
@@ -254,7 +254,7 @@ def test_shares_of_draws_are_near_the_law() -> None:
     made = privatizer()
     law = made.sampler.law(0)
     assert law is not None
-    word = preview(replace(made, sampler=WithoutLaw(made.sampler)), "hello", top=99).words[0]
+    word = preview(replace(made, sampler=Lawless(made.sampler)), "hello", top=99).words[0]
     exact = {made.vocabulary.word(int(i)): float(p) for i, p in zip(law.ids, law.probability, strict=True)}
     assert word.draws == MOST_DRAWS
     for name, share in word.candidates:
@@ -266,18 +266,8 @@ def test_a_long_text_is_drawn_less_often() -> None:
     words = [f"w{a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "lmnr"]
     vectors = np.random.default_rng(4).normal(size=(len(words), 4)).astype(np.float32)
     lexicon = Lexicon(Vocabulary.of(words), vectors)
-    made = Privatizer(lexicon, WithoutLaw(CusText(k=4).compile(lexicon)), Policy(), "token")
+    made = Privatizer(lexicon, Lawless(CusText(k=4).compile(lexicon)), Policy(), "token")
     assert {word.draws for word in preview(made, " ".join(words)).words} == {ALL_DRAWS // len(words)}
-
-
-class WithoutLaw(Capabilities):
-    """A sampler whose law is not told."""
-
-    def __init__(self, sampler: Sampler) -> None:
-        self.inner = sampler
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.inner, name)
 
 
 class TestImportance:

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms.base import Capabilities
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, Identifiers
 from dptext_spark.text.policy import Policy
@@ -50,13 +52,13 @@ CORNERS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Step(Capabilities):
+class Step(Sampler):
     """A law of one outcome: the word `step` places further on; 0 is the identity."""
 
     step: int
     size: int
     guarantee: Guarantee = field(default_factory=lambda: Guarantee("epsilon_dp", 0.0, status="refuted"))
-    summary: dict[str, Any] = field(default_factory=dict)
+    summary: Summary = field(default_factory=Summary)
 
     def sample(self, ids: np.ndarray, draws: Draws) -> np.ndarray:
         assert len(draws) == len(ids)
@@ -66,7 +68,11 @@ class Step(Capabilities):
         return {"step": np.array([self.step])}
 
     @classmethod
-    def restore(cls, arrays: Mapping[str, np.ndarray], guarantee: Guarantee, summary: dict[str, Any]) -> Step:
+    def check(cls, arrays: Arrays, words: int) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray], guarantee: Guarantee, summary: Summary) -> Step:
         raise NotImplementedError
 
 

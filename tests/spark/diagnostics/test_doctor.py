@@ -90,9 +90,9 @@ def test_what_does_not_work_is_named(settings: dict[str, Any], tmp_path: Path, c
 
 def test_a_model_that_an_executor_does_not_see_is_reported_by_it(spark: Any, tmp_path: Path) -> None:
     (one,) = probe.worker_facts(spark, Shipped(str(tmp_path / "elsewhere"), ""), 1)
-    assert one["model_error"] == "DataError"
-    assert "drawn" not in one
-    assert one["executable"] == sys.executable
+    assert one.model_error == "DataError"
+    assert not one.drawn
+    assert one.executable == sys.executable
 
 
 def test_an_executor_without_the_package_says_so() -> None:

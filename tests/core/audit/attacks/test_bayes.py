@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,26 +14,11 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText, Diffractor, SanText
-from dptext_spark.mechanisms.base import Capabilities
 from dptext_spark.mechanisms.tem import TEM
-from dptext_spark.randomness.draws import Draws
 from tests.core.audit.plain_attacks import some_law, table_sampler
+from tests.core.mechanisms.lawless import Lawless
 
 WORDS = 40
-
-
-@dataclass(frozen=True)
-class LawlessSampler(Capabilities):
-    """Draws like another sampler, and keeps its law to itself: what a noise mechanism is to an audit."""
-
-    inner: Any
-
-    def sample(self, ids: np.ndarray, draws: Draws) -> np.ndarray:
-        return np.asarray(self.inner.sample(ids, draws))
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        return {}
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +122,7 @@ def test_bounds_hold_the_exact_figure(zeros: float) -> None:
         law = some_law(WORDS, seed, zeros)
         prior = zipf(WORDS)
         truth, _ = by_formula(law, prior)
-        found = bayes_attack(LawlessSampler(table_sampler(law)), WORDS, prior, draws=600, confidence=1 - 1e-6)  # type: ignore[arg-type]
+        found = bayes_attack(Lawless(table_sampler(law)), WORDS, prior, draws=600, confidence=1 - 1e-6)  # type: ignore[arg-type]
         assert not found.exact
         assert found.draws == 600
         assert found.confidence == 1 - 1e-6
@@ -150,7 +134,7 @@ def test_bounds_hold_the_exact_figure(zeros: float) -> None:
 def test_overfitted_guesses_are_not_believed() -> None:
     """With three draws a word most outputs were seen from one word by chance: the same draws would call it a success."""
     law, prior = np.full((200, 200), 1 / 200), np.full(200, 1 / 200)
-    found = bayes_attack(LawlessSampler(table_sampler(law)), 200, prior, draws=6)  # type: ignore[arg-type]
+    found = bayes_attack(Lawless(table_sampler(law)), 200, prior, draws=6)  # type: ignore[arg-type]
     assert found.success < 0.03
     assert found.lower == 0.0
     assert found.upper > 0.2

@@ -17,20 +17,9 @@ from dptext_spark.audit.comparison.risks import BAYES, CONTEXT, Text, risks
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Sampler
-from dptext_spark.mechanisms.base import Capabilities
-from dptext_spark.randomness.draws import Draws
+from tests.core.mechanisms.lawless import Lawless
 
 V = 120
-
-
-class Lawless(Capabilities):
-    """A sampler that keeps its law to itself."""
-
-    def __init__(self, sampler: Sampler) -> None:
-        self.inner = sampler
-
-    def sample(self, ids: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
-        return self.inner.sample(ids, draws)
 
 
 @pytest.fixture(scope="module")

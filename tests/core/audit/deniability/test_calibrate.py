@@ -18,6 +18,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, CusText
 from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.mechanisms.samplers.table import TableSummary
 
 WORDS = 60
 
@@ -35,7 +36,9 @@ def staying(unchanged: Callable[[float], float]) -> Callable[[float], TableSampl
         p = unchanged(epsilon)
         ids = np.array([[0, 1], [1, 0]], np.int32)
         share = np.array([[p, 1 - p]] * 2)
-        return TableSampler.of(ids, share, Guarantee("epsilon_dp_within_group", epsilon or 1.0), {"words": 2})
+        return TableSampler.of(
+            ids, share, Guarantee("epsilon_dp_within_group", epsilon or 1.0), TableSummary(words=2)
+        )
 
     return compile_at
 

@@ -13,9 +13,10 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, MVC, CusText, Sampler, SanText
-from dptext_spark.mechanisms.base import Capabilities
 from dptext_spark.mechanisms.samplers import ExponentialSampler, TableSampler
+from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.randomness.draws import Draws
+from tests.core.mechanisms.lawless import Lawless
 
 WORDS = 80
 SETTINGS: dict[str, list[dict[str, object]]] = {
@@ -93,7 +94,10 @@ def test_a_row_that_holds_a_weight_of_nothing() -> None:
     """An outcome whose weight is zero cannot come out, and is no entry."""
     ids = np.array([[0, 1, 2], [2, 1, 0]], np.int32)
     made = TableSampler.of(
-        ids, np.array([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]]), Guarantee("epsilon_dp_within_group", 1.0), {}
+        ids,
+        np.array([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]]),
+        Guarantee("epsilon_dp_within_group", 1.0),
+        TableSummary(),
     )
     found = outcomes(made, np.array([0, 1], np.int32))
     assert rows_of(found) == [([0, 1], [0.25, 0.75]), ([2], [1.0])]
@@ -105,7 +109,7 @@ def test_laws_with_a_tail(lexicon: Lexicon, epsilon: float, sensitive: int | Non
     """Rows too short for the lexicon: heads and tails of some words together, to the bit those of each alone."""
     outputs = None if sensitive is None else np.arange(sensitive, dtype=np.int32)
     sampler = ExponentialSampler.of(lexicon.vectors, epsilon, outputs=outputs, keep=0.25, slots=16)
-    assert sampler.summary["head"] < 16
+    assert sampler.summary.head < 16
     words = np.random.default_rng(2).permutation(WORDS).astype(np.int32)
     found = outcomes(sampler, words)
     for word, (ids, share) in zip(words.tolist(), rows_of(found), strict=True):
@@ -151,13 +155,7 @@ def test_bounds(lexicon: Lexicon) -> None:
     exact = outcomes(sampler, words)
     assert exact.bounds(0.99) == (exact.probability, exact.probability)
 
-    class Lawless(Capabilities):
-        """The same draws from a mechanism that does not tell its law."""
-
-        summary, guarantee = sampler.summary, sampler.guarantee
-        sample = staticmethod(sampler.sample)
-
-    drawn = outcomes(Lawless(), words, draws=2000)  # type: ignore[arg-type]
+    drawn = outcomes(Lawless(sampler), words, draws=2000)
     low, high = drawn.bounds(1 - 1e-9)
     for word in range(WORDS):
         law = dict(zip(*map(np.ndarray.tolist, exact.row(word)), strict=True))

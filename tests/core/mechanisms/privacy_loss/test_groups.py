@@ -14,6 +14,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.privacy_loss import within_groups
 from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.mechanisms.samplers.table import TableSummary
 
 WITHIN = Guarantee("epsilon_dp_within_group", 1.0)
 
@@ -48,7 +49,7 @@ def test_custext(mapping: str, epsilon: float) -> None:
 
 def test_a_planted_loss_is_found() -> None:
     ids = np.array([[0, 1], [0, 1], [0, 2]], np.int32)
-    sampler = TableSampler.of(ids, np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]), WITHIN, {})
+    sampler = TableSampler.of(ids, np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]), WITHIN, TableSummary())
     found = within_groups(sampler, 3)
     assert found.attained == pytest.approx(math.log(9))
     assert found.pairs == 1
@@ -56,13 +57,13 @@ def test_a_planted_loss_is_found() -> None:
 
 
 def test_words_alone_have_no_pair() -> None:
-    sampler = TableSampler.of(np.array([[0], [1]], np.int32), np.ones((2, 1)), WITHIN, {})
+    sampler = TableSampler.of(np.array([[0], [1]], np.int32), np.ones((2, 1)), WITHIN, TableSummary())
     found = within_groups(sampler, 2)
     assert (found.value, found.attained, found.pairs, found.worst) == (0.0, 0.0, 0, None)
 
 
 def test_progress_ends_at_the_last_word() -> None:
     told: list[tuple[int, int]] = []
-    sampler = TableSampler.of(np.array([[0], [1]], np.int32), np.ones((2, 1)), WITHIN, {})
+    sampler = TableSampler.of(np.array([[0], [1]], np.int32), np.ones((2, 1)), WITHIN, TableSummary())
     within_groups(sampler, 2, lambda done, whole: told.append((done, whole)))
     assert told[-1] == (2, 2)

@@ -70,21 +70,19 @@ def test_draws_depend_on_their_word_and_numbers_alone(
 def test_recall_is_measured_and_told(lexicon: Lexicon, search: str, second: bool) -> None:
     kind = Vickrey if second else MVC
     made, exact = kind(3.0, search=search).compile(lexicon), kind(3.0).compile(lexicon)  # type: ignore[arg-type]
-    figures, wanted = made.summary["search"], 1 + second
+    figures, wanted = made.summary.search, 1 + second
     points = made.centers[words_evenly(2000)].astype(np.float64) + exact._noise_of_public_draws(RECALL_DRAWS)
     wide = made.centers.astype(np.float64)
     best = np.argsort(-(points @ wide.T - 0.5 * (wide * wide).sum(1)), axis=1)[:, :wanted]
     found = made.index.search(made.targets, points, wanted)[:, :wanted]  # type: ignore[union-attr]
-    assert figures["recall"] == (best == found).all(axis=1).mean()
-    assert figures["recall"] > 0.5
-    assert figures["recall"] < 1
-    assert (figures["index"], figures["recall_draws"]) == (search, RECALL_DRAWS)
-    assert (
-        f"approximately ({search}): in {figures['recall']:.1%} of 512 public draws" in made.guarantee.sentence
-    )
+    assert figures.recall == (best == found).all(axis=1).mean()
+    assert figures.recall > 0.5
+    assert figures.recall < 1
+    assert (figures.index, figures.recall_draws) == (search, RECALL_DRAWS)
+    assert f"approximately ({search}): in {figures.recall:.1%} of 512 public draws" in made.guarantee.sentence
     told, plain = (dataclasses.replace(x.guarantee, sentence="") for x in (made, exact))
     assert told == plain
-    assert "search" not in exact.summary
+    assert exact.summary.search is None
     assert "approximately" not in exact.guarantee.sentence
 
 
@@ -120,7 +118,7 @@ def test_every_noise_mechanism_offers_it(name: str) -> None:
         made = MECHANISMS[name](**given, search=search).compile(
             lexicon_of(np.random.default_rng(1).normal(size=(80, 6)))
         )
-        assert made.summary["search"]["index"] == search
+        assert made.summary.search.index == search
     for wrong in ("hnsw", "annoy", "IVF", None, True, 1, ["ivf"]):
         with pytest.raises(SettingsError, match=r"mechanism\.search: .*valid: exact, ivf"):
             MECHANISMS[name](**given, search=wrong)

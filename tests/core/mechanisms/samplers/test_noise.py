@@ -19,7 +19,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, Mahalanobis, Projection, Vickrey
 from dptext_spark.mechanisms.mvc import radial_noise
 from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, NeighborTable
-from dptext_spark.mechanisms.samplers.noise import NOISES, NoiseSampler, fill, lanes_of
+from dptext_spark.mechanisms.samplers.noise import NOISES, NoiseSampler, NoiseSummary, fill, lanes_of
 from dptext_spark.randomness.draws import Draws
 from tests.core.mechanisms.plain_noise import draws_of, plain_choice, plain_two
 
@@ -79,7 +79,7 @@ def test_every_draw_is_that_of_a_plain_search(epsilon: float, second: float | No
     wanted = plain_sample(ids, draws_of(700), vectors, vectors, noise, parameters, second=second)
     for neighbors in (0, 2, 8, 64, 1000):
         made = NoiseSampler.of(
-            vectors, vectors, noise, parameters, SAID, {}, second=second, neighbors=neighbors
+            vectors, vectors, noise, parameters, SAID, NoiseSummary(), second=second, neighbors=neighbors
         )
         if neighbors:  # however little it settles
             made = dataclasses.replace(made, table=NeighborTable.of(made.centers, neighbors))
@@ -91,7 +91,7 @@ def test_every_draw_is_that_of_a_plain_search(epsilon: float, second: float | No
 )
 def test_short_noise_is_settled_by_the_table(epsilon: float, wanted: int, least: float) -> None:
     vectors = clustered()
-    made = NoiseSampler.of(vectors, vectors, *radial_noise(epsilon, 5), SAID, {})
+    made = NoiseSampler.of(vectors, vectors, *radial_noise(epsilon, 5), SAID, NoiseSummary())
     table = NeighborTable.of(vectors, 64)
     noise = made._noise(made._bits(draws_of(2000), slice(0, 2000)))
     ids = (np.arange(2000) % 300).astype(np.int32)
@@ -107,11 +107,11 @@ def test_other_noises_and_other_targets(noise: str) -> None:
     centers, targets = vectors_of(150, 6), vectors_of(150, 6, 1) * 3
     ids = (np.arange(400) % 150).astype(np.int32)
     for where in (centers, targets):
-        made = NoiseSampler.of(centers, where, noise, PARAMETERS[noise], SAID, {"figure": 1})
+        made = NoiseSampler.of(centers, where, noise, PARAMETERS[noise], SAID, NoiseSummary(seed=1))
         wanted = plain_sample(ids, draws_of(400), centers, where, noise, PARAMETERS[noise])
         assert (made.sample(ids, draws_of(400)) == wanted).all()
-        assert made.summary["figure"] == 1
-        assert made.summary["noise"] == noise
+        assert made.summary.seed == 1
+        assert made.summary.noise == noise
         again = NoiseSampler.restore(made.arrays(), SAID, made.summary)
         assert (again.sample(ids, draws_of(400)) == wanted).all()
         assert ("targets" in made.arrays()) == (where is targets)
@@ -122,7 +122,9 @@ def test_a_matrix_turns_the_noise(second: float | None) -> None:
     vectors = vectors_of(200, 5)
     matrix = np.random.default_rng(3).normal(size=(5, 5))
     noise, parameters = radial_noise(4.0, 5)
-    made = NoiseSampler.of(vectors, vectors, noise, parameters, SAID, {}, matrix=matrix, second=second)
+    made = NoiseSampler.of(
+        vectors, vectors, noise, parameters, SAID, NoiseSummary(), matrix=matrix, second=second
+    )
     ids = (np.arange(500) % 200).astype(np.int32)
     wanted = plain_sample(ids, draws_of(500), vectors, vectors, noise, parameters, matrix, second)
     assert (made.sample(ids, draws_of(500)) == wanted).all()
@@ -144,7 +146,7 @@ class TestTinyLexicons:
     def test_any(self, vectors: list[list[float]], epsilon: float, second: float | None) -> None:
         given = np.array(vectors, np.float32)
         noise, parameters = radial_noise(epsilon, given.shape[1])
-        made = NoiseSampler.of(given, given, noise, parameters, SAID, {}, second=second)
+        made = NoiseSampler.of(given, given, noise, parameters, SAID, NoiseSummary(), second=second)
         ids = (np.arange(200) % len(given)).astype(np.int32)
         wanted = plain_sample(ids, draws_of(200), given, given, noise, parameters, second=second)
         assert (made.sample(ids, draws_of(200)) == wanted).all()
@@ -152,7 +154,7 @@ class TestTinyLexicons:
     def test_equal_words_draw_alike(self) -> None:
         """Two words with one vector have one law: the same numbers, the same output."""
         vectors = np.concatenate([vectors_of(30, 3), vectors_of(30, 3)])
-        made = NoiseSampler.of(vectors, vectors, *radial_noise(2.0, 3), SAID, {})
+        made = NoiseSampler.of(vectors, vectors, *radial_noise(2.0, 3), SAID, NoiseSummary())
         first, second = (made.sample(np.full(500, w, np.int32), draws_of(500)) for w in (4, 34))
         assert (first == second).all()
         assert (first < 30).all()
@@ -160,14 +162,14 @@ class TestTinyLexicons:
 
 class TestBatches:
     MADE = NoiseSampler.of(
-        vectors_of(2500, 12), vectors_of(2500, 12), *radial_noise(8.0, 12), SAID, {}, second=0.3
+        vectors_of(2500, 12), vectors_of(2500, 12), *radial_noise(8.0, 12), SAID, NoiseSummary(), second=0.3
     )
     IDS = np.random.default_rng(2).integers(0, 2500, 1700).astype(np.int32)
 
     def test_parts_and_orders(self) -> None:
         """Both kinds of draws in one batch: settled by the table, and left to the search."""
         same = vectors_of(2500, 12)
-        made = NoiseSampler.of(same, same, *radial_noise(25.0, 12), SAID, {})
+        made = NoiseSampler.of(same, same, *radial_noise(25.0, 12), SAID, NoiseSummary())
         table = NeighborTable.of(made.centers, 64)
         for sampler in (self.MADE, dataclasses.replace(made, table=table)):
             whole = sampler.sample(self.IDS, draws_of(1700))
@@ -204,7 +206,7 @@ class TestBatches:
 
     def test_memory_does_not_grow_with_batch_times_lexicon(self) -> None:
         vectors = vectors_of(20_000, 8)
-        made = NoiseSampler.of(vectors, vectors, *radial_noise(1.0, 8), SAID, {}, neighbors=0)
+        made = NoiseSampler.of(vectors, vectors, *radial_noise(1.0, 8), SAID, NoiseSummary(), neighbors=0)
         ids = (np.arange(6000) % 20_000).astype(np.int32)
         made.sample(ids[:600], draws_of(600))
         tracemalloc.start()
@@ -230,7 +232,9 @@ class TestBatches:
 def test_noise_that_float64_does_not_hold(epsilon: float) -> None:
     vectors = vectors_of(10, 3)
     with pytest.raises(SettingsError, match=r"mechanism\.epsilon: .* given; valid: greater"):
-        NoiseSampler.of(vectors, vectors, *radial_noise(epsilon, 3), Guarantee("metric_dp", epsilon), {})
+        NoiseSampler.of(
+            vectors, vectors, *radial_noise(epsilon, 3), Guarantee("metric_dp", epsilon), NoiseSummary()
+        )
 
 
 def near_ties() -> Lexicon:

@@ -14,6 +14,8 @@ from scipy import stats
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.samplers.noisy_selection import (
     SelectionSampler,
+    SelectionSummary,
+    WorstPair,
     gumbel_ends,
     poisson_weights,
     truncated_gumbel_quantile,
@@ -23,6 +25,16 @@ from dptext_spark.randomness.draws import Draws
 TOTAL = 2**63
 FALSE_ALARM = 1e-6
 NONE = Guarantee("metric_dp", 1.0, metric="euclidean", status="refuted")
+SAID = SelectionSummary(
+    equal_vectors=0,
+    candidates=9,
+    smallest_distance=0.0,
+    largest_distance=6.0,
+    floor=1.0,
+    a=1.0,
+    b=4.0,
+    pair=WorstPair((0, 1), 2, 1.0, 1.0, 1.0),
+)
 ENDS = [0, 1, 2, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]
 
 
@@ -104,7 +116,7 @@ def small_sampler() -> SelectionSampler:
     distance = np.sort(random.uniform(0, 5, (12, 9)), axis=1)
     distance[:, 0] = 0
     weights = np.array(poisson_weights(2.5, 9), np.uint64)
-    return SelectionSampler(near, distance, np.cumsum(weights), np.array([6.0, 1.5]), NONE)
+    return SelectionSampler(near, distance, np.cumsum(weights), np.array([6.0, 1.5]), NONE, SAID)
 
 
 def draws(n: int) -> Draws:
@@ -137,6 +149,7 @@ def test_ties_go_to_the_lower_id() -> None:
         np.cumsum(np.array(poisson_weights(1.0, 3), np.uint64)),
         np.array([1.0, 1.0]),
         NONE,
+        SAID,
     )
     assert made.sample(np.zeros(1, np.int32), Same()).tolist() == [0]  # type: ignore[arg-type]
 
@@ -150,13 +163,19 @@ def test_how_many_take_part() -> None:
         made.cumulative,
         made.noise,
         NONE,
+        SAID,
     )
     ids = np.arange(6000, dtype=np.int32) % 12
     assert (far.sample(ids, draws(6000)) == ids).all()
     # Equal distances: each of the k taking part wins with probability 1/k. Checked by chi-square.
     n = 60_000
     equal = SelectionSampler(
-        np.tile(np.arange(9, dtype=np.int32), (12, 1)), np.zeros((12, 9)), made.cumulative, made.noise, NONE
+        np.tile(np.arange(9, dtype=np.int32), (12, 1)),
+        np.zeros((12, 9)),
+        made.cumulative,
+        made.noise,
+        NONE,
+        SAID,
     )
     counts = np.bincount(equal.sample(np.zeros(n, np.int32), draws(n)), minlength=9)
     weights = np.diff(np.concatenate([[0], made.cumulative.astype(float)])) / TOTAL

@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.samplers.ordering import OrderingSampler, Window, _power, _scaled_up, floor
+from dptext_spark.mechanisms.samplers.ordering import (
+    OrderingSampler,
+    OrderingSummary,
+    Window,
+    _power,
+    _scaled_up,
+    floor,
+)
 
 TOTAL = 2**63
 NONE = Guarantee("metric_dp", 0.0, status="refuted")
@@ -41,7 +48,7 @@ def sampler(
     window = (
         Window.tem(words, lists, epsilon, beta) if form == "tem" else Window.geometric(words, lists, epsilon)
     )
-    return OrderingSampler.of(order, window, NONE, {"form": form})
+    return OrderingSampler.of(order, window, NONE, OrderingSummary(form=form))
 
 
 @given(st.data(), st.integers(2, 63))
@@ -308,7 +315,7 @@ def test_it_travels_and_lists_of_one_word_order() -> None:
     numbers = Numbers(np.random.default_rng(0).integers(0, 2**64, 4000, dtype=np.uint64).tolist())
     ids = np.arange(4000, dtype=np.int32) % 50
     assert (again.sample(ids, numbers) == made.sample(ids, numbers)).all()
-    assert (again.guarantee, again.summary) == (NONE, {"form": "tem"})
+    assert (again.guarantee, again.summary) == (NONE, OrderingSummary(form="tem"))
     assert all((made.order[n, made.place[:, n]] == np.arange(50)).all() for n in range(4))
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.samplers import TableSampler, integer_weights
+from dptext_spark.mechanisms.samplers.table import TableSummary
 
 TOTAL = 2**63
 NONE = Guarantee("epsilon_dp", 0.0, status="refuted")
@@ -36,7 +37,7 @@ class Numbers:
 
 def sampler(probability: list[float], ids: list[int] | None = None) -> TableSampler:
     outputs = np.array([list(range(len(probability))) if ids is None else ids], np.int32)
-    return TableSampler.of(outputs, np.array([probability]), NONE, {})
+    return TableSampler.of(outputs, np.array([probability]), NONE, TableSummary())
 
 
 def normalised(probability: list[float]) -> np.ndarray:
@@ -116,7 +117,7 @@ def test_one_outcome() -> None:
 def test_rows_are_independent() -> None:
     ids = np.array([[0, 1, 2], [2, 1, 0], [9, 8, -1]], np.int32)
     probability = np.array([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.9, 0.1, 0.0]])
-    made = TableSampler.of(ids, probability, NONE, {"a": 1})
+    made = TableSampler.of(ids, probability, NONE, TableSummary(sets=1))
     laws = [dict(zip(*(x.tolist() for x in made.law(w)[::2]), strict=True)) for w in range(3)]
     assert laws[0] == {0: 0.5, 1: 0.25, 2: 0.25}
     assert laws[1] == {0: 0.25, 1: 0.25, 2: 0.5}
@@ -125,7 +126,7 @@ def test_rows_are_independent() -> None:
     numbers = Numbers(np.random.default_rng(0).integers(0, 2**64, 3000, dtype=np.uint64).tolist())
     words = np.arange(3000, dtype=np.int32) % 3
     assert (again.sample(words, numbers) == made.sample(words, numbers)).all()
-    assert (again.guarantee, again.summary) == (NONE, {"a": 1})
+    assert (again.guarantee, again.summary) == (NONE, TableSummary(sets=1))
 
 
 def test_too_many_outputs() -> None:

@@ -13,7 +13,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.mechanisms.base import Capabilities
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
@@ -60,8 +60,8 @@ def test_every_sampler_has_its_cost_and_its_certificate() -> None:
     samplers = {kind.sampler for kind in MECHANISMS.values()}
     assert len(samplers) == 5
     for sampler in samplers:
-        assert sampler.cost != Capabilities.cost
-        assert sampler.certified_by != Capabilities.certified_by
+        assert sampler.cost != Sampler.cost
+        assert sampler.certified_by != Sampler.certified_by
 
 
 # What the catalogue says of a search, and what the certificate says of its method.

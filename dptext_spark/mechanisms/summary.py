@@ -1,0 +1,49 @@
+"""What a compiled mechanism says of its law: public figures, kept in the model and shown by reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dptext_spark.runtime.record import Record
+
+
+@dataclass(frozen=True)
+class Spread(Record):
+    """The ends of some numbers, their middle and mean."""
+
+    sparse: ClassVar[bool] = True
+
+    min: float
+    max: float
+    p50: float | None = None
+    mean: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(Record):
+    """The figures that the disclosure reads; each is None where a law has none. Samplers add their own.
+
+    Attributes:
+        words: V, of the lexicon.
+        outputs: how many words can come out.
+        internal_epsilon: the ε that the law is compiled with, where tight ε raised it.
+        alone_share: share of the words that share their output set with no other.
+        set_size: outputs of a word.
+        inputs_per_output: words that can have produced an output.
+        one_input_share: share of the outputs that one word alone can have produced.
+        ruled_out_bits: log2(V / words that can have produced an output), averaged over the outputs.
+        rounding: the greatest error of a log-probability, where the law is sampled up to one.
+    """
+
+    sparse: ClassVar[bool] = True
+
+    words: int | None = None
+    outputs: int | None = None
+    internal_epsilon: float | None = None
+    alone_share: float | None = None
+    set_size: Spread | None = None
+    inputs_per_output: Spread | None = None
+    one_input_share: float | None = None
+    ruled_out_bits: float | None = None
+    rounding: float | None = None

@@ -1,0 +1,34 @@
+"""A sampler that keeps its law to itself: what a noise mechanism is to an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.summary import Summary
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.array_checks import Arrays
+
+
+class Lawless(Sampler):
+    """Draws as another sampler does; it cannot be stored."""
+
+    def __init__(self, inner: Sampler) -> None:
+        self.inner, self.guarantee, self.summary = inner, inner.guarantee, inner.summary
+
+    def sample(self, ids: np.ndarray, draws: Draws) -> np.ndarray:
+        return self.inner.sample(ids, draws)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.inner.arrays()
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray], guarantee: Guarantee, summary: Summary) -> Lawless:
+        raise NotImplementedError

@@ -1,0 +1,86 @@
+"""Values that are written as JSON and read again: every type there and back, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from dptext_spark.errors import DataError
+from dptext_spark.runtime.record import Record
+
+
+@dataclass(frozen=True)
+class Inner(Record):
+    sparse: ClassVar[bool] = True
+
+    low: float
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Outer(Record):
+    name: str
+    count: int
+    sure: bool
+    kind: Literal["a", "b"]
+    ends: tuple[int, int]
+    inner: Inner | None
+    every: tuple[Inner, ...] = ()
+    shares: Mapping[str, float] | None = None
+    by: Mapping[str, Inner] | None = None
+
+
+FULL = Outer(
+    "n", 3, True, "b", (1, 2), Inner(0.5, "x"), (Inner(1.0), Inner(2.0)), {"p": 0.25}, {"q": Inner(4.0)}
+)
+LEAST = Outer("n", 3, False, "a", (1, 2), None)
+
+
+@pytest.mark.parametrize("given", [FULL, LEAST])
+def test_what_is_written_is_read_again(given: Outer) -> None:
+    assert Outer.from_dict(json.loads(json.dumps(given.as_dict()))) == given
+
+
+def test_a_field_is_left_out_only_where_its_class_says_so() -> None:
+    assert Inner(1.0).as_dict() == {"low": 1.0}
+    assert LEAST.as_dict() == {
+        "name": "n", "count": 3, "sure": False, "kind": "a", "ends": [1, 2], "inner": None, "every": [], "shares": None,
+        "by": None,
+    }  # fmt: skip
+
+
+def test_fields_of_a_later_version_are_passed_over_and_missing_ones_have_their_default() -> None:
+    assert Inner.from_dict({"low": 1, "later": [1]}) == Inner(1.0)
+    assert isinstance(Inner.from_dict({"low": 1}).low, float)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": 1}, "Outer.name: int given; valid: a text."),
+        ({"count": 1.5}, "Outer.count: float given; valid: an integer."),
+        ({"count": True}, "Outer.count: bool given; valid: an integer."),
+        ({"sure": 0}, "Outer.sure: int given; valid: true or false."),
+        ({"kind": "private"}, "Outer.kind: str given; valid: 'a', 'b'."),
+        ({"ends": [1]}, "Outer.ends: list given; valid: a list of 2."),
+        ({"ends": [1, "private"]}, "Outer.ends: str given; valid: an integer."),
+        ({"inner": "private"}, "Outer.inner: str given; valid: a mapping or null."),
+        ({"inner": {}}, "Outer.inner.low: missing; valid: a number."),
+        ({"every": [{"low": None}]}, "Outer.every.low: NoneType given; valid: a number."),
+        ({"shares": {"p": "private"}}, "Outer.shares.p: str given; valid: a number."),
+        ({"by": {"q": 3}}, "Outer.by.q: int given; valid: a mapping."),
+    ],
+)
+def test_what_is_of_another_type_is_refused_without_its_value(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        Outer.from_dict(FULL.as_dict() | changes)
+    assert str(caught.value) == message
+
+
+def test_what_is_no_mapping_is_refused() -> None:
+    with pytest.raises(DataError, match="here: a list given; valid: a mapping"):
+        Inner.from_dict([], "here")  # type: ignore[arg-type]
