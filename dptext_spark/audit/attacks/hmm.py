@@ -106,7 +106,9 @@ def _room(pairs: I64, size: Int) -> I64:
     if pairs.shape[0] >= size:
         return pairs
     more = np.empty((2 * size, 3), np.int64)
-    more[: pairs.shape[0]] = pairs
+    # In turn: for a slice that is assigned numba compiles the text of an error, which takes seconds.
+    for p in range(pairs.shape[0]):
+        more[p, 0], more[p, 1], more[p, 2] = pairs[p, 0], pairs[p, 1], pairs[p, 2]
     return more
 
 
