@@ -11,12 +11,10 @@ from dptext_spark.audit.attacks.bayes_vulnerability import bayes_vulnerability
 from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.config.load import load_config
 from dptext_spark.demo.demo import SETTINGS, side_by_side
-from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.text.engine import Engine
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import drawn_words
-from dptext_spark.text.word_table import WordTable
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 TEXT = (
@@ -69,11 +67,9 @@ def test_the_papers_know_no_identifiers(released: dict[str, str]) -> None:
 @pytest.mark.parametrize(("settings", "most"), [("balanced", 0.3), ("strict", 0.15)])
 def test_the_best_guess_finds_no_more_than_the_file_says(settings: str, most: float) -> None:
     """The bound of `bayes token`, of the law that is sampled, over the words that the file's policy draws."""
-    config = load_config(CONF / f"{settings}.yaml")
-    lexicon = Lexicon.default()
-    table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
-    prior = of_drawn(zipf(len(lexicon)), drawn_words(Engine(table, config.policy)))
-    found, _ = bayes_vulnerability(config.mechanism.compile(lexicon), prior, 0.95).statistic("upper", "token")
+    model, _ = prepare(load_config(CONF / f"{settings}.yaml"))
+    prior = of_drawn(zipf(len(model.vocabulary)), drawn_words(model.engine))
+    found, _ = bayes_vulnerability(model.sampler, prior, 0.95).statistic("upper", "token")
     assert 0.8 * most < found <= most  # not far below: the file changes no more of the text than it says
 
 
