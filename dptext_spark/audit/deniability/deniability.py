@@ -73,7 +73,7 @@ class Measured:
         """Whether these are all words of the lexicon."""
         return len(self.words) == self.total
 
-    def spread(self, side: str = "values") -> Distribution:
+    def distribution(self, side: str = "values") -> Distribution:
         """Return how `values`, `lower` or `upper` are spread over the words."""
         return Distribution.of(getattr(self.of, side), self.figure.edges(self.total))
 
@@ -95,12 +95,12 @@ class Measured:
             "words_in_lexicon": self.total,
             "words_chosen": self.chosen,
             "restricted": False,  # laws and public draws, no private text
-            **self.spread().as_dict(),
+            **self.distribution().as_dict(),
             "worst": [{"word": word, "value": value} for word, value in self.worst()],
         }
         if not self.exact:
-            found["lower"] = self.spread("lower").as_dict()
-            found["upper"] = self.spread("upper").as_dict()
+            found["lower"] = self.distribution("lower").as_dict()
+            found["upper"] = self.distribution("upper").as_dict()
         if self.figure.name in ENTROPIES:
             found[ENTROPIES[self.figure.name]] = self._entropy()
         return found

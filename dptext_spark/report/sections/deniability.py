@@ -59,18 +59,18 @@ _HISTOGRAMS = {
 
 
 def _histogram(one: Measured) -> Chart:
-    name, spread = one.figure.name, one.spread()
+    name, found = one.figure.name, one.distribution()
     title, shows, read, x = _HISTOGRAMS[name]
-    edges, counts = spread.edges, spread.counts
+    edges, counts = found.edges, found.counts
     if name == "S_w":
         # Its bins double or so, up to the whole lexicon: those above the largest are left out.
         last = max((i for i, count in enumerate(counts) if count), default=0) + 2
         edges, counts = edges[1 : last + 1], counts[1:last]
     rank, side = ("max", "upper") if name == "N_w" else ("min", "lower")
     worst = "worst word" if one.is_whole else "worst of these"
-    marks = [(spread.at("p50"), "median word"), (spread.at(rank), worst)]
+    marks = [(found.at("p50"), "median word"), (found.at(rank), worst)]
     if not one.exact:
-        marks[1] = (one.spread(side).at(rank), f"{worst}, by its bound")
+        marks[1] = (one.distribution(side).at(rank), f"{worst}, by its bound")
     if name == "S_w" and not one.exact:
         read += f" Counted from draws it is too small: no word can show more outputs than its {one.draws:,} draws."
     shows = shows.format(
@@ -142,13 +142,13 @@ def _spans(drawn: Sequence[Line]) -> bool:
 
 
 def _percentiles(figures: Sequence[Measured]) -> Table:
-    spreads = [
-        (f"{one.figure.name}{said}", one.spread(side))
+    sides = [
+        (f"{one.figure.name}{said}", one.distribution(side))
         for one in figures
         for side, said in (("values", ""), ("lower", ", lower bound"), ("upper", ", upper bound"))
         if side == "values" or not one.exact
     ]
-    rows = tuple((name, *(_number(spread.at(rank)) for rank in _RANKS)) for name, spread in spreads)
+    rows = tuple((name, *(_number(found.at(rank)) for rank in _RANKS)) for name, found in sides)
     return Table(("over the words", *_RANKS), rows)
 
 

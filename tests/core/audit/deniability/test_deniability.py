@@ -67,7 +67,7 @@ def test_a_lexicon_is_measured_as_word_by_word(mechanism: CusText, lexicon: Lexi
     worst = sorted(range(WORDS), key=lambda w: (-wanted[w][0], w))[:10]
     assert [word for word, _ in found[0].worst()] == worst
     fewest = sorted(range(WORDS), key=lambda w: (wanted[w][1], w))[:3]
-    assert [entry["word"] for entry in found[1].worst(3)] == fewest
+    assert [word for word, _ in found[1].worst(3)] == fewest
     shown = json.loads(json.dumps([one.as_dict() for one in found], allow_nan=False))
     assert [one["name"] for one in shown] == ["N_w", "S_w", "S_w[100]"]
     assert all(sum(one["histogram"]["counts"]) == WORDS == one["words_in_lexicon"] for one in shown)

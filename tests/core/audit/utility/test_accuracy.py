@@ -25,7 +25,6 @@ def test_all_four() -> None:
         train_labels,
         Both(test, replaced(test, 1.0, 4, swap=True)),
         test_labels,
-        settings={"mechanism": "a code"},
     )
     right = {name: estimate.value for name, estimate in found.accuracy.items()}
     assert list(right) == ["plain/plain", "plain/private", "private/plain", "private/private"]
@@ -43,7 +42,6 @@ def test_all_four() -> None:
     assert found.restricted
     assert not found.exact
     said = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert said["settings"]["mechanism"] == "a code"
     assert "TF-IDF" in said["settings"]["classifier"]
     assert said["accuracy"]["plain/plain"]["value"] == right["plain/plain"]
 

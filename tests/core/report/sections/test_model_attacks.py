@@ -205,7 +205,11 @@ def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lex
     assert found.basis.startswith(f"Estimated from 1,000 draws of each of {WORDS} words of {WORDS}")
     for one in (*found.figures, *(figure for at in found.by_epsilon.values() for figure in at)):
         assert not one.exact
-        assert one.spread("lower").at("max") <= one.spread().at("max") <= one.spread("upper").at("max")
+        assert (
+            one.distribution("lower").at("max")
+            <= one.distribution().at("max")
+            <= one.distribution("upper").at("max")
+        )
     assert list(found.by_epsilon) == [0.5, 1.0, 2.0, 4.0]
     assert len(found.by_epsilon[0.5][0].words) == 10
     assert "each of 10 words" in found.basis_of_curves
