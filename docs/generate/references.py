@@ -132,7 +132,7 @@ def settings() -> str:
             about = said[path] or said.get(path.rpartition(".")[0], "")
             rows.append((f"`{path}`", default, may_be.get(path, "section"), plain(about)))
         parts.append(table(("setting", "default", "what it may be", "what it says"), rows))
-        if section == "":
+        if section == "policy":
             parts.append(_importance())
         if section == "key":
             parts.append(table(("setting", "what it may be"), [(f"`key.secret.{n}`", k) for n, k in kinds(Secret).items()]))
@@ -153,7 +153,7 @@ def _attributes(kind: type) -> dict[str, str]:
     """Return what a docstring says of each attribute."""
     listed = (inspect.getdoc(kind) or "").split("Attributes:\n", 1)[1]
     found = re.findall(r"^    (\w+): (.*?)(?=^    \w+:|\Z)", listed, flags=re.MULTILINE | re.DOTALL)
-    return {name: " ".join(text.split()) for name, text in found}
+    return {name: " ".join(text.split()).replace("None", "null") for name, text in found}
 
 
 def mechanism_parameters() -> str:

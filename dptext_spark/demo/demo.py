@@ -148,7 +148,7 @@ def _body(examples: list[dict[str, str]]) -> str:
 
 def _settings(examples: list[dict[str, str]], shown: list[Released]) -> Iterator[str]:
     """Yield one ticket as the settings of conf/ would release it."""
-    yield f"The body of ticket {examples[0]['ticket']} by the settings of conf/ (README, Which settings)"
+    yield f"The body of ticket {examples[0]['ticket']} by the settings of conf/ (docs/guide/settings)"
     for one in shown:
         yield f"  {one.settings + '.yaml':<15}{one.mechanism}"
         yield textwrap.fill(

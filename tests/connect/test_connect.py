@@ -180,7 +180,7 @@ def test_the_key_is_in_nothing_that_client_and_server_wrote(client: Client) -> N
     assert traces([file for file in files if file != client.server.log], [LOGGED]) == []
     assert "Executing plan" in client.printed  # the client's logger was on
     # Of the text Spark tells only what the user's own expressions hold: a constraint's constant, and the value that a cast of
-    # input.where fails on (README, Security).
+    # input.where fails on (docs/security).
     lines = [line for file in events for line in file.read_bytes().splitlines() if MARKER.encode() in line]
     own = (b"DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", b"CAST_INVALID_INPUT")
     assert lines
@@ -188,7 +188,7 @@ def test_the_key_is_in_nothing_that_client_and_server_wrote(client: Client) -> N
 
 
 def test_a_server_at_debug_logs_the_key_of_a_closure_by_the_loggers_that_are_named(client: Client) -> None:
-    """So the search above finds what there is, and the loggers of the doctor and of the README are the right ones."""
+    """So the search above finds what there is, and the loggers of the doctor and of docs/security are the right ones."""
     assert traces([client.server.log], [LOGGED])
     spelt = spellings(LOGGED)["octal, as Java writes it"].decode()
     loud, logger = set(), ""

@@ -137,7 +137,7 @@ def test_tiny_lexicons(search: str, vectors: list[list[float]]) -> None:
 
 
 def test_recall_on_real_vectors(glove: Lexicon) -> None:
-    """What the README says of cells: binomial limits at 1e-6, and .005 for the rounded figures."""
+    """What docs/guide/mechanism says of cells: binomial limits at 1e-6, and .005 for the rounded figures."""
     made = MVC(1.0, search="ivf").compile(glove)
     ids, factor = words_evenly(len(glove)), made.parameters[1]
     for epsilon, wanted in ((1.0, 0.76), (10.0, 0.87), (20.0, 0.99)):
