@@ -25,7 +25,7 @@ import numpy as np
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.importance.selector import restored
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
@@ -57,25 +57,27 @@ _HELD: dict[str, tuple[type, ...]] = {
 }
 
 
-def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str, Any] | None = None) -> str:
-    """Write an artifact, atomically.
+def save_model(
+    model: Privatizer, folder: str | os.PathLike[str], *, spec: dict[str, Any] | None = None
+) -> str:
+    """Write a compiled model as a new folder of .npy files and a manifest; the write is atomic.
 
     Args:
-        privatizer: what to store.
+        model: what to store; one with providers of identifiers cannot be.
         folder: where; must not exist, or hold the same artifact, which is left as it is.
-        spec: the settings that it was made from, JSON-able; they are stored with it.
+        spec: the settings that it was made from, JSON-able; `run.artifact` accepts a model only with those of the run.
 
     Returns:
         The fingerprint (sha256 of all arrays, hex).
 
     Raises:
-        SettingsError: `folder` holds something else.
+        SettingsError: `folder` holds something else, or the model cannot be stored.
     """
     target = Path(folder)
-    manifest = _manifest(privatizer, spec)
+    manifest = _manifest(model, spec)
     if (target / MANIFEST).exists():
         if _uncertified(read_manifest(target)) == manifest:
-            return privatizer.fingerprint
+            return model.fingerprint
         raise SettingsError(f"artifact: {str(target)!r} holds another artifact; name an empty folder.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise SettingsError(f"artifact: {str(target)!r} exists and is no artifact; name an empty folder.")
@@ -83,7 +85,7 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".artifact-") as work:
         built = Path(work) / "artifact"
         built.mkdir()
-        for name, array in privatizer.arrays().items():
+        for name, array in model.arrays().items():
             np.save(built / f"{name}.npy", array, allow_pickle=False)
         _write(built, manifest)
         if manifest.get("private"):
@@ -91,7 +93,7 @@ def save(privatizer: Privatizer, folder: str | os.PathLike[str], spec: dict[str,
         if target.exists():
             target.rmdir()
         built.rename(target)
-    return privatizer.fingerprint
+    return model.fingerprint
 
 
 def certificate_of(folder: str | os.PathLike[str]) -> dict[str, Any] | None:
@@ -302,16 +304,16 @@ def _content(file: Path) -> str:
     return text
 
 
-def open_artifact(
-    folder: str | os.PathLike[str], *, prefix: str = "", verify: bool = False, seal: str | None = None
+def open_model(
+    folder: str | os.PathLike[str], *, verify: bool = True, seal: str | None = None, prefix: str = ""
 ) -> Privatizer:
-    """Open an artifact; its arrays are memory-mapped, read-only, and checked before anything is read from them.
+    """Open a folder that :func:`save_model` wrote: memory-mapped, read-only, and checked before anything is read from it.
 
     Args:
         folder: the artifact.
-        prefix: what stands before its file names, as where it was shipped.
         verify: hash the arrays again and compare with the manifest.
-        seal: of the manifest that is expected; None: any.
+        seal: what `run.artifact_fingerprint` names the expected model by; None: any.
+        prefix: what stands before its file names, as where Spark shipped it.
 
     Raises:
         DataError: a file is missing, unreadable, not what the manifest says, or not what the compiled loops rely on.
@@ -357,7 +359,7 @@ def _built(
     if chosen is not None:
         levels = enumerate(chosen["levels"], start=1)
         further = tuple(_restored(level, f"level{number}", arrays, size) for number, level in levels)
-        selection = Selection.of(chosen["selection"])
+        selection = Importance.of(chosen["selection"])
         selector = restored(selection, table, _under("importance", arrays), further)
         if verify and selector.bound() != chosen["bound"]:
             raise DataError(f"artifact: {folder!r} chooses words in another way than its fingerprint says.")

@@ -87,7 +87,7 @@ class _Search:
         return Point(epsilon, tuple(one.judge(by_figure[one.figure]) for one in self.requirements))
 
 
-def calibrate(
+def search_epsilon(
     compile_at: Callable[[float], Sampler],
     requirements: Sequence[Requirement],
     total: int,

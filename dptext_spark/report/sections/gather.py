@@ -72,7 +72,7 @@ def gathered(
     if model is not None:
         if found is None:
             certificate = certify(
-                model.privatizer, lambda done, whole: say("certifying", done / whole)
+                model.privatizer, progress=lambda done, whole: say("certifying", done / whole)
             ).as_dict()
         worst = (certificate.get("loss") or {}).get("worst")
         words = model.privatizer.vocabulary.strings()

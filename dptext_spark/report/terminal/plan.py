@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -13,8 +13,10 @@ from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.model.artifact import certificate_of
+from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.report.terminal.console import WIDTH, hanging
+from dptext_spark.runtime.progress import Progress
 
 _NOT_SHOWN = "(hidden: it names a text column)"
 
@@ -42,20 +44,42 @@ def planned_facts(
     }
 
 
-def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> dict[str, Any]:
-    """Return the plan of a run, JSON-able.
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a run would do; printed, it is the text of `dptext run --dry-run`.
+
+    Attributes:
+        facts: everything, JSON-able: settings, guarantee, certificate, disclosure, steps, writes, artifact.
+    """
+
+    facts: dict[str, Any]
+
+    def __str__(self) -> str:
+        """Return the text, in lines of the usual width."""
+        return plan_text(self.facts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return dict(self.facts)
+
+
+def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
+    """Say what a run would do, without Spark and without reading any data.
+
+    The model is compiled, or opened where the user's cache or `run.artifact` has it.
 
     Args:
         config: the settings; the key that they name is read and checked, except a platform's secret.
-        privatizer: compiled from them.
-        artifact: its folder.
+        progress: progress callback, called with each step.
 
     Raises:
-        SettingsError: the key cannot be read or is too short, or others may read its file.
+        SettingsError: a parameter does not fit the lexicon; the key cannot be read or is too short, or others may read its file.
+        DataError: the lexicon or the artifact is missing, damaged or changed.
     """
+    privatizer, artifact = prepare(config, progress)
     read_key(config.key)
     certificate = certificate_of(artifact)
-    return {
+    facts = {
         "settings": _settings(config),
         "guarantee": privatizer.guarantee(of_rows=True).as_dict(),
         "certificate": certificate,
@@ -64,6 +88,7 @@ def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> dict[str,
         "writes": _writes(config),
         "artifact": {"folder": str(artifact), "fingerprint": privatizer.fingerprint},
     }
+    return Plan(facts)
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:

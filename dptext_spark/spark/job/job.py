@@ -28,7 +28,7 @@ FINISHED = ("succeeded", "recovered")
 
 
 @dataclass(frozen=True)
-class Report:
+class RunResult:
     """What a run did.
 
     Attributes:
@@ -36,6 +36,11 @@ class Report:
     """
 
     facts: dict[str, Any]
+
+    @property
+    def run_id(self) -> str:
+        """The run's id: what `report` and the tables of the account know it by."""
+        return str(self.facts["run_id"])
 
     @property
     def status(self) -> str:
@@ -52,7 +57,7 @@ def run_once(
     config: RunConfig,
     say: Steps,
     at: Observer = unobserved,
-) -> Report:
+) -> RunResult:
     """Carry out one run, or one micro-batch of a stream: what `prepare` gives is bound, written and accounted for.
 
     `at` is told each point that is passed; a test ends the process there.
@@ -82,7 +87,7 @@ def run_once(
                     record["input_version"] if record["input_version"] != earlier["input_version"] else None
                 )
                 facts = {"status": "unchanged", "run_id": plan.run_id, "input_version_now": moved}
-                return Report({**facts, "run": _plain(earlier)})
+                return RunResult({**facts, "run": _plain(earlier)})
             # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
             commits = plan.commits()
             commit = our_commits(commits).get(plan.run_id)
@@ -118,7 +123,7 @@ def run_once(
         try:
             # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
             first = earlier is None and not committed and not reservation.again
-            return Report(
+            return RunResult(
                 reconcile(plan, record, counts, started, seconds, say, at, recovered=committed, first=first)
             )
         except (CountMismatchError, RunError) as error:  # they say themselves what was committed

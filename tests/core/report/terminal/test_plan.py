@@ -11,14 +11,13 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.model.compile import prepare
 from dptext_spark.report.terminal.plan import plan, plan_text
 
 
 def planned(**more: Any) -> dict[str, Any]:
     least = {"input": {"path": "/none/in"}, "columns": ["body"], "output": {"path": "/none/out"}}
     config = parse_config({**least, **more})
-    return plan(config, *prepare(config))
+    return plan(config).as_dict()
 
 
 def test_a_plan_is_json_and_reads_nothing() -> None:
