@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CORES = 2
-# Figures of `dptext audit` that tell what is found, and what the text is still good for, with what they say in docs/guide/settings.
+# Figures of `dptext audit` that tell what is found, and what the text is still good for, as docs/guide/settings says it.
 FOUND = {
     "original_share_all": "words that are as they were, of all",
     "bayes_success": "drawn words that the best guess finds from the replacement alone",

@@ -1,4 +1,4 @@
-"""`python -m docs.generate.check site`: nothing in the built site is loaded from another host, and no formula was left as it was."""
+"""`python -m docs.generate.check site`: nothing is loaded from another host, and every formula and mark was filled in."""
 
 from __future__ import annotations
 

@@ -13,20 +13,25 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import typer.main
 
 import dptext_spark as dp
-from dptext_spark import errors
+from dptext_spark import audit, errors
+from dptext_spark import spark as dps
 from dptext_spark.audit.table.metrics import MEANING
 from dptext_spark.cli.app import app
 from dptext_spark.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Secret, Section
-from dptext_spark.importance.selection import Level, Selection
-from dptext_spark.mechanisms import Mechanism
+from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
 from dptext_spark.text.policy import Policy
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-LEAST = {"input": {"path": "/data/tickets"}, "columns": ["body"], "output": {"path": "/data/tickets_sanitized"}}
+LEAST = {
+    "input": {"path": "/data/tickets"},
+    "columns": ["body"],
+    "output": {"path": "/data/tickets_sanitized"},
+}
+DOORS: dict[str, ModuleType] = {"dp": dp, "dp.errors": errors, "dps": dps, "audit": audit}
 WORDS = {str: "text", int: "whole number", float: "number", dict: "section", tuple: "list"}
 
 
@@ -135,14 +140,22 @@ def settings() -> str:
         if section == "policy":
             parts.append(_importance())
         if section == "key":
-            parts.append(table(("setting", "what it may be"), [(f"`key.secret.{n}`", k) for n, k in kinds(Secret).items()]))
+            parts.append(
+                table(
+                    ("setting", "what it may be"),
+                    [(f"`key.secret.{n}`", k) for n, k in kinds(Secret).items()],
+                )
+            )
     return "\n\n".join(parts)
 
 
 def _importance() -> str:
     """Return the settings of the section `importance`, of which the file of all settings has none."""
-    parts = ["## importance", "A section in the place of `null`; [Importance levels](../guide/importance.md) explains it."]
-    for kind, prefix in ((Selection, "importance."), (Level, "importance.levels[].")):
+    parts = [
+        "## importance",
+        "A section in the place of `null`; [Importance levels](../guide/importance.md) explains it.",
+    ]
+    for kind, prefix in ((Importance, "importance."), (Level, "importance.levels[].")):
         about, may_be = _attributes(kind), kinds(kind)
         rows = [(f"`{prefix}{one.name}`", may_be[one.name], plain(about[one.name])) for one in fields(kind)]
         parts.append(table(("setting", "what it may be", "what it says"), rows))
@@ -162,7 +175,12 @@ def mechanism_parameters() -> str:
     for one in catalogue():
         cost = one["cost"] + (f" (measured: {one['measured']})" if one["measured"] else "")
         rows = [
-            (f"`{p['name']}`", "required" if p["required"] else _value(p["default"]), plain(p["valid"]), plain(p["meaning"]))
+            (
+                f"`{p['name']}`",
+                "required" if p["required"] else _value(p["default"]),
+                plain(p["valid"]),
+                plain(p["meaning"]),
+            )
             for p in one["parameters"]
         ]
         facts = [f"- Paper: {one['paper']}.", f"- Guarantee: {one['guarantee']}.", f"- Cost: {cost}."]
@@ -178,7 +196,7 @@ def examples() -> str:
     for file in sorted(CONF.glob("*.yaml")):
         if file.stem != "reference":
             text = file.read_text(encoding="utf-8").strip()
-            parts.append(f"## {file.name}\n\n```yaml title=\"conf/{file.name}\"\n{text}\n```")
+            parts.append(f'## {file.name}\n\n```yaml title="conf/{file.name}"\n{text}\n```')
     return "\n\n".join(parts)
 
 
@@ -202,7 +220,10 @@ def command_line() -> str:
         arguments = [one for one in command.params if not one.opts[0].startswith("-")]
         usage = " ".join([f"dptext {name}", *(_argument(one) for one in arguments), "[OPTIONS]"])
         parts += [f"## dptext {name}", plain(command.help or ""), f"```text\n{usage}\n```"]
-        rows = [(_names(one), _default(one, defaults[one.name].default), plain(one.help or "")) for one in command.params]
+        rows = [
+            (_names(one), _default(one, defaults[one.name].default), plain(one.help or ""))
+            for one in command.params
+        ]
         if rows:
             parts.append(table(("argument or option", "default", "what it does"), rows))
     return "\n\n".join(parts)
@@ -232,7 +253,8 @@ def exit_codes() -> str:
     """Return every exit code, what it says, and the error that Python code meets in its place."""
     kinds_of = {one.exit_code: name for name, one in vars(errors).items() if _is_error(one)}
     rows = [
-        (str(code), plain(said), f"`{kinds_of[code]}`" if code in kinds_of else "") for code, said in EXIT_CODES.items()
+        (str(code), plain(said), f"`{kinds_of[code]}`" if code in kinds_of else "")
+        for code, said in EXIT_CODES.items()
     ]
     rows.append((str(INTERRUPTED), "interrupted from the keyboard", "`KeyboardInterrupt`"))
     return table(("exit code", "what it says", "error"), rows)
@@ -342,27 +364,21 @@ def metrics_of_an_audit() -> str:
 
 def api() -> str:
     """Return a directive of mkdocstrings for each public name."""
-    from dptext_spark import spark as dps
-
     parts = []
-    for module, short in ((dp, "dp"), (dps, "dps")):
+    for short, module in DOORS.items():
         parts.append(f"## {module.__name__}")
-        for name in sorted(module.__all__, key=str.lower):
-            if not name.startswith("_"):
-                parts.append(_directive(f"{short}.{name}", _home(module, name)))
+        named = (f"{short}.{name}" for name in sorted(module.__all__, key=str.lower))
+        parts += [_directive(name) for name in named if name not in ("dp.__version__", "dp.errors")]
     return "\n\n".join(parts)
 
 
-def _home(module: ModuleType, name: str) -> str:
-    """Return where a public name is defined."""
-    value = getattr(module, name)
-    if isinstance(value, ModuleType):
-        return value.__name__
-    if isinstance(value, type) or callable(value):
-        return f"{value.__module__}.{value.__qualname__}"
-    (home,) = {type(one).__module__ for one in (value,)} & {Mechanism.__module__} or {"dptext_spark.mechanisms"}
-    return f"{home}.{name}"
-
-
-def _directive(heading: str, path: str) -> str:
-    return f"::: {path}\n    options:\n      heading: {heading}\n      toc_label: {heading}"
+def _directive(name: str) -> str:
+    """Return the directive of a public name, such as `dp.Lexicon`, by the place where it is defined."""
+    door, _, last = name.rpartition(".")
+    value = getattr(DOORS[door], last)
+    place = (
+        f"{value.__module__}.{value.__qualname__}"
+        if callable(value)
+        else "dptext_spark.mechanisms.MECHANISMS"
+    )
+    return f"::: {place}\n    options:\n      heading: {name}\n      toc_label: {name}"
