@@ -34,7 +34,6 @@ class Addresses(HTMLParser):
         if tag == "link" and LINKS_FETCHED & set(given.get("rel", "").split()):
             fetched.append(given.get("href", ""))
         self.found += [address for address in fetched if OUTSIDE.match(address)]
-        self.found += IN_A_STYLE.findall(given.get("style", ""))
 
 
 def problems_of(site: Path) -> list[str]:
