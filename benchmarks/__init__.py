@@ -1,4 +1,4 @@
-"""Benchmarks: every figure that the README names, with what it is compared with, measured in the same run.
+"""Benchmarks: every figure that the documentation names, with what it is compared with, measured in the same run.
 
     make bench                                  # everything, in full: some forty minutes on two quiet cores
     python -m benchmarks --quick                # everything, small: whether it works

@@ -74,7 +74,7 @@ RECORDS = Path(__file__).resolve().parent / "records"
 def arguments(given: list[str]) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure every figure that the README names."
+        prog="python -m benchmarks", description="Measure every figure that the documentation names."
     )
     parser.add_argument("--only", action="append", choices=SECTIONS, help="one section (may be repeated)")
     parser.add_argument(

@@ -95,7 +95,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
 
 
 def markdown(gains: list[dict[str, Any]]) -> str:
-    """Return the gains of a record as the README's table: published → exact."""
+    """Return the gains of a record as the table of docs/guide/epsilon: published → exact."""
     named = dict.fromkeys((gain["lexicon"], gain["mechanism"]) for gain in gains)
     epsilons = list(dict.fromkeys(gain["epsilon"] for gain in gains))
     lines = [

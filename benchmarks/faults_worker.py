@@ -35,7 +35,7 @@ def main(given: dict[str, Any], at: Callable[[str], None]) -> int:
     def command() -> int:
         key = taken(config.key)
         if config.is_stream:
-            status = job.Report(stream(session, config, key, _quiet, at)).status
+            status = job.RunResult(stream(session, config, key, _quiet, at)).status
         else:
             status = job.run_once(
                 lambda: prepare_run(session, config, key, _quiet), config, _quiet, at

@@ -25,8 +25,8 @@ from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import accuracy
 from dptext_spark.errors import DPTextError
 from dptext_spark.importance.idf import Frequencies, Idf
-from dptext_spark.importance.providers import Attention, Importance, RandomImportance
-from dptext_spark.importance.selection import STRATEGIES, Selection
+from dptext_spark.importance.providers import Attention, ImportanceProvider, RandomImportance
+from dptext_spark.importance.selection import STRATEGIES, Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
@@ -85,7 +85,7 @@ class Bench:
         known = read(engine, task.train)
         public = Bigrams.of(known.words, known.bounds, len(words))
         learnt = TextClassifier().fit(task.train.to_pylist(), task.train_labels)
-        providers: list[Importance] = [
+        providers: list[ImportanceProvider] = [
             Idf.of(engine.table, Frequencies.of(engine, task.train)),
             RandomImportance(),
         ]
@@ -101,7 +101,7 @@ class Bench:
 
     def model(self, percent: float, direction: str, strategy: str) -> Privatizer:
         """Return the privatizer of one row."""
-        selection = Selection("column", direction, percent, rank_punctuation=True, weights=("weights",))  # type: ignore[arg-type]
+        selection = Importance("column", direction, percent, rank_punctuation=True, weights=("weights",))  # type: ignore[arg-type]
         return with_importance(self.plain[STRATEGIES[strategy]], selection)
 
     def accuracies(self, model: Privatizer, provider: str) -> tuple[Estimate, Estimate]:

@@ -24,7 +24,7 @@ from benchmarks.sources import CHECKOUT, lexicons, texts
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
-from dptext_spark.model.artifact import open_artifact, save
+from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.privatizer import Privatizer
 
 GOALS = (Goal(2.0, 2.0, "value"),)
@@ -81,9 +81,9 @@ def _toy_lexicon() -> Lexicon:
 
 def _store(folder: Path, name: str, privatizer: Privatizer) -> None:
     """Store a model as an artifact, and as the pickle that a broadcast of it would be."""
-    save(privatizer, folder / name)
+    save_model(privatizer, folder / name)
     with open(folder / f"{name}.pickle", "wb") as file:
-        pickle.dump(open_artifact(folder / name), file, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.dump(open_model(folder / name, verify=False), file, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _measured(how: str, folder: Path, workers: int) -> list[dict[str, Any]]:

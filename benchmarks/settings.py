@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CORES = 2
-# Figures of `dptext audit` that tell what is found, and what the text is still good for, with what they say in the README.
+# Figures of `dptext audit` that tell what is found, and what the text is still good for, as docs/guide/settings says it.
 FOUND = {
     "original_share_all": "words that are as they were, of all",
     "bayes_success": "drawn words that the best guess finds from the replacement alone",
@@ -86,7 +86,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
 
 
 def markdown(rows: Sequence[Sequence[str | float | None]]) -> str:
-    """Return the rows of a record's grid as the README's table."""
+    """Return the rows of a record's grid as the table of docs/guide/settings."""
     meaning = FOUND | GOOD_FOR
     lines = [
         f"| figure of `dptext audit` | | no noise | {' | '.join(f'`{one}`' for one in SETTINGS)} |",

@@ -1,7 +1,11 @@
 """Differentially private word replacement for tables of private text, on Spark and Delta Lake.
 
-What stands in `__all__` is the public surface; the job on Spark is `from dptext_spark import spark`. Names
-are looked up when they are first used, so that importing the package costs nothing.
+What stands in `__all__` here, in `dptext_spark.spark` and in `dptext_spark.audit` is the public surface:
+
+    import dptext_spark as dp
+    from dptext_spark import audit, spark as dps
+
+Names are looked up when they are first used, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -12,60 +16,112 @@ from typing import TYPE_CHECKING, Any
 from dptext_spark._version import __version__
 
 if TYPE_CHECKING:
-    from dptext_spark.errors import (
-        CountMismatchError,
-        DataError,
-        DPTextError,
-        RecordingError,
-        RunError,
-        SettingsError,
-    )
+    from dptext_spark import errors
+    from dptext_spark.config.load import load_config
+    from dptext_spark.config.model import RunConfig
+    from dptext_spark.demo.tickets import tickets
     from dptext_spark.guarantee import Guarantee
+    from dptext_spark.importance.selection import Importance, Level
     from dptext_spark.lexicon.lexicon import Lexicon
-    from dptext_spark.mechanisms import MECHANISMS, CusText
+    from dptext_spark.mechanisms import (
+        MECHANISMS,
+        MVC,
+        TEM,
+        CusText,
+        Diffractor,
+        Gaussian,
+        Laplace,
+        Mahalanobis,
+        Projection,
+        SanText,
+        TruncatedGumbel,
+        TruncatedLaplace,
+        Vickrey,
+    )
+    from dptext_spark.model.artifact import open_model, save_model
     from dptext_spark.model.certificate import Certificate, certify
+    from dptext_spark.model.compile import compile
+    from dptext_spark.model.preview import Preview, preview
     from dptext_spark.model.privatizer import Privatizer
     from dptext_spark.randomness.draws import RunKey
+    from dptext_spark.report.terminal.plan import Plan, plan
     from dptext_spark.text.counters import Counters
     from dptext_spark.text.policy import Policy
 
+# Each name with the module it stands in; `errors` is a module itself.
 _HOMES = {
     "Certificate": "dptext_spark.model.certificate",
-    "CountMismatchError": "dptext_spark.errors",
     "Counters": "dptext_spark.text.counters",
     "CusText": "dptext_spark.mechanisms",
-    "DPTextError": "dptext_spark.errors",
-    "DataError": "dptext_spark.errors",
+    "Diffractor": "dptext_spark.mechanisms",
+    "Gaussian": "dptext_spark.mechanisms",
     "Guarantee": "dptext_spark.guarantee",
+    "Importance": "dptext_spark.importance.selection",
+    "Laplace": "dptext_spark.mechanisms",
+    "Level": "dptext_spark.importance.selection",
     "Lexicon": "dptext_spark.lexicon.lexicon",
     "MECHANISMS": "dptext_spark.mechanisms",
+    "MVC": "dptext_spark.mechanisms",
+    "Mahalanobis": "dptext_spark.mechanisms",
+    "Plan": "dptext_spark.report.terminal.plan",
     "Policy": "dptext_spark.text.policy",
+    "Preview": "dptext_spark.model.preview",
     "Privatizer": "dptext_spark.model.privatizer",
-    "RecordingError": "dptext_spark.errors",
-    "RunError": "dptext_spark.errors",
+    "Projection": "dptext_spark.mechanisms",
+    "RunConfig": "dptext_spark.config.model",
     "RunKey": "dptext_spark.randomness.draws",
-    "SettingsError": "dptext_spark.errors",
+    "SanText": "dptext_spark.mechanisms",
+    "TEM": "dptext_spark.mechanisms",
+    "TruncatedGumbel": "dptext_spark.mechanisms",
+    "TruncatedLaplace": "dptext_spark.mechanisms",
+    "Vickrey": "dptext_spark.mechanisms",
     "certify": "dptext_spark.model.certificate",
+    "compile": "dptext_spark.model.compile",
+    "errors": "dptext_spark",
+    "load_config": "dptext_spark.config.load",
+    "open_model": "dptext_spark.model.artifact",
+    "plan": "dptext_spark.report.terminal.plan",
+    "preview": "dptext_spark.model.preview",
+    "save_model": "dptext_spark.model.artifact",
+    "tickets": "dptext_spark.demo.tickets",
 }
 
 __all__ = [
     "MECHANISMS",
+    "MVC",
+    "TEM",
     "Certificate",
-    "CountMismatchError",
     "Counters",
     "CusText",
-    "DPTextError",
-    "DataError",
+    "Diffractor",
+    "Gaussian",
     "Guarantee",
+    "Importance",
+    "Laplace",
+    "Level",
     "Lexicon",
+    "Mahalanobis",
+    "Plan",
     "Policy",
+    "Preview",
     "Privatizer",
-    "RecordingError",
-    "RunError",
+    "Projection",
+    "RunConfig",
     "RunKey",
-    "SettingsError",
+    "SanText",
+    "TruncatedGumbel",
+    "TruncatedLaplace",
+    "Vickrey",
     "__version__",
     "certify",
+    "compile",
+    "errors",
+    "load_config",
+    "open_model",
+    "plan",
+    "preview",
+    "save_model",
+    "tickets",
 ]
 
 
@@ -78,6 +134,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name from its module on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'dptext_spark' has no attribute {name!r}")
+    if _HOMES[name] == __name__:
+        return import_module(f"{__name__}.{name}")
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

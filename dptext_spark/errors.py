@@ -6,6 +6,16 @@ import difflib
 from collections.abc import Iterable
 from importlib.util import find_spec
 
+__all__ = [
+    "BrokenRequirementError",
+    "CountMismatchError",
+    "DPTextError",
+    "DataError",
+    "RecordingError",
+    "RunError",
+    "SettingsError",
+]
+
 LONGEST = 64  # characters of a name that another one is suggested for
 
 

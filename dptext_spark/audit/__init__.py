@@ -1,1 +1,42 @@
-"""Audits: pure functions from numbers to numbers and sentences."""
+"""Audits in memory, without Spark: `from dptext_spark import audit`.
+
+`calibrate(config, require=[...])` searches the largest ε that satisfies requirements, `compare(config, spec, public, private)`
+measures mechanisms where attacks succeed equally. Written tables are audited by `dptext_spark.spark.audit`.
+Names are looked up on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dptext_spark.audit.comparison.compare import Comparison, compare
+    from dptext_spark.audit.comparison.spec import ComparisonSpec
+    from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon, calibrate
+    from dptext_spark.text.records import Records
+
+_HOMES = {
+    "Comparison": "audit.comparison.compare",
+    "ComparisonSpec": "audit.comparison.spec",
+    "FoundEpsilon": "audit.deniability.find_epsilon",
+    "Records": "text.records",
+    "calibrate": "audit.deniability.find_epsilon",
+    "compare": "audit.comparison.compare",
+}
+
+__all__ = ["Comparison", "ComparisonSpec", "FoundEpsilon", "Records", "calibrate", "compare"]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, which exist on first use."""
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dptext_spark.audit' has no attribute {name!r}")
+    value = getattr(import_module(f"dptext_spark.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -34,13 +34,13 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""
-    from dptext_spark.audit.deniability.find_epsilon import find_epsilon
+    from dptext_spark.audit.deniability.find_epsilon import calibrate as search
     from dptext_spark.config.load import load_model_config
     from dptext_spark.report.terminal.calibration import calibration_text
 
     settings = load_model_config(config, overrides or ())
     with progress() as say:
-        found = find_epsilon(settings, require, low=low, high=high, steps=steps, sample=sample, progress=say)
+        found = search(settings, require, low=low, high=high, steps=steps, sample=sample, progress=say)
     if as_json:
         write_json(found.as_dict())
     else:

@@ -32,7 +32,9 @@ def certify(
     settings = load_model_config(config, overrides or ())
     with progress() as say:
         privatizer, folder = prepare(settings, say)
-        found = examine(privatizer, lambda done, whole: say("certifying", done / whole), sample)
+        found = examine(
+            privatizer, sample=sample, progress=lambda done, whole: say("certifying", done / whole)
+        )
     try:
         if sample is None or certificate_of(folder) is None:
             keep_certificate(folder, found)

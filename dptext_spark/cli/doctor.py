@@ -25,12 +25,12 @@ def doctor(
     """Check Spark, its machines and what the settings name, in a minute: what a run would stumble over, and the cure."""
     from dptext_spark.config.load import load_config
     from dptext_spark.report.terminal.doctor import table_of, verdict
-    from dptext_spark.spark import examine
+    from dptext_spark.spark import doctor as examine
 
     began = time.perf_counter()
     settings = None if config is None else load_config(config, overrides or ())
     with progress() as say:
-        findings = list(examine(settings, progress=lambda step: say(step, None)))
+        findings = examine(settings, progress=lambda step: say(step, None))
     seconds = time.perf_counter() - began
     failed = any(found.status == "fail" for found in findings)
     if as_json:

@@ -51,31 +51,26 @@ def report(
     """Write one offline HTML file about a run: guarantee, disclosure, attacks, deniability, utility, counters."""
     from dptext_spark.config.load import load_config
     from dptext_spark.errors import require_choice
-    from dptext_spark.report.results import STATEMENTS, rendered
+    from dptext_spark.report.results import STATEMENTS
     from dptext_spark.report.sections.model_attacks import read_lines
     from dptext_spark.spark.session.session import require_pyspark
 
     if statement is not None:
         require_choice("statement", statement, STATEMENTS)
     require_pyspark()
-    from dptext_spark.spark.reporting.report import Account, Wanted, write_page
-    from dptext_spark.spark.reporting.report import report as gather
+    from dptext_spark.spark import report as report_on
 
-    account = Account.of(None if config is None else load_config(config, overrides or ()), audit)
-    asked = Wanted(
-        internal,
-        with_examples,
-        tuple(publish or ()),
-        most_words,
-        tuple(figures or ()),
-        read_lines(public_text),
-    )
+    settings = None if config is None else load_config(config, overrides or ())
     with progress() as say:
-        facts = gather(run_id, account, asked, examine=statement is None, progress=say)
+        found = report_on(
+            run_id, settings, audit=audit, internal=internal, with_examples=with_examples, publish=tuple(publish or ()),
+            most_words=most_words, figures=tuple(figures or ()), public_text=read_lines(public_text),
+            examine=statement is None, progress=say,
+        )  # fmt: skip
     if statement is not None:
-        return write(rendered(facts.statement.as_dict(), statement))
-    file = write_page(facts, out)
+        return write(found.statement(statement))
+    file = found.save(out)
     if as_json:
-        write_json({"file": str(file), **facts.as_dict()})
+        write_json({"file": str(file), **found.as_dict()})
     else:
         write(f"{file}")

@@ -44,12 +44,10 @@ def run(
 
 
 def _plan(settings: RunConfig, as_json: bool) -> None:
-    from dptext_spark.model.compile import prepare
     from dptext_spark.report.terminal.plan import plan, plan_text
 
     with progress() as say:
-        privatizer, folder = prepare(settings, say)
-    planned = plan(settings, privatizer, folder)
+        planned = plan(settings, say)
     if as_json:
         write_json(planned.as_dict())
     else:

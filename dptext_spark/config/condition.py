@@ -49,7 +49,7 @@ TEXTS = frozenset(
 FUNCTIONS = NUMBERS | TIMES | TEXTS
 VALID = (
     "valid: a condition on the columns of each row by comparisons, AND, OR, NOT, IN (values), BETWEEN, LIKE, RLIKE, IS NULL, "
-    "CASE, CAST, arithmetic, fields and the functions that the README lists"
+    "CASE, CAST, arithmetic, fields and the functions that docs/guide/settings lists"
 )
 CASTS = {
     "BOOLEAN": "BOOLEAN", "TINYINT": "TINYINT", "SMALLINT": "SMALLINT", "INT": "INT", "BIGINT": "BIGINT", "FLOAT": "FLOAT",

@@ -28,7 +28,7 @@ from dptext_spark.config.sections import (
     Stream,
 )
 from dptext_spark.config.values import parse_mechanism, parse_policy, parse_section, parse_selection
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.text.policy import Policy
 
@@ -47,7 +47,7 @@ class ModelConfig(Section):
         default_factory=lambda: parse_mechanism(None)
     )
     policy: Annotated[InstanceOf[Policy], BeforeValidator(parse_policy)] = Policy()
-    importance: Annotated[InstanceOf[Selection] | None, BeforeValidator(parse_selection)] = None
+    importance: Annotated[InstanceOf[Importance] | None, BeforeValidator(parse_selection)] = None
     run: Annotated[Run, BeforeValidator(parse_section)] = Run()
     key: Annotated[Key, BeforeValidator(parse_section)] = Key()
 

@@ -14,7 +14,7 @@ from dptext_spark.config.limits import MOST_SHOWN
 from dptext_spark.config.locations import TABLE
 from dptext_spark.config.messages import LONGEST, invalid, problem, shown
 from dptext_spark.errors import SettingsError, did_you_mean, require_choice
-from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.text.policy import Policy
@@ -87,9 +87,9 @@ def parse_policy(value: object) -> Policy:
     return _build("policy", Policy, given)
 
 
-def parse_selection(value: object) -> Selection | None:
+def parse_selection(value: object) -> Importance | None:
     """Build the selection of words by importance; None where all words are drawn."""
-    if value is None or isinstance(value, Selection):
+    if value is None or isinstance(value, Importance):
         return value
     given = _mapping("importance", value)
     if isinstance(given.get("weights"), str):
@@ -103,7 +103,7 @@ def parse_selection(value: object) -> Selection | None:
             given[name] = tuple(given[name])
     if "levels" in given:
         given["levels"] = tuple(_level(number, level) for number, level in enumerate(given["levels"]))
-    return _build("importance", Selection, given)
+    return _build("importance", Importance, given)
 
 
 def _level(number: int, value: object) -> Level:

@@ -21,8 +21,7 @@ from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.report.terminal.console import progress, width, write, write_json
 from dptext_spark.report.terminal.summary import summary
-from dptext_spark.spark.reporting.report import Account, Wanted, write_page
-from dptext_spark.spark.reporting.report import report as gather
+from dptext_spark.spark.reporting.report import report
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.session.session import spark_session
 
@@ -78,12 +77,12 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
                 "output": {"path": str(place / MADE[2])},
             }
         )
-        report = run(config, spark, progress=lambda step: say(step, None))
+        result = run(config, spark, progress=lambda step: say(step, None))
         public = sample.column("body").to_pylist()[:PUBLIC]
-        page = _report(config, report.outcome.run_id, public, spark, place / MADE[4], say)
+        page = _report(config, result.run_id, public, spark, place / MADE[4], say)
         examples = list(_examples(spark, source, str(place / MADE[2])))
         shown = side_by_side(_body(examples), RunKey.generate(), say)
-    facts = report.as_dict()
+    facts = result.as_dict()
     if as_json:
         others = [one._asdict() for one in shown]
         write_json({**facts, "examples": examples, "settings": others, "report": page})
@@ -91,7 +90,7 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
     write("\n".join(_lines(examples)))
     write("\n".join(_settings(examples, shown)))
     # The tickets are invented: what depends on them may be shown.
-    write(summary(report.outcome, internal=True, columns=width()))
+    write(summary(result.outcome, internal=True, columns=width()))
     if page is not None:
         write(f"\nThe report of this run, one file for any browser: {page}")
     write(
@@ -113,8 +112,7 @@ def _report(
         say(f"no report: {error}", None)
         return None
     # The tickets are invented, so they may serve as the public text that the adversary learns from.
-    asked = Wanted(public=public)
-    return str(write_page(gather(run_id, Account.of(config, None), asked, spark, progress=say), file))
+    return str(report(run_id, config, public_text=public, spark=spark, progress=say).save(file))
 
 
 def _clear(place: Path) -> None:
@@ -148,7 +146,7 @@ def _body(examples: list[dict[str, str]]) -> str:
 
 def _settings(examples: list[dict[str, str]], shown: list[Released]) -> Iterator[str]:
     """Yield one ticket as the settings of conf/ would release it."""
-    yield f"The body of ticket {examples[0]['ticket']} by the settings of conf/ (README, Which settings)"
+    yield f"The body of ticket {examples[0]['ticket']} by the settings of conf/ (docs/guide/settings)"
     for one in shown:
         yield f"  {one.settings + '.yaml':<15}{one.mechanism}"
         yield textwrap.fill(

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate
@@ -190,7 +190,7 @@ class RunFacts:
         return self.config.policy
 
     @property
-    def selection(self) -> Selection | None:
+    def selection(self) -> Importance | None:
         """Which words importance chooses; None where all are drawn."""
         return self.config.importance
 
@@ -274,10 +274,10 @@ class ShownSettings:
         return Policy(**{"identifiers": NONE, **self.values["policy"]})
 
     @property
-    def selection(self) -> Selection | None:
+    def selection(self) -> Importance | None:
         """Which words importance chooses; None where all are drawn."""
         chosen = self.values.get("importance")
-        return None if chosen is None else Selection.of(chosen)
+        return None if chosen is None else Importance.of(chosen)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dptext_spark.disclosure.facts import RunFacts
-from dptext_spark.importance.selection import WHOLE, Level, Selection
+from dptext_spark.importance.selection import WHOLE, Importance, Level
 from dptext_spark.rounding import exact
 
 RANKED = {
@@ -108,27 +108,27 @@ def choice(facts: RunFacts) -> Iterator[str]:
         )
 
 
-def in_clear(selection: Selection | None) -> bool:
+def in_clear(selection: Importance | None) -> bool:
     """Whether words that the policy draws stay as they are, because importance does not choose them."""
     return selection is not None and not _whole(selection)
 
 
-def levels_of(selection: Selection | None) -> int:
+def levels_of(selection: Importance | None) -> int:
     """Return how many levels of importance there are; 1 where all words are drawn alike."""
     return 1 if selection is None else max(1, len(selection.levels))
 
 
-def _shares(selection: Selection) -> list[float | None]:
+def _shares(selection: Importance) -> list[float | None]:
     """Return the shares of the levels, in percent; None for a last one that takes the rest."""
     return [selection.percent] if selection.percent else [one.share for one in selection.levels]
 
 
-def _whole(selection: Selection) -> bool:
+def _whole(selection: Importance) -> bool:
     """Whether all words come first, in one level or another."""
     return bool(selection.cumulative[-1] >= WHOLE)
 
 
-def _drawn(selection: Selection) -> str:
+def _drawn(selection: Importance) -> str:
     return f"{RANKED[selection.direction]} ({' and '.join(_share(share) for share in _shares(selection))})"
 
 

@@ -39,7 +39,7 @@ class InvalidWeightsError(DataError):
 
 
 @runtime_checkable
-class Importance(Protocol):
+class ImportanceProvider(Protocol):
     """A measure of importance."""
 
     @property
@@ -160,7 +160,7 @@ class ColumnWeights:
         return {}
 
 
-def checked(provider: Importance, words: Spans) -> F32:
+def checked(provider: ImportanceProvider, words: Spans) -> F32:
     """Return the weights of a provider, float32[n].
 
     Raises:

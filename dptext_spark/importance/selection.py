@@ -53,7 +53,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Importance:
     """Which words are drawn; the others are released as they are, but for unknown words and numbers.
 
     A record is all texts of a row: the words of all its columns and list elements are ranked together.
@@ -162,7 +162,7 @@ class Selection:
         return tuple(level.drawn_by(mechanism) for level in self.levels) or (mechanism,)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Selection:
+    def of(cls, values: Mapping[str, Any]) -> Importance:
         """Build again from :meth:`as_dict`."""
         levels = tuple(
             Level(level["share"], level.get("epsilon"), mechanism_again(level.get("mechanism")))

@@ -13,9 +13,9 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.composition import Units, common_unit, weakest_guarantee
 from dptext_spark.importance.idf import Frequencies, Idf
-from dptext_spark.importance.providers import ColumnWeights, Importance, RandomImportance, checked
+from dptext_spark.importance.providers import ColumnWeights, ImportanceProvider, RandomImportance, checked
 from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word, units_of
-from dptext_spark.importance.selection import PLACES, WHOLE, Selection
+from dptext_spark.importance.selection import PLACES, WHOLE, Importance
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.array_checks import Arrays
@@ -51,8 +51,8 @@ class Selector:
         further: the samplers of the levels after the first, over the same words as the first one's.
     """
 
-    selection: Selection
-    provider: Importance
+    selection: Importance
+    provider: ImportanceProvider
     further: tuple[Sampler, ...] = ()
 
     def __post_init__(self) -> None:
@@ -117,7 +117,7 @@ class Selector:
             DataError: weights are missing, given without need, or not one for each word.
         """
         rows = Rows.of(columns)
-        provider: Importance = self.provider
+        provider: ImportanceProvider = self.provider
         if isinstance(provider, ColumnWeights):
             provider = ColumnWeights(rows.weights)
         elif rows.weights is not None:
@@ -168,11 +168,11 @@ class Selector:
 
 
 def provider_of(
-    selection: Selection,
+    selection: Importance,
     table: WordTable,
     engine: Engine | None = None,
     frequencies: Frequencies | None = None,
-) -> Importance:
+) -> ImportanceProvider:
     """Make the provider that a selection names.
 
     Args:
@@ -199,7 +199,7 @@ def provider_of(
 
 
 def restored(
-    selection: Selection,
+    selection: Importance,
     table: WordTable,
     arrays: Mapping[str, npt.NDArray[Any]],
     further: tuple[Sampler, ...],

@@ -26,7 +26,7 @@ import numpy as np
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.importance.selector import Choice, restored
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
@@ -121,7 +121,7 @@ class ImportanceRecord:
         levels: the samplers of the levels after the first.
     """
 
-    selection: Selection
+    selection: Importance
     bound: Choice
     levels: tuple[SamplerRecord, ...]
 
@@ -130,7 +130,7 @@ class ImportanceRecord:
         """Read it back from a manifest."""
         numbered = enumerate(written["levels"], start=1)
         levels = tuple(SamplerRecord.of(level, f"level{number}") for number, level in numbered)
-        return cls(Selection.of(written["selection"]), written["bound"], levels)
+        return cls(Importance.of(written["selection"]), written["bound"], levels)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as a manifest holds it."""
@@ -253,27 +253,27 @@ def _seal(written: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
 
 
-def save(
-    privatizer: Privatizer, folder: str | os.PathLike[str], spec: Mapping[str, Any] | None = None
+def save_model(
+    model: Privatizer, folder: str | os.PathLike[str], *, spec: Mapping[str, Any] | None = None
 ) -> str:
-    """Write an artifact, atomically.
+    """Write a compiled model as a new folder of .npy files and a manifest; the write is atomic.
 
     Args:
-        privatizer: what to store.
+        model: what to store; one with providers of identifiers cannot be.
         folder: where; must not exist, or hold the same artifact, which is left as it is.
-        spec: the settings that it was made from, JSON-able; they are stored with it.
+        spec: the settings that it was made from, JSON-able; `run.artifact` accepts a model only with those of the run.
 
     Returns:
         The fingerprint (sha256 of all arrays, hex).
 
     Raises:
-        SettingsError: `folder` holds something else.
+        SettingsError: `folder` holds something else, or the model cannot be stored.
     """
     target = Path(folder)
-    manifest = Manifest.of_privatizer(privatizer, spec)
+    manifest = Manifest.of_privatizer(model, spec)
     if (target / MANIFEST).exists():
         if replace(read_manifest(target), certificate=None).sealed().seal == manifest.seal:
-            return privatizer.fingerprint
+            return model.fingerprint
         raise SettingsError(f"artifact: {str(target)!r} holds another artifact; name an empty folder.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise SettingsError(f"artifact: {str(target)!r} exists and is no artifact; name an empty folder.")
@@ -281,7 +281,7 @@ def save(
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".artifact-") as work:
         built = Path(work) / "artifact"
         built.mkdir()
-        for name, array in privatizer.arrays().items():
+        for name, array in model.arrays().items():
             np.save(built / f"{name}.npy", array, allow_pickle=False)
         manifest.write(built)
         if manifest.private:
@@ -289,7 +289,7 @@ def save(
         if target.exists():
             target.rmdir()
         built.rename(target)
-    return privatizer.fingerprint
+    return model.fingerprint
 
 
 def certificate_of(folder: str | os.PathLike[str]) -> Certificate | None:
@@ -431,16 +431,16 @@ def _content(file: Path) -> str:
     return text
 
 
-def open_artifact(
-    folder: str | os.PathLike[str], *, prefix: str = "", verify: bool = False, seal: str | None = None
+def open_model(
+    folder: str | os.PathLike[str], *, verify: bool = True, seal: str | None = None, prefix: str = ""
 ) -> Privatizer:
-    """Open an artifact; its arrays are memory-mapped, read-only, and checked before anything is read from them.
+    """Open a folder that :func:`save_model` wrote: memory-mapped, read-only, and checked before anything is read from it.
 
     Args:
         folder: the artifact.
-        prefix: what stands before its file names, as where it was shipped.
         verify: hash the arrays again and compare with the manifest.
-        seal: of the manifest that is expected; None: any.
+        seal: what `run.artifact_fingerprint` names the expected model by; None: any.
+        prefix: what stands before its file names, as where Spark shipped it.
 
     Raises:
         DataError: a file is missing, unreadable, not what the manifest says, or not what the compiled loops rely on.

@@ -149,20 +149,18 @@ def _of_word(claimed: Guarantee, loss: Loss) -> str:
     return f"Release of the word, {_alone(claimed, loss)}: {found} ({loss.pairs:,} of {loss.total:,} pairs; {loss.method})."
 
 
-def certify(
-    privatizer: Privatizer, progress: Counted | None = None, sample: int | None = None
-) -> Certificate:
-    """Certify the guarantee of a privatizer's draws.
+def certify(model: Privatizer, *, sample: int | None = None, progress: Counted | None = None) -> Certificate:
+    """Compute the true worst-case loss of the law that a model samples, and compare it with the guarantee.
 
     All words of the lexicon count as drawn; which of them the policy or importance draws can only take pairs away.
 
     Args:
-        privatizer: the model.
-        progress: is told how much is done, of how much.
+        model: the compiled model.
         sample: where a search grows with the square of the words, look at so many of them, taken at equal steps through the
             lexicon; None for all.
+        progress: progress callback, called with how much is done, of how much.
     """
-    found = [_certified(one, len(privatizer.vocabulary), progress, sample) for one in privatizer.samplers]
+    found = [_certified(one, len(model.vocabulary), progress, sample) for one in model.samplers]
     if len(found) == 1:
         return found[0]
     worst = max(found, key=lambda one: VERDICTS.index(one.verdict))

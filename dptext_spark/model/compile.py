@@ -18,16 +18,69 @@ from dptext_spark.config.sections import Embedding
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.composition import require_one_distance
 from dptext_spark.importance.idf import Frequencies
+from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
+from dptext_spark.mechanisms import Mechanism
 from dptext_spark.model import artifact
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import made_from, with_importance
-from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatizer
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.text.identifiers.provider import Provider
+from dptext_spark.text.policy import Policy
 
 # Told each step, in words that hold nothing of the data, with the share that is done where it is known.
+
+
+def compile(
+    mechanism: Mechanism,
+    lexicon: Lexicon | Sequence[Lexicon],
+    policy: Policy | None = None,
+    consistency: Consistency = "token",
+    importance: Importance | None = None,
+    *,
+    providers: Sequence[Provider] = (),
+    frequencies: Frequencies | None = None,
+    progress: Progress | None = None,
+) -> Privatizer:
+    """Compile a mechanism over a lexicon into a model that replaces the words of texts.
+
+    Args:
+        mechanism: what each word is drawn by.
+        lexicon: the words. Several for a mechanism that takes several embeddings, such as Diffractor; the words that are in all
+            of them are used.
+        policy: which words are drawn, kept, masked; None for `Policy()`.
+        consistency: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
+        importance: which share of a record's words is drawn; None for all that the policy draws.
+        providers: who finds identifiers beside the policy's own patterns. They are code: a model with some is neither saved nor
+            shipped to Spark.
+        frequencies: of the very texts that are sanitized, as `spark.document_frequencies` counts them; needed by an importance
+            of provider `idf` without a corpus before it can choose words.
+        progress: progress callback, called with each step.
+
+    Raises:
+        SettingsError: a parameter does not fit the lexicon, another number of lexicons than the mechanism takes, or an importance
+            that does not agree with the consistency.
+        DataError: fewer than two words are in all lexicons; a corpus cannot be read.
+    """
+    say = progress or silent
+    shared = with_shared_words([lexicon] if isinstance(lexicon, Lexicon) else lexicon)
+    mechanisms = (mechanism,) if importance is None else importance.mechanisms(mechanism)
+    for one in mechanisms:
+        allowed = one.embeddings()
+        if len(shared) not in allowed:
+            valid = f"{allowed[0]}" if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
+            raise SettingsError(f"lexicon: {len(shared)} given, but {one.name} takes {valid}.")
+    say(f"compiling {mechanism.name} for {len(shared[0]):,} words", None)
+    sampler, *further = (one.compile(*shared) for one in mechanisms)
+    require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
+    made = Privatizer(shared[0], sampler, policy or Policy(), consistency, providers=tuple(providers))
+    if importance is None:
+        return made
+    say("weighing words", None)
+    return with_importance(made, importance, tuple(further), frequencies)
 
 
 def prepare(
@@ -52,7 +105,7 @@ def prepare(
         folder, expected = Path(config.run.artifact), config.run.artifact_fingerprint
         artifact.require_expected(folder, expected)
         _require_same(config, folder)
-        return artifact.open_artifact(folder, verify=True, seal=expected), folder
+        return artifact.open_model(folder, seal=expected), folder
     fingerprints = _known_fingerprints(config)
     if fingerprints is not None:
         folder = _cached(config, fingerprints, frequencies)
@@ -66,7 +119,7 @@ def prepare(
     found = _open_cached(folder, say)
     if found is None:
         _compile(config, lexicons, folder, say, frequencies)
-        found = artifact.open_artifact(folder, verify=True)
+        found = artifact.open_model(folder)
     return found, folder
 
 
@@ -148,25 +201,19 @@ def _compile(
     frequencies: Frequencies | None = None,
 ) -> str:
     """Compile and save; another process that saved the same artifact meanwhile is no harm."""
-    shared = with_shared_words(lexicons)
-    say(f"compiling {config.mechanism.name} for {len(shared[0]):,} words", None)
-    # Settings with several lexicons are those of a mechanism that takes them.
-    mechanisms = config.mechanisms()
-    sampler, *further = (mechanism.compile(*shared) for mechanism in mechanisms)
-    require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
-    privatizer = Privatizer(shared[0], sampler, config.policy, config.consistency)
-    if config.importance is not None:
-        say("weighing words", None)
-        privatizer = with_importance(privatizer, config.importance, tuple(further), frequencies)
+    privatizer = compile(
+        config.mechanism, lexicons, config.policy, config.consistency, config.importance,
+        frequencies=frequencies, progress=say,
+    )  # fmt: skip
     words = _alone([lexicon.fingerprint for lexicon in lexicons])
     spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": words}
     try:
-        artifact.save(privatizer, folder, spec)
+        artifact.save_model(privatizer, folder, spec=spec)
     except OSError as error:
         # The last step renames a finished folder into place, which fails where another one is there by now.
         if not (folder / artifact.MANIFEST).exists():
             raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
-        artifact.save(privatizer, folder, spec)
+        artifact.save_model(privatizer, folder, spec=spec)
     _certify(privatizer, folder, say)
     return privatizer.fingerprint
 
@@ -174,7 +221,7 @@ def _compile(
 def _certify(privatizer: Privatizer, folder: Path, say: Progress) -> None:
     """Put a certificate into a model that has none, where that takes seconds; runs take it from there."""
     if artifact.certificate_of(folder) is None and is_cheap(privatizer):
-        found = certify(privatizer, lambda done, whole: say("certifying", done / whole))
+        found = certify(privatizer, progress=lambda done, whole: say("certifying", done / whole))
         try:
             artifact.keep_certificate(folder, found)
         except DataError:
@@ -191,7 +238,7 @@ def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
     if not folder.exists():
         return None
     try:
-        found = artifact.open_artifact(folder, verify=True)
+        found = artifact.open_model(folder)
         _certify(found, folder, say)
         return found
     except DataError:

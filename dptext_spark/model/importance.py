@@ -9,7 +9,7 @@ from typing import Any
 
 from dptext_spark.errors import DataError
 from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.importance.selector import Selector, provider_of
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
@@ -19,7 +19,7 @@ PIECE = 1 << 20  # bytes of a corpus that are read at a time
 
 def with_importance(
     privatizer: Privatizer,
-    selection: Selection,
+    selection: Importance,
     further: tuple[Sampler, ...] = (),
     frequencies: Frequencies | None = None,
 ) -> Privatizer:
@@ -40,7 +40,7 @@ def with_importance(
     return replace(privatizer, selector=Selector(selection, provider, further), fingerprint="")
 
 
-def made_from(selection: Selection, frequencies: Frequencies | None) -> list[Any]:
+def made_from(selection: Importance, frequencies: Frequencies | None) -> list[Any]:
     """Return what a selection's provider is made from, JSON-able: the settings, the bytes of a corpus or a model, the counts.
 
     Raises:

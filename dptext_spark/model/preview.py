@@ -100,11 +100,11 @@ class Preview:
         }
 
 
-def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
+def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
     """Privatize one text with a fresh key, and explain it.
 
     Args:
-        privatizer: lexicon, sampler, policy, level.
+        model: the compiled model.
         text: at most `MOST_CHARACTERS`.
         top: candidates listed for each word.
 
@@ -118,25 +118,23 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
         raw = text.encode("utf-8")
     except UnicodeEncodeError:
         raise DataError("text: no valid Unicode.") from None
-    policy = privatizer.policy
-    spans = _listed(privatizer, raw, replace(policy, stop_words="draw"))
-    listed = {start: code for start, _, code in _listed(privatizer, raw, policy)}
-    identifiers = _identifiers(privatizer, raw)
+    policy = model.policy
+    spans = _listed(model, raw, replace(policy, stop_words="draw"))
+    listed = {start: code for start, _, code in _listed(model, raw, policy)}
+    identifiers = _identifiers(model, raw)
     # A draw depends on the place of its word, so each word is drawn once more where it stands, alone.
     alone = [b" " * start + raw[start:end] for start, end, _ in spans]
     rows = _binary([raw, *alone])
     same_row = _binary([b""] * len(rows))
-    levels = levels_of_words(privatizer, rows.slice(0, 1), listed)
+    levels = levels_of_words(model, rows.slice(0, 1), listed)
     starts = [start for start, _, _ in spans]
-    chosen = chosen_alone(starts, levels, [len(row) for row in (raw, *alone)], len(privatizer.samplers))
-    drawn, _ = privatizer.privatize(
-        rows, column="text", row_ids=same_row, key=RunKey.generate(), chosen=chosen
-    )
+    chosen = chosen_alone(starts, levels, [len(row) for row in (raw, *alone)], len(model.samplers))
+    drawn, _ = model.privatize(rows, column="text", row_ids=same_row, key=RunKey.generate(), chosen=chosen)
     output, *pieces = drawn.to_pylist()
     known = {(levels.get(start, 0), code) for start, code in listed.items() if code >= 0}
     candidates = {
-        level: _candidates(sampler, privatizer.vocabulary, sorted(c for at, c in known if at == level), top)
-        for level, sampler in enumerate(privatizer.samplers)
+        level: _candidates(sampler, model.vocabulary, sorted(c for at, c in known if at == level), top)
+        for level, sampler in enumerate(model.samplers)
     }
     words = []
     for (start, end, _), piece in zip(spans, pieces, strict=True):
@@ -155,7 +153,7 @@ def preview(privatizer: Privatizer, text: str, *, top: int = 4) -> Preview:
             words.append(Word(written, action, reason, became))
         else:
             words.append(Word(written, action, reason, piece.lstrip(" ")))
-    return Preview(text, output, tuple(_as_in(output, words)), privatizer.guarantee())
+    return Preview(text, output, tuple(_as_in(output, words)), model.guarantee())
 
 
 def _as_in(output: str, words: list[Word]) -> Iterator[Word]:

@@ -1,7 +1,8 @@
 """Spark: the only part of the package that imports pyspark. `from dptext_spark import spark as dps`.
 
-`privatize(df, ...)` is the lazy DataFrame function, `run(config)` the whole job, `spark_session()` a session with Delta,
-`examine()` the checks of `dptext doctor`, `document_frequencies(df, ...)` what importance may be measured by.
+`privatize(df, ...)` is the lazy DataFrame function and `run(config)` the whole job; `report(run_id, config)` shows a run,
+`audit(table, against=...)` compares a written table with its source, `doctor(config)` looks at a cluster before a run,
+`document_frequencies(df, ...)` counts what importance may be measured by, and `spark_session()` is a session with Delta.
 Names are looked up on first use, so that a worker that only needs the column function imports no more than that.
 """
 
@@ -11,23 +12,44 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dptext_spark.spark.diagnostics.doctor import examine
+    from dptext_spark.audit.table.findings import TableAudit
+    from dptext_spark.doctor.checks import CheckResult
+    from dptext_spark.spark.auditing.audit import audit
+    from dptext_spark.spark.diagnostics.doctor import doctor
     from dptext_spark.spark.frame import privatize
     from dptext_spark.spark.job.frequencies import document_frequencies
-    from dptext_spark.spark.job.job import Report
+    from dptext_spark.spark.job.job import RunResult
+    from dptext_spark.spark.reporting.report import RunReport, report
     from dptext_spark.spark.runner import run
     from dptext_spark.spark.session.session import spark_session
 
 _HOMES = {
-    "Report": "job.job",
-    "document_frequencies": "job.frequencies",
-    "examine": "diagnostics.doctor",
-    "privatize": "frame",
-    "run": "runner",
-    "spark_session": "session.session",
+    "CheckResult": "doctor.checks",
+    "RunReport": "spark.reporting.report",
+    "RunResult": "spark.job.job",
+    "TableAudit": "audit.table.findings",
+    "audit": "spark.auditing.audit",
+    "doctor": "spark.diagnostics.doctor",
+    "document_frequencies": "spark.job.frequencies",
+    "privatize": "spark.frame",
+    "report": "spark.reporting.report",
+    "run": "spark.runner",
+    "spark_session": "spark.session.session",
 }
 
-__all__ = ["Report", "document_frequencies", "examine", "privatize", "run", "spark_session"]
+__all__ = [
+    "CheckResult",
+    "RunReport",
+    "RunResult",
+    "TableAudit",
+    "audit",
+    "doctor",
+    "document_frequencies",
+    "privatize",
+    "report",
+    "run",
+    "spark_session",
+]
 
 
 def __dir__() -> list[str]:
@@ -40,6 +62,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'dptext_spark.spark' has no attribute {name!r}")
     import_module("dptext_spark.spark.session.session").require_pyspark()
-    value = getattr(import_module(f"dptext_spark.spark.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"dptext_spark.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

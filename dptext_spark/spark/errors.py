@@ -109,7 +109,7 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
     if _NOT_INSTALLED in str(error):
         return RunError(
             "a worker's Python cannot import dptext_spark. Valid: PYSPARK_PYTHON, or spark.pyspark.python, with the interpreter "
-            "that has it, or the package on every node (README, On a cluster); `dptext doctor` checks both."
+            "that has it, or the package on every node (docs/guide/cluster); `dptext doctor` checks both."
         )
     condition, state = condition_of(error), None
     for cause in _causes(error):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def privatize(
     df: DataFrame,
     columns: Sequence[str],
-    privatizer: Privatizer,
+    model: Privatizer,
     *,
     row_key: str | None = None,
     record_key: str | None = None,
@@ -47,7 +47,7 @@ def privatize(
     Args:
         df: any frame.
         columns: the text columns; text in nested ones by a path with dots, such as `meta.note` or `comments.text`.
-        privatizer: the model.
+        model: the compiled model.
         row_key: a unique column; may be left out only where every row knows its file and place (Parquet).
         record_key: the scope of record-level consistency; by default the row.
         key: the run key; None takes 32 bytes of the operating system. One that was read with `deliver="executors"`, as by
@@ -64,7 +64,7 @@ def privatize(
     """
     if isinstance(columns, str) or not columns:
         raise SettingsError("columns: a list with at least one text column is needed.")
-    selector = privatizer.selector
+    selector = model.selector
     own = selector is not None and selector.selection.provider == "column"
     if isinstance(weights, str) or len(weights) != (len(columns) if own else 0):
         raise SettingsError(
@@ -72,10 +72,10 @@ def privatize(
             "none without."
         )
     if selector is not None:
-        check_record_key(privatizer.consistency, row_key, record_key)
-    if not privatizer.chooses:
+        check_record_key(model.consistency, row_key, record_key)
+    if not model.chooses:
         raise SettingsError(
-            "privatizer: it chooses words by document frequencies that were not counted; valid: importance.corpus, or counts."
+            "model: it chooses words by document frequencies that were not counted; valid: importance.corpus, or counts."
         )
     key = key or RunKey.generate()
     if key.source is not None and key.source.kind == "env":
@@ -88,7 +88,7 @@ def privatize(
         identity = identify_rows(df, row_key, record_key, ordinal=False)
         job = UdfSpec(
             columns=tuple(path.name for path in paths),
-            shipped=shipped_model(df.sparkSession, privatizer),
+            shipped=shipped_model(df.sparkSession, model),
             key=key.delivered(),
             run_id=run_id or secrets.token_hex(8),
             has_row_id=True,

@@ -9,7 +9,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import suppress_sensitive_logs
-from dptext_spark.spark.job.job import Report, run_once
+from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.streaming.stream import require_lasting, stream
@@ -24,7 +24,7 @@ def run(
     *,
     key: RunKey | None = None,
     progress: Steps | None = None,
-) -> Report:
+) -> RunResult:
     """Run the job.
 
     Args:
@@ -35,7 +35,7 @@ def run(
         progress: progress callback, called with each step; what it is told holds nothing of the data.
 
     Returns:
-        The report of a run that committed.
+        What a run that committed did.
 
     Raises:
         SettingsError, DataError: nothing was committed.
@@ -51,6 +51,6 @@ def run(
         require_lasting(config.key.kind, config.mode)
     session = spark or spark_session()
     if config.is_stream:
-        return Report(stream(session, config, key, say))
+        return RunResult(stream(session, config, key, say))
     with suppress_sensitive_logs(session):
         return run_once(lambda: prepare_run(session, config, key, say), config, say)

@@ -16,7 +16,7 @@ from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
-from dptext_spark.model.artifact import open_artifact
+from dptext_spark.model.artifact import open_model
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.diagnostics.probe import server_levels
 from dptext_spark.spark.session.session import spark_session
@@ -97,7 +97,7 @@ def main(remote: str, folder: Path) -> None:
         logging.getLogger(name).setLevel(logging.DEBUG)
     found: dict[str, Any] = {"same_session": spark_session() is spark}
     df = spark.read.format("delta").load(str(folder / "in"))
-    model = open_artifact(folder / "model")
+    model = open_model(folder / "model", verify=False)
 
     def privatized(udf: str, key: RunKey) -> list[Any]:
         out = dps.privatize(

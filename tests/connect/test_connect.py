@@ -15,7 +15,7 @@ import pytest
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
-from dptext_spark.model.artifact import save
+from dptext_spark.model.artifact import save_model
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.diagnostics.probe import PLAN_LOGGERS
@@ -95,7 +95,7 @@ def _tables(spark: Any, folder: Path) -> None:
 def _model(folder: Path) -> None:
     words = beginning(Lexicon.default(), 600)
     sampler = CusText(epsilon=1.0, k=10).compile(words)
-    save(Privatizer(words, sampler, Policy(stop_words="draw", oov="mask"), "record"), folder / "model")
+    save_model(Privatizer(words, sampler, Policy(stop_words="draw", oov="mask"), "record"), folder / "model")
 
 
 def _contents(spark: Any, table: str) -> list[dict[str, Any]]:
@@ -110,10 +110,10 @@ def test_the_session_is_taken_as_it_is(client: Client) -> None:
 @pytest.mark.parametrize("udf", ["auto", "pandas"])
 def test_a_frame_comes_out_as_on_a_classic_session(client: Client, udf: str) -> None:
     from dptext_spark import spark as dps
-    from dptext_spark.model.artifact import open_artifact
+    from dptext_spark.model.artifact import open_model
 
     df = client.spark.read.format("delta").load(str(client.folder / "in"))
-    model = open_artifact(client.folder / "model")
+    model = open_model(client.folder / "model", verify=False)
     out = dps.privatize(df, COLUMNS, model, row_key="id", record_key="customer", key=KEY, run_id="r")
     rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
     assert client.found[udf] == [json.loads(row[0]) for row in rows]
@@ -180,7 +180,7 @@ def test_the_key_is_in_nothing_that_client_and_server_wrote(client: Client) -> N
     assert traces([file for file in files if file != client.server.log], [LOGGED]) == []
     assert "Executing plan" in client.printed  # the client's logger was on
     # Of the text Spark tells only what the user's own expressions hold: a constraint's constant, and the value that a cast of
-    # input.where fails on (README, Security).
+    # input.where fails on (docs/security).
     lines = [line for file in events for line in file.read_bytes().splitlines() if MARKER.encode() in line]
     own = (b"DELTA_VIOLATE_CONSTRAINT_WITH_VALUES", b"CAST_INVALID_INPUT")
     assert lines
@@ -188,7 +188,7 @@ def test_the_key_is_in_nothing_that_client_and_server_wrote(client: Client) -> N
 
 
 def test_a_server_at_debug_logs_the_key_of_a_closure_by_the_loggers_that_are_named(client: Client) -> None:
-    """So the search above finds what there is, and the loggers of the doctor and of the README are the right ones."""
+    """So the search above finds what there is, and the loggers of the doctor and of docs/security are the right ones."""
     assert traces([client.server.log], [LOGGED])
     spelt = spellings(LOGGED)["octal, as Java writes it"].decode()
     loud, logger = set(), ""
@@ -207,10 +207,10 @@ def test_a_server_at_debug_logs_the_key_of_a_closure_by_the_loggers_that_are_nam
 
 def test_a_key_that_each_worker_reads_draws_as_on_a_classic_session(client: Client) -> None:
     from dptext_spark import spark as dps
-    from dptext_spark.model.artifact import open_artifact
+    from dptext_spark.model.artifact import open_model
 
     df = client.spark.read.format("delta").load(str(client.folder / "in"))
-    model, key = open_artifact(client.folder / "model"), RunKey(UNSENT)
+    model, key = open_model(client.folder / "model", verify=False), RunKey(UNSENT)
     out = dps.privatize(df, COLUMNS, model, row_key="id", record_key="customer", key=key, run_id="r")
     rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
     assert client.found["executors"] == [json.loads(row[0]) for row in rows] != client.found["auto"]

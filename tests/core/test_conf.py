@@ -11,7 +11,7 @@ import pytest
 
 from dptext_spark.config.file import read_settings
 from dptext_spark.config.load import load_config, parse_config
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.mechanisms import CusText
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -58,7 +58,7 @@ def test_the_examples_are_what_they_say() -> None:
     assert papers.mechanism == CusText(mapping="conservative", metric="euclidean", remainder="own")
     importance = load_config(CONF / "importance.yaml")
     assert importance.mechanism == replace(papers.mechanism, epsilon=3.0)  # type: ignore[type-var]
-    assert importance.importance == Selection(
+    assert importance.importance == Importance(
         "attention", "top", 30, "aggressive", rank_punctuation=True, model="/data/encoder"
     )
     incremental, streaming = (

@@ -55,11 +55,15 @@ def test_the_hooks_are_the_steps_of_make_lint() -> None:
         )
 
 
-def test_what_contributing_names_is_there() -> None:
-    said = text("CONTRIBUTING.md")
+def test_what_contributing_and_the_pages_of_development_name_is_there() -> None:
+    pages = (
+        "CONTRIBUTING.md",
+        *(f"docs/development/{name}.md" for name in ("architecture", "mechanism", "reader")),
+    )
+    said = "\n".join(map(text, pages))
     for target in re.findall(r"`make ([a-z-]+)`", said):
         assert re.search(rf"^{target}:", text("Makefile"), flags=re.MULTILINE), target
-    for path in re.findall(r"`((?:dptext_spark|tests)/[\w/.]+)`", said):
+    for path in re.findall(r"`((?:dptext_spark|tests|docs)/[\w/.]+)`", said):
         if "NAME" not in path:
             assert (CHECKOUT / path).exists(), path
     from dptext_spark.mechanisms.base import Sampler
@@ -69,12 +73,6 @@ def test_what_contributing_names_is_there() -> None:
         assert hasattr(Sampler, name)
     assert "READERS" in said
     assert READERS
-    rooms = set(re.findall(r"^\| (`.*?`) \|", said, flags=re.MULTILINE))
-    named = {room for row in rooms for room in re.findall(r"`(\w+)`", row)}
-    for room in named:
-        assert (CHECKOUT / "dptext_spark" / room).is_dir() or (
-            CHECKOUT / "dptext_spark" / f"{room}.py"
-        ).is_file()
 
 
 def test_security_names_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:

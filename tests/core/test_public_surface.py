@@ -11,51 +11,113 @@ from pathlib import Path
 import pytest
 
 import dptext_spark as dp
+from dptext_spark import audit
+from dptext_spark import spark as dps
 
-SURFACE = {
-    "MECHANISMS",
-    "Certificate",
-    "Counters",
-    "CountMismatchError",
-    "CusText",
-    "DPTextError",
-    "DataError",
-    "Guarantee",
-    "Lexicon",
-    "Policy",
-    "Privatizer",
-    "RecordingError",
-    "RunError",
-    "RunKey",
-    "SettingsError",
-    "__version__",
-    "certify",
+MECHANISMS = {
+    "CusText": "(epsilon, k, mapping, metric, remainder, calibration)",
+    "Diffractor": "(epsilon, form, lists, list_seed, preset, beta, calibration)",
+    "Gaussian": "(epsilon, delta, clip, calibration, snap, search)",
+    "Laplace": "(epsilon, clip, snap, search)",
+    "MVC": "(epsilon, search)",
+    "Mahalanobis": "(epsilon, lam, search)",
+    "Projection": "(epsilon, m, seed, search)",
+    "SanText": "(epsilon, sensitive, p, calibration)",
+    "TEM": "(epsilon, beta, gamma, calibration)",
+    "TruncatedGumbel": "(epsilon, unsafe)",
+    "TruncatedLaplace": "(epsilon, delta, clip, calibration, snap, search)",
+    "Vickrey": "(epsilon, t, noise, lam, search)",
 }
 SIGNATURES = {
-    "Lexicon.default": "()",
-    "Lexicon.open": "(folder, *, verify)",
-    "Lexicon.read": "(path, *, format, limit, vocabulary, tokenizer, metric, progress)",
-    "Lexicon.save": "(self, folder)",
-    "CusText": "(epsilon, k, mapping, metric, remainder, calibration)",
-    "CusText.compile": "(self, lexicon)",
-    "Policy": "(stop_words, stop_word_list, oov, numbers, case, gaps, tokenizer, identifiers)",
-    "Privatizer": "(lexicon, sampler, policy, consistency, fingerprint, table, selector, providers)",
-    "Privatizer.guarantee": "(self, *, of_rows)",
-    "Privatizer.privatize": "(self, texts, *, column, row_ids, record_ids, key, run_id, weights, chosen)",
-    "RunKey.generate": "()",
-    "RunKey.from_file": "(path, deliver)",
-    "RunKey.from_env": "(name, deliver)",
-    "RunKey.insecure": "(seed)",
-    "Counters.totals": "(self)",
-    "certify": "(privatizer, progress, sample)",
+    **{f"dp.{name}": parameters for name, parameters in MECHANISMS.items()},
+    **{f"dp.{name}.compile": "(self, lexicon)" for name in MECHANISMS if name != "Diffractor"},
+    "dp.Diffractor.compile": "(self, lexicon, *others)",
+    "dp.Importance": "(provider, direction, percent, strategy, levels, rank_punctuation, corpus, weights, model)",
+    "dp.Level": "(share, epsilon, mechanism)",
+    "dp.Lexicon.default": "()",
+    "dp.Lexicon.open": "(folder, *, verify)",
+    "dp.Lexicon.read": "(path, *, format, limit, vocabulary, tokenizer, metric, progress)",
+    "dp.Lexicon.save": "(self, folder)",
+    "dp.Policy": "(stop_words, stop_word_list, oov, numbers, case, gaps, tokenizer, identifiers)",
+    "dp.RunKey.from_env": "(name, deliver)",
+    "dp.RunKey.from_file": "(path, deliver)",
+    "dp.RunKey.generate": "()",
+    "dp.RunKey.insecure": "(seed)",
+    "dp.certify": "(model, *, sample, progress)",
+    "dp.compile": "(mechanism, lexicon, policy, consistency, importance, *, providers, frequencies, progress)",
+    "dp.load_config": "(path, overrides)",
+    "dp.open_model": "(folder, *, verify, seal, prefix)",
+    "dp.plan": "(config, progress)",
+    "dp.preview": "(model, text, *, top)",
+    "dp.save_model": "(model, folder, *, spec)",
+    "dp.tickets": "(rows, seed)",
+    "dps.audit": "(table, against, *, config, columns, row_key, record_key, label, attribute, similarity, encoder, "
+    "masked_model, label_rows, require, sample, partial, out, spark, progress)",
+    "dps.doctor": "(config, spark, *, progress)",
+    "dps.document_frequencies": "(df, columns, model)",
+    "dps.privatize": "(df, columns, model, *, row_key, record_key, key, run_id, udf, weights)",
+    "dps.report": "(run_id, config, *, audit, internal, with_examples, publish, most_words, figures, public_text, "
+    "examine, spark, progress)",
+    "dps.run": "(config, spark, *, key, progress)",
+    "dps.spark_session": "(app_name, *, master, settings, warehouse)",
+    "audit.ComparisonSpec.of": "(config, mechanisms, epsilons, levels, encoder, **sizes)",
+    "audit.Records": "(texts, labels)",
+    "audit.calibrate": "(config, require, *, low, high, steps, sample, progress)",
+    "audit.compare": "(config, spec, public, private, *, progress)",
+    # What these return; how the objects are made is no part of the surface.
+    "dp.Certificate.as_dict": "(self)",
+    "dp.Counters.totals": "(self)",
+    "dp.Guarantee.compose": "(self, draws)",
+    "dp.Plan.as_dict": "(self)",
+    "dp.Preview.as_dict": "(self)",
+    "dp.Privatizer.guarantee": "(self, *, of_rows)",
+    "dp.Privatizer.privatize": "(self, texts, *, column, row_ids, record_ids, key, run_id, weights, chosen)",
+    "dp.RunConfig.as_dict": "(self)",
+    "dps.RunReport.as_dict": "(self)",
+    "dps.RunReport.save": "(self, path)",
+    "dps.RunReport.statement": "(self, form)",
+    "dps.RunResult.as_dict": "(self, internal)",
+    "dps.TableAudit.as_dict": "(self)",
+    "audit.Comparison.as_dict": "(self)",
+    "audit.FoundEpsilon.as_dict": "(self)",
+}
+DOORS = {"dp": dp, "dps": dps, "audit": audit}
+SURFACE = {
+    "dp": {name.split(".")[1] for name in SIGNATURES if name.startswith("dp.")}
+    | {"MECHANISMS", "__version__", "errors"},
+    "dps": {name.split(".")[1] for name in SIGNATURES if name.startswith("dps.")} | {"CheckResult"},
+    "audit": {name.split(".")[1] for name in SIGNATURES if name.startswith("audit.")},
+}
+ERRORS = {
+    "BrokenRequirementError": 7,
+    "CountMismatchError": 5,
+    "DPTextError": 1,
+    "DataError": 3,
+    "RecordingError": 6,
+    "RunError": 4,
+    "SettingsError": 2,
 }
 
 
-def test_the_surface_is_this_and_no_more() -> None:
-    assert set(dp.__all__) == SURFACE
-    assert set(dir(dp)) >= SURFACE
-    for name in SURFACE:
-        assert getattr(dp, name) is not None
+@pytest.mark.parametrize("door", DOORS)
+def test_the_surface_is_this_and_no_more(door: str) -> None:
+    assert set(DOORS[door].__all__) == SURFACE[door]
+    assert set(dir(DOORS[door])) >= SURFACE[door]
+    for name in SURFACE[door]:
+        assert getattr(DOORS[door], name) is not None
+
+
+def test_the_errors_are_these_with_their_exit_codes() -> None:
+    assert set(dp.errors.__all__) == set(ERRORS)
+    for name, code in ERRORS.items():
+        error = getattr(dp.errors, name)
+        assert issubclass(error, dp.errors.DPTextError)
+        assert error.exit_code == code
+
+
+def test_the_mechanisms_are_those_of_the_registry() -> None:
+    assert {mechanism.__name__ for mechanism in dp.MECHANISMS.values()} == set(MECHANISMS)
+    assert all(getattr(dp, mechanism.__name__) is mechanism for mechanism in dp.MECHANISMS.values())
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
@@ -65,16 +127,19 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 @pytest.mark.parametrize(("name", "expected"), SIGNATURES.items())
 def test_signatures(name: str, expected: str) -> None:
-    found = dp
-    for part in name.split("."):
+    door, *parts = name.split(".")
+    found: object = DOORS[door]
+    for part in parts:
         found = getattr(found, part)
-    parameters = inspect.signature(found).parameters.values()  # type: ignore[arg-type]
     names, keyword_only = [], False
-    for parameter in parameters:
+    for parameter in inspect.signature(found).parameters.values():  # type: ignore[arg-type]
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
             names.append("*")
             keyword_only = True
-        names.append(parameter.name)
+        names.append(
+            {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+            + parameter.name
+        )
     assert f"({', '.join(names)})" == expected
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.importance import with_importance
@@ -101,8 +101,8 @@ def of_importance() -> list[Privatizer]:
     """The words that few tickets hold."""
     plain, record, _ = of_mechanism("custext")
     return [
-        with_importance(plain, Selection(percent=30), (), _frequencies(plain)),
-        with_importance(record, Selection(percent=30), (), _frequencies(record)),
+        with_importance(plain, Importance(percent=30), (), _frequencies(plain)),
+        with_importance(record, Importance(percent=30), (), _frequencies(record)),
     ]
 
 
@@ -111,7 +111,7 @@ def with_levels() -> list[Privatizer]:
     levels = (Level(20.0), Level(30.0, epsilon=4.0), Level(None, epsilon=8.0))
     further = tuple(level.drawn_by(CUSTEXT).compile(small()) for level in levels[1:])
     token, record, _ = of_mechanism("custext")
-    selection = Selection(provider="random", levels=levels)
+    selection = Importance(provider="random", levels=levels)
     return [with_importance(one, selection, further) for one in (token, record)]
 
 

@@ -205,9 +205,11 @@ def test_its_links_lead_somewhere(name: str) -> None:
     assert [link for link in links if not (CHECKOUT / "notebooks" / link).is_file()] == []
 
 
-def test_the_readme_links_to_all() -> None:
+def test_readme_and_tutorials_name_all() -> None:
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    tutorials = (CHECKOUT / "docs" / "tutorials" / "index.md").read_text(encoding="utf-8")
     assert [name for name in NAMES if f"](notebooks/{name})" not in readme] == []
+    assert [name for name in NAMES if f"]({Path(name).stem}.md)" not in tutorials] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -15,7 +15,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.importance import with_importance
 from dptext_spark.randomness.draws import RunKey
@@ -166,7 +166,7 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
         (3, "world world", [2.0, 1.0]),
     ]
     frame = spark.createDataFrame(rows, "id long, body string, w array<double>")
-    own = with_importance(privatizer, Selection(provider="column", percent=30, weights=("w",)))
+    own = with_importance(privatizer, Importance(provider="column", percent=30, weights=("w",)))
     expected, _ = own.privatize(
         texts([row[1] for row in rows]), column="body", row_ids=pa.array([1, 2, 3]), key=KEY, run_id="r",
         weights=pa.array([row[2] for row in rows]),
@@ -203,7 +203,7 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
     with pytest.raises(SettingsError, match=r"weights: .* one for each text column"):
         dps.privatize(frame, ["body"], own, **options)
     with pytest.raises(SettingsError, match="document frequencies that were not counted"):
-        dps.privatize(frame, ["body"], with_importance(privatizer, Selection(percent=30)), **options)
+        dps.privatize(frame, ["body"], with_importance(privatizer, Importance(percent=30)), **options)
     found = dps.document_frequencies(frame, ["body"], privatizer)
     here = Frequencies.of(privatizer.engine, texts([row[1] for row in rows]))
     assert found.digest == here.digest

@@ -208,12 +208,3 @@ def test_a_packed_environment_as_archive(wheel: Path, submit: Submit, tmp_path: 
     assert checks(checkup)["dptext_spark"] == "0.1.0+env, the same build everywhere"
     assert report["rows"] == 20
     assert report["status"] == "succeeded"
-
-
-def test_the_readme_has_these_commands() -> None:
-    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-    for part in (
-        "$(dptext jobs privatize) reviews.yaml", "$(dptext jobs doctor) reviews.yaml", "--py-files dptext_spark.zip",
-        "--archives environment.tar.gz#environment", "spark.executorEnv.PYTHONPATH=./environment",
-    ):  # fmt: skip
-        assert part in text

@@ -57,7 +57,7 @@ class Comparison:
 
 def compare(
     config: ModelConfig,
-    comparison: ComparisonSpec,
+    spec: ComparisonSpec,
     public: Records,
     private: Records,
     *,
@@ -67,7 +67,7 @@ def compare(
 
     Args:
         config: lexicon, policy and level of consistency.
-        comparison: what is compared.
+        spec: what is compared.
         public: what the adversary knows of the language.
         private: what is replaced; its labels, where it has any, give an accuracy.
         progress: progress callback, called with each step.
@@ -80,11 +80,11 @@ def compare(
     say = progress or silent
     if config.run.artifact is not None:
         raise SettingsError(
-            f"run.artifact: {config.run.artifact!r} given, but a comparison compiles several mechanisms; valid: null."
+            f"run.artifact: {config.run.artifact!r} given, but a spec compiles several mechanisms; valid: null."
         )
     if config.importance is not None:
         raise SettingsError(
-            "importance: given, but a comparison draws all words and attacks each of them; valid: null (--set importance=null)."
+            "importance: given, but a spec draws all words and attacks each of them; valid: null (--set importance=null)."
         )
     if public.texts.equals(private.texts):
         raise SettingsError(
@@ -92,16 +92,16 @@ def compare(
         )
     if private.labels is not None:
         require_extra("audit", "sklearn")
-        check_labels(private, comparison.records)
-    refused = _refused(comparison)
-    _require_enough(comparison, refused)
+        check_labels(private, spec.records)
+    refused = _refused(spec)
+    _require_enough(spec, refused)
     lexicons = with_shared_words(load_lexicons(config, say))
-    texts = EvaluationCorpus.of(config, comparison, lexicons, public, private)
+    texts = EvaluationCorpus.of(config, spec, lexicons, public, private)
     points: list[Point] = []
     no = {(name, epsilon) for name, epsilon, _ in refused}
-    every = ((name, epsilon) for name in comparison.curves for epsilon in comparison.epsilons[name])
+    every = ((name, epsilon) for name in spec.curves for epsilon in spec.epsilons[name])
     wanted = [one for one in every if one not in no]
-    grid = SamplerGrid(lexicons, comparison.curves, wanted, texts.drawn())
+    grid = SamplerGrid(lexicons, spec.curves, wanted, texts.drawn())
     for done, (name, epsilon) in enumerate(wanted, start=1):
         step = f"{name}, ε = {epsilon:g} ({done} of {len(wanted)})"
         try:
@@ -109,14 +109,14 @@ def compare(
             sampler = grid.sampler(name, epsilon)
         except SettingsError as error:
             refused.append((name, epsilon, str(error)))
-            _require_enough(comparison, refused)
+            _require_enough(spec, refused)
             continue
         points.append(texts.measured(name, epsilon, sampler, partial(_say, say, step)))
     names = [KEPT, COSINE]
-    names += [EMBEDDED] if comparison.encoder is not None else []
+    names += [EMBEDDED] if spec.encoder is not None else []
     names += [ACCURACY] if private.labels is not None else []
     frontiers = tuple(
-        frontier(points, risk, utility, comparison.levels) for risk in (BAYES, CONTEXT) for utility in names
+        frontier(points, risk, utility, spec.levels) for risk in (BAYES, CONTEXT) for utility in names
     )
     return Comparison(frontiers, tuple(points), tuple(refused), texts.unprotected(), texts.settings())
 

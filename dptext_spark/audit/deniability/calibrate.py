@@ -89,7 +89,7 @@ class _Search:
         return Point(epsilon, tuple(judge(one, by_figure[one.subject.figure]) for one in self.requirements))
 
 
-def calibrate(
+def search_epsilon(
     compile_at: Callable[[float], Sampler],
     requirements: Sequence[WordRequirement],
     total: int,

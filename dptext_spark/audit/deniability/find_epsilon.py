@@ -12,7 +12,7 @@ from dptext_spark.audit.deniability.calibrate import (
     LOW,
     Calibration,
     Point,
-    calibrate,
+    search_epsilon,
     worst_and_typical,
 )
 from dptext_spark.audit.deniability.requirement import word_requirement
@@ -45,6 +45,12 @@ class FoundEpsilon:
     lexicon: Lexicon
     settings: Mapping[str, Json]
 
+    @property
+    def epsilon(self) -> float:
+        """The largest ε that satisfies every requirement."""
+        assert self.calibration.epsilon is not None
+        return self.calibration.epsilon
+
     def word(self, word_id: int) -> str:
         """Return a word of the lexicon."""
         return self.lexicon.vocabulary.word(word_id)
@@ -54,9 +60,9 @@ class FoundEpsilon:
         return {**self.calibration.as_dict(self.word), "settings": self.settings}
 
 
-def find_epsilon(
+def calibrate(
     config: ModelConfig,
-    requirements: Sequence[str],
+    require: Sequence[str],
     *,
     low: float = LOW,
     high: float = HIGH,
@@ -68,7 +74,7 @@ def find_epsilon(
 
     Args:
         config: the settings; their own ε plays no part.
-        requirements: such as `N_w max <= 0.5`.
+        require: requirements, such as `N_w max <= 0.5`.
         low: the smallest ε to look at.
         high: the largest one.
         steps: how many ε; None for 24, or 12 where compiling takes long.
@@ -79,7 +85,7 @@ def find_epsilon(
         SettingsError: a requirement or a range that is none, or requirements that no ε satisfies: the message names the closest.
         DataError: the lexicon is missing or damaged.
     """
-    parsed = [word_requirement(text) for text in requirements]
+    parsed = [word_requirement(text) for text in require]
     if sample < 2:
         raise SettingsError(f"words: {sample} given; valid: 2 or more.")
     if config.run.artifact is not None:
@@ -94,7 +100,7 @@ def find_epsilon(
     lexicons = with_shared_words(load_lexicons(config, say))
     say(f"preparing {config.mechanism.name} for {len(lexicons[0]):,} words", None)
     quick = config.mechanism.sampler.compiles_quickly
-    found = calibrate(
+    found = search_epsilon(
         config.mechanism.over_epsilons(*lexicons),
         parsed,
         len(lexicons[0]),

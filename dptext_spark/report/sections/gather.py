@@ -54,7 +54,9 @@ def gathered(
     pair: tuple[str, ...] | None = None
     if model is not None:
         if certificate is None:
-            certificate = certify(model.privatizer, lambda done, whole: say("certifying", done / whole))
+            certificate = certify(
+                model.privatizer, progress=lambda done, whole: say("certifying", done / whole)
+            )
         worst = None if certificate.loss is None else certificate.loss.worst
         words = model.privatizer.vocabulary.strings()
         pair = None if worst is None else tuple(words[int(word)].as_py() for word in worst)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -15,8 +14,9 @@ from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.model.artifact import certificate_of
-from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.compile import prepare
 from dptext_spark.report.terminal.console import WIDTH, hanging
+from dptext_spark.runtime.progress import Progress
 
 _NOT_SHOWN = "(hidden: it names a text column)"
 
@@ -38,7 +38,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do.
+    """What a run would do; printed, it is the text of `dptext run --dry-run`.
 
     Attributes:
         facts: that are known before it, with the statement.
@@ -53,6 +53,10 @@ class Plan:
     artifact: str
     fingerprint: str
 
+    def __str__(self) -> str:
+        """Return the text, in lines of the usual width."""
+        return plan_text(self)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the plan, JSON-able."""
         facts = self.facts.as_dict()
@@ -65,17 +69,20 @@ class Plan:
         }
 
 
-def plan(config: RunConfig, privatizer: Privatizer, artifact: Path) -> Plan:
-    """Return the plan of a run.
+def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
+    """Say what a run would do, without Spark and without reading any data.
+
+    The model is compiled, or opened where the user's cache or `run.artifact` has it.
 
     Args:
         config: the settings; the key that they name is read and checked, except a platform's secret.
-        privatizer: compiled from them.
-        artifact: its folder.
+        progress: progress callback, called with each step.
 
     Raises:
-        SettingsError: the key cannot be read or is too short, or others may read its file.
+        SettingsError: a parameter does not fit the lexicon; the key cannot be read or is too short, or others may read its file.
+        DataError: the lexicon or the artifact is missing, damaged or changed.
     """
+    privatizer, artifact = prepare(config, progress)
     read_key(config.key)
     facts = RunFacts.planned(config, privatizer, certificate_of(artifact))
     facts = replace(facts, disclosure=disclosure(facts))

@@ -24,7 +24,8 @@ from dptext_spark.audit.table.metrics import (
     row_figures,
     text_figures,
 )
-from dptext_spark.audit.table.plan import AuditPlan
+from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan
+from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
@@ -43,6 +44,62 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PREFIX = "audit_"
+
+
+def audit(
+    table: str,
+    against: str,
+    *,
+    config: ModelConfig | None = None,
+    columns: Sequence[str] = (),
+    row_key: str | None = None,
+    record_key: str | None = None,
+    label: str | None = None,
+    attribute: str | None = None,
+    similarity: bool = False,
+    encoder: str | None = None,
+    masked_model: str | None = None,
+    label_rows: int = LABEL_ROWS,
+    require: Sequence[str] = (),
+    sample: int = SAMPLE,
+    partial: bool = False,
+    out: str | None = None,
+    spark: SparkSession | None = None,
+    progress: Steps | None = None,
+) -> TableAudit:
+    """Audit a written table, ours or anyone's, against the table that it was made from; the metrics are written.
+
+    Args:
+        table: that is audited, a path or a catalog name.
+        against: that it was made from.
+        config: the settings of the run that wrote it; None for a table of somebody else's, whose attacks are left out.
+        columns: the text columns, by the same names in both; none for those of the settings.
+        row_key: what identifies a row in both; None for that of the settings.
+        record_key: of the source; None for that of the settings, or the row.
+        label: a column of the source that a classifier should still predict.
+        attribute: a column of the source that nobody should read in the text.
+        similarity: compare the texts of both tables: ROUGE, BLEU, cosine; a label does so, too.
+        encoder: a folder or a package of a BERT that compares them, too.
+        masked_model: as that, of a masked language model that attacks the texts.
+        label_rows: how many rows, about, classifiers look at.
+        require: limits, such as `original_share <= 0.4`; the result says which are broken.
+        sample: how many rows, about, consistency, similarity and attacks look at.
+        partial: whether rows that only one of the tables has are allowed.
+        out: the folder of the metrics; None for that of the run, or one beside the table.
+        spark: a session; None takes the active one, or starts a local one.
+        progress: progress callback, called with each step; what it is told holds nothing of the data.
+
+    Raises:
+        SettingsError: the settings are not those that the table was made with, a key cannot be compared, or no requirement.
+        DataError: a table or a column is missing, a key is NULL or repeats, or the rows do not match.
+        RunError: Spark failed.
+    """
+    plan = AuditPlan.of(
+        table, against, columns=columns, row_key=row_key, record_key=record_key, config=config, label=label,
+        attribute=attribute, similarity=similarity, encoder=encoder, masked_model=masked_model, label_rows=label_rows,
+        require=require, sample=sample, partial=partial, out=out,
+    )  # fmt: skip
+    return audit_table(plan, spark, progress)
 
 
 def audit_table(

@@ -69,34 +69,32 @@ _KEY_CURE = (
 )
 
 
-def examine(
+def doctor(
     config: RunConfig | None = None,
     spark: SparkSession | None = None,
+    *,
     progress: Steps | None = None,
-) -> Iterator[CheckResult]:
-    """Check what a run needs, one finding after the other.
+) -> list[CheckResult]:
+    """Check what a run needs, as `dptext doctor` does; no data is read, and nothing stays written.
 
     Args:
         config: the settings of a run; without, what they name is not checked.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step.
 
-    Yields:
-        what was found. Without a session there is nothing more to check.
+    Returns:
+        What each check found. Without a session there is nothing more to check.
     """
     say = progress or silent
     say("starting Spark")
     try:
         session = spark or spark_session()
     except DPTextError as error:
-        yield CheckResult(
-            "Spark", "fail", str(error), "Spark must start before anything else can be checked."
-        )
-        return
+        hint = "Spark must start before anything else can be checked."
+        return [CheckResult("Spark", "fail", str(error), hint)]
     with suppress_sensitive_logs(session):
-        yield from _machines(session, config, say)
-        if config is not None:
-            yield from _settings(session, config, say)
+        found = list(_machines(session, config, say))
+        return found if config is None else [*found, *_settings(session, config, say)]
 
 
 def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iterator[CheckResult]:
@@ -116,7 +114,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
                 model = _model(config, folder)
                 if config is not None:
                     artifact.require_expected(model, config.run.artifact_fingerprint)
-                privatizer = artifact.open_artifact(model, verify=True)
+                privatizer = artifact.open_model(model)
             except DPTextError as error:
                 yield CheckResult(
                     "shared model",
@@ -181,7 +179,7 @@ def _tiny(folder: str) -> tuple[Path, Privatizer]:
     lexicon = Lexicon(Vocabulary.of(list(_WORDS)), np.stack([np.cos(angles), np.sin(angles)], axis=1))
     made = Privatizer(lexicon, CusText(epsilon=1.0, k=4).compile(lexicon))
     place = Path(folder) / "model"
-    artifact.save(made, place)
+    artifact.save_model(made, place)
     return place, made
 
 

@@ -53,23 +53,21 @@ class _Counts:
             raise TaskError(f"FREQUENCIES_{type(error).__name__}", 0, 0, 0) from None
 
 
-def document_frequencies(df: DataFrame, columns: Sequence[str], privatizer: Privatizer) -> Frequencies:
+def document_frequencies(df: DataFrame, columns: Sequence[str], model: Privatizer) -> Frequencies:
     """Count in how many texts of a frame each word occurs, for importance by document frequency.
 
     Args:
         df: any frame.
         columns: its text columns; text in nested ones by a path with dots.
-        privatizer: whose words and policy count.
+        model: whose words and policy count.
 
     Raises:
         DataError: a column is missing or no text.
     """
     with suppress_sensitive_logs(df.sparkSession):
         check_text_columns(df, list(columns))
-        words = len(privatizer.engine.table.flags)
-        return count_documents(
-            df, paths_of(df.schema, columns), shipped_model(df.sparkSession, privatizer), words
-        )
+        words = len(model.engine.table.flags)
+        return count_documents(df, paths_of(df.schema, columns), shipped_model(df.sparkSession, model), words)
 
 
 def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:

@@ -14,7 +14,7 @@ from dptext_spark._version import FIRST_ENGINE
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import RunRecord, ShownSettings
 from dptext_spark.errors import RunError
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.tables.tables import Commit, our_commits, undone_by
@@ -297,7 +297,7 @@ def _defaults() -> dict[str, Settings]:
     ).as_dict()
     found["policy"]["identifiers"] = asdict(NO_IDENTIFIERS)  # before they were looked for there were none
     sections = {name: values for name, values in found.items() if isinstance(values, dict)}
-    return {**sections, "": found, "importance": Selection(percent=100).as_dict() | {"percent": None}}
+    return {**sections, "": found, "importance": Importance(percent=100).as_dict() | {"percent": None}}
 
 
 def _decided(settings: ShownSettings) -> dict[str, object]:

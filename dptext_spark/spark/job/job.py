@@ -26,7 +26,7 @@ FINISHED = ("succeeded", "recovered")
 
 
 @dataclass(frozen=True)
-class Report:
+class RunResult:
     """What a run did.
 
     Attributes:
@@ -34,6 +34,11 @@ class Report:
     """
 
     outcome: RunFacts | Unchanged
+
+    @property
+    def run_id(self) -> str:
+        """The run's id: what `report` and the tables of the account know it by."""
+        return str(self.facts["run_id"])
 
     @property
     def status(self) -> str:
@@ -55,7 +60,7 @@ def run_once(
     config: RunConfig,
     say: Steps,
     at: Observer = unobserved,
-) -> Report:
+) -> RunResult:
     """Carry out one run, or one micro-batch of a stream: what `prepare` gives is bound, written and accounted for.
 
     `at` is told each point that is passed; a test ends the process there.
@@ -81,7 +86,7 @@ def run_once(
                 assert earlier.output_version is not None
                 check_still_there(plan.place.target, plan.run_id, earlier.output_version, plan.commits())
                 now = record.input_version
-                return Report(Unchanged(earlier, None if now == earlier.input_version else now))
+                return RunResult(Unchanged(earlier, None if now == earlier.input_version else now))
             # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
             commits = plan.commits()
             commit = our_commits(commits).get(plan.run_id)
@@ -115,7 +120,7 @@ def run_once(
         try:
             # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
             first = earlier is None and not committed and not reservation.again
-            return Report(
+            return RunResult(
                 reconcile(plan, record, counts, started, seconds, say, at, recovered=committed, first=first)
             )
         except (CountMismatchError, RunError) as error:  # they say themselves what was committed

@@ -5,23 +5,24 @@ Records before and after are shown only in a report that is marked as holding pr
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Ledger
 from dptext_spark.disclosure.facts import RunMetric, RunRecord
-from dptext_spark.errors import DataError, DPTextError, SettingsError, require_extra
+from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice, require_extra
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.lexicon.lexicon import with_shared_words
 from dptext_spark.model.compile import load_lexicons, prepare
 from dptext_spark.report.facts import Example, ReportFacts
 from dptext_spark.report.page import page
-from dptext_spark.report.results import read_results, require_run
+from dptext_spark.report.results import STATEMENTS, read_results, rendered, require_run
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
 from dptext_spark.report.sections.published import MOST_WORDS, PUBLISHABLE, Published, publish, wanted
@@ -105,7 +106,83 @@ class Wanted:
     public: Sequence[str] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class RunReport:
+    """What a report holds.
+
+    Attributes:
+        facts: everything, as values.
+    """
+
+    facts: ReportFacts
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write one offline HTML file, atomically, and return where.
+
+        Args:
+            path: the file; None for `report-<run id>.html` in the working directory.
+
+        Raises:
+            DataError: it cannot be written there.
+        """
+        return write_page(self.facts, None if path is None else Path(path))
+
+    def statement(self, form: str = "md") -> str:
+        """Return the disclosure statement alone: `md`, `html` or `json`.
+
+        Raises:
+            SettingsError: another form.
+        """
+        require_choice("statement", form, STATEMENTS)
+        return rendered(self.facts.statement.as_dict(), form)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return self.facts.as_dict()
+
+
 def report(
+    run_id: str,
+    config: RunConfig | None = None,
+    *,
+    audit: str | None = None,
+    internal: bool = False,
+    with_examples: bool = False,
+    publish: Sequence[str] = (),
+    most_words: int = MOST_WORDS,
+    figures: Sequence[str | os.PathLike[str]] = (),
+    public_text: Sequence[str] = (),
+    examine: bool = True,
+    spark: SparkSession | None = None,
+    progress: Progress | None = None,
+) -> RunReport:
+    """Report on a run: guarantee, disclosure, attacks, deniability, utility, counters; needs the extra [audit].
+
+    Args:
+        run_id: of the run; `latest` is the newest that succeeded.
+        config: the settings of the run, which name the folders of its account.
+        audit: in their place: the folder `<target>_audit`.
+        internal: also figures that depend on the private text; marks every page.
+        with_examples: also private text, some records before and after; marks the file in its first line.
+        publish: `metric=epsilon` each: restricted counts to publish with noise, which spends its ε each time.
+        most_words: words of a record up to which the ε of published counts holds.
+        figures: JSON files of `dptext audit`, or of other audits, to be shown too.
+        public_text: lines of a public text, for the contextual adversary.
+        examine: whether the model is opened and attacked; without, only the account is read.
+        spark: a session; None takes the active one, or starts a local one.
+        progress: progress callback, called with each step.
+
+    Raises:
+        SettingsError: no such run, neither settings nor folder, or what is asked for needs a setting that is not there.
+        DataError: the tables are not those of an account, or hold no such metric, or an audit is of another run.
+    """
+    account = Account.of(config, audit)
+    files = tuple(Path(file) for file in figures)
+    asked = Wanted(internal, with_examples, publish, most_words, files, public_text)
+    return RunReport(report_facts(run_id, account, asked, spark, examine=examine, progress=progress))
+
+
+def report_facts(
     run_id: str,
     account: Account,
     asked: Wanted | None = None,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.model.artifact import save, seal_of
+from dptext_spark.model.artifact import save_model, seal_of
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.spark.session.session import context_of
@@ -29,7 +29,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from dptext_spark.errors import require_choice
-from dptext_spark.model.artifact import MANIFEST, open_artifact, read_manifest
+from dptext_spark.model.artifact import MANIFEST, open_model, read_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +103,7 @@ def _staged(folder: str, prefix: str) -> tuple[str, ...]:
 @cache
 def _broadcast(context: Any, folder: str, seal: str) -> Any:  # noqa: ARG001  (the cache tells models apart by it)
     """Broadcast a model once a session."""
-    return context.broadcast(open_artifact(folder))
+    return context.broadcast(open_model(folder, verify=False))
 
 
 @cache
@@ -113,15 +113,15 @@ def open_shipped(shipped: Shipped) -> Privatizer:
         model: Privatizer = shipped.broadcast.value
         return model
     if shipped.folder:
-        return open_artifact(shipped.folder, verify=True, seal=shipped.seal or None)
+        return open_model(shipped.folder, seal=shipped.seal or None)
     from pyspark import SparkFiles
 
     folder = Path(SparkFiles.get(f"{shipped.prefix}{MANIFEST}")).parent
-    return open_artifact(folder, prefix=shipped.prefix, verify=True, seal=shipped.seal or None)
+    return open_model(folder, prefix=shipped.prefix, seal=shipped.seal or None)
 
 
 def shipped_model(spark: SparkSession, privatizer: Privatizer) -> Shipped:
     """Keep a model in the user's cache, and ship it."""
     folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
-    save(privatizer, folder)
+    save_model(privatizer, folder)
     return ship(spark, folder)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -219,10 +217,3 @@ def test_the_parser_is_loaded_only_where_there_is_a_condition() -> None:
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
     )
-
-
-def test_the_readme_lists_the_functions() -> None:
-    readme = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
-    listed = re.search(r"<!-- functions of input.where -->(.*?)<!-- end -->", readme, re.DOTALL)
-    assert listed is not None
-    assert set(re.findall(r"`(\w+)`", listed[1])) == FUNCTIONS

@@ -11,10 +11,10 @@ import pytest
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.providers import Attention
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
-from dptext_spark.model.artifact import open_artifact, save
+from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.importance import made_from, with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
@@ -51,15 +51,15 @@ def test_words_share_the_attention_of_their_text(encoder: str, every_word: Priva
 
 def test_the_model_holds_the_encoder(encoder: str, every_word: Privatizer, tmp_path: Path) -> None:
     copy = shutil.copytree(encoder, tmp_path / "bert")
-    chosen = Selection("attention", percent=30, model=str(copy))
+    chosen = Importance("attention", percent=30, model=str(copy))
     made = with_importance(every_word, chosen)
     before = out(made)
     assert before != out(every_word)
     assert before[1:3] == [None, ""]
-    save(made, tmp_path / "model")
+    save_model(made, tmp_path / "model")
     named = made_from(chosen, None)
     shutil.rmtree(copy)
-    again = open_artifact(tmp_path / "model", verify=True)
+    again = open_model(tmp_path / "model")
     assert out(again) == before == out(pickle.loads(pickle.dumps(made)))
     assert again.selector is not None
     assert again.selector.provider.fingerprint == named[1]
@@ -68,4 +68,4 @@ def test_the_model_holds_the_encoder(encoder: str, every_word: Privatizer, tmp_p
 
 def test_a_folder_that_is_none(encoder: str, every_word: Privatizer) -> None:
     with pytest.raises(SettingsError, match=r"importance.model: 'no-such-bert' is neither a folder nor"):
-        with_importance(every_word, Selection("attention", percent=30, model="no-such-bert"))
+        with_importance(every_word, Importance("attention", percent=30, model="no-such-bert"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.idf import NO_WORD, UNKNOWN, Frequencies, Idf, numbers_of
 from dptext_spark.importance.providers import checked
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.model.importance import made_from, with_importance
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import list_words
@@ -93,7 +93,7 @@ def test_a_file_holds_a_document_a_line(tmp_path: Path) -> None:
     assert found.documents == 4
     assert found.counts[WORDS.index("ox")] == 1
     assert found.digest == Frequencies.read(MODEL.engine, file).digest
-    made = with_importance(MODEL, Selection(percent=20, corpus=str(file)))
+    made = with_importance(MODEL, Importance(percent=20, corpus=str(file)))
     assert made.selector is not None
     assert "4 documents" in made.selector.provider.sentence
     bad = tmp_path / "bad.txt"
@@ -104,32 +104,33 @@ def test_a_file_holds_a_document_a_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         Frequencies.read(MODEL.engine, tmp_path / "none")
     with pytest.raises(DataError, match="cannot be read"):
-        made_from(Selection(percent=20, corpus=str(tmp_path / "none")), None)
+        made_from(Importance(percent=20, corpus=str(tmp_path / "none")), None)
 
 
 def test_what_a_model_is_made_from(tmp_path: Path) -> None:
     file = tmp_path / "corpus.txt"
     file.write_text("cat\n")
-    chosen = Selection(percent=20, corpus=str(file))
+    chosen = Importance(percent=20, corpus=str(file))
     before = made_from(chosen, None)
     file.write_text("dog\n")
     assert made_from(chosen, None) != before
-    own = Selection(percent=20)
+    own = Importance(percent=20)
     assert made_from(own, counted(TEXT)) != made_from(own, None) != made_from(own, counted(["cat"]))
 
 
 def test_nothing_is_chosen_before_it_is_counted() -> None:
-    made = with_importance(MODEL, Selection(percent=20))
+    made = with_importance(MODEL, Importance(percent=20))
     assert not made.chooses
     assert made.selector is not None
     assert "counted without any noise" in made.selector.provider.sentence
     with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
         made.privatize(pa.array(["cat"]), column="b", row_ids=pa.array([1]), key=None)  # type: ignore[arg-type]
-    complete = with_importance(MODEL, Selection(percent=20), (), counted(TEXT))
+    complete = with_importance(MODEL, Importance(percent=20), (), counted(TEXT))
     assert complete.chooses
     assert complete.fingerprint != made.fingerprint
     assert (
-        complete.fingerprint != with_importance(MODEL, Selection(percent=20), (), counted(["ox"])).fingerprint
+        complete.fingerprint
+        != with_importance(MODEL, Importance(percent=20), (), counted(["ox"])).fingerprint
     )
 
 

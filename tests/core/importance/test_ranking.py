@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext_spark.importance.ranking import levels_of, shared_by_word, units_of
-from dptext_spark.importance.selection import DIRECTIONS, Level, Selection
+from dptext_spark.importance.selection import DIRECTIONS, Importance, Level
 
 WEIGHTS = st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, 7.0]), max_size=40), max_size=4)
 SHARES = st.lists(st.sampled_from([0.5, 5, 10, 12.5, 20, 33.333333]), min_size=1, max_size=3)
@@ -36,7 +36,7 @@ def plainly(weights: list[float], shares: list[float], direction: str) -> list[i
 def ranked(rows: list[list[float]], shares: list[float], direction: str) -> list[list[int]]:
     bounds = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     weights = np.array([w for row in rows for w in row], np.float32)
-    selection = Selection(levels=tuple(Level(share) for share in shares))
+    selection = Importance(levels=tuple(Level(share) for share in shares))
     levels = levels_of(weights, bounds, selection.cumulative, direction).tolist()
     return [levels[a:b] for a, b in pairwise(bounds)]
 

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.providers import ColumnWeights, Importance, RandomImportance
+from dptext_spark.importance.providers import ColumnWeights, ImportanceProvider, RandomImportance
 from dptext_spark.importance.ranking import Rows, levels_of
-from dptext_spark.importance.selection import DIRECTIONS, Level, Selection, check_record_key
+from dptext_spark.importance.selection import DIRECTIONS, Importance, Level, check_record_key
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.samplers import TableSampler
@@ -109,8 +109,8 @@ class Outcome:
     draws: tuple[Any, ...]
 
 
-def made(consistency: str, provider: Importance, **selection: Any) -> tuple[Privatizer, list[Seen]]:
-    chosen = Selection(
+def made(consistency: str, provider: ImportanceProvider, **selection: Any) -> tuple[Privatizer, list[Seen]]:
+    chosen = Importance(
         provider=provider.name, weights=("w",) if provider.name == "column" else (), **selection
     )
     laws = [Seen(n + 1, len(WORDS), Guarantee("epsilon_dp", epsilon)) for n, epsilon in enumerate(EPSILONS)]
@@ -217,7 +217,7 @@ def worst_loss(
     "provider", [RandomImportance(), Ranked(), ColumnWeights()], ids=["random", "ranked", "column"]
 )
 def test_no_row_loses_more_than_is_claimed(
-    layout: list[list[int]], shares: dict[str, Any], consistency: str, provider: Importance
+    layout: list[list[int]], shares: dict[str, Any], consistency: str, provider: ImportanceProvider
 ) -> None:
     directions = DIRECTIONS if isinstance(provider, Ranked) else DIRECTIONS[:1]
     for direction in directions:
@@ -307,7 +307,7 @@ def test_the_words_of_all_texts_are_ranked_as_those_of_one(
     rows: list[Any], share: int, direction: Any
 ) -> None:
     """A row of several texts is chosen in as one text of the same words is."""
-    selector = Selector(Selection(provider="random", direction=direction, percent=share), Ranked())
+    selector = Selector(Importance(provider="random", direction=direction, percent=share), Ranked())
     for consistency in ("token", "record"):
         privatizer = replace(
             made(consistency, RandomImportance(), percent=5)[0], selector=selector, fingerprint=""
@@ -360,7 +360,7 @@ def test_a_word_is_drawn_in_the_title_and_in_the_body() -> None:
 
 
 def test_places_by_chance_depend_on_the_words_of_the_record_alone() -> None:
-    selection = Selection(provider="random", percent=40)
+    selection = Importance(provider="random", percent=40)
     privatizer = replace(
         made("token", RandomImportance(), percent=5)[0],
         selector=Selector(selection, RandomImportance()),

@@ -9,7 +9,7 @@ import pytest
 
 from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.selection import Level, Selection, agree
+from dptext_spark.importance.selection import Importance, Level, agree
 from dptext_spark.mechanisms import CusText
 
 RUN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
@@ -108,13 +108,13 @@ def test_each_level_has_its_mechanism() -> None:
     assert config.importance is not None
     assert config.importance.cumulative == (20_000_000, 50_000_000, 100_000_000)
     written = json.loads(json.dumps(config.importance.as_dict()))
-    assert Selection.of(written) == config.importance
+    assert Importance.of(written) == config.importance
     assert parse_model_config({"importance": written}).importance == config.importance
 
 
 def test_a_share_is_exact() -> None:
-    assert Selection(percent=12.345678).cumulative == (12_345_678,)
-    assert Selection(levels=(Level(0.1), Level(0.2), Level(None))).cumulative == (
+    assert Importance(percent=12.345678).cumulative == (12_345_678,)
+    assert Importance(levels=(Level(0.1), Level(0.2), Level(None))).cumulative == (
         100_000,
         300_000,
         100_000_000,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.providers import ColumnWeights, InvalidWeightsError, RandomImportance
-from dptext_spark.importance.selection import DIRECTIONS, Level, Selection
+from dptext_spark.importance.selection import DIRECTIONS, Importance, Level
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.importance import with_importance
@@ -32,7 +32,7 @@ from tests.core.text.samples import POLICIES, TEXTS, WORDS, FirstLane, Step, pri
 
 KEY = RunKey.insecure(5)
 DRAW = Policy(stop_words="draw")
-OWN = Selection(provider="column", percent=40, weights=("w",))
+OWN = Importance(provider="column", percent=40, weights=("w",))
 
 
 class Lengths:
@@ -53,7 +53,7 @@ def model(
     policy: Policy = DRAW, consistency: str = "token", *, step: int = 1, **selection: Any
 ) -> Privatizer:
     """A model that draws the next word of the lexicon, of words that are long."""
-    chosen = Selection(provider="random", **({"percent": 40} | selection))
+    chosen = Importance(provider="random", **({"percent": 40} | selection))
     further = tuple(Step(step * (n + 1), len(WORDS)) for n in range(1, len(chosen.cumulative)))
     selector = Selector(chosen, Lengths(), further)
     plain = privatizer(policy, step, consistency)
@@ -122,7 +122,7 @@ class TestOneLevel:
             law = FirstLane(0, len(WORDS))
             plain = Privatizer(Vocabulary.of(list(WORDS)), law, policy, level, "same")  # type: ignore[arg-type]
             all_words = replace(
-                plain, selector=Selector(Selection(provider="random", percent=100), Lengths())
+                plain, selector=Selector(Importance(provider="random", percent=100), Lengths())
             )
             out, counters = sanitized(plain, texts)
             again, recounted = sanitized(all_words, texts)
@@ -191,7 +191,7 @@ class TestLevels:
 
         words = Vocabulary.of(list(WORDS))
         for percent in (20, 60):  # the same words at one level and at the other
-            chosen = Selection(provider="random", levels=(Level(percent), Level(None)))
+            chosen = Importance(provider="random", levels=(Level(percent), Level(None)))
             selector = Selector(chosen, Lengths(), (Spy(1, len(WORDS)),))
             made = Privatizer(words, Spy(0, len(WORDS)), DRAW, "token", "same", selector=selector)  # type: ignore[arg-type]
             sanitized(made, ["cat dog ox a cat dog ox a cat dog"] * 20)
@@ -203,7 +203,7 @@ class TestLevels:
         laws = [Guarantee("epsilon_dp", epsilon, sentence=f"ε is {epsilon}.") for epsilon in (0.5, 2.0)]
         for level, expected in (("token", 1 + 4 * 4), ("record", 1 + 4 * 2)):
             first, second = (Step(n, len(WORDS), law) for n, law in enumerate(laws))
-            chosen = Selection(provider="random", levels=(Level(20), Level(None)))
+            chosen = Importance(provider="random", levels=(Level(20), Level(None)))
             made = Privatizer(
                 Vocabulary.of(list(WORDS)), first, DRAW, level,  # type: ignore[arg-type]
                 selector=Selector(chosen, Lengths(), (second,)),
@@ -260,7 +260,7 @@ class TestWeights:
             def weights(self, words: Spans) -> np.ndarray:
                 return np.ones(1, np.float32)
 
-        made = replace(model(), selector=Selector(Selection(provider="random", percent=5), Short()))
+        made = replace(model(), selector=Selector(Importance(provider="random", percent=5), Short()))
         with pytest.raises(InvalidWeightsError, match="gave 1 weights for 2 words"):
             sanitized(made, ["cat dog"])
 
@@ -307,9 +307,9 @@ def test_it_travels_and_warms_up() -> None:
 
 def test_what_was_compiled_must_be_what_was_chosen() -> None:
     with pytest.raises(SettingsError, match=r"importance.provider: 'idf' given with a provider 'column'"):
-        Selector(Selection(percent=10), ColumnWeights())
+        Selector(Importance(percent=10), ColumnWeights())
     with pytest.raises(SettingsError, match=r"importance.levels: 2 given with 1 samplers"):
-        Selector(Selection(provider="column", weights=("w",), levels=(Level(3), Level(4))), ColumnWeights())
+        Selector(Importance(provider="column", weights=("w",), levels=(Level(3), Level(4))), ColumnWeights())
 
 
 def test_words_of_other_texts_are_refused() -> None:

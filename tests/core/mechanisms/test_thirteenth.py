@@ -27,7 +27,7 @@ from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.privacy_loss.loss import Loss
 from dptext_spark.mechanisms.summary import Summary
-from dptext_spark.model.artifact import open_artifact, save
+from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.preview import preview
@@ -127,7 +127,7 @@ def test_it_is_compiled_kept_certified_and_previewed(lexicon: Lexicon, tmp_path:
         "lexicon": {"source": str(tmp_path / "lexicon")},
     }
     made, folder = prepare(parse_model_config(settings))
-    again = open_artifact(folder, verify=True)
+    again = open_model(folder)
     ids = np.arange(V, dtype=np.int32).repeat(50)
     assert (
         again.sampler.sample(ids, draws_of(len(ids))) == made.sampler.sample(ids, draws_of(len(ids)))
@@ -139,8 +139,8 @@ def test_it_is_compiled_kept_certified_and_previewed(lexicon: Lexicon, tmp_path:
     shown = preview(made, " ".join(names(3)))
     assert [word.action for word in shown.words] == ["drawn"] * 3
     copy = tmp_path / "copy"
-    save(Privatizer(lexicon, made.sampler), copy)
-    assert open_artifact(copy).guarantee().kind == "epsilon_dp"
+    save_model(Privatizer(lexicon, made.sampler), copy)
+    assert open_model(copy, verify=False).guarantee().kind == "epsilon_dp"
 
 
 def test_audits_read_its_law(lexicon: Lexicon) -> None:

@@ -17,7 +17,7 @@ import pytest
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
@@ -25,9 +25,9 @@ from dptext_spark.model import artifact
 from dptext_spark.model.artifact import (
     certificate_of,
     keep_certificate,
-    open_artifact,
+    open_model,
     read_manifest,
-    save,
+    save_model,
     seal_of,
 )
 from dptext_spark.model.certificate import Certificate, LossFigure
@@ -55,7 +55,7 @@ def output(made: Privatizer) -> tuple[list[str | None], list[list[int]]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    save(make(), tmp_path / "model", SPEC)
+    save_model(make(), tmp_path / "model", spec=SPEC)
     return tmp_path / "model"
 
 
@@ -66,7 +66,7 @@ def test_a_seal_tells_apart_what_a_fingerprint_does_not(tmp_path: Path) -> None:
     said = replace(made, sampler=sampler)
     assert said.fingerprint == made.fingerprint
     assert seal_of(said) != seal_of(made)
-    save(made, tmp_path / "model")
+    save_model(made, tmp_path / "model")
     assert read_manifest(tmp_path / "model").seal == seal_of(made)
 
 
@@ -89,8 +89,8 @@ def test_a_seal_tells_apart_what_a_fingerprint_does_not(tmp_path: Path) -> None:
 )
 def test_what_is_opened_is_what_was_saved(tmp_path: Path, policy: Policy, consistency: str) -> None:
     made = make(policy, consistency, epsilon=2.0)
-    fingerprint = save(made, tmp_path / "deep" / "model", SPEC)
-    opened = open_artifact(tmp_path / "deep" / "model", verify=True)
+    fingerprint = save_model(made, tmp_path / "deep" / "model", spec=SPEC)
+    opened = open_model(tmp_path / "deep" / "model")
     assert opened.fingerprint == made.fingerprint == fingerprint
     assert output(opened) == output(made)
     assert (opened.policy, opened.consistency) == (policy, consistency)
@@ -103,7 +103,7 @@ def test_what_is_opened_is_what_was_saved(tmp_path: Path, policy: Policy, consis
 
 
 def test_arrays_are_memory_mapped_and_read_only(folder: Path) -> None:
-    opened = open_artifact(folder)
+    opened = open_model(folder, verify=False)
     for name, array in opened.arrays().items():
         assert isinstance(array, np.memmap), name
         assert not array.flags.writeable, name
@@ -113,7 +113,7 @@ def test_arrays_are_memory_mapped_and_read_only(folder: Path) -> None:
 
 
 def test_nothing_private_is_in_it(folder: Path) -> None:
-    made = open_artifact(folder)
+    made = open_model(folder, verify=False)
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
     key = RunKey.insecure(7)
     made.privatize(pa.array(["markerword cat"]), column="c", row_ids=pa.array(["markerid"]), key=key)
@@ -128,9 +128,9 @@ def test_files_under_a_prefix(folder: Path, tmp_path: Path) -> None:
     flat.mkdir()
     for file in folder.iterdir():
         shutil.copy(file, flat / f"m1-{file.name}")
-    assert output(open_artifact(flat, prefix="m1-", verify=True)) == output(make())
+    assert output(open_model(flat, prefix="m1-")) == output(make())
     with pytest.raises(DataError):
-        open_artifact(flat, prefix="m2-")
+        open_model(flat, prefix="m2-", verify=False)
 
 
 def test_any_flipped_byte_is_found(folder: Path) -> None:
@@ -142,18 +142,18 @@ def test_any_flipped_byte_is_found(folder: Path) -> None:
             changed[place] ^= 1
             file.write_bytes(bytes(changed))
             with pytest.raises(DataError, match="artifact"):
-                open_artifact(folder, verify=True)
+                open_model(folder)
         file.write_bytes(content)
-    open_artifact(folder, verify=True)
+    open_model(folder)
 
 
 def test_arrays_are_only_hashed_when_asked(folder: Path) -> None:
     cells = np.load(folder / "sampler.cells.npy")
     cells[0, cells[0, :, 0].argmax(), 0] -= np.uint64(1)  # another law, and a sound one
     np.save(folder / "sampler.cells.npy", cells)
-    open_artifact(folder)
+    open_model(folder, verify=False)
     with pytest.raises(DataError, match="was changed"):
-        open_artifact(folder, verify=True)
+        open_model(folder)
 
 
 def test_the_guarantee_cannot_be_edited(folder: Path) -> None:
@@ -164,7 +164,7 @@ def test_the_guarantee_cannot_be_edited(folder: Path) -> None:
     file.write_text(json.dumps(manifest))
     for verify in (False, True):
         with pytest.raises(DataError, match=r"manifest\.json.*was changed"):
-            open_artifact(folder, verify=verify)
+            open_model(folder, verify=verify)
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut off", "a folder", "another type"])
@@ -181,7 +181,7 @@ def test_a_damaged_array(folder: Path, damage: str) -> None:
     elif damage == "another type":
         file.write_bytes(b"not an array" + content)
     with pytest.raises(DataError, match=r"words\.cells\.npy"):
-        open_artifact(folder)
+        open_model(folder, verify=False)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_foreign_folder(folder: Path, content: str | None) -> None:
     else:
         file.write_text(content, encoding="latin-1")
     with pytest.raises(DataError, match="artifact"):
-        open_artifact(folder)
+        open_model(folder, verify=False)
     with pytest.raises(DataError, match="artifact"):
         read_manifest(folder)
 
@@ -202,12 +202,12 @@ def test_a_foreign_folder(folder: Path, content: str | None) -> None:
 def test_a_saved_lexicon_is_no_artifact(tmp_path: Path) -> None:
     Lexicon(Vocabulary.of(["a", "b"]), np.eye(2, dtype=np.float32)).save(tmp_path / "lexicon")
     with pytest.raises(DataError, match="another format"):
-        open_artifact(tmp_path / "lexicon")
+        open_model(tmp_path / "lexicon", verify=False)
 
 
 def test_no_folder_at_all(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no readable"):
-        open_artifact(tmp_path / "none")
+        open_model(tmp_path / "none", verify=False)
 
 
 class TestCertificate:
@@ -229,7 +229,7 @@ class TestCertificate:
         assert after.seal != before.seal
         assert {p.name for p in folder.iterdir()} == names
         assert replace(after, seal=before.seal, certificate=None) == before
-        assert output(open_artifact(folder, verify=True)) == output(make())
+        assert output(open_model(folder)) == output(make())
 
     def test_it_is_inside_the_seal(self, folder: Path) -> None:
         keep_certificate(folder, self.FOUND)
@@ -240,7 +240,7 @@ class TestCertificate:
 
     def test_saving_the_same_model_keeps_what_was_found(self, folder: Path) -> None:
         keep_certificate(folder, self.FOUND)
-        assert save(make(), folder, SPEC) == make().fingerprint
+        assert save_model(make(), folder, spec=SPEC) == make().fingerprint
         assert certificate_of(folder) == self.FOUND
 
     def test_what_is_infinite_is_null_and_comes_back(self, folder: Path) -> None:
@@ -268,7 +268,7 @@ class TestCertificate:
 class TestSave:
     def test_the_same_again_changes_nothing(self, folder: Path) -> None:
         before = {p: p.stat().st_mtime_ns for p in folder.iterdir()}
-        assert save(make(), folder, SPEC) == make().fingerprint
+        assert save_model(make(), folder, spec=SPEC) == make().fingerprint
         assert before == {p: p.stat().st_mtime_ns for p in folder.iterdir()}
 
     @pytest.mark.parametrize(
@@ -284,30 +284,30 @@ class TestSave:
         self, folder: Path, other: dict[str, Any], spec: dict[str, Any]
     ) -> None:
         with pytest.raises(SettingsError, match="another artifact"):
-            save(make(**other), folder, spec)
-        assert output(open_artifact(folder, verify=True)) == output(make())
+            save_model(make(**other), folder, spec=spec)
+        assert output(open_model(folder)) == output(make())
 
     def test_the_same_law_with_another_guarantee_is_another_artifact(self, tmp_path: Path) -> None:
         """Where all vectors are equal every ε gives the uniform law, and so the same arrays."""
         lexicon = Lexicon(Vocabulary.of(["a", "b", "c"]), np.ones((3, 2), np.float32))
         first, second = (Privatizer(lexicon, CusText(e, 3).compile(lexicon)) for e in (1.0, 2.0))
         assert first.fingerprint == second.fingerprint
-        save(first, tmp_path / "model")
+        save_model(first, tmp_path / "model")
         with pytest.raises(SettingsError, match="another artifact"):
-            save(second, tmp_path / "model")
+            save_model(second, tmp_path / "model")
 
     def test_a_folder_with_something_else_is_left_alone(self, tmp_path: Path) -> None:
         (tmp_path / "notes.txt").write_text("mine")
         with pytest.raises(SettingsError, match="is no artifact"):
-            save(make(), tmp_path)
+            save_model(make(), tmp_path)
         with pytest.raises(SettingsError, match="is no artifact"):
-            save(make(), tmp_path / "notes.txt")
+            save_model(make(), tmp_path / "notes.txt")
         assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
 
     def test_an_empty_folder_is_filled(self, tmp_path: Path) -> None:
         (tmp_path / "model").mkdir()
-        save(make(), tmp_path / "model")
-        open_artifact(tmp_path / "model", verify=True)
+        save_model(make(), tmp_path / "model")
+        open_model(tmp_path / "model")
 
     @pytest.mark.parametrize("fails_at", [0, 3, "manifest"])
     def test_a_failing_write_leaves_nothing(
@@ -328,15 +328,15 @@ class TestSave:
                 artifact, "write_atomically", lambda *_: (_ for _ in ()).throw(OSError(28, "full"))
             )
         with pytest.raises(OSError, match=r"28|full"):
-            save(make(), tmp_path / "model")
+            save_model(make(), tmp_path / "model")
         assert list(tmp_path.iterdir()) == []
         monkeypatch.undo()
-        save(make(), tmp_path / "model")
-        open_artifact(tmp_path / "model", verify=True)
+        save_model(make(), tmp_path / "model")
+        open_model(tmp_path / "model")
 
     def test_a_sampler_that_no_mechanism_makes_cannot_be_stored(self, tmp_path: Path) -> None:
         with pytest.raises(SettingsError, match="Step"):
-            save(privatizer(), tmp_path / "model")
+            save_model(privatizer(), tmp_path / "model")
         assert list(tmp_path.iterdir()) == []
 
 
@@ -345,7 +345,7 @@ class TestImportance:
 
     def made(self, consistency: str = "token", **selection: Any) -> Privatizer:
         plain = make(consistency=consistency, epsilon=1.0)
-        chosen = Selection(**({"levels": (Level(30), Level(None, 4.0))} | selection))
+        chosen = Importance(**({"levels": (Level(30), Level(None, 4.0))} | selection))
         further = tuple(make(epsilon=4.0).sampler for _ in chosen.cumulative[1:])
         frequencies = Frequencies.of(plain.engine, pa.array(["cat dog", "cat", "a cat"]))
         return with_importance(plain, chosen, further, frequencies)
@@ -353,8 +353,8 @@ class TestImportance:
     def test_it_draws_the_same_after_it_was_opened(self, tmp_path: Path) -> None:
         for number, consistency in enumerate(("token", "record")):
             made = self.made(consistency)
-            save(made, tmp_path / str(number), SPEC)
-            again = open_artifact(tmp_path / str(number), verify=True)
+            save_model(made, tmp_path / str(number), spec=SPEC)
+            again = open_model(tmp_path / str(number))
             assert output(again) == output(made) != output(make(consistency=consistency))
             assert again.fingerprint == made.fingerprint
             assert again.guarantee() == made.guarantee()
@@ -366,29 +366,29 @@ class TestImportance:
             assert again.selector.bound() == made.selector.bound()
 
     def test_what_it_chooses_by_is_sealed(self, tmp_path: Path) -> None:
-        save(self.made(), tmp_path / "model", SPEC)
+        save_model(self.made(), tmp_path / "model", spec=SPEC)
         values = np.load(tmp_path / "model" / "importance.values.npy")
         np.save(tmp_path / "model" / "importance.values.npy", values[::-1])
         with pytest.raises(DataError, match="was changed"):
-            open_artifact(tmp_path / "model", verify=True)
+            open_model(tmp_path / "model")
 
     def test_no_word_and_no_count_of_the_corpus_is_in_the_manifest(self, tmp_path: Path) -> None:
-        save(self.made(), tmp_path / "model", SPEC)
+        save_model(self.made(), tmp_path / "model", spec=SPEC)
         manifest = (tmp_path / "model" / artifact.MANIFEST).read_text()
         assert "zebra" not in manifest
         assert "importance" not in artifact.Manifest.of_privatizer(make()).as_dict()
 
     def test_one_that_is_not_counted_yet(self, tmp_path: Path) -> None:
-        made = with_importance(make(), Selection(percent=20))
-        save(made, tmp_path / "model", SPEC)
-        assert not open_artifact(tmp_path / "model", verify=True).chooses
+        made = with_importance(make(), Importance(percent=20))
+        save_model(made, tmp_path / "model", spec=SPEC)
+        assert not open_model(tmp_path / "model").chooses
 
     def test_counts_of_private_texts_are_marked_and_kept_for_their_owner(self, tmp_path: Path) -> None:
         before = os.umask(0o022)
         try:
-            save(self.made(), tmp_path / "private", SPEC)
+            save_model(self.made(), tmp_path / "private", spec=SPEC)
             keep_certificate(tmp_path / "private", TestCertificate.FOUND)
-            save(with_importance(make(), Selection(percent=20)), tmp_path / "uncounted", SPEC)
+            save_model(with_importance(make(), Importance(percent=20)), tmp_path / "uncounted", spec=SPEC)
         finally:
             os.umask(before)
         assert read_manifest(tmp_path / "private").private is True
@@ -403,11 +403,13 @@ class TestImportance:
     def test_counts_of_a_public_corpus_are_not(self, tmp_path: Path) -> None:
         corpus = tmp_path / "corpus.txt"
         corpus.write_text("cat dog\ncat\n")
-        save(with_importance(make(), Selection(percent=20, corpus=str(corpus))), tmp_path / "model", SPEC)
+        save_model(
+            with_importance(make(), Importance(percent=20, corpus=str(corpus))), tmp_path / "model", spec=SPEC
+        )
         assert read_manifest(tmp_path / "model").private is False
 
     def test_private_counts_that_others_can_read_are_not_opened(self, tmp_path: Path) -> None:
-        save(self.made(), tmp_path / "model", SPEC)
+        save_model(self.made(), tmp_path / "model", spec=SPEC)
         (tmp_path / "model" / "importance.values.npy").chmod(0o644)
         with pytest.raises(DataError, match=r"counts of private texts.*others may read.*chmod -R go= "):
-            open_artifact(tmp_path / "model", verify=True)
+            open_model(tmp_path / "model")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
@@ -86,7 +86,7 @@ def test_a_refuted_guarantee_stays_refuted() -> None:
 def test_each_level_of_importance_is_certified(lexicon: Lexicon) -> None:
     first, second = (CusText(epsilon=epsilon, k=6).compile(lexicon) for epsilon in (1.0, 3.0))
     boasting = TableSampler(second.cells, replace(second.guarantee, epsilon=0.5), second.summary)
-    chosen = Selection(provider="random", levels=(Level(20), Level(None)))
+    chosen = Importance(provider="random", levels=(Level(20), Level(None)))
     for further, expected in ((second, "confirmed"), (boasting, "refuted")):
         found = certify(with_importance(Privatizer(lexicon, first), chosen, (further,)))
         assert found.verdict == expected

@@ -216,7 +216,7 @@ class TestTheModelThatIsExpected:
         assert prepare(self.config(*made))[1] == made[0]
 
     def test_another_is_refused_unread(self, made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(artifact, "open_artifact", lambda *_, **__: pytest.fail("an array was read"))
+        monkeypatch.setattr(artifact, "open_model", lambda *_, **__: pytest.fail("an array was read"))
         with pytest.raises(
             SettingsError, match=f"run.artifact_fingerprint: {'0' * 64} given, .* has {made[1]}; valid"
         ):
@@ -243,13 +243,13 @@ class TestTheModelThatIsExpected:
             manifest[part] = {"words": 3}
         manifest["seal"] = artifact._seal(manifest)
         (folder / artifact.MANIFEST).write_text(json.dumps(manifest))
-        artifact.open_artifact(folder, verify=True)
+        artifact.open_model(folder)
         with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint"):
             prepare(self.config(folder, fingerprint))
 
     def test_one_that_was_swapped_after_its_manifest_was_read(self, made: tuple[Path, str]) -> None:
         with pytest.raises(DataError, match="another model than the one that was sent"):
-            artifact.open_artifact(made[0], seal="0" * 64)
+            artifact.open_model(made[0], seal="0" * 64, verify=False)
 
     @pytest.mark.parametrize("given", ["", "abc", "0" * 63, "G" * 64, 3])
     def test_what_is_no_fingerprint(self, tmp_path: Path, given: object) -> None:
@@ -386,19 +386,19 @@ def test_two_processes_may_compile_at_once(vectors: Path) -> None:
 def test_losing_the_race_to_another_process_is_no_failure(
     vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inner, calls = artifact.save, []
+    inner, calls = artifact.save_model, []
 
-    def slower(privatizer: object, folder: Path, spec: dict[str, object]) -> str:
-        made: str = inner(privatizer, folder, spec)  # type: ignore[arg-type]
+    def slower(privatizer: object, folder: Path, *, spec: dict[str, object]) -> str:
+        made: str = inner(privatizer, folder, spec=spec)  # type: ignore[arg-type]
         calls.append(made)
         if len(calls) == 1:
             raise OSError(39, "Directory not empty")
         return made
 
-    monkeypatch.setattr(artifact, "save", slower)
+    monkeypatch.setattr(artifact, "save_model", slower)
     compile_to(settings(vectors), tmp_path / "model")
     assert len(calls) == 2
-    assert artifact.open_artifact(tmp_path / "model", verify=True).fingerprint == calls[0]
+    assert artifact.open_model(tmp_path / "model").fingerprint == calls[0]
 
 
 def test_a_folder_that_cannot_be_written_is_named(vectors: Path, tmp_path: Path) -> None:

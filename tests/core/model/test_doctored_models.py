@@ -22,12 +22,12 @@ import pytest
 
 from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
-from dptext_spark.model.artifact import MANIFEST, open_artifact, save
+from dptext_spark.model.artifact import MANIFEST, open_model, save_model
 from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
@@ -56,7 +56,7 @@ def build(case: str) -> Privatizer:
         )
         frequencies = Frequencies.of(plain.engine, TEXTS)
         further = (custext(epsilon=4.0, k=4).compile(lexicon),)
-        return with_importance(plain, Selection(levels=(Level(30), Level(None, 4.0))), further, frequencies)
+        return with_importance(plain, Importance(levels=(Level(30), Level(None, 4.0))), further, frequencies)
     name, _, search = case.partition("-")
     more = {"search": search} if search else {}
     policy = Policy(identifiers=NO_IDENTIFIERS, oov="draw")
@@ -113,7 +113,7 @@ def seal(folder: Path, **changes: Any) -> None:
 def outcome(folder: Path) -> str:
     """Open a model and draw with it."""
     try:
-        model = open_artifact(folder)
+        model = open_model(folder, verify=False)
         ids = pa.array(range(len(TEXTS)))
         out, _ = model.privatize(TEXTS, column="c", row_ids=ids, key=RunKey.insecure(1))
         out.validate(full=True)
@@ -128,7 +128,7 @@ def outcome(folder: Path) -> str:
 def attack(case: str, folder: Path, progress: Any) -> None:
     """Try every doctored array of a model; tell which one is tried before it is."""
     rng = np.random.default_rng(7)
-    save(build(case), folder)
+    save_model(build(case), folder)
     assert outcome(folder) == "drawn"
     for name in json.loads((folder / MANIFEST).read_text())["arrays"]:
         file = folder / f"{name}.npy"
@@ -183,7 +183,7 @@ def test_a_doctored_array_ends_in_an_error(case: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    save(build("custext"), tmp_path / "model")
+    save_model(build("custext"), tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -206,7 +206,7 @@ def test_a_manifest_names_no_file_elsewhere(folder: Path, name: Any) -> None:
     named = json.loads((folder / MANIFEST).read_text())["arrays"]
     seal(folder, arrays=[*named, name])
     with pytest.raises(DataError, match="names arrays that no model has"):
-        open_artifact(folder)
+        open_model(folder, verify=False)
 
 
 @pytest.mark.parametrize("file", ["words.cells.npy", MANIFEST])
@@ -215,11 +215,11 @@ def test_no_link_leads_out_of_the_folder(folder: Path, file: str) -> None:
     shutil.move(folder / file, elsewhere)
     (folder / file).symlink_to(elsewhere)
     with pytest.raises(DataError, match=file.removesuffix(".npy")):
-        open_artifact(folder)
+        open_model(folder, verify=False)
     shutil.move(elsewhere, folder / "inside")
     (folder / file).unlink()
     (folder / file).symlink_to("inside")
-    open_artifact(folder)
+    open_model(folder, verify=False)
 
 
 @pytest.mark.parametrize("file", ["words.cells.npy", MANIFEST])
@@ -228,7 +228,7 @@ def test_a_pipe_is_not_waited_for(folder: Path, file: str) -> None:
     os.mkfifo(folder / file)
     signal.alarm(SECONDS)
     with pytest.raises(DataError, match=file.removesuffix(".npy")):
-        open_artifact(folder)
+        open_model(folder, verify=False)
     signal.alarm(0)
 
 
@@ -236,7 +236,7 @@ def test_a_pipe_is_not_waited_for(folder: Path, file: str) -> None:
 def test_a_manifest_that_is_no_manifest(folder: Path, content: str) -> None:
     (folder / MANIFEST).write_text(content)
     with pytest.raises(DataError, match="no readable manifest"):
-        open_artifact(folder)
+        open_model(folder, verify=False)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_manifest_that_is_no_manifest(folder: Path, content: str) -> None:
 def test_a_manifest_of_other_values(folder: Path, name: str, value: Any) -> None:
     seal(folder, **{name: value})
     with pytest.raises(DataError, match="artifact"):
-        open_artifact(folder)
+        open_model(folder, verify=False)
 
 
 def test_words_that_are_no_text(folder: Path) -> None:
@@ -280,13 +280,13 @@ def test_words_that_are_no_text(folder: Path) -> None:
     for name, array in {**table, "cells": cells, "slots": slots, "outputs": outputs}.items():
         np.save(folder / f"words.{name}.npy", array)
     with pytest.raises(DataError, match="UTF-8"):
-        open_artifact(folder)
+        open_model(folder, verify=False)
 
 
 def test_what_chooses_words_is_what_the_fingerprint_says(tmp_path: Path) -> None:
-    save(build("levels"), tmp_path / "model")
+    save_model(build("levels"), tmp_path / "model")
     manifest = json.loads((tmp_path / "model" / MANIFEST).read_text())
     manifest["importance"]["selection"]["direction"] = "bottom"
     seal(tmp_path / "model", importance=manifest["importance"])
     with pytest.raises(DataError, match="chooses words in another way"):
-        open_artifact(tmp_path / "model", verify=True)
+        open_model(tmp_path / "model")

@@ -18,7 +18,7 @@ from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_model_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Level, Selection
+from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText
@@ -276,7 +276,7 @@ class TestImportance:
     def model(self, consistency: str = "token", **selection: object) -> Privatizer:
         plain = privatizer(consistency)
         counts = Frequencies.from_counts(plain.engine, {"hello": 3, "good": 2, "day": 1}, 3)
-        chosen = Selection(**({"percent": 50} | selection))  # type: ignore[arg-type]
+        chosen = Importance(**({"percent": 50} | selection))  # type: ignore[arg-type]
         return with_importance(plain, chosen, (plain.sampler,) * (len(chosen.cumulative) - 1), counts)
 
     def test_each_word_is_drawn_or_not_and_the_pieces_are_the_whole(self) -> None:
@@ -303,8 +303,8 @@ class TestImportance:
         assert result.output == " ".join(word.became for word in result.words)
 
     def test_a_column_has_no_preview(self) -> None:
-        own = with_importance(privatizer(), Selection(provider="column", percent=5, weights=("w",)))
+        own = with_importance(privatizer(), Importance(provider="column", percent=5, weights=("w",)))
         with pytest.raises(SettingsError, match="a preview has no column of weights"):
             preview(own, "hello")
         with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
-            preview(with_importance(privatizer(), Selection(percent=5)), "hello")
+            preview(with_importance(privatizer(), Importance(percent=5)), "hello")

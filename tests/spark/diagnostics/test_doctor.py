@@ -172,7 +172,7 @@ def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
         raise SettingsError("Java: Spark needs version 17 or newer, and none was found.")
 
     monkeypatch.setattr(doctor, "spark_session", refused)
-    (found,) = doctor.examine()
+    (found,) = doctor.doctor()
     assert found.status == "fail"
     assert "Java" in found.message
 
@@ -192,7 +192,7 @@ def test_a_probe_that_fails_says_where_to_look(
         raise RuntimeError(message)
 
     monkeypatch.setattr(doctor, "worker_facts", fails)
-    found = list(doctor.examine(spark=spark))[-1]
+    found = doctor.doctor(spark=spark)[-1]
     assert found.check == "executors"
     assert found.status == "fail"
     assert hint in found.hint

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
-from dptext_spark.model.artifact import save
+from dptext_spark.model.artifact import save_model
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError
@@ -111,7 +111,7 @@ class TestTheSample:
 class TestPairs:
     @pytest.fixture
     def pairs(self, privatizer_at, tmp_path: Path) -> Callable[..., pd.DataFrame]:
-        save(privatizer_at("record"), tmp_path / "model")
+        save_model(privatizer_at("record"), tmp_path / "model")
 
         def paired(*rows: tuple, level: str = "record", columns: int = 1) -> pd.DataFrame:
             names = ["scope", *(f"{side}{i}" for i in range(columns) for side in "so")]

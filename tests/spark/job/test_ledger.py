@@ -488,7 +488,7 @@ class TestARun:
     ) -> None:
         from dptext_spark.cli.app import main
         from dptext_spark.report.terminal.summary import summary
-        from dptext_spark.spark.reporting.report import Account, report
+        from dptext_spark.spark.reporting.report import Account, report_facts
 
         reported = run(config(here, run={"id": "one"}), spark, key=KEY)
         said = reported.facts["ledger"]["sentence"]
@@ -509,7 +509,7 @@ class TestARun:
         ]  # fmt: skip
         detail = spark.sql(f"DESCRIBE DETAIL delta.`{here}/ledger`").first()
         assert detail["properties"]["delta.appendOnly"] == "true"
-        facts = report("one", Account.of(None, str(here / "out_audit")), spark=spark, examine=False)
+        facts = report_facts("one", Account.of(None, str(here / "out_audit")), spark=spark, examine=False)
         assert facts.run.spent.sentence == said
         assert main(["ledger", str(here / "ledger"), "--json"]) == 0
         found = json.loads(capsys.readouterr().out)

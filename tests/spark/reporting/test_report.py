@@ -21,7 +21,7 @@ from dptext_spark.ledger.entry import COUNTS
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.ledger import read
 from dptext_spark.spark.reporting import report as reporting
-from dptext_spark.spark.reporting.report import Account, Wanted, report, write_page
+from dptext_spark.spark.reporting.report import Account, Wanted, report_facts, write_page
 from dptext_spark.spark.runner import run
 
 MARKER = "Qzmarkerword"
@@ -49,7 +49,7 @@ def account(config: RunConfig) -> Account:
 
 
 def test_the_report_holds_the_account_and_no_private_word(spark, account: Account, tmp_path: Path) -> None:
-    facts = report("second", account, spark=spark)
+    facts = report_facts("second", account, spark=spark)
     file = write_page(facts, tmp_path / "report.html")
     text = file.read_text(encoding="utf-8")
     assert facts.run.run_id == "second"
@@ -64,16 +64,16 @@ def test_the_report_holds_the_account_and_no_private_word(spark, account: Accoun
 
 
 def test_latest_is_the_newest_that_succeeded(spark, account: Account) -> None:
-    assert report("latest", account, spark=spark, examine=False).run.run_id == "second"
+    assert report_facts("latest", account, spark=spark, examine=False).run.run_id == "second"
 
 
 def test_a_run_that_does_not_exist_is_named_with_the_newest(spark, account: Account, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"no run 'third' in .*newest are second \(succeeded\), first"):
-        report("third", account, spark=spark)
+        report_facts("third", account, spark=spark)
     with pytest.raises(SettingsError, match=r"no run has succeeded .* there is none at all"):
-        report("latest", Account.of(None, str(tmp_path)), spark=spark)
+        report_facts("latest", Account.of(None, str(tmp_path)), spark=spark)
     with pytest.raises(SettingsError, match=r"run\.id: letters"):
-        report("x' or '1", account, spark=spark)
+        report_facts("x' or '1", account, spark=spark)
 
 
 def test_an_account_is_named_once() -> None:
@@ -83,7 +83,7 @@ def test_an_account_is_named_once() -> None:
 
 
 def test_internal_figures_are_those_of_the_run(spark, account: Account, tmp_path: Path) -> None:
-    facts = report("first", account, Wanted(internal=True), spark, examine=False)
+    facts = report_facts("first", account, Wanted(internal=True), spark, examine=False)
     assert facts.metrics["oov"] == ROWS
     assert "body" in facts.metrics_by_column
     file = write_page(facts, tmp_path / "r.html")
@@ -92,19 +92,19 @@ def test_internal_figures_are_those_of_the_run(spark, account: Account, tmp_path
     assert MARKER not in file.read_text(encoding="utf-8")
     elsewhere = Account(account.shareable, str(tmp_path))
     with pytest.raises(DataError, match=r"audit\.restricted: .* holds no metrics of run first"):
-        report("first", elsewhere, Wanted(internal=True), spark, examine=False)
+        report_facts("first", elsewhere, Wanted(internal=True), spark, examine=False)
 
 
 def test_a_published_figure_is_remembered_and_spends_again(spark, account: Account) -> None:
     pytest.importorskip("opendp", reason="the extra [audit] is not installed")
     asked = Wanted(publish=("unknown_words=2",), most_words=20)
-    first = report("first", account, asked, spark, examine=False)
+    first = report_facts("first", account, asked, spark, examine=False)
     assert [one.metric for one in first.published] == ["unknown_words"]
     assert first.metrics is None
-    again = report("first", account, asked, spark, examine=False)
+    again = report_facts("first", account, asked, spark, examine=False)
     assert again.published[0] == first.published[0]
     assert len(again.published) == 2
-    said = report("first", account, spark=spark, examine=False).statement.markdown()
+    said = report_facts("first", account, spark=spark, examine=False).statement.markdown()
     assert "Together ε = 4" in said
     (balance,) = read(f"{account.shareable}/ledger", spark)
     counts = next(one for one in balance.columns if one.column == COUNTS)
@@ -112,17 +112,17 @@ def test_a_published_figure_is_remembered_and_spends_again(spark, account: Accou
         ("a record of at most 20 words", 4.0, 2)
     ]
     assert balance.unfinished == 0  # each was settled when it was shown
-    assert report("second", account, spark=spark, examine=False).published == []
+    assert report_facts("second", account, spark=spark, examine=False).published == []
 
 
 def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account, tmp_path: Path) -> None:
-    facts = report("first", account, Wanted(examples=True), spark, examine=False)
+    facts = report_facts("first", account, Wanted(examples=True), spark, examine=False)
     assert len(facts.examples) == 3
     for pair in facts.examples:
         assert MARKER in pair.before
         assert MARKER not in pair.after
         assert "[OOV]" in pair.after
-    other = report("second", account, Wanted(examples=True), spark, examine=False)
+    other = report_facts("second", account, Wanted(examples=True), spark, examine=False)
     assert other.examples != facts.examples  # each run's own version of the target
     assert "holds private text" in write_page(facts, tmp_path / "r.html").read_text().splitlines()[0]
 
@@ -130,10 +130,12 @@ def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account
 def test_examples_need_the_runs_own_settings(spark, account: Account, config: RunConfig) -> None:
     account_alone = Account.of(None, f"{config.output.path}_audit")
     with pytest.raises(SettingsError, match="with_examples: needs --config"):
-        report("first", account_alone, Wanted(examples=True), spark, examine=False)
+        report_facts("first", account_alone, Wanted(examples=True), spark, examine=False)
     changed = parse_config({**config.as_dict(), "output": {"path": "/elsewhere"}})
     with pytest.raises(SettingsError, match="output: the settings of --config are not those of run first"):
-        report("first", Account(account.shareable, account.restricted, changed), Wanted(examples=True), spark)
+        report_facts(
+            "first", Account(account.shareable, account.restricted, changed), Wanted(examples=True), spark
+        )
 
 
 def test_a_model_that_is_another_now_is_left_out(
@@ -141,7 +143,7 @@ def test_a_model_that_is_another_now_is_left_out(
 ) -> None:
     found = reporting._found
     monkeypatch.setattr(reporting, "_found", lambda *given: replace(found(*given), artifact="another"))
-    facts = report("first", account, spark=spark)
+    facts = report_facts("first", account, spark=spark)
     assert "another model" in facts.model_missing
     assert facts.worst_pair is None
     # The certificate is not the other model's: the run's own account keeps it.
@@ -174,4 +176,4 @@ def test_the_command_writes_the_file_and_prints_where(
 def test_it_says_what_to_install(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(SettingsError, match=r"jinja2: not installed.*pip install 'dptext-spark\[audit\]'"):
-        report("first", account)
+        report_facts("first", account)

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.selection import Selection
-from dptext_spark.model.artifact import save
+from dptext_spark.importance.selection import Importance
+from dptext_spark.model.artifact import save_model
 from dptext_spark.model.importance import with_importance
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError
@@ -44,7 +44,7 @@ MARKER = "zanzibarmarker"
 
 @pytest.fixture
 def folder(privatizer, tmp_path: Path) -> Path:
-    save(privatizer, tmp_path / "model")
+    save_model(privatizer, tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -272,8 +272,8 @@ def test_the_struct_stands_beside_the_columns(spark, folder: Path) -> None:
 def test_importance_chooses_in_whole_rows_and_refuses_records_of_several(
     privatizer_at, tmp_path: Path
 ) -> None:
-    model = with_importance(privatizer_at("record"), Selection(provider="random", percent=20))
-    save(model, tmp_path / "model")
+    model = with_importance(privatizer_at("record"), Importance(provider="random", percent=20))
+    save_model(model, tmp_path / "model")
     ids, customers = pa.array([1, 2]), pa.array(["a", "a"])
     arrays = (pa.array(["good day", "time"]), pa.array([["good", None, "good people"], None]))
     two = job(tmp_path / "model", ("body", "tags"))

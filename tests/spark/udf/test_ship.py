@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.artifact import MANIFEST, read_manifest, save
+from dptext_spark.model.artifact import MANIFEST, read_manifest, save_model
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
@@ -48,7 +48,7 @@ def shipped_names(spark, prefix: str) -> set[str]:
 
 @pytest.fixture
 def folder(privatizer, tmp_path: Path) -> Path:
-    save(privatizer, tmp_path / "model")
+    save_model(privatizer, tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -67,7 +67,7 @@ def test_the_same_folder_ships_again(spark, privatizer, folder: Path) -> None:
 
 
 def test_the_same_model_ships_from_another_folder(spark, privatizer, folder: Path, tmp_path: Path) -> None:
-    save(privatizer, tmp_path / "copy")
+    save_model(privatizer, tmp_path / "copy")
     assert ship(spark, tmp_path / "copy") == ship(spark, folder)
 
 
@@ -75,14 +75,14 @@ def test_equal_arrays_made_from_other_settings_ship_beside(
     spark, privatizer, folder: Path, tmp_path: Path
 ) -> None:
     """As a notebook does that first takes `privatize` and then `run`: one fingerprint, two manifests."""
-    save(privatizer, tmp_path / "job", spec={"mechanism": "custext"})
+    save_model(privatizer, tmp_path / "job", spec={"mechanism": "custext"})
     first, second = ship(spark, folder), ship(spark, tmp_path / "job")
     assert first.prefix != second.prefix
     assert drawn_by_a_worker(spark, second) == drawn(privatizer)
 
 
 def test_another_level_is_another_model(spark, privatizer_at, folder: Path, tmp_path: Path) -> None:
-    save(privatizer_at("record"), tmp_path / "record")
+    save_model(privatizer_at("record"), tmp_path / "record")
     assert ship(spark, tmp_path / "record").prefix != ship(spark, folder).prefix
 
 

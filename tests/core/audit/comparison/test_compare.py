@@ -24,7 +24,7 @@ from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.selection import Selection
+from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.report.comparison import comparison_text
@@ -215,7 +215,7 @@ def test_other_wrong_input(config: ModelConfig, places: Path) -> None:
         compare(config, asked, *texts)
     with pytest.raises(SettingsError, match="public: the private text itself"):
         compare(config, asked, texts[1], texts[1])
-    chosen = config.model_copy(update={"importance": Selection(percent=30)})
+    chosen = config.model_copy(update={"importance": Importance(percent=30)})
     with pytest.raises(SettingsError, match="importance: given, but a comparison draws all words"):
         compare(chosen, asked, *texts)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.arrays import Ids
-from dptext_spark.audit.deniability.calibrate import Calibration, calibrate, short, worst_and_typical
+from dptext_spark.audit.deniability.calibrate import Calibration, search_epsilon, short, worst_and_typical
 from dptext_spark.audit.deniability.requirement import word_requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
@@ -48,7 +48,7 @@ def search(
 ) -> Calibration:
     requirements = [word_requirement(text) for text in texts]
     options = {"sample": lambda: np.arange(total, dtype=np.int32)} | options
-    return calibrate(compile_at, requirements, total, **options)  # type: ignore[arg-type]
+    return search_epsilon(compile_at, requirements, total, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("limit", [0.55, 0.7, 0.9, 0.99])

@@ -15,7 +15,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS, MVC, Laplace, Vickrey
 from dptext_spark.mechanisms.samplers.approximate import RECALL_DRAWS, recall, words_evenly
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from dptext_spark.model.artifact import open_artifact, save
+from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
@@ -102,8 +102,8 @@ def test_an_index_of_the_words_that_are_snapped_to() -> None:
 @pytest.mark.parametrize("search", SEARCHES)
 def test_from_an_artifact(lexicon: Lexicon, search: str, tmp_path: Path) -> None:
     made = Vickrey(3.0, search=search).compile(lexicon)  # type: ignore[arg-type]
-    save(Privatizer(lexicon, made), tmp_path / "model")
-    again = open_artifact(tmp_path / "model", verify=True).sampler
+    save_model(Privatizer(lexicon, made), tmp_path / "model")
+    again = open_model(tmp_path / "model").sampler
     ids = (np.arange(3000) % 2000).astype(np.int32)
     assert (again.sample(ids, draws_of(3000)) == made.sample(ids, draws_of(3000))).all()
     assert again.arrays().keys() == made.arrays().keys()
@@ -135,7 +135,7 @@ def test_tiny_lexicons(search: str, vectors: list[list[float]]) -> None:
 
 
 def test_recall_on_real_vectors(glove: Lexicon) -> None:
-    """What the README says of cells: binomial limits at 1e-6, and .005 for the rounded figures."""
+    """What docs/guide/mechanism says of cells: binomial limits at 1e-6, and .005 for the rounded figures."""
     made = MVC(1.0, search="ivf").compile(glove)
     ids, factor = words_evenly(len(glove)), made.parameters[1]
     for epsilon, wanted in ((1.0, 0.76), (10.0, 0.87), (20.0, 0.99)):

@@ -11,14 +11,12 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.model.compile import prepare
 from dptext_spark.report.terminal.plan import Plan, plan, plan_text
 
 
 def plan_of(**more: Any) -> Plan:
     least = {"input": {"path": "/none/in"}, "columns": ["body"], "output": {"path": "/none/out"}}
-    config = parse_config({**least, **more})
-    return plan(config, *prepare(config))
+    return plan(parse_config({**least, **more}))
 
 
 def planned(**more: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.artifact import save
+from dptext_spark.model.artifact import save_model
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.identifiers.provider import TypedSpans
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
@@ -144,4 +144,4 @@ def test_providers_are_part_of_the_fingerprint_and_travel() -> None:
 
 def test_an_artifact_cannot_hold_one(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="a provider cannot be stored"):
-        save(model(Names()), tmp_path / "artifact")
+        save_model(model(Names()), tmp_path / "artifact")

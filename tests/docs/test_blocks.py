@@ -1,0 +1,144 @@
+"""What stands in the blocks of README and pages: settings are valid, commands are parsed, and those that need no data run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from benchmarks.__main__ import arguments
+from docs.generate.references import LEAST
+from docs.generate.references import commands as of_the_command_line
+from dptext_spark.cli.app import main
+from dptext_spark.config.load import parse_config
+from tests.docs.pages import CHECKOUT, README, WRITTEN, blocks, commands, name_of, text
+
+PAGES = [file for file in WRITTEN if blocks(file, "yaml")]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """The README's settings as a file."""
+    made = tmp_path / "reviews.yaml"
+    made.write_text(blocks(README, "yaml")[0], encoding="utf-8")
+    return made
+
+
+def with_settings(words: list[str], settings: Path) -> list[str]:
+    return [str(settings) if word == "reviews.yaml" else word for word in words if word != "--dry-run"]
+
+
+@pytest.mark.parametrize("file", PAGES, ids=name_of)
+def test_settings_are_valid(file: Path) -> None:
+    for block in blocks(file, "yaml"):
+        lines = block.splitlines()
+        # Keys stand below each other, as choices; all else is one document, whole or a part of one.
+        alone = lines if all(line.startswith("key:") for line in lines) else [block]
+        for part in alone:
+            given: dict[str, Any] = yaml.safe_load(part)
+            sensitive = re.search(r"\{file: (\S+?)\}", part) if "santext" in part else None
+            if sensitive:
+                continue  # its list of words is a file of the user's: the next test has one
+            assert parse_config({**LEAST, **given}).columns
+
+
+def test_a_list_of_sensitive_words_is_a_file(tmp_path: Path) -> None:
+    (block,) = [one for one in blocks(CHECKOUT / "docs/guide/mechanism.md", "yaml") if "sensitive" in one]
+    words = tmp_path / "sensitive.txt"
+    words.write_text("sister\nlondon\n", encoding="utf-8")
+    given = yaml.safe_load(block.replace("sensitive.txt", str(words)))
+    assert parse_config({**LEAST, **given}).mechanism.name == "santext"
+
+
+def test_the_settings_of_whole_jobs_have_the_same_columns() -> None:
+    whole = [
+        given
+        for file in PAGES
+        for block in blocks(file, "yaml")
+        if "output" in (given := yaml.safe_load(block)) and "input" in given
+    ]
+    assert len(whole) >= 4
+    assert {parse_config(given).columns for given in whole} == {("title", "body")}
+
+
+def test_keys_are_those_that_it_says() -> None:
+    (block,) = [one for one in blocks(CHECKOUT / "docs/security.md", "yaml") if one.startswith("key:")]
+    keys = [parse_config({**LEAST, **yaml.safe_load(line)}).key for line in block.splitlines()]
+    assert [key.kind for key in keys] == ["file", "env", "secret", "file"]
+    assert [key.deliver for key in keys] == ["closure", "closure", "closure", "executors"]
+
+
+def test_every_command_is_one_that_the_command_line_takes() -> None:
+    known = dict(of_the_command_line())
+    found = commands("dptext")
+    assert len(found) > 10
+    for page, words in found:
+        size = 2 if words[0] == "lexicon" else 1
+        name, rest = " ".join(words[:size]), words[size:]
+        with known[name].make_context(name, list(rest)):
+            pass  # an unknown option, or a missing argument, is an error
+        assert page
+
+
+def test_commands_in_sentences_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    known = {name.split()[0] for name, _ in of_the_command_line()}
+    said = {
+        word
+        for file in WRITTEN
+        for word in re.findall(r"`dptext ([a-z]+)\b", " ".join(file.read_text(encoding="utf-8").split()))
+    }
+    assert said <= known
+    assert said | {words[0] for _, words in commands("dptext")} == known
+    for name in said:
+        assert main([name, "--help"]) == 0
+    capsys.readouterr()
+
+
+def test_targets_scripts_extras_and_sections_exist() -> None:
+    makefile, project = text("Makefile"), text("pyproject.toml")
+    for file in WRITTEN:
+        page = file.read_text(encoding="utf-8")
+        for target in re.findall(r"(?:`|^)make ([a-z][a-z-]+)", page, flags=re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), (file.name, target)
+        for extras in re.findall(r"pip install '\.\[([\w,]+)\]'", page):
+            for extra in extras.split(","):
+                assert re.search(rf"^{extra} = \[", project, flags=re.MULTILINE), (file.name, extra)
+        for section in re.findall(r"python -m benchmarks --only (\w+)", page):
+            assert arguments(["--only", section]).only == [section]
+        for path in re.findall(r"`((?:conf|jobs|docs|dptext_spark|tests|benchmarks)/[\w/.-]+)`", page):
+            assert "NAME" in path or (CHECKOUT / path).exists(), (file.name, path)
+        for job in re.findall(r"spark-submit (jobs/\w+\.py)", page):
+            assert (CHECKOUT / job).is_file()
+
+
+def test_the_job_can_be_planned(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dry = [words for page, words in commands("dptext") if page == "README.md" and "--dry-run" in words]
+    assert dry == [["run", "reviews.yaml", "--dry-run"]]
+    assert main(["run", str(settings), "--dry-run"]) == 0
+    assert "output set" in capsys.readouterr().out
+
+
+def test_the_sentence_can_be_previewed(capsys: pytest.CaptureFixture[str]) -> None:
+    preview = re.search(r"`dptext preview (\"[^`]*\")`", text("docs/getting-started.md"))
+    assert preview is not None
+    assert main(["preview", preview[1].strip('"')]) == 0
+    assert capsys.readouterr().out
+
+
+def test_the_search_for_an_epsilon_finds_one(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (words,) = [words for _, words in commands("dptext") if words[0] == "calibrate"]
+    assert main([*with_settings(words, settings), "--steps", "4"]) == 0
+    assert "is the largest found that satisfies N_w max <= 0.5" in " ".join(capsys.readouterr().out.split())
+
+
+def test_audits_can_be_planned(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    audits = [words for _, words in commands("dptext") if words[0] == "audit"]
+    assert len(audits) == 3
+    for words in audits:
+        assert main([*with_settings(words, settings), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "original_share <= 0.4" in said
+    assert "accuracy_private_private >= 0.7" in said

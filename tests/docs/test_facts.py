@@ -1,0 +1,96 @@
+"""What pages say of the code and of the benchmarks' records is what those say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+
+import pytest
+import yaml
+
+from benchmarks.calibration import markdown
+from benchmarks.settings import markdown as side_by_side
+from docs.generate import records
+from dptext_spark.audit.table.metrics import MEANING
+from dptext_spark.config.condition import FUNCTIONS
+from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.text.identifiers.types import Identifiers
+from dptext_spark.text.policy import Policy
+from tests.docs.pages import CHECKOUT, blocks, text
+
+
+def newest(section: str) -> dict[str, object]:
+    """A section of the newest full record that holds it."""
+    found = records.newest()
+    if section not in found:
+        pytest.skip(f"no full record holds the section `{section}` yet")
+    return found[section][1]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/mechanism.md"])
+def test_the_table_of_mechanisms_names_all(page: str) -> None:
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", text(page), flags=re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(named) == sorted(MECHANISMS)
+
+
+def test_identifiers_are_those_of_the_code() -> None:
+    (block,) = blocks(CHECKOUT / "docs/guide/identifiers.md", "yaml")
+    assert Policy(**yaml.safe_load(block)["policy"]).identifiers.phone == "fake"
+    rows = re.findall(
+        r"^\| `(\w+)` \| .*? \| (\w+) \|", text("docs/guide/identifiers.md"), flags=re.MULTILINE
+    )
+    assert dict(rows) == asdict(Identifiers())
+
+
+def test_figures_of_an_audit_are_those_of_the_code() -> None:
+    table = text("docs/guide/audit.md").split("## What it measures")[1].split("\n\n[Metrics]")[0]
+    named = {
+        name
+        for row in re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
+    assert len(named) > 10
+    assert named <= set(MEANING)
+
+
+def test_functions_of_a_condition_are_those_of_the_code() -> None:
+    listed = re.search(
+        r"<!-- functions of input.where -->(.*?)<!-- end -->", text("docs/guide/settings.md"), re.DOTALL
+    )
+    assert listed is not None
+    assert set(re.findall(r"`(\w+)`", listed[1])) == FUNCTIONS
+
+
+def test_gains_are_those_of_the_newest_record() -> None:
+    assert markdown(newest("calibration")["facts"]["gains"]) in text("docs/guide/epsilon.md")  # type: ignore[index]
+
+
+def test_what_audits_find_in_the_files_of_settings_is_that_of_the_newest_record() -> None:
+    table = side_by_side(newest("settings")["grids"][0]["rows"])  # type: ignore[index]
+    assert table in text("docs/guide/settings.md")
+
+
+def test_the_page_on_scale_is_worked_out_from_the_newest_record() -> None:
+    page = text("docs/scale.md")
+    rows = newest("scale")["grids"][0]["rows"]  # type: ignore[index]
+    for master, words, _, cost, rate, _, worker in rows:
+        assert f"| {master} | {words:,} | {cost:.0f} | {rate:.1f} | {worker:.0f} MB |" in page
+    cost, words = rows[-1][3], 1e13 / 5.86
+    seconds = words * cost * 1e-9
+    assert f"words \N{MULTIPLICATION SIGN} {cost:.0f} core-ns | {seconds / 3600:.0f} core-hours |" in page
+    assert f"core-hours / 1,600 cores | {seconds / 1600 / 60:.1f} minutes |" in page
+    assert f"58,600, of {seconds / 58_600:.0f} s each" in page
+
+
+def test_a_cluster_gets_the_package_by_the_commands_that_are_tried() -> None:
+    """tests/spark/test_install.py runs them."""
+    page = text("docs/guide/cluster.md")
+    for part in (
+        "$(dptext jobs privatize) reviews.yaml",
+        "$(dptext jobs doctor) reviews.yaml",
+        "--py-files dptext_spark.zip",
+        "--archives environment.tar.gz#environment",
+        "spark.executorEnv.PYTHONPATH=./environment",
+    ):
+        assert part in page
