@@ -34,6 +34,11 @@ class Certificate:
         vector: what was found of the noisy vector, on which a claim may rest though only the word next to it is released;
             None where it was not looked at.
         levels: the certificates of all levels of importance, where there are several; the other fields are those of the worst.
+
+    Examples:
+        >>> found = dp.certify(model, sample=200)
+        >>> found.as_dict()["loss"]["attained"] <= 2.0
+        True
     """
 
     verdict: Verdict
@@ -137,6 +142,10 @@ def certify(model: Privatizer, *, sample: int | None = None, progress: Counted |
         sample: where a search grows with the square of the words, look at so many of them, taken at equal steps through the
             lexicon; None for all.
         progress: progress callback, called with how much is done, of how much.
+
+    Examples:
+        >>> dp.certify(model).verdict
+        'confirmed'
     """
     found = [_certified(one, len(model.vocabulary), progress, sample) for one in model.samplers]
     if len(found) == 1:

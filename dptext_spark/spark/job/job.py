@@ -33,6 +33,10 @@ class RunResult:
 
     Attributes:
         facts: everything, JSON-able; `restricted` holds what depends on the private text.
+
+    Examples:
+        >>> dps.run(dp.load_config("reviews.yaml", ["run.id=first"])).status  # again: nothing is written twice
+        'unchanged'
     """
 
     facts: dict[str, Any]
