@@ -6,6 +6,13 @@ What stands in `__all__` here, in `dptext_spark.spark` and in `dptext_spark.audi
     from dptext_spark import audit, spark as dps
 
 Names are looked up when they are first used, so that importing the package costs nothing.
+
+Examples:
+    >>> import dptext_spark as dp
+    >>> lexicon = dp.Lexicon.default()
+    >>> model = dp.compile(dp.CusText(epsilon=2.0, k=20), lexicon)
+    >>> model.guarantee().epsilon
+    2.0
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""The errors that users meet. A message names the field, what was given and the valid choices; never a private word."""
+"""The errors that users meet. A message names the field, what was given and the valid choices; never a private word.
+
+Examples:
+    >>> try:
+    ...     dp.CusText(epsilon=-1.0)
+    ... except dp.errors.SettingsError as error:
+    ...     print(error.exit_code, error)
+    2 mechanism.epsilon: -1.0 given; valid: ...
+"""
 
 from __future__ import annotations
 

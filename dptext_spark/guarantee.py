@@ -30,6 +30,13 @@ class Guarantee(Record):
         unit: what is compared with what; `record` after :meth:`compose`.
         status: how well the bound is known to hold for the law that is really sampled.
         sentence: the bound in plain words.
+
+    Examples:
+        >>> guarantee = model.guarantee()
+        >>> guarantee.kind, guarantee.unit
+        ('epsilon_dp_within_group', 'one occurrence of a word')
+        >>> guarantee.compose(10).epsilon  # of ten drawn words together
+        20.0
     """
 
     kind: Kind

@@ -3,6 +3,12 @@
 `calibrate(config, require=[...])` searches the largest ε that satisfies requirements, `compare(config, spec, public, private)`
 measures mechanisms where attacks succeed equally. Written tables are audited by `dptext_spark.spark.audit`.
 Names are looked up on first use.
+
+Examples:
+    >>> from dptext_spark import audit
+    >>> config = dp.load_config("reviews.yaml")
+    >>> audit.calibrate(config, ["N_w max <= 0.5"], low=1.0, high=16.0, steps=4).epsilon
+    4.0
 """
 
 from __future__ import annotations

@@ -22,6 +22,11 @@ def load_config(path: str | Path | None = None, overrides: Iterable[str] = ()) -
 
     Raises:
         SettingsError: see :func:`parse_config` and :mod:`dptext_spark.config.file`.
+
+    Examples:
+        >>> config = dp.load_config("reviews.yaml", ["mechanism.epsilon=1.5", "consistency=record"])
+        >>> config.mechanism.epsilon, config.consistency
+        (1.5, 'record')
     """
     return parse_config(_read(path, overrides))
 

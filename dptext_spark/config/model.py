@@ -76,7 +76,13 @@ class ModelConfig(Section):
 
 
 class RunConfig(ModelConfig):
-    """Everything that a run reads, does and writes."""
+    """Everything that a run reads, does and writes.
+
+    Examples:
+        >>> config = dp.load_config("reviews.yaml")
+        >>> config.columns, config.shareable
+        (('body',), '/data/reviews_sanitized_audit/shareable')
+    """
 
     input: Input
     columns: Annotated[tuple[Name, ...], Field(strict=False, min_length=1, max_length=MOST_COLUMNS)]

@@ -59,6 +59,11 @@ def tickets(rows: int, seed: int) -> pa.Table:
 
     Raises:
         SettingsError: `rows` is negative.
+
+    Examples:
+        >>> table = dp.tickets(100, seed=1)
+        >>> table.num_rows, table.column_names[-3:]
+        (100, ['subject', 'body', 'agent_reply'])
     """
     if rows < 0:
         raise SettingsError(f"rows: {rows} is negative; valid: 0 or more.")

@@ -29,6 +29,10 @@ class CheckResult:
         status: whether a run will work.
         message: what was seen.
         hint: what to do; empty where there is nothing to do.
+
+    Examples:
+        >>> {check.status for check in checks} <= {"ok", "warn", "fail"}
+        True
     """
 
     check: str

@@ -33,6 +33,11 @@ class Level:
         share: of each record's words, in percent; None, of the last level only, for all that are left.
         epsilon: of the settings' mechanism; None for its own.
         mechanism: in place of the settings'; None for that.
+
+    Examples:
+        >>> levels = (dp.Level(20, epsilon=1.0), dp.Level(30, epsilon=6.0))  # half of the words are drawn
+        >>> dp.Importance(levels=levels).percent is None
+        True
     """
 
     share: float | None
@@ -70,6 +75,11 @@ class Importance:
         corpus: of idf: a text file, a document a line; None counts in the texts that are sanitized.
         weights: of column: for each text column a column with a number for each word.
         model: of attention: the folder of the encoder, or an installed package that holds one.
+
+    Examples:
+        >>> some = dp.compile(dp.CusText(epsilon=2.0), lexicon, importance=dp.Importance(percent=30, provider="random"))
+        >>> sorted({word.reason for word in dp.preview(some, "Please send the broken kettle back").words})
+        ['', 'NOT CHOSEN, IN CLEAR', 'stop word']
     """
 
     provider: Literal["idf", "column", "attention", "random"] = "idf"

@@ -46,6 +46,15 @@ class Lexicon:
         metric: `cosine` (a zero vector has cosine 0 to everything) or `euclidean`.
         name: what reports call it.
         counts: what reading it from a file kept and dropped; None where it was not read from one.
+
+    Examples:
+        >>> dp.Lexicon.default()
+        Lexicon('all-MiniLM-L6-v2 words, 100 dimensions', 21,721 words, 100 dimensions, cosine)
+        >>> import numpy as np
+        >>> np.savez("vectors.npz", words=["cat", "dog", "lorry"], vectors=np.eye(3, dtype=np.float32))
+        >>> dp.Lexicon.read("vectors.npz", limit=2).save("animals")
+        >>> dp.Lexicon.open("animals").vocabulary.strings().to_pylist()
+        ['cat', 'dog']
     """
 
     vocabulary: Vocabulary

@@ -1,4 +1,11 @@
-"""The mechanisms, by the name that settings and the command line use. This dictionary is the only registry."""
+"""The mechanisms, by the name that settings and the command line use. This dictionary is the only registry.
+
+Examples:
+    >>> dp.MECHANISMS["custext"](epsilon=2.0) == dp.CusText(epsilon=2.0)
+    True
+    >>> len(dp.MECHANISMS)
+    12
+"""
 
 from __future__ import annotations
 

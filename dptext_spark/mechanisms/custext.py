@@ -43,7 +43,14 @@ LEAST = 1e-12  # ε below which a law is uniform
 
 @dataclass(frozen=True)
 class CusText(Mechanism):
-    """The parameters of CusText."""
+    """The parameters of CusText.
+
+    Examples:
+        >>> sampler = dp.CusText(epsilon=2.0, k=20).compile(lexicon)
+        >>> law = sampler.law(0)  # of the first word of the lexicon, exactly as it is sampled
+        >>> len(law.ids), int(law.weight.sum()) == 2**63
+        (20, True)
+    """
 
     name: ClassVar[str] = "custext"
     paper: ClassVar[str] = (

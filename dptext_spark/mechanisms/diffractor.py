@@ -61,7 +61,13 @@ class Lists(NamedTuple):
 
 @dataclass(frozen=True)
 class Diffractor(Mechanism):
-    """The parameters of 1-Diffractor."""
+    """The parameters of 1-Diffractor.
+
+    Examples:
+        >>> mechanism = dp.Diffractor(epsilon=0.5, form="geometric")
+        >>> mechanism.protects
+        'metric DP: ε for each place between two words of a list'
+    """
 
     name: ClassVar[str] = "diffractor"
     paper: ClassVar[str] = (

@@ -46,7 +46,13 @@ DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Gaussian(Additive):
-    """The parameters of Gaussian noise."""
+    """The parameters of Gaussian noise.
+
+    Examples:
+        >>> mechanism = dp.Gaussian(epsilon=10.0, delta=1e-6)
+        >>> mechanism.protects
+        '(ε, δ)-DP between any two words of the lexicon'
+    """
 
     name: ClassVar[str] = "gaussian"
     paper: ClassVar[str] = "Balle and Wang 2018, Improving the Gaussian Mechanism for Differential Privacy"

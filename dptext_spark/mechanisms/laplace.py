@@ -33,7 +33,13 @@ from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
 
 @dataclass(frozen=True)
 class Laplace(Additive):
-    """The parameters of Laplace noise."""
+    """The parameters of Laplace noise.
+
+    Examples:
+        >>> mechanism = dp.Laplace(epsilon=100.0, clip=1.0)
+        >>> mechanism.protects
+        'ε-DP between any two words of the lexicon'
+    """
 
     name: ClassVar[str] = "laplace"
     paper: ClassVar[str] = "Dwork et al. 2006, Calibrating Noise to Sensitivity in Private Data Analysis"

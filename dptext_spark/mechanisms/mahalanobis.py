@@ -36,7 +36,13 @@ def lam_number(of: str = "") -> Any:
 
 @dataclass(frozen=True)
 class Mahalanobis(Mechanism):
-    """The parameters of Mahalanobis noise."""
+    """The parameters of Mahalanobis noise.
+
+    Examples:
+        >>> mechanism = dp.Mahalanobis(epsilon=12.0, lam=0.2)
+        >>> mechanism.protects
+        'metric DP: ε times the regularized Mahalanobis distance between the vectors of two words'
+    """
 
     name: ClassVar[str] = "mahalanobis"
     paper: ClassVar[str] = (

@@ -27,7 +27,13 @@ from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler,
 
 @dataclass(frozen=True)
 class MVC(Mechanism):
-    """The parameters of calibrated multivariate noise."""
+    """The parameters of calibrated multivariate noise.
+
+    Examples:
+        >>> mechanism = dp.MVC(epsilon=12.0)
+        >>> mechanism.protects
+        'metric DP: ε times the Euclidean distance between the vectors of two words'
+    """
 
     name: ClassVar[str] = "calibrated"
     paper: ClassVar[str] = (

@@ -36,7 +36,13 @@ ROWS = 4096  # words projected at once
 
 @dataclass(frozen=True)
 class Projection(Mechanism):
-    """The parameters of the random projection."""
+    """The parameters of the random projection.
+
+    Examples:
+        >>> mechanism = dp.Projection(epsilon=12.0, m=50)
+        >>> mechanism.protects
+        'metric DP: ε times the Euclidean distance between the projected vectors of two words'
+    """
 
     name: ClassVar[str] = "projection"
     paper: ClassVar[str] = "Feyisetan & Kasiviswanathan 2021, Private Release of Text Embedding Vectors"

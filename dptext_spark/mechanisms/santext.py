@@ -99,7 +99,13 @@ LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their
 
 @dataclass(frozen=True)
 class SanText(Mechanism):
-    """The parameters of SanText and SanText+."""
+    """The parameters of SanText and SanText+.
+
+    Examples:
+        >>> mechanism = dp.SanText(epsilon=8.0, sensitive=0.9, p=0.3)
+        >>> mechanism.protects
+        'metric DP: ε times the Euclidean distance, between words that are sensitive'
+    """
 
     name: ClassVar[str] = "santext"
     paper: ClassVar[str] = (

@@ -26,7 +26,13 @@ from dptext_spark.mechanisms.tight_epsilon import Calibration, calibration_choic
 
 @dataclass(frozen=True)
 class TEM(Mechanism):
-    """The parameters of TEM."""
+    """The parameters of TEM.
+
+    Examples:
+        >>> mechanism = dp.TEM(epsilon=14.0, beta=0.001)
+        >>> mechanism.protects
+        'metric DP: ε times the Euclidean distance, which counts as γ at most'
+    """
 
     name: ClassVar[str] = "tem"
     paper: ClassVar[str] = "Carvalho et al. 2021, TEM: High Utility Metric Differential Privacy on Text"

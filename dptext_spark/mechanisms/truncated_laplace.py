@@ -59,7 +59,13 @@ LARGEST_PUBLISHED = 1e7  # 4ε² + 100 in float64, to the unit
 
 @dataclass(frozen=True)
 class TruncatedLaplace(Additive):
-    """The parameters of truncated Laplace noise."""
+    """The parameters of truncated Laplace noise.
+
+    Examples:
+        >>> mechanism = dp.TruncatedLaplace(epsilon=10.0, delta=1e-6)
+        >>> mechanism.protects
+        '(ε, δ)-DP between any two words of the lexicon; refuted for `calibration: published`'
+    """
 
     name: ClassVar[str] = "truncated_laplace"
     paper: ClassVar[str] = "Huang et al. 2024, a truncated Laplace mechanism for text"

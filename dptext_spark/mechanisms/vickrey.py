@@ -35,7 +35,13 @@ Noise = Literal["calibrated", "mahalanobis"]
 
 @dataclass(frozen=True)
 class Vickrey(Mechanism):
-    """The parameters of Vickrey."""
+    """The parameters of Vickrey.
+
+    Examples:
+        >>> mechanism = dp.Vickrey(epsilon=12.0, t=0.75)
+        >>> mechanism.protects
+        'metric DP: ε times the distance between the vectors of two words (Euclidean or Mahalanobis)'
+    """
 
     name: ClassVar[str] = "vickrey"
     paper: ClassVar[str] = "Xu et al. 2021, On a Utilitarian Approach to Privacy Preserving Text Generation"

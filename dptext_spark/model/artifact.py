@@ -268,6 +268,11 @@ def save_model(
 
     Raises:
         SettingsError: `folder` holds something else, or the model cannot be stored.
+
+    Examples:
+        >>> fingerprint = dp.save_model(model, "model")
+        >>> fingerprint == model.fingerprint
+        True
     """
     target = Path(folder)
     manifest = Manifest.of_privatizer(model, spec)
@@ -444,6 +449,11 @@ def open_model(
 
     Raises:
         DataError: a file is missing, unreadable, not what the manifest says, or not what the compiled loops rely on.
+
+    Examples:
+        >>> _ = dp.save_model(model, "model")
+        >>> dp.open_model("model").guarantee() == model.guarantee()
+        True
     """
     manifest = read_manifest(folder, prefix)
     if seal is not None and manifest.seal != seal:

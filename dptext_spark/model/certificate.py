@@ -61,6 +61,11 @@ class Certificate:
         vector: what was found of the noisy vector, on which a claim may rest though only the word next to it is released;
             None where it was not looked at.
         seconds: wall time; None of a certificate that was kept, so that equal models are equal files.
+
+    Examples:
+        >>> found = dp.certify(model, sample=200)
+        >>> found.as_dict()["loss"]["attained"] <= 2.0
+        True
     """
 
     verdict: Verdict
@@ -159,6 +164,10 @@ def certify(model: Privatizer, *, sample: int | None = None, progress: Counted |
         sample: where a search grows with the square of the words, look at so many of them, taken at equal steps through the
             lexicon; None for all.
         progress: progress callback, called with how much is done, of how much.
+
+    Examples:
+        >>> dp.certify(model).verdict
+        'confirmed'
     """
     found = [_certified(one, len(model.vocabulary), progress, sample) for one in model.samplers]
     if len(found) == 1:

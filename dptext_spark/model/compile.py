@@ -64,6 +64,11 @@ def compile(
         SettingsError: a parameter does not fit the lexicon, another number of lexicons than the mechanism takes, or an importance
             that does not agree with the consistency.
         DataError: fewer than two words are in all lexicons; a corpus cannot be read.
+
+    Examples:
+        >>> model = dp.compile(dp.CusText(epsilon=2.0, k=20), lexicon, consistency="record")
+        >>> model.guarantee().unit
+        'all occurrences of a word in a record'
     """
     say = progress or silent
     shared = with_shared_words([lexicon] if isinstance(lexicon, Lexicon) else lexicon)

@@ -79,7 +79,15 @@ class Word:
 
 @dataclass(frozen=True)
 class Preview:
-    """A sentence, one draw of it, and what can happen to each of its words."""
+    """A sentence, one draw of it, and what can happen to each of its words.
+
+    Examples:
+        >>> shown = dp.preview(model, "Please send the parcel")
+        >>> shown.text
+        'Please send the parcel'
+        >>> len(shown.output.split())
+        4
+    """
 
     text: str
     output: str
@@ -111,6 +119,14 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
     Raises:
         SettingsError: the text is too long.
         DataError: it is no valid Unicode.
+
+    Examples:
+        >>> for word in dp.preview(model, "Please send the parcel").words:
+        ...     print(word.text, word.action)
+        Please drawn
+        send drawn
+        the kept
+        parcel drawn
     """
     if len(text) > MOST_CHARACTERS:
         raise SettingsError(f"text: {len(text):,} characters given; valid: at most {MOST_CHARACTERS:,}.")

@@ -74,6 +74,19 @@ class Privatizer:
         selector: chooses which of the words that the policy draws are drawn, and at which level; None for all of them. The
             sampler is that of the first level.
         providers: who finds identifiers beside the policy's own patterns; their names are bound to the draws.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> texts, counters = model.privatize(
+        ...     pa.array(["Please send the parcel to Oslo.", None]),
+        ...     column="body",
+        ...     row_ids=pa.array([1, 2]),
+        ...     key=dp.RunKey.generate(),
+        ... )
+        >>> len(texts), texts.null_count
+        (2, 1)
+        >>> model.guarantee().status
+        'proved'
     """
 
     lexicon: Lexicon | Vocabulary

@@ -41,6 +41,13 @@ class RunKey:
         kind: where it comes from, as a run's record names it: given (by the calling program), os, file, env or secret.
         source: where each worker reads it for itself. Such a key never travels: it cannot be pickled, and
             :meth:`delivered` stands for it. None: it travels in the function's closure.
+
+    Examples:
+        >>> dp.RunKey.generate()
+        RunKey(hidden)
+        >>> key = dp.RunKey.insecure(seed=1)  # anybody can make it again: for tests, never for a release
+        >>> key.is_insecure
+        True
     """
 
     secret: bytes = field(repr=False)

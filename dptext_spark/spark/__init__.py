@@ -4,6 +4,13 @@
 `audit(table, against=...)` compares a written table with its source, `doctor(config)` looks at a cluster before a run,
 `document_frequencies(df, ...)` counts what importance may be measured by, and `spark_session()` is a session with Delta.
 Names are looked up on first use, so that a worker that only needs the column function imports no more than that.
+
+Examples:
+    >>> from dptext_spark import spark as dps
+    >>> spark = dps.spark_session()
+    >>> df = spark.createDataFrame([(1, "Please send the parcel.")], "id long, body string")
+    >>> dps.privatize(df, ["body"], model, row_key="id", key=dp.RunKey.generate()).columns
+    ['id', 'body']
 """
 
 from __future__ import annotations

@@ -61,6 +61,12 @@ def privatize(
         SettingsError: no stable identity of the rows (`row_key` is the cure), or no columns; a variable of the workers that is
             a Spark setting; records of several rows whose words importance would choose.
         DataError: a column is missing or no text, or holds no lists of weights.
+
+    Examples:
+        >>> key = dp.RunKey.generate()
+        >>> sanitized = dps.privatize(df, ["body"], model, row_key="id", key=key)
+        >>> sanitized.collect() == sanitized.collect()  # each evaluation draws the same noise
+        True
     """
     if isinstance(columns, str) or not columns:
         raise SettingsError("columns: a list with at least one text column is needed.")

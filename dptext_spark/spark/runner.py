@@ -43,6 +43,11 @@ def run(
             cannot be read after a failure, the message says that this is not known.)
         CountMismatchError: the run committed, now or before, but its counts or the consistency audit do not agree.
         RecordingError: the run committed, but its account could not be made.
+
+    Examples:
+        >>> result = dps.run(dp.load_config("reviews.yaml", ["run.id=first"]))
+        >>> result.run_id, result.status
+        ('first', 'succeeded')
     """
     say = progress or silent
     refuse_given(config.key, key)

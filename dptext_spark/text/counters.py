@@ -18,6 +18,15 @@ class Counters:
         rows: int32[n, len(COUNTERS)].
         units: int64[n], how many units of ε the draws of each row come to: drawn words, or distinct ones at record level; where
             levels of importance differ in ε, see :func:`dptext_spark.importance.composition.common_unit`.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> _, counters = model.privatize(
+        ...     pa.array(["Please send the parcel."]), column="body", row_ids=pa.array([1]), key=dp.RunKey.generate()
+        ... )
+        >>> totals = counters.totals()
+        >>> totals["words"], totals["drawn"], totals["stop_kept"]
+        (4, 3, 1)
     """
 
     rows: I32

@@ -50,6 +50,11 @@ class Policy:
         tokenizer: `words`, or `whitespace` for sets that are tokenized already, as the papers use them.
         identifiers: e-mail addresses, telephone and card numbers and the like, which are replaced whole by rules and without a
             guarantee; given as an :class:`Identifiers`, a mapping of types to actions, or `none`.
+
+    Examples:
+        >>> policy = dp.Policy(stop_words="draw", numbers="mask", identifiers={"email": "fake"})
+        >>> dp.compile(dp.CusText(), lexicon, policy).policy.numbers
+        'mask'
     """
 
     stop_words: Literal["keep", "draw"] = "keep"

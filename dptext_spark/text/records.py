@@ -20,6 +20,13 @@ class Records:
     Attributes:
         texts: string[n].
         labels: [n], or None.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> table = dp.tickets(40, seed=1)
+        >>> records = audit.Records(table["body"].combine_chunks(), tuple(table["topic"].to_pylist()))
+        >>> len(records.texts)
+        40
     """
 
     texts: pa.StringArray

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,6 +83,14 @@ SIGNATURES = {
     "dps.TableAudit.as_dict": "(self)",
     "audit.Comparison.as_dict": "(self)",
     "audit.FoundEpsilon.as_dict": "(self)",
+}
+CHECKOUT = Path(__file__).resolve().parents[2]
+# Jobs are commands for spark-submit: they call the entry point of `dptext`. No command prepares a model; that job does so itself.
+COMMAND = "dptext_spark.cli.app.main"
+PREPARE = {
+    "dptext_spark.cli.exit_codes.ended",
+    "dptext_spark.config.load.load_model_config",
+    "dptext_spark.model.compile.compile_to",
 }
 DOORS = {"dp": dp, "dps": dps, "audit": audit}
 SURFACE = {
@@ -163,3 +174,62 @@ def test_the_version_is_that_of_the_distribution() -> None:
     found = re.search(r'^version = "(.+)"$', project, re.MULTILINE)
     assert found is not None
     assert found.group(1) == dp.__version__
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    """Yield (name, source) of what users read and copy: notebooks, jobs, and the README's blocks."""
+    for file in [*CHECKOUT.glob("notebooks/*.ipynb"), *CHECKOUT.glob("conf/databricks/notebooks/*.ipynb")]:
+        cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        yield file.name, "\n".join(code)
+    for file in CHECKOUT.glob("jobs/*.py"):
+        yield file.name, file.read_text(encoding="utf-8")
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL), start=1):
+        yield f"README, block {number}", block
+
+
+def below(source: str) -> set[str]:
+    """What a source takes of the package that is no public name of its three doors."""
+    modules = {"dptext_spark": dp, "dptext_spark.audit": audit, "dptext_spark.spark": dps}
+    tree, doors, found = ast.parse(source), {}, set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name == "dptext_spark":
+                    doors[alias.asname or alias.name] = modules[alias.name]
+                elif alias.name.startswith("dptext_spark."):
+                    found.add(alias.name)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "dptext_spark":
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                if name in modules:
+                    doors[alias.asname or alias.name] = modules[name]
+                else:
+                    found.add(name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in doors:
+            public = {*doors[node.value.id].__all__, "__file__"}
+            found |= {f"{node.value.id}.{node.attr}"} - {f"{node.value.id}.{name}" for name in public}
+    return found
+
+
+def test_what_users_copy_stays_on_the_surface() -> None:
+    found = {name: below(source) for name, source in sources()}
+    assert len(found) > 10
+    prepare = found.pop("prepare.py")
+    assert prepare == PREPARE
+    assert {name: names - {COMMAND} for name, names in found.items() if names - {COMMAND}} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import dptext_spark.errors", "dptext_spark.errors"),
+        ("from dptext_spark.model.compile import prepare", "dptext_spark.model.compile.prepare"),
+        ("from dptext_spark import spark as dps\ndps.examine()", "dps.examine"),
+        ("import dptext_spark as dp\ndp.model", "dp.model"),
+    ],
+)
+def test_what_is_below_the_surface_would_be_seen(source: str, said: str) -> None:
+    assert below(source) == {said}

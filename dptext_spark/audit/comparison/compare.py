@@ -35,6 +35,10 @@ class Comparison:
         refused: (curve, ε, why) of those that the mechanism does not accept.
         unprotected: the utilities of the text as it is.
         settings: what it was made with.
+
+    Examples:
+        >>> sorted(found.as_dict())
+        ['frontiers', 'points', 'refused', 'restricted', 'settings', 'unprotected']
     """
 
     frontiers: tuple[Frontier, ...]
@@ -76,6 +80,13 @@ def compare(
         SettingsError: a mechanism with fewer than two ε that it accepts; labels, but no scikit-learn.
         DataError: the lexicon is missing or damaged; the public text holds no word of it; no word of the private text would be
             drawn; one class of labels.
+
+    Examples:
+        >>> public, private = (audit.Records(dp.tickets(40, seed)["body"].combine_chunks(), None) for seed in (1, 2))
+        >>> spec = audit.ComparisonSpec.of(config, "custext", ["2,8"], records=20, attacked=5)
+        >>> found = audit.compare(config, spec, public, private)
+        >>> [(point.mechanism, point.epsilon) for point in found.points]
+        [('custext', 2.0), ('custext', 8.0)]
     """
     say = progress or silent
     if config.run.artifact is not None:

@@ -34,6 +34,11 @@ class ComparisonSpec:
         attacked: records of the private text that are attacked.
         records: records of the private text that are replaced.
         encoder: a folder or a package of an encoder that compares texts, too; None leaves it out.
+
+    Examples:
+        >>> spec = audit.ComparisonSpec.of(config, "custext", ["2,8"], records=20, attacked=5)
+        >>> spec.epsilons
+        {'custext': [2.0, 8.0]}
     """
 
     curves: dict[str, Mechanism]

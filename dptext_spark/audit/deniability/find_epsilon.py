@@ -39,6 +39,11 @@ class FoundEpsilon:
         calibration: the result.
         lexicon: the words.
         settings: mechanism and lexicon, JSON-able.
+
+    Examples:
+        >>> found = audit.calibrate(config, ["N_w max <= 0.5"], low=1.0, high=16.0, steps=4)
+        >>> [point["epsilon"] for point in found.as_dict()["curve"] if point["holds"]]
+        [1.0, 4.0]
     """
 
     calibration: Calibration
@@ -84,6 +89,11 @@ def calibrate(
     Raises:
         SettingsError: a requirement or a range that is none, or requirements that no ε satisfies: the message names the closest.
         DataError: the lexicon is missing or damaged.
+
+    Examples:
+        >>> found = audit.calibrate(config, require=["N_w max <= 0.5", "bayes token <= 0.6"], low=1.0, high=16.0, steps=4)
+        >>> found.epsilon
+        4.0
     """
     parsed = [word_requirement(text) for text in require]
     if sample < 2:

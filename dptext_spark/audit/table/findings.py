@@ -48,6 +48,12 @@ class TableAudit:
         left_out: what was not measured, and why.
         seconds: wall time.
         restricted: the figures depend on the private text.
+
+    Examples:
+        >>> found.broken
+        []
+        >>> sorted(found.as_dict()["figures"][0])
+        ['column', 'lower', 'meaning', 'name', 'upper', 'value']
     """
 
     audit_id: str

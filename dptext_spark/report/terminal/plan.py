@@ -45,6 +45,14 @@ class Plan:
         steps: in order, in words.
         writes: where it writes.
         artifact: the folder of its model; `fingerprint` names the model.
+
+    Examples:
+        >>> plan = dp.plan(dp.load_config("reviews.yaml"))
+        >>> print(plan)
+        SETTINGS IN EFFECT
+        ...
+        >>> plan.as_dict()["guarantee"]["epsilon"]
+        2.0
     """
 
     facts: RunFacts
@@ -81,6 +89,12 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
     Raises:
         SettingsError: a parameter does not fit the lexicon; the key cannot be read or is too short, or others may read its file.
         DataError: the lexicon or the artifact is missing, damaged or changed.
+
+    Examples:
+        >>> for step in dp.plan(dp.load_config("reviews.yaml")).as_dict()["steps"][:2]:
+        ...     print(step)
+        read /data/reviews (delta)
+        check that id is unique and never NULL (a pass over that column)
     """
     privatizer, artifact = prepare(config, progress)
     read_key(config.key)

@@ -93,6 +93,12 @@ def audit(
         SettingsError: the settings are not those that the table was made with, a key cannot be compared, or no requirement.
         DataError: a table or a column is missing, a key is NULL or repeats, or the rows do not match.
         RunError: Spark failed.
+
+    Examples:
+        >>> config = dp.load_config("reviews.yaml")
+        >>> found = dps.audit(config.output.path, against=config.input.path, config=config, require=["original_share <= 0.9"])
+        >>> found.broken
+        []
     """
     plan = AuditPlan.of(
         table, against, columns=columns, row_key=row_key, record_key=record_key, config=config, label=label,

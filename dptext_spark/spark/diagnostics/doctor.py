@@ -84,6 +84,11 @@ def doctor(
 
     Returns:
         What each check found. Without a session there is nothing more to check.
+
+    Examples:
+        >>> checks = dps.doctor(dp.load_config("reviews.yaml"))
+        >>> [check.check for check in checks if check.status == "fail"]
+        []
     """
     say = progress or silent
     say("starting Spark")

@@ -63,6 +63,14 @@ def document_frequencies(df: DataFrame, columns: Sequence[str], model: Privatize
 
     Raises:
         DataError: a column is missing or no text.
+
+    Examples:
+        >>> counted = dps.document_frequencies(df, ["body"], model)
+        >>> counted.documents
+        1
+        >>> some = dp.compile(dp.CusText(), lexicon, importance=dp.Importance(percent=50), frequencies=counted)
+        >>> dps.privatize(df, ["body"], some, row_key="id").columns
+        ['id', 'body']
     """
     with suppress_sensitive_logs(df.sparkSession):
         check_text_columns(df, list(columns))

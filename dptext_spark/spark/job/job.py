@@ -31,6 +31,10 @@ class RunResult:
 
     Attributes:
         outcome: its facts, or that nothing was done.
+
+    Examples:
+        >>> dps.run(dp.load_config("reviews.yaml", ["run.id=first"])).status  # again: nothing is written twice
+        'unchanged'
     """
 
     outcome: RunFacts | Unchanged

@@ -112,6 +112,11 @@ class RunReport:
 
     Attributes:
         facts: everything, as values.
+
+    Examples:
+        >>> report = dps.report("first", dp.load_config("reviews.yaml"), examine=False)
+        >>> report.statement("md").startswith("### ")
+        True
     """
 
     facts: ReportFacts
@@ -175,6 +180,11 @@ def report(
     Raises:
         SettingsError: no such run, neither settings nor folder, or what is asked for needs a setting that is not there.
         DataError: the tables are not those of an account, or hold no such metric, or an audit is of another run.
+
+    Examples:
+        >>> config = dp.load_config("reviews.yaml")
+        >>> dps.report("first", config).save("report.html").name
+        'report.html'
     """
     account = Account.of(config, audit)
     files = tuple(Path(file) for file in figures)

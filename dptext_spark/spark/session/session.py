@@ -75,6 +75,11 @@ def spark_session(
         SettingsError: pyspark, Delta Lake or a Java is missing or too old, or a setting has no Spark name.
         RunError: Spark did not start: the message holds the last lines that it printed, or says which other start it waited
             for in vain.
+
+    Examples:
+        >>> spark = dps.spark_session()
+        >>> dps.spark_session(master="local[2]") is spark  # the active one, as it is
+        True
     """
     require_pyspark()
     given = _spelled(settings or {})

@@ -1,0 +1,28 @@
+"""The examples of `dptext_spark.spark` run on a small table, one after the other in one session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dptext_spark as dp
+from tests.core.examples import failures
+
+SETTINGS = """
+input: {{path: {folder}/reviews}}
+columns: [body]
+row_key: ticket_id
+mechanism: {{name: custext, epsilon: 2.0}}
+output: {{path: {folder}/reviews_sanitized}}
+"""
+
+
+def test_the_examples_on_spark_run(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sample = dp.tickets(20, seed=1).select(["ticket_id", "body"])
+    spark.createDataFrame(sample.to_pandas()).write.format("delta").save(str(tmp_path / "reviews"))
+    (tmp_path / "reviews.yaml").write_text(SETTINGS.format(folder=tmp_path), encoding="utf-8")
+    model = dp.compile(dp.CusText(epsilon=2.0), dp.Lexicon.default())
+    names = {"dp": dp, "model": model, "lexicon": dp.Lexicon.default()}
+    assert failures("dps", names) == ""
