@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dptext_spark.arrays import F32, Ids
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.samplers.table import TableSummary
-from dptext_spark.mechanisms.summary import Spread
+from dptext_spark.mechanisms.summary import Quantiles
 from dptext_spark.runtime.jit import compiled
 
 Mapping = Literal["aggressive", "balanced", "conservative"]
@@ -126,9 +126,9 @@ def mapping_summary(sets: Ids, of_word: Ids) -> TableSummary:
     np.add.at(per_output, sets[held], np.repeat(inputs, held.sum(axis=1)))
     reachable = per_output[per_output > 0]
 
-    def quantiles(values: npt.NDArray[Any]) -> Spread:
+    def quantiles(values: npt.NDArray[Any]) -> Quantiles:
         low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
-        return Spread(float(low), float(high), float(middle), float(values.mean()))
+        return Quantiles(float(low), float(high), float(middle), float(values.mean()))
 
     return TableSummary(
         words=words,

@@ -17,7 +17,7 @@ class Ends(Record):
 
 
 @dataclass(frozen=True)
-class Spread(Ends):
+class Quantiles(Ends):
     """The ends of some numbers, their middle and mean."""
 
     sparse: ClassVar[bool] = True
@@ -48,8 +48,8 @@ class Summary(Record):
     outputs: int | None = None
     internal_epsilon: float | None = None
     alone_share: float | None = None
-    set_size: Spread | None = None
-    inputs_per_output: Spread | None = None
+    set_size: Quantiles | None = None
+    inputs_per_output: Quantiles | None = None
     one_input_share: float | None = None
     ruled_out_bits: float | None = None
     rounding: float | None = None

@@ -127,7 +127,7 @@ def linked_records(tokens: Tokens, case: U8 | None = None, restricted: bool = Tr
 
 
 def _mixed(values: U64) -> U64:
-    """Spread 64-bit numbers, so that sums of different ones are hardly ever equal (the finaliser of SplitMix64)."""
+    """Quantiles 64-bit numbers, so that sums of different ones are hardly ever equal (the finaliser of SplitMix64)."""
     x = values + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -31,7 +31,7 @@ from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
 from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, add_tails, longest_wait, propose
 from dptext_spark.mechanisms.samplers.table import check_cells, draw_all, read_row, read_rows
-from dptext_spark.mechanisms.summary import Spread, Summary
+from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.threads import products
@@ -55,7 +55,7 @@ class ExponentialSummary(Summary):
 
     cut_off_distance: float | None = None
     head: int | None = None
-    unchanged: Spread | None = None
+    unchanged: Quantiles | None = None
     most_rounds: int | None = None
 
 
@@ -182,7 +182,7 @@ class ExponentialSampler(Sampler):
             outputs=len(released),
             cut_off_distance=cut if math.isfinite(cut) else None,
             head=head,
-            unchanged=Spread(low, high, middle, float(likeliest.mean())),
+            unchanged=Quantiles(low, high, middle, float(likeliest.mean())),
             most_rounds=int(rows.rounds.max()),
             rounding=slack,
         )

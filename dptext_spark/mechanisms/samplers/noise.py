@@ -53,7 +53,7 @@ from dptext_spark.mechanisms.samplers.approximate import (
 from dptext_spark.mechanisms.samplers.nearest import TOKENS, Targets
 from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, SIZE, NeighborTable
 from dptext_spark.mechanisms.samplers.scores import half_squares
-from dptext_spark.mechanisms.summary import Ends, Spread, Summary
+from dptext_spark.mechanisms.summary import Ends, Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
@@ -117,8 +117,8 @@ class NoiseSummary(Summary):
 
     dimensions: int | None = None
     noise: str | None = None
-    noise_length: Spread | None = None
-    nearest_distance: Spread | None = None
+    noise_length: Quantiles | None = None
+    nearest_distance: Quantiles | None = None
     search: SearchSummary | None = None
     eigenvalues: Ends | None = None
     seed: int | None = None
@@ -409,9 +409,9 @@ def _joined(*pairs: tuple[npt.NDArray[Any], npt.NDArray[Any]]) -> tuple[npt.NDAr
     return tuple(np.concatenate(pair) if len(pair[0]) else pair[1] for pair in pairs)
 
 
-def _spread(ascending: F64) -> Spread:
+def _spread(ascending: F64) -> Quantiles:
     """Return the ends and the middle of sorted figures."""
-    return Spread(float(ascending[0]), float(ascending[-1]), float(ascending[len(ascending) // 2]))
+    return Quantiles(float(ascending[0]), float(ascending[-1]), float(ascending[len(ascending) // 2]))
 
 
 def _distinct(ids: Ids, blocks: U64) -> tuple[I64, I64]:

@@ -18,7 +18,7 @@ from dptext_spark.arrays import F64, I64, U64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
-from dptext_spark.mechanisms.summary import Spread, Summary
+from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, inlined, prefetch
@@ -197,8 +197,8 @@ class TableSummary(Summary):
 
     sets: int | None = None
     type_share: Mapping[str, float] | None = None
-    class_size: Spread | None = None
-    class_size_of_words: Spread | None = None
+    class_size: Quantiles | None = None
+    class_size_of_words: Quantiles | None = None
 
 
 @dataclass(frozen=True, eq=False)

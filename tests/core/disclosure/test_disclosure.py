@@ -14,14 +14,14 @@ from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
-from dptext_spark.mechanisms.summary import Spread, Summary
+from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.text.policy import Policy
 
 SUMMARY = Summary(
     words=1024,
     alone_share=0.026,
-    set_size=Spread(20.0, 22.0, 20.0, 20.0),
-    inputs_per_output=Spread(1.0, 135.0, 17.0, 19.5),
+    set_size=Quantiles(20.0, 22.0, 20.0, 20.0),
+    inputs_per_output=Quantiles(1.0, 135.0, 17.0, 19.5),
     ruled_out_bits=5.25,
 )
 HEADINGS = [
@@ -153,7 +153,7 @@ def test_no_figure_is_rounded_in_favour_of_the_release() -> None:
     protected = under("What is protected", guarantee=guarantee)
     assert "ε adds up: 1.0000004 for each" in protected
     assert "e^ε = 2.719 times" in protected
-    behind = Spread(1.0, 135.0, 17.0, 19.59)
+    behind = Quantiles(1.0, 135.0, 17.0, 19.59)
     summary = replace(SUMMARY, alone_share=0.00004, ruled_out_bits=5.201, inputs_per_output=behind)
     assert "0.004 % of the lexicon's words are alone" in under("What is not protected", mapping=summary)
     clear = under("What is released in clear", mapping=summary)
@@ -258,7 +258,7 @@ def test_what_the_output_sets_rule_out_is_said_in_figures() -> None:
     assert "at most 17 words (1 to 135) of 1,024" in clear
     assert "5.3 of 10.0 bits" in clear
     assert "2.6 % of the lexicon's words are alone" in under("What is not protected")
-    same = replace(SUMMARY, set_size=Spread(20.0, 20.0, 20.0, 20.0))
+    same = replace(SUMMARY, set_size=Quantiles(20.0, 20.0, 20.0, 20.0))
     assert "The sets hold 20 words;" in under("What is released in clear", mapping=same)
     assert "rules out" not in said(mapping=Summary())
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, REMAINDERS, mapping_summary, output_sets
-from dptext_spark.mechanisms.summary import Spread
+from dptext_spark.mechanisms.summary import Quantiles
 from tests.core.mechanisms import plain_custext as plain
 from tests.core.mechanisms.tied_vectors import gaussian, tables
 
@@ -72,10 +72,10 @@ def test_types_of_words() -> None:
     figures = mapping_summary(sets, np.array([0, 0, 0, 1, 1, 0, 2, 0], np.int32))
     assert figures.type_share == {"1-1": 1 / 8, "1-N": 0.0, "N-1": 0.0, "N-M": 7 / 8}
     assert figures.alone_share == 1 / 8
-    assert figures.class_size == Spread(1.0, 5.0, 2.0, 8 / 3)
-    assert figures.set_size == Spread(1.0, 3.0, 3.0, 7 / 3)
+    assert figures.class_size == Quantiles(1.0, 5.0, 2.0, 8 / 3)
+    assert figures.set_size == Quantiles(1.0, 3.0, 3.0, 7 / 3)
     # Outputs 0, 1, 2 can come from five words, 3, 4, 5 from two, 6 from one; 7 is never released.
-    assert figures.inputs_per_output == Spread(1.0, 5.0, 2.0, 22 / 7)
+    assert figures.inputs_per_output == Quantiles(1.0, 5.0, 2.0, 22 / 7)
     bits = (3 * math.log2(8 / 5) + 3 * math.log2(8 / 2) + math.log2(8)) / 7
     assert figures.ruled_out_bits == pytest.approx(bits)
     assert (figures.words, figures.sets) == (8, 3)
