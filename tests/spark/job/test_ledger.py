@@ -466,6 +466,9 @@ class TestWhatARunSpends:
                 def guarantee(self, *, of_rows: bool) -> Any:
                     return replace(setup.privatizer.guarantee(of_rows=of_rows), **guarantee)
 
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(setup.privatizer, name)
+
             return replace(setup, run_id=run_id, privatizer=Promising())  # type: ignore[arg-type]
 
         metric = {"kind": "metric_dp", "metric": "euclidean", "epsilon": 3.0}
