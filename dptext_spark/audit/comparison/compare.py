@@ -91,11 +91,11 @@ def compare(
     say = progress or silent
     if config.run.artifact is not None:
         raise SettingsError(
-            f"run.artifact: {config.run.artifact!r} given, but a spec compiles several mechanisms; valid: null."
+            f"run.artifact: {config.run.artifact!r} given, but a comparison compiles several mechanisms; valid: null."
         )
     if config.importance is not None:
         raise SettingsError(
-            "importance: given, but a spec draws all words and attacks each of them; valid: null (--set importance=null)."
+            "importance: given, but a comparison draws all words and attacks each of them; valid: null (--set importance=null)."
         )
     if public.texts.equals(private.texts):
         raise SettingsError(
