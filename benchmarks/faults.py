@@ -378,7 +378,8 @@ def _huge_text(base: Path, size: int, say: Callable[[str], None]) -> Tally:
     process = Process(base / "process", settings, (), (), {"spark.driver.memory": HEAP})
     code = process.wait()
     if code:
-        said = process.err.read_text(errors="replace").splitlines()[-1]
+        lines = process.err.read_text(errors="replace").splitlines()
+        said = next((line for line in lines if line.startswith("dptext: ")), "without a word of its own")
         tally.name += f": refused ({said[:200]})"
         if not any((base / "out" / "_delta_log").glob("*.json")):
             return tally
