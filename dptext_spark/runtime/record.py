@@ -79,26 +79,22 @@ def _read(kind: Any, value: object, where: str) -> object:
     """Return a value of the type that a hint names."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        fits = [one for one in inner if _may_be(one, value)]
-        if fits:
-            return _read(fits[0], value, where)
-    elif origin is Literal:
-        if any(value is one or value == one for one in inner):
+        for one in inner:
+            if _may_be(one, value):
+                return _read(one, value, where)
+    elif _may_be(kind, value):
+        if kind is float and isinstance(value, int | float):
+            return float(value)
+        if isinstance(value, Mapping):
+            if origin is None:
+                return kind.from_dict(value, where)
+            return {name: _read(inner[1], one, f"{where}.{name}") for name, one in value.items()}
+        if origin is not tuple:
             return value
-    elif not _may_be(kind, value):
-        pass
-    elif origin is tuple:
         assert isinstance(value, Sequence)
         kinds = [inner[0]] * len(value) if inner[-1:] == (...,) else list(inner)
         if len(kinds) == len(value):
             return tuple(_read(one, each, where) for one, each in zip(kinds, value, strict=True))
-    elif origin is not None:
-        assert isinstance(value, Mapping)
-        return {name: _read(inner[1], one, f"{where}.{name}") for name, one in value.items()}
-    elif issubclass(kind, Record):
-        return kind.from_dict(value, where)
-    else:
-        return float(value) if kind is float else value  # type: ignore[arg-type]
     raise DataError(f"{where}: {type(value).__name__} given; valid: {_named(kind)}.")
 
 
@@ -113,9 +109,9 @@ def _may_be(kind: Any, value: object) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
     if origin in _PLAIN:
         return isinstance(value, origin)
-    if issubclass(origin, Record) or origin is not tuple:
-        return isinstance(value, Mapping)
-    return isinstance(value, Sequence) and not isinstance(value, str)
+    if origin is tuple:
+        return isinstance(value, Sequence) and not isinstance(value, str)
+    return isinstance(value, Mapping)
 
 
 def _named(kind: Any) -> str:
