@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import JsonValue
 
@@ -100,9 +99,8 @@ def require_run(results: Iterable[AuditResult], run_id: str) -> None:
 STATEMENTS = ("md", "html", "json")
 
 
-def rendered(statement: Mapping[str, Any], form: str) -> str:
-    """Return a statement, as :meth:`Statement.as_dict` wrote it, as `md`, `html` or `json`."""
+def rendered(statement: Statement, form: str) -> str:
+    """Return a statement as `md`, `html` or `json`."""
     if form == "json":
-        return json.dumps(dict(statement), indent=2, ensure_ascii=False)
-    found = Statement.of(statement)
-    return found.html() if form == "html" else found.markdown().rstrip()
+        return json.dumps(statement.as_dict(), indent=2, ensure_ascii=False)
+    return statement.html() if form == "html" else statement.markdown().rstrip()

@@ -139,7 +139,7 @@ class RunReport:
             SettingsError: another form.
         """
         require_choice("statement", form, STATEMENTS)
-        return rendered(self.facts.statement.as_dict(), form)
+        return rendered(self.facts.statement, form)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
