@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from docs.generate.references import flat
 from dptext_spark.config.file import read_settings
 from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.importance.selection import Importance
@@ -86,14 +86,6 @@ def test_settings_that_share_a_ledger_agree_on_its_limit() -> None:
             named.setdefault(place, set()).add(config.ledger.limit)
     assert len(named) >= 2
     assert all(len(limits) == 1 for limits in named.values()), named
-
-
-def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        inner = isinstance(value, dict) and value
-        found |= flat(value, f"{prefix}{name}.") if inner else {prefix + name: value}
-    return found
 
 
 def test_the_reference_names_every_setting_with_its_default() -> None:
