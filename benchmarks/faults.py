@@ -54,12 +54,14 @@ class Tally:
         tries: how often.
         struck: how often it came while a process was at work.
         failures: a sentence each.
+        refused: whether a run ended with an error and wrote nothing, as it may.
     """
 
     name: str
     tries: int = 0
     struck: int = 0
     failures: list[str] = field(default_factory=list)
+    refused: bool = False
 
     def row(self) -> tuple[str, int, int, int, str]:
         """Return a row of the grid."""
@@ -84,10 +86,15 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
 
 
 def measure_huge(sizes: Sizes, say: Callable[[str], None]) -> Section:
-    """Try one huge text: apart from the rest, for it needs most of a machine's memory."""
+    """Try huge texts, half as long each time until one passes: apart from the rest, for they need most of a machine's memory."""
     section = Section("huge", "A huge text")
-    with tempfile.TemporaryDirectory(prefix="dptext-bench-") as work:
-        section.grids.append(_grid([_huge_text(Path(work), 10 * sizes.long_bytes, say)]))
+    tallies: list[Tally] = []
+    for divisor in (1, 2, 4, 8):
+        with tempfile.TemporaryDirectory(prefix="dptext-bench-") as work:
+            tallies.append(_huge_text(Path(work), 10 * sizes.long_bytes // divisor, say))
+        if not tallies[-1].refused:
+            break
+    section.grids.append(_grid(tallies))
     return section
 
 
@@ -380,8 +387,9 @@ def _huge_text(base: Path, size: int, say: Callable[[str], None]) -> Tally:
     if code:
         lines = process.err.read_text(errors="replace").splitlines()
         said = next((line for line in lines if line.startswith("dptext: ")), "without a word of its own")
-        tally.name += f": refused ({said[:200]})"
+        tally.name += f": refused ({said[:400]})"
         if not any((base / "out" / "_delta_log").glob("*.json")):
+            tally.refused = True
             return tally
         # A machine without memory may end the JVM at any moment, after the commit, too: then the run again has to find it.
         again = Process(base / "again", settings, (), (), {"spark.driver.memory": HEAP})

@@ -22,11 +22,14 @@ from dptext_spark.randomness.key_sources import KeyUnavailableError
 from dptext_spark.spark.session.session import context_of
 
 try:
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
 except ImportError:  # a client of Spark Connect may come without it
 
     class Py4JError(Exception):  # type: ignore[no-redef]
         """Never raised there."""
+
+    class Py4JNetworkError(Exception):  # type: ignore[no-redef]
+        """Nor is this."""
 
 
 if TYPE_CHECKING:
@@ -38,6 +41,11 @@ _KEYS = {  # what a worker says of a key that it reads for itself
     "KEY_INVALID": "what the worker finds there is no key that it may take (kind, owner, mode, content)",
     "KEY_DIFFERS": "the worker finds another key than the driver's",
 }
+_OUT_OF_MEMORY = ("java.lang.OutOfMemoryError", "Cannot reserve additional contiguous bytes")
+_MEMORY = (
+    "the memory of a JVM was full. Valid: a larger spark.driver.memory, and spark.executor.memory on a cluster; the longest text "
+    "decides (docs/scale)."
+)
 STREAM_FAILED = "STREAM_FAILED"  # what Spark calls whatever ends a streaming query
 _NOT_INSTALLED = "No module named 'dptext_spark'"
 _PATTERN = re.compile(r"DPTEXT\[(\w+)\] partition=(\d+) batch=(\d+) rows=(\d+)")
@@ -112,9 +120,12 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
             "that has it, or the package on every node (docs/guide/cluster); `dptext doctor` checks both."
         )
     condition, state = condition_of(error), None
+    if isinstance(error, ConnectionError | Py4JNetworkError):
+        return RunError(f"Spark's JVM has ended ({condition}): something ended it, or {_MEMORY}")
     for cause in _causes(error):
         state = _called(cause, "getSqlState") if _called(cause, "getCondition") else state
-    return RunError(f"Spark failed with {condition}{f' (SQLSTATE {state})' if state else ''}.")
+    why = f": {_MEMORY}" if any(said in str(error) for said in _OUT_OF_MEMORY) else "."
+    return RunError(f"Spark failed with {condition}{f' (SQLSTATE {state})' if state else ''}{why}")
 
 
 def condition_of(error: BaseException) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
@@ -14,6 +17,7 @@ from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError, condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.runner import run
+from dptext_spark.spark.session import session
 
 MARKER = "zanzibarmarker"
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -57,6 +61,39 @@ class TestReduced:
         with suppress_sensitive_logs(), pytest.raises(Exception, match=MARKER) as caught:
             spark.createDataFrame([(MARKER,)], "body string").select(fails("body")).collect()
         assert MARKER not in str(reduced(caught.value, ["body"]))
+
+    @pytest.mark.parametrize(
+        ("error", "said"),
+        [
+            (ConnectionRefusedError(111, MARKER), "Spark's JVM has ended (ConnectionRefusedError): "),
+            (Py4JNetworkError(MARKER), "Spark's JVM has ended (Py4JNetworkError): "),
+            (ValueError(f"{MARKER} java.lang.OutOfMemoryError: Java heap space"), "Spark failed with ValueError: "),
+        ],
+    )  # fmt: skip
+    def test_a_jvm_without_memory_is_named_with_the_settings_that_mend_it(
+        self, error: Exception, said: str
+    ) -> None:
+        found = str(reduced(error, ["body"]))
+        assert found.startswith(said)
+        assert "memory of a JVM was full. Valid: a larger spark.driver.memory" in found
+        assert MARKER not in found
+
+    def test_a_jvm_that_ends_meanwhile_leaves_no_traceback_of_the_progress(
+        self, spark, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked, raised = threading.Event(), []
+
+        def of_a_dead_jvm() -> list[int]:
+            asked.set()
+            raise Py4JNetworkError(MARKER)
+
+        tracker = SimpleNamespace(getActiveStageIds=of_a_dead_jvm)
+        monkeypatch.setattr(spark.sparkContext, "statusTracker", lambda: tracker)
+        monkeypatch.setattr(session, "INTERVAL", 0.01)
+        monkeypatch.setattr(threading, "excepthook", raised.append)
+        with session.watched(spark, print):
+            assert asked.wait(10.0)
+        assert raised == []
 
     @pytest.mark.parametrize(
         ("code", "kind", "said"),

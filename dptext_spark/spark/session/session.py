@@ -360,13 +360,18 @@ def watched(spark: SparkSession, say: Steps) -> Iterator[None]:
         with _server_progress(spark, say):
             yield
         return
+    from py4j.protocol import Py4JError
+
     done = threading.Event()
     line = _Line(say)
 
     def watch() -> None:
         tracker = context.statusTracker()
         while not done.wait(INTERVAL):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            try:
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            except (Py4JError, OSError):  # the JVM has ended; whoever waits for the write is told
+                return
             known = [stage for stage in stages if stage is not None]
             line.show(sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known))
 
