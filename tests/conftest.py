@@ -16,9 +16,11 @@ from hypothesis.configuration import set_hypothesis_home_dir
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 # Java processes of some minutes: checking the classes of a release, and the second compiler, cost more than they ever win back.
+# With one compiler Java keeps 48 MB of code: Spark makes more within ten runs, and then the same is compiled again and again.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m",
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m "
+    "-XX:ReservedCodeCacheSize=256m",
 )
 
 # Fixed examples and no database: a test passes or fails the same way everywhere, and leaves nothing behind.
@@ -57,17 +59,24 @@ def shared_data() -> Path:
     return folder
 
 
-@pytest.fixture
-def on_another_processor(tmp_path: Path) -> Callable[[str], str]:
+def of_this_run(factory: pytest.TempPathFactory) -> Path:
+    """Return the temporary folder that the processes of a test run share."""
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def on_another_processor(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """Give a function that calls `package.module.function` elsewhere and returns what it returns, as text.
 
-    Elsewhere is a process without vector instructions and fused multiply-add, on one thread, with nothing cached.
+    Elsewhere is a process without vector instructions and fused multiply-add, on one thread, with nothing cached but the loops
+    that another test compiled for the same processor.
     """
     from numpy._core._multiarray_umath import __cpu_dispatch__
 
     environment = os.environ | {
         "PYTHONPATH": str(CHECKOUT),
-        "DPTEXT_CACHE": str(tmp_path),
+        "DPTEXT_CACHE": str(of_this_run(tmp_path_factory) / "another-processor"),
         "NUMBA_CPU_NAME": "generic",
         "NUMBA_CPU_FEATURES": "",
         "NUMBA_ENABLE_AVX": "0",
