@@ -84,7 +84,7 @@ def standalone(folder: Path) -> Iterator[SparkSession]:
         SettingsError: this machine lacks what they need.
     """
     from dptext_spark.spark.session.session import spark_session
-    from tests.cluster.standalone import HOSTS, Cluster, Missing
+    from tests.cluster.standalone import HOSTS, Cluster, MissingError
 
     try:
         with Cluster(folder / "cluster", CHECKOUT) as cluster:
@@ -103,7 +103,7 @@ def standalone(folder: Path) -> Iterator[SparkSession]:
                 yield session
             finally:
                 session.stop()
-    except Missing as lacking:
+    except MissingError as lacking:
         raise SettingsError(str(lacking)) from None
 
 

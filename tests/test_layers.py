@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
@@ -190,3 +191,39 @@ def test_spark_says_what_is_missing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True)
     assert "pip install 'dptext-spark[spark]'" in done.stdout, done.stderr
+
+
+@cache
+def defined(file: Path) -> set[str]:
+    """Return the names that a module defines or imports, wherever that stands in it, and those that it makes on first use."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found
+
+
+def test_what_is_imported_only_where_it_is_used_is_there() -> None:
+    """An import within a function fails when somebody calls it: of benchmarks and clusters that may be weeks later."""
+    folders = ("benchmarks", "docs", "jobs", "tests", PACKAGE)
+    sources = [file for folder in folders for file in sorted((CHECKOUT / folder).rglob("*.py"))]
+    imported = [
+        (file, node, name.name)
+        for file in sources
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in folders
+        for name in node.names
+    ]
+    assert len(imported) > 1_000
+    lost = []
+    for file, node, name in imported:
+        place = CHECKOUT.joinpath(*str(node.module).split("."))
+        module = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        submodule = (place / f"{name}.py").is_file() or (place / name).is_dir()
+        if not submodule and not (module.is_file() and name in defined(module)):
+            lost.append(f"{file.relative_to(CHECKOUT)}:{node.lineno}: {name} of {node.module}")
+    assert lost == []
