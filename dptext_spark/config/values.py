@@ -13,9 +13,9 @@ from dptext_spark.config.condition import parsed
 from dptext_spark.config.limits import MOST_SHOWN
 from dptext_spark.config.locations import TABLE
 from dptext_spark.config.messages import LONGEST, invalid, problem, shown
-from dptext_spark.errors import SettingsError, did_you_mean, require_choice
+from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.importance.selection import Importance, Level
-from dptext_spark.mechanisms import MECHANISMS, Mechanism
+from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.text.policy import Policy
 
@@ -59,8 +59,7 @@ def parse_mechanism(value: object) -> Mechanism:
         return value
     given = _mapping("mechanism", value)
     name = given.pop("name", next(iter(MECHANISMS)))
-    _safely(lambda: require_choice("mechanism.name", name, MECHANISMS))
-    kind = MECHANISMS[name]
+    kind = _safely(lambda: mechanism_named("mechanism.name", name))
     for field, parameter in parameters_of(kind).items():
         if parameter.words and isinstance(given.get(field), Mapping):
             given[field] = _parse_words(f"mechanism.{field}", given[field])

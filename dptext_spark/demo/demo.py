@@ -9,7 +9,7 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
@@ -42,16 +42,13 @@ TEXTS = ("subject", "body", "agent_reply")
 MADE = ("tickets.parquet", "tickets", "sanitized", "sanitized_audit", "report.html")
 
 
-def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
+def demo(folder: Path | None, rows: int, as_json: bool) -> None:
     """Run the demo.
 
     Args:
         folder: where to write; None is `dptext-demo`. What an earlier demo wrote there is replaced.
         rows: tickets of the sample.
         as_json: print one JSON document in place of the lines for people.
-
-    Returns:
-        The shareable facts of the run, with the lines that were shown.
 
     Raises:
         SettingsError: `folder` holds something else.
@@ -82,11 +79,9 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
         page = _report(config, result.run_id, public, spark, place / MADE[4], say)
         examples = list(_examples(spark, source, str(place / MADE[2])))
         shown = side_by_side(_body(examples), RunKey.generate(), say)
-    facts = result.as_dict()
     if as_json:
         others = [one._asdict() for one in shown]
-        write_json({**facts, "examples": examples, "settings": others, "report": page})
-        return facts
+        return write_json({**result.as_dict(), "examples": examples, "settings": others, "report": page})
     write("\n".join(_lines(examples)))
     write("\n".join(_settings(examples, shown)))
     # The tickets are invented: what depends on them may be shown.
@@ -98,7 +93,6 @@ def demo(folder: Path | None, rows: int, as_json: bool) -> dict[str, Any]:
         "Next: the same for a table of yours, `dptext run conf/minimal.yaml`; what a sentence becomes, "
         '`dptext preview "Please send the parcel to my sister in London"`.'
     )
-    return facts
 
 
 def _report(

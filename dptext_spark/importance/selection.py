@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
+from dptext_spark.mechanisms.base import present_name
 
 PROVIDERS = ("idf", "column", "attention", "random")
 DIRECTIONS = ("top", "medium", "bottom")
@@ -187,7 +188,7 @@ class Importance:
             {
                 "share": level.share,
                 "epsilon": level.epsilon,
-                "mechanism": None if level.mechanism is None else level.mechanism.as_dict(),
+                "mechanism": None if level.mechanism is None else level.mechanism.as_dict(recorded=True),
             }
             for level in self.levels
         ]
@@ -235,7 +236,7 @@ def mechanism_again(values: Mapping[str, Any] | None) -> Mechanism | None:
         return None
     listed = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     parameters = {name: value for name, value in {**values, **listed}.items() if name != "name"}
-    return MECHANISMS[values["name"]](**parameters)
+    return MECHANISMS[present_name(values["name"])](**parameters)
 
 
 def _percentage(field: str, value: object) -> Iterator[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from dptext_spark.errors import RunError
 from dptext_spark.ledger.entry import (
@@ -24,6 +23,7 @@ from dptext_spark.ledger.entry import (
 )
 from dptext_spark.ledger.sums import Spent, difference, left_of, over, spent_on
 from dptext_spark.rounding import exact
+from dptext_spark.runtime.record import Record
 
 UNDERSTATED = (
     "The sum is a lower bound. Releases by the first version of the engine are among it that are understated: words were chosen "
@@ -34,7 +34,7 @@ UNDERSTATED = (
 
 
 @dataclass(frozen=True)
-class Spending:
+class Spending(Record):
     """What was spent on an input so far, as an account keeps it: the figures of a balance, and what it says.
 
     Attributes:
@@ -63,24 +63,6 @@ class Spending:
     sentence: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, written: Mapping[str, Any]) -> Spending:
-        """Read it back from what :meth:`as_dict` returned; what an older account lacks has its default."""
-        known = {one.name: written[one.name] for one in fields(cls) if one.name in written}
-        lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
-        return cls(**{**known, **lists, "columns": tuple(map(Spent.of, written["columns"]))})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-able."""
-        found = {
-            name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()
-        }
-        columns = [
-            {**one.as_dict(), "left": None if self.limit is None else left_of(self.limit, one.total)}
-            for one in self.columns
-        ]
-        return {**found, "columns": columns}
 
 
 @dataclass(frozen=True)
@@ -204,8 +186,12 @@ class Balance:
     @property
     def spending(self) -> Spending:
         """What accounts keep of it."""
+        limit = self.limit
+        columns = (
+            replace(one, left=None if limit is None else left_of(limit, one.total)) for one in self.columns
+        )
         return Spending(
-            self.ledger, f"{self.since:%Y-%m-%d}", self.input, self.columns, self.unfinished, self.limit, self.kept, self.left,
+            self.ledger, f"{self.since:%Y-%m-%d}", self.input, tuple(columns), self.unfinished, self.limit, self.kept, self.left,
             self.override, self.overrides, self.said, self.sentence, self.notes, self.warnings,
         )  # fmt: skip
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any
 
 from dptext_spark.guarantee import compared
 from dptext_spark.ledger.entry import COUNTS, METRIC, VOID, Entry
 from dptext_spark.rounding import exact
+from dptext_spark.runtime.record import Record
 
 WITHIN = "epsilon_dp_within_group"
 _WHOLE = Context(prec=1_000, rounding=ROUND_CEILING)
@@ -19,7 +19,7 @@ _DOWN = Context(prec=1_000, rounding=ROUND_FLOOR)
 
 
 @dataclass(frozen=True)
-class Total:
+class Total(Record):
     """What releases come to whose bounds may be added.
 
     Attributes:
@@ -31,6 +31,8 @@ class Total:
         times: how often ε was spent.
         understated: how many of these times by the first engine, which said less than is true: the sum is a lower bound.
     """
+
+    unbounded = ("epsilon",)
 
     metric: str | None
     unit: str
@@ -56,7 +58,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Spent:
+class Spent(Record):
     """What was spent on one word of a column: by kind of bound, and what a limit is compared with.
 
     Attributes:
@@ -64,12 +66,16 @@ class Spent:
         figures: one for each kind of bound; several are not to be added, and hold beside each other.
         total: the sum of all ε, whatever their kind: at least as large as any figure.
         more: what of it the run in hand added.
+        left: of the limit, in an account; None where there is none.
     """
+
+    unbounded = ("total", "more")
 
     column: str
     figures: tuple[Total, ...]
     total: float
     more: float = 0.0
+    left: float | None = None
 
     def __str__(self) -> str:
         """Return the figures as a part of a sentence."""
@@ -81,22 +87,6 @@ class Spent:
     def on(self) -> str:
         """What it was spent on, as a part of a sentence."""
         return "published counts" if self.column == COUNTS else f"one word of {self.column}"
-
-    @classmethod
-    def of(cls, written: Mapping[str, Any]) -> Spent:
-        """Read the figures back from what :meth:`as_dict` returned."""
-        total, more = (_number(written[name]) for name in ("total", "more"))
-        figures = (Total(**{**one, "epsilon": _number(one["epsilon"])}) for one in written["figures"])
-        return cls(written["column"], tuple(figures), total, more)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the figures, JSON-able: an ε that does not exist is None."""
-        return {
-            "column": self.column,
-            "total": _finite(self.total),
-            "more": _finite(self.more),
-            "figures": [{**vars(figure), "epsilon": _finite(figure.epsilon)} for figure in self.figures],
-        }
 
 
 def spent_on(entries: Iterable[Entry], column: str) -> Spent:
@@ -170,11 +160,3 @@ def _upward(number: Decimal) -> float:
     """Return the least float that is not printed as less than the number."""
     found = float(number)
     return found if _decimal(found) >= number else math.nextafter(found, math.inf)
-
-
-def _finite(number: float) -> float | None:
-    return None if math.isinf(number) else number
-
-
-def _number(written: float | None) -> float:
-    return math.inf if written is None else written

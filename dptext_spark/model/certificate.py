@@ -5,10 +5,9 @@ It confirms, refutes, or says that it could not refute; it never rounds in the u
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dptext_spark.guarantee import Guarantee
@@ -17,6 +16,7 @@ from dptext_spark.mechanisms.privacy_loss import Loss, vector_loss, worst_loss
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact, rounded_down
 from dptext_spark.runtime.progress import Counted
+from dptext_spark.runtime.record import Record
 
 CHEAP = 50_000  # words: all pairs of them are looked at within seconds
 Verdict = Literal["confirmed", "refuted", "not refuted"]
@@ -24,27 +24,16 @@ VERDICTS = ("confirmed", "not refuted", "refuted")  # from the best to the worst
 
 
 @dataclass(frozen=True)
-class LossFigure(Loss):
+class LossFigure(Loss, Record):
     """The loss of one release, with the verdict on that release alone.
 
     Attributes:
         verdict: as of a certificate.
     """
 
+    unbounded = ("value", "attained", "others")
+
     verdict: Verdict = "not refuted"
-
-    @classmethod
-    def of(cls, written: Mapping[str, Any]) -> LossFigure:
-        """Read a figure back from what :meth:`as_dict` returned."""
-        values = {field.name: written[field.name] for field in fields(cls) if field.name in written}
-        infinite = {name: math.inf for name in ("value", "attained") if values[name] is None}
-        worst = None if values["worst"] is None else tuple(values["worst"])
-        return cls(**{**values, **infinite, "worst": worst})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields, JSON-able; None stands for what is infinite."""
-        known = {**asdict(self), "worst": None if self.worst is None else list(self.worst)}
-        return {name: None if isinstance(x, float) and math.isinf(x) else x for name, x in known.items()}
 
 
 @dataclass(frozen=True)
@@ -79,9 +68,10 @@ class Certificate:
     def of(cls, written: Mapping[str, Any]) -> Certificate:
         """Read a certificate back from what :meth:`as_dict` returned: of an artifact, of a row of `runs`, or of --json."""
         loss, vector = (
-            LossFigure.of(written[name]) if written.get(name) else None for name in ("loss", "vector")
+            LossFigure.from_dict(written[name], name) if written.get(name) else None
+            for name in ("loss", "vector")
         )
-        claimed = Guarantee(**written["claimed"])
+        claimed = Guarantee.from_dict(written["claimed"], "claimed")
         return cls(written["verdict"], claimed, loss, written["sentence"], vector, written.get("seconds"))
 
     def as_dict(self) -> dict[str, Any]:

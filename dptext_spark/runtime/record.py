@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from functools import cache
@@ -21,16 +22,18 @@ class Record:
 
     Attributes:
         sparse: a field that may be left out and is None is not written.
+        unbounded: fields whose number may be infinite, which is written as null.
     """
 
     sparse: ClassVar[bool] = False
+    unbounded: ClassVar[tuple[str, ...]] = ()
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, JSON-able."""
         values = ((one, getattr(self, one.name)) for one in fields(self))
         return {
-            one.name: _written(value)
+            one.name: None if one.name in self.unbounded and value == math.inf else _written(value)
             for one, value in values
             if not (self.sparse and value is None and one.default is None)
         }
@@ -51,7 +54,9 @@ class Record:
             raise DataError(f"{where}: a {type(given).__name__} given; valid: a mapping.")
         made: dict[str, Any] = {}
         for one, kind in _typed_fields(cls):  # type: ignore[arg-type]  # mypy takes no class for hashable
-            if one.name in given:
+            if one.name in cls.unbounded and kind is float and given.get(one.name, 0.0) is None:
+                made[one.name] = math.inf
+            elif one.name in given:
                 made[one.name] = _read(kind, given[one.name], f"{where}.{one.name}")
             elif one.default is MISSING and one.default_factory is MISSING:
                 raise DataError(f"{where}.{one.name}: missing; valid: {_named(kind)}.")

@@ -6,16 +6,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dptext_spark.errors import require_choice
-from dptext_spark.mechanisms import MECHANISMS, Mechanism
+from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
+from dptext_spark.mechanisms.base import present_name
 from dptext_spark.mechanisms.parameters import Parameter, parameters_of
 from dptext_spark.report.terminal.console import hanging
+from dptext_spark.runtime.record import Record
 
 LEAST_TEXT = 40  # columns beside the parameters' names; with less, what is said of them stands below
 
 
 @dataclass(frozen=True)
-class DescribedParameter:
+class DescribedParameter(Record):
     """A parameter of a mechanism, its default, and what its declaration says."""
 
     name: str
@@ -41,7 +42,7 @@ class DescribedParameter:
 
 
 @dataclass(frozen=True)
-class DescribedMechanism:
+class DescribedMechanism(Record):
     """A mechanism.
 
     Attributes:
@@ -73,10 +74,6 @@ class DescribedMechanism:
             registered, kind.paper, kind.protects, kind.sampler.cost, kind.measured, certified_by, parameters
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it, JSON-able."""
-        return {**vars(self), "parameters": [one.as_dict() for one in self.parameters]}
-
     def lines(self, columns: int) -> Iterator[str]:
         """Write it for a person, in lines of so many columns."""
         yield self.name
@@ -106,8 +103,8 @@ def described(name: str) -> DescribedMechanism:
     Raises:
         SettingsError: there is no such mechanism.
     """
-    require_choice("name", name, MECHANISMS)
-    return DescribedMechanism.of(name, MECHANISMS[name])
+    kind = mechanism_named("name", name)
+    return DescribedMechanism.of(present_name(name), kind)
 
 
 def catalogue_text(mechanisms: Iterable[DescribedMechanism], columns: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -19,6 +20,15 @@ class Inner(Record):
 
     low: float
     note: str | None = None
+
+
+@dataclass(frozen=True)
+class Most(Record):
+    unbounded: ClassVar[tuple[str, ...]] = ("most", "known")
+
+    most: float
+    known: float | None = None
+    other: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,17 @@ def test_a_field_is_left_out_only_where_its_class_says_so() -> None:
         "name": "n", "count": 3, "sure": False, "kind": "a", "ends": [1, 2], "inner": None, "every": [], "shares": None,
         "by": None,
     }  # fmt: skip
+
+
+def test_an_infinite_number_is_null_where_its_class_says_so() -> None:
+    written = Most(math.inf, math.inf).as_dict()
+    assert json.dumps(written, allow_nan=False) == '{"most": null, "known": null, "other": 0.0}'
+    assert Most.from_dict(written) == Most(math.inf, None)  # a null that may be one stays null
+    assert Most.from_dict({"most": 1.5, "known": 2.0}) == Most(1.5, 2.0)
+    with pytest.raises(DataError, match=r"Most.other: NoneType given; valid: a number\."):
+        Most.from_dict({"most": 1.0, "other": None})
+    with pytest.raises(DataError, match=r"Most.most: missing; valid: a number\."):
+        Most.from_dict({})
 
 
 def test_fields_of_a_later_version_are_passed_over_and_missing_ones_have_their_default() -> None:
