@@ -17,7 +17,7 @@ from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.text.records import Records
 
-CURVES = "custext,diffractor,diffractor:form=tem,santext,tem,calibrated"
+CURVES = "custext,diffractor,diffractor:form=tem,santext,tem,mvc"
 # Each over the range in which it goes from hiding most words to keeping most.
 EPSILONS = (
     *("custext=1,4,8,12,20", "diffractor=0.2,0.5,1,2,3", "diffractor:form=tem=0.5,1,2,3,5"),

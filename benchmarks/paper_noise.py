@@ -18,7 +18,7 @@ from dptext_spark.randomness.draws import Draws
 
 EPSILONS = (1.0, 10.0, 25.0, 50.0)
 # Mean N_w on GloVe 34k, known beforehand.
-KNOWN = {"calibrated": (0.0001, 0.27, 0.99, 0.999), "mahalanobis": (0.0001, 0.18, 0.98, 0.999)}
+KNOWN = {"mvc": (0.0001, 0.27, 0.99, 0.999), "mahalanobis": (0.0001, 0.18, 0.98, 0.999)}
 WORD_LEVEL = (10.0, 100.0, 1_000.0, 10_000.0)
 _SUBKEY = bytes(32)  # public: nothing private is drawn here
 

@@ -100,7 +100,7 @@ def _dealt_out(section: Section, folder: Path, sizes: Sizes, say: Callable[[str]
             for how, seconds in took.items():
                 say(f"shapes: one partition, {how}, round {number} of {sizes.long_rounds}")
                 done = sanitized(
-                    session, folder / "skewed", folder / "output", run={"partitions": how}, mechanism={"name": "calibrated"}
+                    session, folder / "skewed", folder / "output", run={"partitions": how}, mechanism={"name": "mvc"}
                 )  # fmt: skip
                 if number:  # the round before starts the workers
                     seconds.append(done.seconds)

@@ -68,7 +68,7 @@ class ModelConfig(Section):
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets."""
         values = self.model_dump(mode="json", exclude={"mechanism", "policy", "importance"})
-        values["mechanism"] = self.mechanism.as_dict()
+        values["mechanism"] = self.mechanism.as_dict(recorded=True)
         values["importance"] = None if self.importance is None else self.importance.as_dict()
         words = self.policy.stop_word_list
         values["policy"] = asdict(self.policy) | {"stop_word_list": words if words is None else list(words)}

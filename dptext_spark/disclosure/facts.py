@@ -18,6 +18,7 @@ from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.selection import Importance
 from dptext_spark.ledger.balance import Spending
+from dptext_spark.mechanisms.base import present_name
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Privatizer
@@ -261,7 +262,7 @@ class ShownSettings:
     @property
     def mechanism(self) -> str:
         """The name of the mechanism."""
-        return str(self.values["mechanism"]["name"])
+        return present_name(str(self.values["mechanism"]["name"]))
 
     @property
     def releases_other_columns(self) -> bool:
@@ -323,7 +324,7 @@ class RunRecord:
     @cached_property
     def promised(self) -> Guarantee:
         """The guarantee of a drawn word."""
-        return Guarantee(**json.loads(self.guarantee))
+        return Guarantee.from_dict(json.loads(self.guarantee), "runs.guarantee")
 
     @cached_property
     def certified(self) -> Certificate | None:
@@ -338,7 +339,11 @@ class RunRecord:
     @cached_property
     def spent(self) -> Spending | None:
         """What all releases of the input had spent."""
-        return None if not self.cumulative else Spending.of(json.loads(self.cumulative))
+        return (
+            None
+            if not self.cumulative
+            else Spending.from_dict(json.loads(self.cumulative), "runs.cumulative")
+        )
 
     @cached_property
     def made_by(self) -> dict[str, str]:

@@ -9,7 +9,8 @@ Examples:
 
 from __future__ import annotations
 
-from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
+from dptext_spark.errors import require_choice
+from dptext_spark.mechanisms.base import Law, Mechanism, Sampler, present_name
 from dptext_spark.mechanisms.custext import CusText
 from dptext_spark.mechanisms.diffractor import Diffractor
 from dptext_spark.mechanisms.gaussian import Gaussian
@@ -28,7 +29,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "santext": SanText,
     "tem": TEM,
     "diffractor": Diffractor,
-    "calibrated": MVC,
+    "mvc": MVC,
     "mahalanobis": Mahalanobis,
     "vickrey": Vickrey,
     "projection": Projection,
@@ -37,6 +38,18 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "gaussian": Gaussian,
     "truncated_laplace": TruncatedLaplace,
 }
+
+
+def mechanism_named(field: str, name: object) -> type[Mechanism]:
+    """Return a mechanism by its name, or by the one that it had before.
+
+    Raises:
+        SettingsError: there is none; `field` is what the message calls the name.
+    """
+    now = present_name(name) if isinstance(name, str) else name
+    require_choice(field, now, MECHANISMS)
+    return MECHANISMS[str(now)]
+
 
 __all__ = [
     "MECHANISMS",
@@ -55,4 +68,5 @@ __all__ = [
     "TruncatedGumbel",
     "TruncatedLaplace",
     "Vickrey",
+    "mechanism_named",
 ]

@@ -162,6 +162,15 @@ class Sampler(ABC):
         return None
 
 
+# What rows, seals and ledgers call a mechanism or its noise, from before it had its present name. Settings may call it so, too.
+RECORDED_AS = {"mvc": "calibrated"}
+
+
+def present_name(name: str) -> str:
+    """Return the present name of a mechanism or its noise; any other name as it is."""
+    return next((now for now, recorded in RECORDED_AS.items() if recorded == name), name)
+
+
 class Mechanism(ABC):
     """The user's parameters: a frozen dataclass whose fields are made by :mod:`dptext_spark.mechanisms.parameters`.
 
@@ -185,11 +194,15 @@ class Mechanism(ABC):
         cls.__doc__ = documented(cls)
 
     def __post_init__(self) -> None:
-        """Check every parameter.
+        """Take present names, and check every parameter.
 
         Raises:
             SettingsError: values are not valid; a line for each.
         """
+        for name in parameters_of(self):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                object.__setattr__(self, name, present_name(value))
         checked = (
             parameter.problem(f"mechanism.{name}", getattr(self, name))
             for name, parameter in parameters_of(self).items()
@@ -197,11 +210,17 @@ class Mechanism(ABC):
         if found := [*filter(None, checked)]:
             raise SettingsError("\n".join(found))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the name and the parameters, JSON-able."""
+    def as_dict(self, *, recorded: bool = False) -> dict[str, Any]:
+        """Return the name and the parameters, JSON-able.
+
+        Args:
+            recorded: as whatever binds a run, a stream or a ledger holds them, by the names that older ones know.
+        """
         parameters = asdict(self)  # type: ignore[call-overload]
         listed = {name: list(value) for name, value in parameters.items() if isinstance(value, tuple)}
-        return {"name": self.name, **parameters, **listed}
+        values = {"name": self.name, **parameters, **listed}
+        texts = {name: value for name, value in values.items() if recorded and isinstance(value, str)}
+        return {**values, **{name: RECORDED_AS.get(text, text) for name, text in texts.items()}}
 
     def embeddings(self) -> range:
         """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""

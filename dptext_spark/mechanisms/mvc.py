@@ -27,7 +27,7 @@ from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler,
 
 @dataclass(frozen=True)
 class MVC(Mechanism):
-    """The parameters of calibrated multivariate noise.
+    """The parameters of calibrated multivariate noise. Settings may call it `calibrated`, too, as rows and ledgers do.
 
     Examples:
         >>> mechanism = dp.MVC(epsilon=12.0)
@@ -35,7 +35,7 @@ class MVC(Mechanism):
         'metric DP: ε times the Euclidean distance between the vectors of two words'
     """
 
-    name: ClassVar[str] = "calibrated"
+    name: ClassVar[str] = "mvc"
     paper: ClassVar[str] = (
         "Feyisetan et al. 2020, Privacy- and Utility-Preserving Textual Analysis via Calibrated Multivariate Perturbations"
     )

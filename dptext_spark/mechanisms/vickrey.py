@@ -30,7 +30,7 @@ from dptext_spark.mechanisms.parameters import choice, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
 
-Noise = Literal["calibrated", "mahalanobis"]
+Noise = Literal["mvc", "mahalanobis"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Vickrey(Mechanism):
         10.0, "ε per unit of distance between word vectors: Euclidean, or Mahalanobis by `noise`.", above=0
     )
     t: float = number(0.5, "How much the second word is favoured: 0 never releases it, 1 always.", most=1)
-    noise: Noise = choice(Noise, "calibrated", "The noise on the vector, as of the mechanism of that name.")
+    noise: Noise = choice(Noise, "mvc", "The noise on the vector, as of the mechanism of that name.")
     lam: float = lam_number(" of the Mahalanobis noise")
     search: Search = search_choice()
 

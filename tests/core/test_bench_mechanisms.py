@@ -45,7 +45,7 @@ def test_words_that_are_drawn_are_no_stop_words() -> None:
 def test_every_mechanism_has_a_rate() -> None:
     assert {case.mechanism.name for case in RATES} == set(MECHANISMS)
     wanted = {(case.mechanism.name, case.peer.wanted) for case in RATES if case.peer and case.peer.wanted}
-    assert wanted == {("calibrated", 40), ("mahalanobis", 150), ("tem", 10_000)}
+    assert wanted == {("mvc", 40), ("mahalanobis", 150), ("tem", 10_000)}
 
 
 def test_a_text_is_sanitized_in_a_part_of_its_rows() -> None:

@@ -47,7 +47,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "santext": {"epsilon": 2.0, "sensitive": 0.5},
     "tem": {"epsilon": 2.0},
     "diffractor": {"epsilon": 1.0, "lists": 3},
-    "calibrated": {"epsilon": 12.0},
+    "mvc": {"epsilon": 12.0},
     "mahalanobis": {"epsilon": 12.0, "lam": 0.7},
     "vickrey": {"epsilon": 12.0, "noise": "mahalanobis"},
     "projection": {"epsilon": 12.0, "m": 20},

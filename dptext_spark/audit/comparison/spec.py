@@ -15,7 +15,7 @@ from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.values import parse_mechanism
 from dptext_spark.encoder.folder import require_encoders
 from dptext_spark.errors import SettingsError, require_choice
-from dptext_spark.mechanisms import MECHANISMS, Mechanism
+from dptext_spark.mechanisms import Mechanism, mechanism_named
 
 RECORDS = 4_000  # of the private text that are replaced: noise takes its time for each word
 ATTACKED = 1_000  # of those, that are attacked in context
@@ -99,13 +99,13 @@ class ComparisonSpec:
 def _mechanism(text: str, base: Mechanism) -> Mechanism:
     """Return a mechanism from `name:field=value:field=value`."""
     name, *fields = text.split(":")
-    require_choice("mechanisms", name, MECHANISMS)
+    kind = mechanism_named("mechanisms", name)
     given = override({}, [f"mechanism.{field}" for field in fields]).get("mechanism", {})
     if "epsilon" in given:
         raise SettingsError(f"mechanisms: {text!r} sets ε; valid: epsilons, such as {name}=1,2,5.")
     if not given:
-        return base if name == base.name else MECHANISMS[name]()
-    values = asdict(base) if name == base.name else {}  # type: ignore[call-overload]
+        return base if kind is type(base) else kind()
+    values = asdict(base) if kind is type(base) else {}  # type: ignore[call-overload]
     try:
         return parse_mechanism({"name": name} | values | given)
     except PydanticCustomError as error:

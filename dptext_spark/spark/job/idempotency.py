@@ -16,7 +16,9 @@ from dptext_spark.disclosure.facts import RunRecord, ShownSettings
 from dptext_spark.errors import RunError
 from dptext_spark.importance.selection import Importance
 from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.mechanisms.base import present_name
 from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.runtime.record import Record
 from dptext_spark.spark.tables.tables import Commit, our_commits, undone_by
 from dptext_spark.text.identifiers.types import KEEP, NO_IDENTIFIERS
 
@@ -35,7 +37,7 @@ Settings = Mapping[str, object]  # as a row holds them, of any version
 
 
 @dataclass(frozen=True)
-class Binding:
+class Binding(Record):
     """What binds a run id to one release: as a row of `runs` says it, or, by digests, as the commit does.
 
     Attributes are the columns of the row, and the version of the engine that made the draws.
@@ -71,11 +73,7 @@ class Binding:
     def in_commit(cls, commit: Commit) -> Binding | None:
         """Read what a commit of ours says; None of one that says nothing. Older ones do not name their engine."""
         found = commit.said.get(SEAL)
-        return None if found is None else cls(**{"engine": FIRST_ENGINE, **found})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as a commit holds it."""
-        return asdict(self)
+        return None if found is None else cls.from_dict({"engine": FIRST_ENGINE, **found}, SEAL)
 
 
 def engine_of(record: RunRecord) -> str:
@@ -281,7 +279,7 @@ def differences(before: Settings, now: Settings, section: str = "") -> dict[str,
 def _default(section: str, name: str, values: Settings) -> object:
     """Return the default of a setting that a section lacks; None where it has none."""
     if section == "mechanism":
-        kind = MECHANISMS.get(str(values.get("name")))
+        kind = MECHANISMS.get(present_name(str(values.get("name"))))
         known = {} if kind is None else {one.name: one.default for one in fields(kind)}  # type: ignore[arg-type]
         return known.get(name)
     if section == "identifiers":

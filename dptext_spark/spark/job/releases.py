@@ -88,7 +88,7 @@ def metric_of(guarantee: Guarantee, mechanism: Mechanism, made: Manifest) -> str
     """Name a distance so that equal names are equal distances: by the lexicon and, but for the Euclidean, the mechanism."""
     made_from: list[Any] = [made.spec.get("lexicon_fingerprint", made.fingerprint)]
     if guarantee.metric != "euclidean":
-        parameters = mechanism.as_dict().items()
+        parameters = mechanism.as_dict(recorded=True).items()
         made_from.append({name: value for name, value in parameters if name not in NOT_OF_THE_DISTANCE})
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
     return f"{guarantee.metric}, space {digest}"
@@ -98,7 +98,7 @@ def shown_mechanism(config: RunConfig) -> str:
     """Return the mechanism of the settings, what chooses words and the engine as JSON; lists of words by length and digest."""
     shown = {
         name: briefly(value) if isinstance(value, list) else value
-        for name, value in config.mechanism.as_dict().items()
+        for name, value in config.mechanism.as_dict(recorded=True).items()
     }
     if config.importance is not None:
         shown["importance"] = config.importance.as_dict()

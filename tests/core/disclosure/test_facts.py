@@ -61,7 +61,7 @@ def test_facts_are_json_and_what_depends_on_the_text_is_left_out_on_request() ->
     assert found["record_epsilon"] == {"basis": "ε times the words"}
     assert found["consistency_audit"] == {"said": "Audited.", "passed": True}
     assert Certificate.of(found["certificate"]) == CERTIFICATE
-    assert Spending.of(found["ledger"]) == SPENDING
+    assert Spending.from_dict(found["ledger"]) == SPENDING
     assert Statement.of(found["disclosure"]) == STATEMENT
     assert "restricted" not in FACTS.as_dict(internal=False)
     assert replace(FACTS, restricted=None).as_dict()["restricted"] == {}
@@ -116,6 +116,6 @@ def test_a_row_of_an_older_version_says_less() -> None:
     assert found.settings.policy == Policy(oov="keep", identifiers=NO_IDENTIFIERS)
     assert found.settings.selection is None
     spent = {"ledger": "/ledger", "since": "2025-01-01", "input": "/in", "columns": [], "sentence": "Spent."}
-    assert Spending.of(spent) == Spending("/ledger", "2025-01-01", "/in", (), sentence="Spent.")
+    assert Spending.from_dict(spent) == Spending("/ledger", "2025-01-01", "/in", (), sentence="Spent.")
     level = {"kind": "epsilon_dp", "epsilon": 1.0}
     assert replace(found, guarantee=json.dumps(level)).promised == Guarantee("epsilon_dp", 1.0)

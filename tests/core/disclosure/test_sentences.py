@@ -162,7 +162,7 @@ def test_the_ledger_names_the_words_that_it_is_about(name: str, level: str, chos
     # SanText over all words promises something else, and the two are not added.
     both = spent_on([spent, replace(spent, entry="e", release="r", metric="euclidean, space 0a1b")], "body")
     assert len(both.figures) == (
-        1 if name in ("santext, all", "santext, p = 1", "tem", "calibrated", "truncated_gumbel") else 2
+        1 if name in ("santext, all", "santext, p = 1", "tem", "mvc", "truncated_gumbel") else 2
     ) or (promised.kind != "metric_dp")
 
 

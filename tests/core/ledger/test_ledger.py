@@ -449,7 +449,7 @@ class TestARun:
     def test_its_balance_is_json(self) -> None:
         found = allowed(grown([entry(holds=False)], entry()), 1.0, "reviewed")
         read = json.loads(json.dumps(found.spending.as_dict(), allow_nan=False))
-        assert Spending.of(read) == found.spending
+        assert Spending.from_dict(read) == found.spending
         assert read["columns"][0]["total"] is None
         assert read["override"] == "reviewed"
         assert read["sentence"] == found.sentence

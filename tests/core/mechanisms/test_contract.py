@@ -21,7 +21,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "santext": {"sensitive": 0.5},
     "tem": {},
     "diffractor": {"lists": 3},
-    "calibrated": {"epsilon": 3.0},
+    "mvc": {"epsilon": 3.0},
     "mahalanobis": {"epsilon": 3.0, "lam": 0.7},
     "vickrey": {"epsilon": 3.0, "noise": "mahalanobis"},
     "projection": {"epsilon": 3.0, "m": 3},
@@ -32,7 +32,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
 }
 # Parameters that give a sampler of another build, beside those above.
 MORE: list[tuple[str, dict[str, object]]] = [
-    (name, {"search": "ivf"}) for name in ("calibrated", "vickrey", "projection", "laplace")
+    (name, {"search": "ivf"}) for name in ("mvc", "vickrey", "projection", "laplace")
 ]
 WORDS = 60
 

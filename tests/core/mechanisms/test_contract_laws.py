@@ -73,7 +73,7 @@ def test_words_stay_themselves_more_often_as_epsilon_grows(mechanism: Mechanism)
 def test_epsilon_is_for_each_unit_of_distance(mechanism: Mechanism) -> None:
     """Twice the distances at half the ε is the same law: powers of two, so that every bit is the same."""
     vectors = everyday()
-    if mechanism.name in ("santext", "tem", "calibrated", "vickrey", "projection", "truncated_gumbel"):
+    if mechanism.name in ("santext", "tem", "mvc", "vickrey", "projection", "truncated_gumbel"):
         other = dataclasses.replace(mechanism, epsilon=mechanism.epsilon / 2)
         metric = mechanism.compile(lexicon_of(vectors)).guarantee
         assert metric.kind == "metric_dp"
@@ -85,7 +85,7 @@ def test_epsilon_is_for_each_unit_of_distance(mechanism: Mechanism) -> None:
     else:
         other = mechanism  # sets, places in a list and a covariance of trace d have no unit
     if mechanism.name == "vickrey":
-        mechanism, other = (dataclasses.replace(one, noise="calibrated") for one in (mechanism, other))
+        mechanism, other = (dataclasses.replace(one, noise="mvc") for one in (mechanism, other))
     if mechanism.name == "mahalanobis":
         # M has trace d whatever the vectors' unit is; the noise is in the unit of the vectors.
         other = dataclasses.replace(mechanism, epsilon=mechanism.epsilon / 2)

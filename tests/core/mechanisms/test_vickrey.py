@@ -62,16 +62,16 @@ def test_the_ends_of_the_coin() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 3.0, 30.0])
-@pytest.mark.parametrize("noise", ["calibrated", "mahalanobis"])
+@pytest.mark.parametrize("noise", ["mvc", "mahalanobis"])
 def test_t_0_is_the_noise_alone_draw_by_draw(noise: Any, epsilon: float) -> None:
     lexicon = lexicon_of(vectors_of(700, 9))
     ids = (np.arange(4000) % 700).astype(np.int32)
-    alone = MVC(epsilon) if noise == "calibrated" else Mahalanobis(epsilon, 0.4)
+    alone = MVC(epsilon) if noise == "mvc" else Mahalanobis(epsilon, 0.4)
     made = Vickrey(epsilon, 0.0, noise, 0.4).compile(lexicon)
     assert (made.sample(ids, draws_of(4000)) == alone.compile(lexicon).sample(ids, draws_of(4000))).all()
 
 
-@pytest.mark.parametrize("noise", ["calibrated", "mahalanobis"])
+@pytest.mark.parametrize("noise", ["mvc", "mahalanobis"])
 @pytest.mark.parametrize("t", [0.3, 1.0])
 def test_the_law(t: float, noise: Any) -> None:
     """Against a plain sample: numpy's generator, distances, and the rule as it is written."""

@@ -513,7 +513,7 @@ class TestTheCertificate:
         assert found.loss.value <= 1.0
         assert found.loss.pairs == found.loss.total > 0
 
-    @pytest.mark.parametrize("name", ["calibrated", "laplace", "truncated_laplace"])
+    @pytest.mark.parametrize("name", ["mvc", "laplace", "truncated_laplace"])
     def test_noise_has_none_until_one_is_asked_for(self, vectors: Path, name: str) -> None:
         assert artifact.certificate_of(prepare(settings(vectors, mechanism={"name": name}))[1]) is None
 

@@ -171,7 +171,7 @@ def outcomes(case: str, folder: Path) -> list[str]:
 
 
 # One of each kind of sampler; the others differ in numbers alone.
-FEW = ("custext", "santext", "diffractor", "truncated_gumbel", "calibrated-ivf", "vickrey-ivf", "levels")
+FEW = ("custext", "santext", "diffractor", "truncated_gumbel", "mvc-ivf", "vickrey-ivf", "levels")
 ALL = (*MECHANISMS, *(f"{name}-{more['search']}" for name, more in MORE), "levels")
 
 

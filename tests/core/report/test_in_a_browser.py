@@ -51,7 +51,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A comparison of six mechanisms, one of a long name."""
-    names = ["custext", "diffractor", "diffractor:form=tem:lists=3", "santext", "tem", "calibrated"]
+    names = ["custext", "diffractor", "diffractor:form=tem:lists=3", "santext", "tem", "mvc"]
     many = [
         one
         for n, name in enumerate(names)

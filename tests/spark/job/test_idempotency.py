@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import types as T
 
 from dptext_spark.config.load import parse_config
+from dptext_spark.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.errors import RunError
@@ -30,6 +31,7 @@ from dptext_spark.spark.job.idempotency import (
     engine_of_commit,
 )
 from dptext_spark.spark.job.plan import RunPlan
+from dptext_spark.spark.job.releases import shown_mechanism
 from dptext_spark.spark.tables.schemas import RUNS
 from dptext_spark.spark.tables.tables import Commit
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
@@ -397,3 +399,19 @@ def test_what_is_bound_by_a_key_is_compared_under_that_key() -> None:
     )
     with pytest.raises(RunError, match="begun with another config"):
         bind_run(setup_of(), other, then, commit_of(then))
+
+
+def test_a_mechanism_binds_by_the_name_that_older_rows_have() -> None:
+    """In runs, streams and the ledger; what shows settings to people says the present name."""
+    plain = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
+    for older, present in (
+        ({"name": "calibrated", "epsilon": 3.0}, {"name": "mvc", "epsilon": 3.0}),
+        ({"name": "vickrey", "noise": "calibrated"}, {"name": "vickrey", "noise": "mvc"}),
+    ):
+        now, then = (parse_config(plain | {"mechanism": one}) for one in (present, older))
+        assert now.as_dict()["mechanism"].items() >= older.items()
+        assert json.loads(shown_mechanism(now)).items() >= older.items()
+        assert differences(then.as_dict(), now.as_dict()) == {}
+        assert differences({"mechanism": older}, {"mechanism": now.as_dict()["mechanism"]}) == {}
+        assert f"The mechanism is {present['name']} (" in str([*disclosure._made_with(now)])
+        assert "calibrated" not in str([*disclosure._made_with(now)])

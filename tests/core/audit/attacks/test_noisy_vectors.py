@@ -25,8 +25,8 @@ from dptext_spark.randomness.draws import Draws
 
 V, D = 50, 4
 MADE: dict[str, Mechanism] = {
-    "calibrated": MVC(epsilon=4.0),
-    "calibrated, little noise": MVC(epsilon=40.0),
+    "mvc": MVC(epsilon=4.0),
+    "mvc, little noise": MVC(epsilon=40.0),
     "mahalanobis": Mahalanobis(epsilon=4.0, lam=0.7),
     "vickrey": Vickrey(epsilon=6.0, noise="mahalanobis"),
     "projection": Projection(epsilon=5.0, m=3),
@@ -91,7 +91,7 @@ def test_densities_are_those_of_the_formulas(lexicon: Lexicon, name: str) -> Non
     )
 
 
-@pytest.mark.parametrize("name", ["calibrated", "mahalanobis", "truncated"])
+@pytest.mark.parametrize("name", ["mvc", "mahalanobis", "truncated"])
 def test_noisy_vectors_are_what_is_snapped(lexicon: Lexicon, name: str) -> None:
     sampler = MADE[name].compile(lexicon)  # type: ignore[attr-defined]
     ids = np.tile(np.arange(V, dtype=np.int32), 4)

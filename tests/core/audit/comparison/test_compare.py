@@ -119,7 +119,7 @@ def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Pa
 
 def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, places: Path) -> None:
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
-    asked = ComparisonSpec.of(config, "calibrated", ["1,20"], **SIZES)
+    asked = ComparisonSpec.of(config, "mvc", ["1,20"], **SIZES)
     low, high = compare(config, asked, *texts).points
     for one in (low, high):
         figure = one.risks[BAYES]
