@@ -21,7 +21,7 @@ CURVES = "custext,diffractor,diffractor:form=tem,santext,tem,mvc"
 # Each over the range in which it goes from hiding most words to keeping most.
 EPSILONS = (
     *("custext=1,4,8,12,20", "diffractor=0.2,0.5,1,2,3", "diffractor:form=tem=0.5,1,2,3,5"),
-    *("santext=1,1.5,2,2.5,3", "tem=1,1.5,2,2.5,3", "calibrated=5,8,12,16,25"),
+    *("santext=1,1.5,2,2.5,3", "tem=1,1.5,2,2.5,3", "mvc=5,8,12,16,25"),
 )
 TEN_MINUTES = (Goal(600.0, 600.0, "value"),)
 
