@@ -9,31 +9,27 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from dptext_spark.config.load import parse_config
+from dptext_spark.config.load import load_model_config, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.errors import SettingsError, require_extra
+from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.report.terminal.console import progress, width, write, write_json
 from dptext_spark.report.terminal.summary import summary
+from dptext_spark.runtime.paths import folder_of
 from dptext_spark.spark.reporting.report import report
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.session.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-from typing import NamedTuple
-
-import pyarrow as pa
-
-from dptext_spark.config.load import load_model_config
-from dptext_spark.model.compile import prepare
-from dptext_spark.runtime.paths import folder_of
 
 SEED = 20_000
 SHOWN = 3

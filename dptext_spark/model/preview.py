@@ -6,7 +6,7 @@ With importance, the sentence is chosen in as a whole, and each of its words onc
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,11 @@ from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.types import FAKE
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.selection import Texts, TokenSelection
 from dptext_spark.text.tokens import listed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-from collections.abc import Mapping, Sequence
-
-from dptext_spark.text.selection import Texts, TokenSelection
 
 MOST_CHARACTERS = 10_000
 MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form

@@ -46,7 +46,7 @@ class Stage:
         )  # fmt: skip
         steps = {
             "prepare_run": setup,
-            "write": (None, 1.0),
+            "write": (None, 1.0, []),
             "recounted": None,
             "leftover_files": ["f"],
         }

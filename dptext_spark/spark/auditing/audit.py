@@ -36,7 +36,7 @@ from dptext_spark.spark.auditing.utility import check_classes, use_of
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import check_key
-from dptext_spark.spark.job.consistency import scope_sampler
+from dptext_spark.spark.job.consistency import sample_of
 from dptext_spark.spark.session.session import spark_session, watched
 from dptext_spark.spark.udf.ship import ship
 
@@ -175,7 +175,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
     ]
     share = min(1.0, plan.sample / rows)
     say(f"looking at a sample of about {100 * share:.3g} % of the records")
-    sampled = left.where(scope_sampler(key, share)(F.col("scope"))).join(right, "row_key")
+    sampled = sample_of(left, key, share).join(right, "row_key")
     found = Findings(
         [*figures, *_consistency(paired("groups", sampled))], [KeptWords.of(whole)], list(plan.left_out)
     )

@@ -39,7 +39,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.auditing.two_tables import value_of
-from dptext_spark.spark.job.consistency import scope_sampler
+from dptext_spark.spark.job.consistency import sample_of
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 LOCAL = LABEL_ROWS  # rows that come to the driver at most, about
@@ -87,11 +87,10 @@ def use_of(
     """
 
     def sampled(wanted: int) -> DataFrame:
-        chosen = scope_sampler(key, min(1.0, wanted / rows))
         source, table = sides
         parts = [F.concat_ws("\n", *(f"{side}{i}" for i in range(len(plan.columns)))) for side in "so"]
         return (
-            source.where(chosen(F.col("scope")))
+            sample_of(source, key, min(1.0, wanted / rows))
             .join(table, "row_key")
             .select(
                 "row_key",

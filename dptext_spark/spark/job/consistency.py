@@ -100,10 +100,10 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
     )
     rows = source.count() if rows is None else rows
     share = min(1.0, wanted / max(1, rows))
-    sampler = scope_sampler(plan.key, share)
-    sampled = source.where(sampler(F.col("scope")))
-    # Only the keys of the sample travel to every node: a join of the texts would move the whole output between nodes.
-    output = output.join(F.broadcast(sampled.select("row_key")), "row_key", "left_semi")
+    sampled = sample_of(source, plan.key, share)
+    if share < 1.0:
+        # Only the keys of the sample travel to every node: a join of the texts would move the whole output between nodes.
+        output = output.join(F.broadcast(sampled.select("row_key")), "row_key", "left_semi")
     joined = sampled.join(output, "row_key")
     lists = frozenset(i for i, path in enumerate(paths) if path.over)
     shipped = ship(spark, plan.folder, config.run.ship)
@@ -152,17 +152,17 @@ def _written(plan: RunPlan, version: int) -> DataFrame:
     return written.where(F.col("_metadata.file_name").isin([file.rsplit("/", 1)[1] for file in added]))
 
 
-def scope_sampler(key: RunKey, share: float) -> Any:
-    """Return a function of the scope column that is true for a keyed share of all scopes."""
+def sample_of(frame: DataFrame, key: RunKey, share: float, scope: str = "scope") -> DataFrame:
+    """Return the rows of a keyed share of all scopes; all rows, without a pass through Python, where the share is 1."""
+    if share >= 1.0:
+        return frame
     limit, delivered = int(share * (1 << 63)), key.delivered()
 
     def sampled(scope: pd.Series) -> pd.Series:
         hashed = identify(_identities(scope), worker_key(delivered), "audit sample")
-        return pd.Series(
-            (hashed[:, 0] >> np.uint64(1)) < np.uint64(limit) if share < 1 else np.ones(len(scope), bool)
-        )
+        return pd.Series((hashed[:, 0] >> np.uint64(1)) < np.uint64(limit))
 
-    return F.pandas_udf(sampled, "boolean")
+    return frame.where(F.pandas_udf(sampled, "boolean")(F.col(scope)))
 
 
 def _identities(scope: pd.Series) -> pa.Array:

@@ -25,7 +25,7 @@ from dptext_spark.errors import DataError, RunError
 from dptext_spark.ledger.entry import FORMAT, Book, Decision, Entry
 from dptext_spark.spark.errors import condition_of
 from dptext_spark.spark.job.checks import holds_files
-from dptext_spark.spark.tables.schemas import LEDGER
+from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES
 from dptext_spark.spark.tables.tables import Target, delta_version, history, opened
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _writer(spark: SparkSession, rows: Sequence[Entry | Decision]) -> DataFrameW
     values = [tuple(vars(one).get(name) for name in LEDGER.fieldNames()) for one in rows]
     frame = spark.createDataFrame(values, LEDGER).coalesce(1)
     # The table's first commit makes it one that nobody can change a row of by mistake.
-    return frame.write.format("delta").mode("append").option("delta.appendOnly", "true")
+    return frame.write.format("delta").mode("append").options(**PROPERTIES, **{"delta.appendOnly": "true"})
 
 
 def _stands(spark: SparkSession, path: str, attempt: str) -> bool:

@@ -110,8 +110,8 @@ def run_once(
             raise type(failure)(f"{failure} Nothing was written to the target.") from None
         try:
             key_then = record.key_commitment
-            counts, seconds = (
-                (recounted(plan, key_then, say), None) if committed else write(plan, record, say, at)
+            counts, seconds, commits = (
+                (recounted(plan, key_then, say), None, commits) if committed else write(plan, record, say, at)
             )
         except Exception as error:
             failure = reduced(error, list(config.columns))
@@ -125,7 +125,9 @@ def run_once(
             # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
             first = earlier is None and not committed and not reservation.again
             return RunResult(
-                reconcile(plan, record, counts, started, seconds, say, at, recovered=committed, first=first)
+                reconcile(
+                    plan, record, commits, counts, started, seconds, say, at, recovered=committed, first=first
+                )
             )
         except (CountMismatchError, RunError) as error:  # they say themselves what was committed
             raise error from None

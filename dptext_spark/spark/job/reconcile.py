@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.sql import functions as F
@@ -16,27 +17,25 @@ from dptext_spark.spark.job.counting import Counts
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.session.session import cores_of
-from dptext_spark.spark.tables.tables import our_commits, releases
+from dptext_spark.spark.tables.tables import Commit, our_commits, releases
 from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import RESULT, applied
 from dptext_spark.spark.udf.ship import ship
 
 
 def reconcile(
-    plan: RunPlan, record: RunRecord, counts: Counts | None, started: float, seconds: float | None,
-    say: Steps,
-    at: Observer = unobserved,
+    plan: RunPlan, record: RunRecord, commits: Sequence[Commit], counts: Counts | None, started: float,
+    seconds: float | None, say: Steps, at: Observer = unobserved,
     *,
     recovered: bool,
     first: bool,
 ) -> RunFacts:  # fmt: skip
     """Compare the counts with the commit, audit consistency, write the tables, and report.
 
-    `seconds` of the write are None where it was an earlier process's; `first` says that no attempt of the run can have written
-    metrics before.
+    `commits` are the target's, read after the write; `seconds` of the write are None where it was an earlier process's; `first`
+    says that no attempt of the run can have written metrics before.
     """
     spark = plan.spark
-    commits = plan.commits()
     commit = our_commits(commits).get(plan.run_id)
     if commit is None:
         raise RunError(

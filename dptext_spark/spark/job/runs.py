@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from dptext_spark.disclosure.facts import RunMetric, RunRecord
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.report.sections.published import Published
-from dptext_spark.spark.tables.schemas import METRICS, PUBLISHED, RUNS
+from dptext_spark.spark.tables.schemas import METRICS, PROPERTIES, PUBLISHED, RUNS
 from dptext_spark.spark.tables.tables import opened_if_there
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _write(
     spark: SparkSession, folder: str, frame: DataFrame, replaced: str | None, partition: str | None = None
 ) -> None:
     """Append rows to a table, in the place of those that a predicate names, in one commit; the first ones make it."""
-    writer = frame.write.format("delta")
+    writer = frame.write.format("delta").options(**PROPERTIES)
     if partition is not None:
         writer = writer.partitionBy(partition)
     if replaced is None or opened_if_there(spark, folder) is None:
@@ -115,7 +115,7 @@ def put_published(spark: SparkSession, folder: str, run_id: str, figures: Iterab
     """Append figures that were published with noise."""
     names = PUBLISHED.fieldNames()
     rows = [tuple(run_id if name == "run_id" else getattr(one, name) for name in names) for one in figures]
-    spark.createDataFrame(rows, PUBLISHED).coalesce(1).write.format("delta").mode("append").save(folder)
+    _write(spark, folder, spark.createDataFrame(rows, PUBLISHED).coalesce(1), None)
 
 
 def published_of(spark: SparkSession, folder: str, run_id: str) -> list[Published]:

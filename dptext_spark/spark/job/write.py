@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
@@ -17,35 +18,40 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.disclosure.facts import RunRecord
+from dptext_spark.errors import SettingsError
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import counting
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import SEAL, Binding
-from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.session.session import watched
+from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
+from dptext_spark.spark.session.session import cores_of, watched
 from dptext_spark.spark.tables.layout import Layout
-from dptext_spark.spark.tables.tables import CREATED, STREAM, Target, history, our_commits
+from dptext_spark.spark.tables.tables import CREATED, STREAM, Commit, Target, history, our_commits
 from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import applied, replaced
 from dptext_spark.spark.udf.ship import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from dptext_spark.errors import SettingsError
-from dptext_spark.spark.job.plan import SAMPLE_ROWS
-from dptext_spark.spark.session.session import cores_of
-
-if TYPE_CHECKING:
-    from dptext_spark.spark.job.plan import RunPlan
+ROW = "__dptext_row"
+SHARES = 3  # partitions that a core gets: the last of them evens out what the others differ by
+SKEWED = 1.5  # the largest partition holds more than that many fair shares of a task
+# A task keeps two cores busy: Spark reads and writes while Python draws. Where each word searches the lexicon, Python's alone.
+CORES_A_TASK = 2
+# Text below which a shuffle does not pay: a second or two of work for a core.
+LEAST_BYTES = 64 << 20
+LEAST_BYTES_NOISE = 256 << 10  # where each word searches the lexicon
 
 
 def write(
     plan: RunPlan, record: RunRecord, say: Steps, at: Observer = unobserved
-) -> tuple[counting.Counts | None, float]:
-    """Write the target in one commit, which bears the seal of the row that binds the run; return the counts and the seconds."""
+) -> tuple[counting.Counts | None, float, list[Commit]]:
+    """Write the target in one commit, which bears the seal of the row that binds the run.
+
+    Returns:
+        (the counts, None where they did not arrive; the seconds of the write; the target's commits after it).
+    """
     spark, config = plan.spark, plan.config
     dealt = repartition_skewed(plan, say)
     job = plan.job(ship(spark, plan.folder, config.run.ship))
@@ -88,8 +94,9 @@ def write(
                 spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
         raise
     seconds = time.perf_counter() - began
-    committed = plan.run_id in our_commits(plan.commits())
-    return (counting.counts_of(observation) if committed else None), seconds
+    commits = plan.commits()
+    committed = plan.run_id in our_commits(commits)
+    return (counting.counts_of(observation) if committed else None), seconds, commits
 
 
 def create_empty(
@@ -103,16 +110,6 @@ def create_empty(
     """
     creator = spark.createDataFrame([], schema).writeTo(target.sql).using("delta")
     layout.of_new(creator).tableProperty(CREATED, run_id).create()
-
-
-ROW = "__dptext_row"
-SHARES = 3  # partitions that a core gets: the last of them evens out what the others differ by
-SKEWED = 1.5  # the largest partition holds more than that many fair shares of a task
-# A task keeps two cores busy: Spark reads and writes while Python draws. Where each word searches the lexicon, Python's alone.
-CORES_A_TASK = 2
-# Text below which a shuffle does not pay: a second or two of work for a core.
-LEAST_BYTES = 64 << 20
-LEAST_BYTES_NOISE = 256 << 10  # where each word searches the lexicon
 
 
 def repartition_skewed(plan: RunPlan, say: Steps) -> RunPlan:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,12 +32,6 @@ from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.checks import place_of
 from dptext_spark.spark.session.session import spark_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from dptext_spark.spark.tables.paths import paths_of, quoted
 from dptext_spark.spark.tables.tables import Target, opened, read_input
 

@@ -12,8 +12,9 @@ import logging
 import os
 import pwd
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +23,6 @@ from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.session.java import find_java
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -241,6 +236,10 @@ def local_settings(master: str) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+        # Spark keeps 100 classes that it generated; a run needs more than that, and the next one would compile them again.
+        "spark.sql.codegen.cache.maxEntries": "1000",
+        # How each plan is described to Spark's interface, which is off: the long form takes a tenth of the driver's time.
+        "spark.sql.ui.explainMode": "simple",
     }
     if master.startswith("local"):
         chosen |= {

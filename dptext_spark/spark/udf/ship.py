@@ -7,29 +7,20 @@ is public knowledge, whichever way; the key never goes with it.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from dptext_spark.errors import SettingsError
-from dptext_spark.model.artifact import save_model, seal_of
-from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.runtime.paths import user_cache
-from dptext_spark.spark.session.session import context_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
 import atexit
 import os
 import shutil
 import tempfile
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dptext_spark.errors import require_choice
-from dptext_spark.model.artifact import MANIFEST, open_model, read_manifest
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.model.artifact import MANIFEST, open_model, read_manifest, save_model, seal_of
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.runtime.paths import user_cache
+from dptext_spark.spark.session.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

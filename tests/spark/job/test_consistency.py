@@ -17,7 +17,7 @@ from dptext_spark.model.artifact import save_model
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError
-from dptext_spark.spark.job.consistency import MISFIT, PAIR, SCOPE, PairJob, audit, scope_sampler
+from dptext_spark.spark.job.consistency import MISFIT, PAIR, SCOPE, PairJob, audit, sample_of
 from dptext_spark.spark.udf.ship import Shipped
 
 KEY = RunKey.insecure(3)
@@ -90,7 +90,7 @@ class TestLevels:
 class TestTheSample:
     def share(self, spark, key: RunKey, share: float, scope: str = "id") -> set[int]:
         frame = spark.range(4000).withColumn("text", F.concat(F.lit("c"), "id"))
-        return {row["id"] for row in frame.where(scope_sampler(key, share)(F.col(scope))).collect()}
+        return {row["id"] for row in sample_of(frame, key, share, scope).collect()}
 
     @pytest.mark.parametrize("scope", ["id", "text"])
     def test_is_a_keyed_share_of_the_scopes(self, spark, scope: str) -> None:
