@@ -20,7 +20,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m "
-    "-XX:ReservedCodeCacheSize=256m",
+    "-XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:NewSize=300m",
 )
 
 # Fixed examples and no database: a test passes or fails the same way everywhere, and leaves nothing behind.

@@ -54,7 +54,7 @@ def lexicon_import(
             limit=limit,
             vocabulary=vocabulary,
             tokenizer=tokenizer,  # type: ignore[arg-type]  # read() refuses what it does not know
-            metric=metric,  # type: ignore[arg-type]
+            metric=metric,  # type: ignore[arg-type]  # likewise
             progress=lambda done, whole: say("reading", done / whole if whole else None),
         )
         found.save(folder)

@@ -82,7 +82,8 @@ class Architecture(Record):
             )
         activation = config.get("hidden_act", "gelu")
         sizes = {name: config.get(field) for name, field in _SIZES.items()}
-        found = cls(**sizes, epsilon=float(config.get("layer_norm_eps", 1e-12)), activation=activation)  # type: ignore[arg-type]
+        epsilon = float(config.get("layer_norm_eps", 1e-12))
+        found = cls(**sizes, epsilon=epsilon, activation=activation)  # type: ignore[arg-type]  # `check` refuses them
         found.check(where)
         return found
 

@@ -55,7 +55,7 @@ class Level:
             return self.mechanism
         if self.epsilon is None:
             return mechanism
-        return replace(mechanism, epsilon=self.epsilon)  # type: ignore[type-var]
+        return replace(mechanism, epsilon=self.epsilon)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from dptext_spark._version import FIRST_ENGINE
 from dptext_spark.config.locations import inside, same_path
@@ -260,12 +260,12 @@ def of_input(rows: Iterable[Row], place: str, input_id: str | None) -> list[Row]
     return [row for row in rows if (row.input, row.input_id) in known]
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, float | int) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def _is_limit(value: object) -> bool:
-    return _is_number(value) and 0 < value < math.inf  # type: ignore[operator]
+    return _is_number(value) and 0 < value < math.inf
 
 
 def _text(value: object) -> bool:

@@ -6,8 +6,8 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,6 @@ TOTAL = 1 << 63
 DECIDES = "it confirms the claim or refutes it"
 HALF_SPACES = "by draws on half-spaces between distant words: a lower bound on its δ at a stated confidence"
 REFUTES = "it can refute the claim and never confirms it: `not refuted` is the best verdict"
-M = TypeVar("M", bound="Mechanism")
 
 
 class Law(NamedTuple):
@@ -171,11 +170,17 @@ def present_name(name: str) -> str:
     return next((now for now, recorded in RECORDED_AS.items() if recorded == name), name)
 
 
+@dataclass(frozen=True)
 class Mechanism(ABC):
     """The user's parameters: a frozen dataclass whose fields are made by :mod:`dptext_spark.mechanisms.parameters`.
 
     Each value is checked by its declaration when the object is made; rules between parameters are added by the mechanism.
+
+    Attributes:
+        epsilon: what every mechanism has; each declares what its own is for.
     """
+
+    epsilon: float
 
     name: ClassVar[str]
     paper: ClassVar[str]
@@ -216,7 +221,7 @@ class Mechanism(ABC):
         Args:
             recorded: as whatever binds a run, a stream or a ledger holds them, by the names that older ones know.
         """
-        parameters = asdict(self)  # type: ignore[call-overload]
+        parameters = asdict(self)
         listed = {name: list(value) for name, value in parameters.items() if isinstance(value, tuple)}
         values = {"name": self.name, **parameters, **listed}
         texts = {name: value for name, value in values.items() if recorded and isinstance(value, str)}
@@ -242,12 +247,8 @@ class Mechanism(ABC):
         Raises:
             SettingsError: a parameter does not fit the lexicon; from what is returned, an ε that is out of range.
         """
-        return lambda epsilon: self._at(epsilon).compile(*lexicons)
+        return lambda epsilon: replace(self, epsilon=epsilon).compile(*lexicons)
 
     def by_distance(self, words: int) -> tuple[float, float] | None:
         """Return (ε, γ) where the law is ∝ exp(-ε·min(d, γ)/2) over all V words, d Euclidean; None where it is another."""
         return None
-
-    def _at(self: M, epsilon: float) -> M:
-        """Return the mechanism with another ε."""
-        return replace(self, epsilon=epsilon)  # type: ignore[type-var]

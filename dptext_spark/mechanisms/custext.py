@@ -19,7 +19,7 @@ may be off by K times as much: 60·K·2^-53 in a pair, for which ε/K has room f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -122,7 +122,7 @@ class CusText(Mechanism):
             return TableSampler.of(outputs, probability, guarantee, summary)
 
         def compile_at(epsilon: float) -> TableSampler:
-            guarantee = self._at(epsilon)._guarantee(summary)
+            guarantee = replace(self, epsilon=epsilon)._guarantee(summary)
             return calibrate(
                 lambda internal: sampler(internal, guarantee),
                 epsilon,

@@ -186,7 +186,7 @@ class Diffractor(Mechanism):
             return OrderingSampler.of(walked.order, window, guarantee, made)
 
         def compile_at(epsilon: float) -> OrderingSampler:
-            guarantee = self._at(epsilon)._guarantee(count)
+            guarantee = replace(self, epsilon=epsilon)._guarantee(count)
             return calibrate(
                 lambda internal: sampler(internal, guarantee), epsilon, self.calibration, by_steps
             )

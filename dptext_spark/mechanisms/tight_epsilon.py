@@ -43,7 +43,8 @@ def calibrate(
         return made(epsilon)
     internal = internal_epsilon(epsilon, lambda tried: loss_of(made(tried)).value)
     sampler: Any = made(internal)
-    return replace(sampler, summary=replace(sampler.summary, internal_epsilon=internal))  # type: ignore[no-any-return]
+    tight: S = replace(sampler, summary=replace(sampler.summary, internal_epsilon=internal))
+    return tight
 
 
 def internal_epsilon(asked: float, loss_of: Callable[[float], float], close: float = CLOSE) -> float:

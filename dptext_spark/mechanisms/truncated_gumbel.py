@@ -18,7 +18,7 @@ uniform noise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -132,7 +132,7 @@ class TruncatedGumbel(Mechanism):
             SettingsError: every word has the same vector; from what is returned, ε is not above the floor of this lexicon.
         """
         ranked = _Ranked.of(lexicons[0])
-        return lambda epsilon: self._at(epsilon)._sampler(ranked)
+        return lambda epsilon: replace(self, epsilon=epsilon)._sampler(ranked)
 
     def _sampler(self, ranked: _Ranked) -> SelectionSampler:
         words, rate, weights = ranked.words, ranked.rate, ranked.weights

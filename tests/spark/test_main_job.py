@@ -35,8 +35,8 @@ ROWS = 120
 KEY = RunKey.insecure(7)
 
 
-@pytest.fixture
-def source(spark, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def made(session, tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [
         (
             i,
@@ -47,10 +47,16 @@ def source(spark, tmp_path: Path) -> str:
         )
         for i in range(ROWS)
     ]
-    folder = str(tmp_path / "in")
-    frame = spark.createDataFrame(rows, "id long, customer string, body string, note string, score double")
-    frame.repartition(3, "id").write.format("delta").save(folder)
+    folder = tmp_path_factory.mktemp("source") / "in"
+    frame = session.createDataFrame(rows, "id long, customer string, body string, note string, score double")
+    frame.repartition(3, "id").write.format("delta").save(str(folder))
     return folder
+
+
+@pytest.fixture
+def source(made: Path, tmp_path: Path) -> str:
+    """A copy of the table: some tests change it."""
+    return str(shutil.copytree(made, tmp_path / "in"))
 
 
 def _config(source: str, tmp_path: Path, **changes: object) -> RunConfig:

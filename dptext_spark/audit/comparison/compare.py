@@ -138,7 +138,7 @@ def _refused(comparison: ComparisonSpec) -> list[tuple[str, float, str]]:
     for name, mechanism in comparison.curves.items():
         for epsilon in comparison.epsilons[name]:
             try:
-                replace(mechanism, epsilon=epsilon)  # type: ignore[type-var]
+                replace(mechanism, epsilon=epsilon)
             except SettingsError as error:
                 refused.append((name, epsilon, str(error)))
     return refused

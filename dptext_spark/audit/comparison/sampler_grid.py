@@ -43,7 +43,7 @@ class SamplerGrid:
         self._together: dict[Point, tuple[float, float]] = {}
         self._made: dict[Point, Sampler] = {}
         for name, epsilon in wanted if drawn is not None else ():
-            law = replace(mechanisms[name], epsilon=epsilon).by_distance(len(lexicons[0]))  # type: ignore[type-var]
+            law = replace(mechanisms[name], epsilon=epsilon).by_distance(len(lexicons[0]))
             if law is not None:
                 self._together[name, epsilon] = law
 

@@ -103,9 +103,9 @@ def _mechanism(text: str, base: Mechanism) -> Mechanism:
     given = override({}, [f"mechanism.{field}" for field in fields]).get("mechanism", {})
     if "epsilon" in given:
         raise SettingsError(f"mechanisms: {text!r} sets ε; valid: epsilons, such as {name}=1,2,5.")
-    if not given:
-        return base if kind is type(base) else kind()
-    values = asdict(base) if kind is type(base) else {}  # type: ignore[call-overload]
+    if not given and kind is type(base):
+        return base
+    values = asdict(base) if kind is type(base) else {}
     try:
         return parse_mechanism({"name": name} | values | given)
     except PydanticCustomError as error:

@@ -66,7 +66,7 @@ class DescribedMechanism(Record):
     @classmethod
     def of(cls, registered: str, kind: type[Mechanism]) -> DescribedMechanism:
         """Describe a mechanism by the name that it is registered under."""
-        defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
+        defaults = {field.name: field.default for field in fields(kind)}
         declared = parameters_of(kind).items()
         certified_by = kind.certified_by or kind.sampler.certified_by
         parameters = tuple(DescribedParameter(name, defaults[name], one) for name, one in declared)

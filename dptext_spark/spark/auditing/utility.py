@@ -57,9 +57,11 @@ def check_classes(plan: AuditPlan, source: DataFrame, say: Steps) -> dict[str, i
     for option, name in plan.values.items():
         say(f"counting the classes of the {option} (a pass over the column)")
         counted = source.select(value_of(source, name, option)).groupBy(option).count()
-        rows, missing = source.agg(
+        row = source.agg(
             F.count(F.lit(1)), F.count(F.lit(1)) - F.count(value_of(source, name, option))
-        ).first()  # type: ignore[misc]
+        ).first()
+        assert row is not None  # an aggregate without groups has one row
+        rows, missing = row
         found[option] = counted.where(F.col(option).isNotNull()).limit(MOST_CLASSES + 1).count()
         require_labels(option, name, int(rows), int(missing), found[option])
     return found

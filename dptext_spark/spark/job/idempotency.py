@@ -280,7 +280,7 @@ def _default(section: str, name: str, values: Settings) -> object:
     """Return the default of a setting that a section lacks; None where it has none."""
     if section == "mechanism":
         kind = MECHANISMS.get(present_name(str(values.get("name"))))
-        known = {} if kind is None else {one.name: one.default for one in fields(kind)}  # type: ignore[arg-type]
+        known = {} if kind is None else {one.name: one.default for one in fields(kind)}
         return known.get(name)
     if section == "identifiers":
         return KEEP

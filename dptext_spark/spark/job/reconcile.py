@@ -128,9 +128,10 @@ def _metrics(
 
 def _units_by_record(plan: RunPlan) -> counting.Units:
     """Sum the draws of each record over its rows: a second pass, since a record may lie in many partitions."""
+    assert plan.identity.record is not None
     job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship))
     frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
-    records = frame.groupBy(plan.identity.record).agg(F.sum(F.col(RESULT).getField("units")).alias("units"))  # type: ignore[arg-type]
+    records = frame.groupBy(plan.identity.record).agg(F.sum(F.col(RESULT).getField("units")).alias("units"))
     figures = records.agg(
         F.avg("units").alias("units_mean"),
         *counting.percentiles(F.col("units")),

@@ -96,7 +96,7 @@ class Identifiers:
 
 
 TYPES = tuple(field.name for field in fields(Identifiers))
-NO_IDENTIFIERS = Identifiers(**dict.fromkeys(TYPES, KEEP))  # type: ignore[arg-type]
+NO_IDENTIFIERS = Identifiers(**dict.fromkeys(TYPES, KEEP))  # type: ignore[arg-type]  # each field
 
 
 def placeholder(name: str) -> str:
