@@ -123,7 +123,7 @@ def documents(said: str) -> list[dict[str, Any]]:
 
 
 def checks(document: dict[str, Any]) -> dict[str, str]:
-    return {found["check"]: found["said"] for found in document["checks"]}
+    return {found["check"]: found["message"] for found in document["checks"]}
 
 
 def test_an_installed_wheel_shows_its_jobs(wheel: Path, submit: Submit, tmp_path: Path) -> None:
