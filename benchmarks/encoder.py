@@ -21,7 +21,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import CHECKOUT, packaged, sst2, texts
 from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.folder import find
-from dptext_spark.encoder.tokenizer import AT_ONCE, SIGNS, batches
+from dptext_spark.encoder.tokenizer import ADDED_TOKENS, AT_ONCE, batches
 from dptext_spark.errors import DPTextError
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.pair_tokens import words_of
@@ -52,7 +52,7 @@ def measure(sizes: Sizes, say: Say) -> Section:
     words = spans_of(rows)
     encoder.importance(spans_of(rows[:2]))
     pieces = encoder.tokenizer.pieces(words.data, words.rows)
-    tokens = len(pieces.ids) + SIGNS * len(rows)
+    tokens = len(pieces.ids) + ADDED_TOKENS * len(rows)
     section.facts = {
         "encoder": source, "layers": encoder.model.sizes.layers, "width": encoder.model.sizes.width, "texts": len(rows),
         "tokens": tokens, "batch": AT_ONCE,
@@ -92,7 +92,7 @@ def spans_of(rows: pa.Array) -> Spans:
 
 def rectangles(lengths: np.ndarray, most: int) -> list[tuple[int, int]]:
     """Return (texts, tokens) of each batch where texts of one length are read together, and long ones are cut off."""
-    tokens = np.minimum(lengths[lengths > 0] + SIGNS, most)
+    tokens = np.minimum(lengths[lengths > 0] + ADDED_TOKENS, most)
     return [(len(batch), int(tokens[batch[0]])) for batch in batches(tokens)]
 
 

@@ -15,7 +15,8 @@ from benchmarks.measure import Figure, Section, Spread, in_turn, quotient, scale
 from benchmarks.simlex import simlex_spearman
 from benchmarks.sizes import Sizes
 from benchmarks.sources import GLOVE, SIMLEX, lexicons, shared_file
-from dptext_spark.lexicon.lexicon import VECTORS_FILE, Lexicon, Metric
+from dptext_spark.lexicon.lexicon import VECTORS_FILE, Lexicon
+from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.lexicon.vocabulary import BYTES_FILE, OFFSETS_FILE
 
 # What is known of SimLex-999: of this table reduced to 100 dimensions, and of GloVe. The raw table has 0.495 and 0.459.

@@ -13,8 +13,8 @@ from benchmarks.measure import Figure, Goal, Section, in_turn, quotient, scaled
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons, packaged
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.neighbors import METRICS
 from dptext_spark.mechanisms import CusText
-from dptext_spark.mechanisms.output_sets import METRICS
 
 K = 20
 WARM_UP = 300

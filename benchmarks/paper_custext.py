@@ -16,9 +16,10 @@ from benchmarks.query_attack import nearly_tied_law, queries_needed
 from benchmarks.sizes import Sizes
 from benchmarks.sources import by_frequency, row_ids, sst2, texts
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.neighbors import METRICS
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
-from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, mapping_summary, output_sets
+from dptext_spark.mechanisms.output_sets import MAPPINGS, mapping_summary, output_sets
 from dptext_spark.model.privatizer import CONSISTENCY, Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS

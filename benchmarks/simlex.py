@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from dptext_spark.arrays import F64
 from dptext_spark.errors import DataError, require_choice
-from dptext_spark.lexicon.lexicon import METRICS, Lexicon, Metric
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.neighbors import METRICS, Metric
 
 COLUMNS = ("word1", "word2", "SimLex999")
 

@@ -18,7 +18,8 @@ from dptext_spark.arrays import F64
 
 RESAMPLES = 1_000
 CONFIDENCE = 0.95
-AT_ONCE = 1 << 22
+AT_ONCE = 1 << 22  # numbers of records that are drawn at once
+PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 _SEED = int.from_bytes(
     hashlib.sha256(b"bootstrap").digest()[:8], "little"
 )  # public: an interval is repeatable
@@ -115,9 +116,6 @@ def rate(
 def mean(values: F64, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
     """Return the mean of a figure of each record, float64[s], with its interval."""
     return Estimate(float(values.mean()), *rate_interval(values, np.ones(len(values)), confidence, resamples))
-
-
-PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 
 
 def percentile(ascending: F64, rank: float) -> float:

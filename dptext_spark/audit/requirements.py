@@ -24,7 +24,7 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
 }
 FORM = f"one of {', '.join(RELATIONS)} and a number"
-_FORM = re.compile(r"\s*(.+?)\s*(<=|>=|<|>)\s*(\S+)\s*", re.DOTALL)
+_PATTERN = re.compile(r"\s*(.+?)\s*(<=|>=|<|>)\s*(\S+)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ class Requirement(Generic[Subject]):
 
         Args:
             text: such as `original_share <= 0.6`.
-            read: returns what stands before the relation; None for what is no figure.
-            valid: the forms that a message names.
-            field: that it names.
+            read: turns the text before the relation into the subject; None where it is no figure.
+            valid: what the error message lists as valid.
+            field: the setting that the error message names.
 
         Raises:
             SettingsError: another form.
         """
-        found = _FORM.fullmatch(text)
+        found = _PATTERN.fullmatch(text)
         number = _number(found.group(3)) if found else None
         subject = read(found.group(1)) if found and number is not None else None
         if found is None or number is None or subject is None:

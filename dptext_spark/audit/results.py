@@ -44,7 +44,7 @@ class Shown:
     """How a report shows a result.
 
     Attributes:
-        groups: each is a chart, but for figures below 0.
+        groups: each is a chart, or only a table where a figure is below 0.
         baselines: what the first group is compared with.
         singles: figures that stand in a table.
         read: how the charts are read, where no general sentence says it.
@@ -76,7 +76,7 @@ class AuditResult:
         open: whether a better adversary may find more.
         settings: what it was made with.
         audit: the run that wrote the audited table, where a result was read from the audit of one.
-        table: the audited table, where it was.
+        table: the audited table, likewise.
         extra: what was read beside these fields.
     """
 
@@ -123,7 +123,7 @@ class AuditResult:
             ValueError: a field is missing or of another type.
         """
         defaults = {one.name: one.default for one in fields(cls) if one.name != "extra"}
-        # A null that is left out of the JSON of today stays in that of the file.
+        # A null that `as_dict` would leave out goes to `extra`, so that it is written back as it was read.
         own = {
             n: value
             for n, value in values.items()

@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def job(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line as a job of a platform that calls a function: return where it is done, else raise the exit code.
+    """Run the command line as a job of a platform that calls a function: return on success, else raise SystemExit.
 
     Raises:
         SystemExit: the exit code is not 0; a platform that ignores what is returned must not take that for a success.

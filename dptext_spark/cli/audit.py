@@ -24,9 +24,12 @@ def audit(
     row_key: Annotated[
         str | None, typer.Option(help="What identifies a row in both. Default: the settings'.")
     ] = None,
-    record_key: Annotated[str | None, typer.Option(help="The source's column of records.")] = None,
+    record_key: Annotated[
+        str | None, typer.Option(help="Source column whose equal values form one record.")
+    ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="How it was made; without, attacks are left out.")
+        Path | None,
+        typer.Option("--config", "-c", help="The settings it was made with; without them, no attacks."),
     ] = None,
     overrides: Override = None,
     label: Annotated[
@@ -35,7 +38,9 @@ def audit(
     ] = None,
     attribute: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="The source's column that nobody should read in the text."),
+        typer.Option(
+            metavar="COLUMN", help="A column of the source that nobody should be able to infer from the text."
+        ),
     ] = None,
     similarity: Annotated[
         bool,
@@ -56,7 +61,7 @@ def audit(
         ),
     ] = None,
     label_rows: Annotated[
-        int, typer.Option(min=1, help="Rows, about, to learn from; of more than 10,000 by Spark ML.")
+        int, typer.Option(min=1, help="About how many rows to learn from; above 10,000, Spark ML learns.")
     ] = 10_000,
     require: Annotated[
         list[str] | None,
@@ -68,7 +73,7 @@ def audit(
         ),
     ] = None,
     sample: Annotated[
-        int, typer.Option(min=1, help="Rows, about, for consistency, similarity and attacks.")
+        int, typer.Option(min=1, help="About how many rows to take for consistency, similarity and attacks.")
     ] = 2_000,
     partial: Annotated[
         bool, typer.Option("--partial", help="Allow rows that only one of the tables has.")

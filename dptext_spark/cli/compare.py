@@ -49,7 +49,7 @@ def compare(
     attacked: Annotated[int, typer.Option(help="Records of those that are attacked in context.")] = 1_000,
     words: Annotated[
         int,
-        typer.Option(help="Words the adversary considers, for SanText+ and truncated Gumbel."),
+        typer.Option(help="Words that the adversary considers where laws cannot be read (truncated Gumbel)."),
     ] = 500,
     draws: Annotated[int, typer.Option(help="Draws of each of them, where there is no law.")] = 100,
     encoder: Annotated[

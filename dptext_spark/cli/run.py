@@ -24,7 +24,9 @@ def run(
     internal: Annotated[
         bool, typer.Option("--internal", help="Also show figures that depend on the private text.")
     ] = False,
-    price: Annotated[float, typer.Option(min=0.0, help="Of a core-hour, for what 5 TB would cost.")] = PRICE,
+    price: Annotated[
+        float, typer.Option(min=0.0, help="Price of a core-hour, to estimate what 5 TB would cost.")
+    ] = PRICE,
 ) -> None:
     """Run the job: read a table, sanitize its text columns, write a Delta table and the account."""
     from dptext_spark.config.load import load_config

@@ -41,8 +41,7 @@ def check_columns(config: RunConfig) -> Iterable[str]:
         key = getattr(config, name)
         if key is not None and key.lower() in texts:
             yield (
-                f"{name}: {key!r} is a text column to sanitize; valid: another column, for a key stays in "
-                "clear."
+                f"{name}: {key!r} is a text column to sanitize; valid: another column, for a key stays in the clear."
             )
     others = config.output.other_columns
     for column in others if isinstance(others, tuple) else ():
@@ -87,7 +86,7 @@ def check_places(config: RunConfig) -> Iterable[str]:
                 "credentials."
             )
         if path is not None and path.startswith("~"):
-            yield f"{name}: {path!r} begins with ~, which nobody expands here; valid: a whole path."
+            yield f"{name}: {path!r} begins with ~, which is not expanded; valid: an absolute path."
     known = [(n, path) for n, path in places.items() if path is not None and not holds_credentials(path)]
     for position, (name, path) in enumerate(known):
         for other, against in known[:position]:
@@ -95,11 +94,11 @@ def check_places(config: RunConfig) -> Iterable[str]:
                 said = "the input" if other == "input.path" else other
                 yield f"{name}: {path!r} is {said}; valid: another place."
             elif inside(path, against) or inside(against, path):
-                yield f"{name}: {path!r} and {other} {against!r} lie inside each other; valid: places apart."
+                yield f"{name}: {path!r} and {other} {against!r} overlap; valid: separate folders."
 
 
 def check_stream(config: RunConfig) -> Iterable[str]:
-    """Yield what does not fit the mode: a stream needs a key that rows keep, a Delta source, and a place to remember."""
+    """Yield what does not fit the mode: a stream needs a row_key, a Delta source and a folder for its checkpoint."""
     if not config.is_stream:
         for name, default in Stream().model_dump().items():
             if getattr(config.stream, name) != default:
@@ -108,7 +107,7 @@ def check_stream(config: RunConfig) -> Iterable[str]:
         return
     mode, source = config.mode, config.input
     if config.row_key is None:
-        yield f"row_key: none given; mode {mode} needs a unique column, for files and places change as a source grows."
+        yield f"row_key: none given; mode {mode} needs a unique column, for files and the positions of rows in them change."
     if source.path is not None and source.format != "delta":
         yield f"input.format: {source.format!r} given with mode {mode}; valid: delta, which knows what was added."
     if source.options:
@@ -132,7 +131,7 @@ def check_ledger(config: RunConfig) -> Iterable[str]:
     if holds_credentials(path):
         yield "ledger.path: holds a password or a signature; valid: a path without; use your platform's credentials."
     if path.startswith("~"):
-        yield f"ledger.path: {path!r} begins with ~, which nobody expands here; valid: a whole path."
+        yield f"ledger.path: {path!r} begins with ~, which is not expanded; valid: an absolute path."
     places = {"input.path": config.input.path, "output.path": config.output.path}
     audits = {"audit.shareable": config.shareable, "audit.restricted": config.restricted}
     for name, place in {**places, **audits}.items():
@@ -140,7 +139,7 @@ def check_ledger(config: RunConfig) -> Iterable[str]:
             continue
         beside = name == "audit.shareable" and inside(path, place) and not _is_audit_table(path, place)
         if not beside and (same_path(path, place) or inside(path, place) or inside(place, path)):
-            yield f"ledger.path: {path!r} and {name} {place!r} lie inside each other; valid: places apart."
+            yield f"ledger.path: {path!r} and {name} {place!r} overlap; valid: separate folders."
 
 
 def _is_audit_table(path: str, shareable: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
@@ -32,7 +32,6 @@ from dptext_spark.importance.selection import Importance
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.text.policy import Policy
 
-Self = TypeVar("Self", bound="ModelConfig")
 STREAMS = ("incremental", "streaming")
 HIDDEN = "(hidden)"  # in the place of the value of a reader's option
 TRIGGER = "10 seconds"  # of streaming, where none is named
@@ -50,10 +49,6 @@ class ModelConfig(Section):
     importance: Annotated[InstanceOf[Importance] | None, BeforeValidator(parse_selection)] = None
     run: Annotated[Run, BeforeValidator(parse_section)] = Run()
     key: Annotated[Key, BeforeValidator(parse_section)] = Key()
-
-    def policy_object(self) -> Policy:
-        """Return the policy."""
-        return self.policy
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """Return the mechanism of each level of importance; where there is one level, or all words are drawn, the only one."""
@@ -139,15 +134,7 @@ class RunConfig(ModelConfig):
             name: value if is_harmless(name, value) else HIDDEN for name, value in options.items()
         }
         order = (
-            "input",
-            "columns",
-            "row_key",
-            "record_key",
-            "consistency",
-            "lexicon",
-            "mechanism",
-            "policy",
-            "importance",
-        )
-        places = ("output", "key", "run", "audit", "ledger", "mode", "stream")
-        return {name: values[name] for name in (*order, *places)}
+            "input", "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance",
+            "output", "key", "run", "audit", "ledger", "mode", "stream",
+        )  # fmt: skip
+        return {name: values[name] for name in order}

@@ -25,7 +25,7 @@ from dptext_spark.config.values import (
 
 Name = Annotated[str, Field(min_length=1)]
 Place = Annotated[str, Field(min_length=1)]
-Folder = Annotated[Place, AfterValidator(absolute)]  # of a table
+Folder = Annotated[Place, AfterValidator(absolute)]  # a relative path becomes absolute
 Table = Annotated[str, BeforeValidator(parse_table)]
 
 
@@ -63,9 +63,7 @@ class Embedding(Section):
         given = [name for name in ("limit", "vocabulary") if getattr(self, name) is not None]
         if given and (self.source == "default" or Path(self.source).is_dir()):
             raise problem(
-                f"lexicon.{given[0]}: cuts a file while it is read, but lexicon.source {self.source!r} is "
-                "no file; "
-                "valid there: null."
+                f"lexicon: {given[0]} cuts a file while it is read, but source {self.source!r} is no file; valid there: null."
             )
         return self
 
@@ -103,7 +101,7 @@ class Secret(Section):
 
 
 class Key(Section):
-    """Where the run key comes from; of none of them: 32 bytes from the operating system for this run only."""
+    """Where the run key comes from; where none is named: 32 bytes from the operating system, for this run only."""
 
     file: Place | None = None
     # Too short for a key itself, so that none is given by mistake.
@@ -177,7 +175,7 @@ class Stream(Section):
 class Ledger(Section):
     """Where ε is counted across runs, how much may be spent on one word of a column, and why it may be more.
 
-    The ledger keeps the limit of an input: a run that names none is bound by it, a lower one binds the run that names it.
+    The ledger keeps the limit of an input: it binds a run that names none, and a run that names a lower one keeps to that.
     """
 
     path: Folder | None = None

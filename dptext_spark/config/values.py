@@ -1,4 +1,4 @@
-"""Values that need more than a type: dataclass sections, reader options, predicates, lists or words."""
+"""Values that need more than a type: dataclass sections, reader options, predicates, lists of words."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ T = TypeVar("T")
 
 # The run sets these itself, so that no malformed line and no guessed type can end in an error message.
 RESERVED_OPTIONS = (
-    *("mode", "inferschema", "primitivesasstring", "columnnameofcorruptrecord"),
-    *("versionasof", "timestampasof"),
-)
+    "mode", "inferschema", "primitivesasstring", "columnnameofcorruptrecord", "versionasof", "timestampasof",
+)  # fmt: skip
 
 
 def _safely(build: Callable[[], T]) -> T:
@@ -37,7 +36,7 @@ def _safely(build: Callable[[], T]) -> T:
 
 
 def parse_section(value: object) -> object:
-    """Let a section that stands there empty have its defaults."""
+    """Return {} for a section that is left empty, so that it gets its defaults."""
     return {} if value is None else value
 
 
@@ -159,7 +158,7 @@ def _read_lines(field: str, path: str) -> tuple[str, ...]:
 
 
 def parse_options(value: object) -> dict[str, str]:
-    """Return reader options as texts, as Spark takes them."""
+    """Return reader options as strings, as Spark takes them."""
     given = _mapping("input.options", value)
     for name, option in given.items():
         if not isinstance(option, str | int | float | bool):

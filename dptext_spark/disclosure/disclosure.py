@@ -2,7 +2,7 @@
 
 Every sentence follows from the facts of the run; a fact that is not known is said not to be known.
 
-Of a stream it says besides what a table that is sanitized in parts, as its source grows, shows.
+For a stream it also says what a table shows that is sanitized in parts as its source grows.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _said(value: object) -> str:
 
 
 def streamed(facts: RunFacts) -> Iterator[str]:
-    """Write what is true of a stream beside what is true of each of its micro-batches; nothing of a run that is none."""
+    """Write what is true of a stream as a whole, beyond each micro-batch; nothing for a run that is not a stream."""
     config, level = facts.config, facts.consistency
     if not config.is_stream:
         return

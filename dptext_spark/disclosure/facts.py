@@ -42,7 +42,7 @@ class RecordEpsilon:
 
     Attributes:
         basis: how it composes, in words.
-        mean: over the records; None, as the next, where there is no such sum.
+        mean: over the records; None, like the figures below, where there is no such sum.
         p50: the median.
         p95: 95 % of the records have at most this.
         max: of all.
@@ -113,12 +113,12 @@ class RunFacts:
         rows: written; of a stream, by this process, as `seconds` is.
         write_seconds: None where an earlier process wrote.
         text_bytes: of the input.
-        counted: `while writing` or `again`.
-        compiled_loops: that had to be compiled.
+        counted: when rows were counted: `while writing`, or `again` in a second pass; None where they were not.
+        compiled_loops: how many loops had to be compiled.
         batches: of a stream.
         record_epsilon: how ε composes over a record, in words.
         corrupt_records: of the input.
-        runs: where the account is, and `metrics` what depends on the text.
+        runs: path of the table `runs`; `metrics` that of the table `metrics`, which depends on the text.
         audited: what the consistency audit found, in a sentence; `passed` where it ran.
         restricted: what depends on the private text.
     """
@@ -271,7 +271,7 @@ class ShownSettings:
 
     @property
     def policy(self) -> Policy:
-        """Which words are drawn, kept, masked; what was begun before identifiers were looked for looks for none."""
+        """Which words are drawn, kept, masked; a run begun before identifiers were supported looks for none."""
         return Policy(**{"identifiers": NONE, **self.values["policy"]})
 
     @property
@@ -333,7 +333,7 @@ class RunRecord:
 
     @cached_property
     def statement(self) -> Statement:
-        """The statement; empty where the run did not come to its account."""
+        """The statement; empty where the run ended before its account was written."""
         return Statement.of(json.loads(self.disclosure)) if self.disclosure else Statement(())
 
     @cached_property

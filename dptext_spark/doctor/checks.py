@@ -217,12 +217,12 @@ def check_cache(driver: ProcessFacts, workers: Sequence[ProcessFacts]) -> CheckR
             "code cache", "warn", f"{closed[0].cache} cannot be written{_where(closed)}: every worker compiles (3 s)",
             "Name a folder that can be written: spark.executorEnv.DPTEXT_CACHE, and DPTEXT_CACHE for the driver.",
         )  # fmt: skip
-    passing = [one for one in workers if not one.cache_lasting]
-    if passing:
+    temporary = [one for one in workers if not one.cache_lasting]
+    if temporary:
         return CheckResult(
             "code cache",
             "ok",
-            f"{passing[0].cache}, a temporary folder{_where(passing)}: compiled anew on new machines",
+            f"{temporary[0].cache}, a temporary folder{_where(temporary)}: compiled anew on new machines",
         )
     return CheckResult("code cache", "ok", f"{driver.cache}, writable everywhere")
 

@@ -45,7 +45,7 @@ class Encoder:
         self.tokenizer = Tokenizer(model.tokenizer.tobytes().decode())
         if self.tokenizer.most >= model.sizes.words:
             raise DataError(
-                f"encoder: its tokenizer has the id {self.tokenizer.most:,}; valid: below {model.sizes.words:,}, its sub-words."
+                f"encoder: its tokenizer has the id {self.tokenizer.most:,}; valid: below {model.sizes.words:,} (its sub-words)."
             )
         self._threads = threads
         self._running: dict[Kind, Running] = {}
@@ -59,7 +59,7 @@ class Encoder:
         Args:
             source: a folder as the encoder's makers ship it, the name of an installed package that holds one, or a folder that
                 :meth:`dptext_spark.encoder.model.EncoderModel.save` wrote, which is memory-mapped.
-            head: whether also what guesses masked words.
+            head: whether to read the masked-language-modelling head, too.
             threads: of its matrix products.
             field: what messages call it.
 
@@ -93,7 +93,7 @@ class Encoder:
         return of_words(self.attention(pieces), pieces, words)
 
     def attention(self, pieces: Pieces) -> F64:
-        """Return the share of attention that each sub-word receives, float64[m]; those of a window sum to 1."""
+        """Return the share of its window's attention that each sub-word receives: float64[m]; a text of one window sums to 1."""
         cut = windows(pieces.bounds, self.model.sizes.positions)
         received = np.zeros(int(cut.sizes.sum()), np.float32)
         ends = np.cumsum(cut.sizes)

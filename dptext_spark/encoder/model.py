@@ -59,7 +59,7 @@ class EncoderModel:
 
         Args:
             source: a folder, or the name of an installed package that holds one.
-            head: whether also what guesses masked words.
+            head: whether to read the masked-language-modelling head, too.
             field: what messages call it.
 
         Raises:

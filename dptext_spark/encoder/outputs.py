@@ -12,7 +12,7 @@ import numpy as np
 
 from dptext_spark.arrays import F32, I64
 from dptext_spark.encoder.encoder import Encoder
-from dptext_spark.encoder.tokenizer import MASK, SIGNS, Pieces, batches, padded_lengths, windows
+from dptext_spark.encoder.tokenizer import ADDED_TOKENS, MASK, Pieces, batches, padded_lengths, windows
 from dptext_spark.errors import DataError
 from dptext_spark.text.spans import Spans
 
@@ -58,7 +58,7 @@ def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[I64, list[str]]]:
     known = encoder.tokenizer.words()
     pieces = encoder.tokenizer.pieces(words.data, words.rows)
     positions = encoder.model.sizes.positions
-    masked = _masked(pieces, words, positions - SIGNS)
+    masked = _masked(pieces, words, positions - ADDED_TOKENS)
     lengths = padded_lengths(masked.size, positions)
     for batch in batches(lengths):
         one = _Masked(*(part[batch, None] for part in masked))
@@ -72,7 +72,7 @@ def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[I64, list[str]]]:
         ids[content & (at == one.word)] = mask
         ids[:, 0] = encoder.tokenizer.start
         ids[place == one.size + 1] = encoder.tokenizer.end
-        present = (place < one.size + SIGNS).astype(np.float32)
+        present = (place < one.size + ADDED_TOKENS).astype(np.float32)
         found = run(ids=ids, present=present, at=(one.word - one.start + 1)[:, 0])
         yield batch, [known[i] if i < len(known) else "" for i in found.tolist()]
 
@@ -122,7 +122,7 @@ def vectors(encoder: Encoder, texts: Sequence[str]) -> TextVectors:
     for batch in batches(lengths):
         ids, content = encoder.filled(cut.ids, within, batch, int(lengths[batch[0]]))
         place = np.arange(ids.shape[1])
-        tokens = place < within.sizes[batch, None] + SIGNS
+        tokens = place < within.sizes[batch, None] + ADDED_TOKENS
         found = run(ids=ids, present=tokens.astype(np.float32))
         piece = within.starts[batch, None] + place - 1
         own = content & (piece >= within.first[batch, None]) & (piece < within.last[batch, None])

@@ -39,7 +39,7 @@ class Pieces(NamedTuple):
 
 
 class Tokenizer:
-    """A tokenizer as its encoder brought it; what a text says is never taken for [CLS] or another sign of its own.
+    """A tokenizer as its encoder brought it; what a text says is never taken for [CLS] or another special token.
 
     Attributes:
         start: the id of [CLS].
@@ -52,7 +52,7 @@ class Tokenizer:
         """Read it from its JSON.
 
         Raises:
-            DataError: it cannot be read, or a sign is missing.
+            DataError: it cannot be read, or a special token is missing.
         """
         from tokenizers import Tokenizer as Library
 
@@ -67,7 +67,7 @@ class Tokenizer:
             place for sign in SPECIAL if (place := self._library.token_to_id(sign)) is not None
         ]
         if len(found) < len(SPECIAL):
-            raise DataError(f"encoder: its tokenizer lacks one of {', '.join(SPECIAL)}.")
+            raise DataError(f"encoder: its tokenizer lacks one of the special tokens {', '.join(SPECIAL)}.")
         self.start, self.end, self.padding = found
         self.mask: int | None = self._library.token_to_id(MASK)
 
@@ -90,7 +90,7 @@ class Tokenizer:
         """Cut texts.
 
         Args:
-            data: uint8[...], their bytes; what is no UTF-8 counts as unreadable signs.
+            data: uint8[...], their bytes; bytes that are not UTF-8 count as replacement characters (U+FFFD).
             rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
         """
         ids: list[int] = []
@@ -147,7 +147,7 @@ def read_tokenizer(file: Path, lower: bool = True) -> str:
     return str(made.to_str())
 
 
-SIGNS = 2  # [CLS] and [SEP]
+ADDED_TOKENS = 2  # [CLS] and [SEP]
 OVERLAP = 4  # a window shares one in so many of its sub-words with the next
 AT_ONCE = 512  # tokens of a batch: more are slower, since they leave the processor's cache
 
@@ -177,7 +177,7 @@ def windows(bounds: I64, positions: int) -> Windows:
         bounds: int64[r + 1], where the sub-words of each text begin and end.
         positions: how many tokens the encoder takes, [CLS] and [SEP] among them.
     """
-    most = positions - SIGNS
+    most = positions - ADDED_TOKENS
     step = most - most // OVERLAP
     lengths = np.diff(bounds)
     counts = np.where(lengths > most, -(-(lengths - most) // step) + 1, lengths > 0)
@@ -198,8 +198,8 @@ def padded_lengths(sizes: I64, positions: int) -> I64:
 
     It depends on the window alone, so that its figures are the same in every batch, bit for bit.
     """
-    tokens = sizes + SIGNS
-    digits = np.frexp(tokens)[1].astype(np.int64)  # binary ones
+    tokens = sizes + ADDED_TOKENS
+    digits = np.frexp(tokens)[1].astype(np.int64)  # binary digits
     step = 2 ** np.maximum(digits - 5, 0)
     return np.asarray(np.minimum(-(-tokens // step) * step, positions), np.int64)
 

@@ -43,7 +43,7 @@ def weakest_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee:
     for number, other in enumerate(guarantees):
         if (other.kind, other.metric) != (first.kind, first.metric):
             raise SettingsError(
-                f"importance.levels[{number}]: its guarantee is of the kind {_kind(other)}, that of level 0 of the kind "
+                f"importance.levels[{number}]: its guarantee is of the kind {_kind(other)}, that of levels[0] of the kind "
                 f"{_kind(first)}; valid: mechanisms of one kind, for ε of different kinds has no sum."
             )
     return replace(
@@ -93,7 +93,7 @@ def require_one_distance(mechanisms: Sequence[Mechanism], guarantees: Sequence[G
             continue
         if _geometry(mechanism) != first:
             raise SettingsError(
-                f"importance.levels[{number}]: its distance ({promised.metric}) is that of other parameters than level 0 has; "
+                f"importance.levels[{number}]: its distance ({promised.metric}) has other parameters than importance.levels[0]; "
                 "valid: levels that differ in ε alone."
             )
 

@@ -48,7 +48,7 @@ class ImportanceProvider(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """What tells it from every other: equal ones give equal words equal weights."""
+        """What identifies it: providers with equal fingerprints give equal words equal weights."""
 
     @property
     def sentence(self) -> str:
@@ -81,8 +81,8 @@ class RandomImportance:
     def sentence(self) -> str:
         """Say that nothing is measured."""
         return (
-            "Which words are drawn is not measured: the places depend on the number of a record's words, and on nothing that "
-            "these are."
+            "Importance is not measured: which places are drawn depends on the number of a record's words alone, not on which "
+            "words they are."
         )
 
     def weights(self, words: Spans) -> F32:
@@ -125,7 +125,7 @@ class ColumnWeights:
         """Return float32[n].
 
         Raises:
-            WrongWeights: there are none, or not as many as words in a text, or one is NULL.
+            InvalidWeightsError: there are none, or not as many as words in a text, or one is NULL.
         """
         if self.lists is None:
             raise InvalidWeightsError(
@@ -164,7 +164,7 @@ def checked(provider: ImportanceProvider, words: Spans) -> F32:
     """Return the weights of a provider, float32[n].
 
     Raises:
-        WrongWeights: not as many as words, or some are negative or no finite numbers.
+        InvalidWeightsError: not as many as words, or some are negative or no finite numbers.
     """
     weights = np.asarray(provider.weights(words), np.float32)
     if weights.shape != words.starts.shape:

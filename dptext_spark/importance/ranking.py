@@ -1,6 +1,6 @@
 """Rank the words of each record by importance, and give the share that comes first its levels (concepts/mechanisms, Importance).
 
-A record is what is chosen in together: all texts of a row, or one text where no others are known.
+A record is the unit within which words are chosen: all texts of a row, or one text where no others are known.
 
 The texts of a row are put one behind the other: words are chosen among those of all its columns and list elements.
 """
@@ -39,7 +39,7 @@ def levels_of(weights: F32, bounds: I64, cumulative: tuple[int, ...], direction:
         direction: one of `DIRECTIONS`.
 
     Returns:
-        uint8[n]; the number of levels for a word of none.
+        uint8[n]; a word that has no level gets the number of levels.
     """
     levels = np.full(len(weights), len(cumulative), np.uint8)
     shares = np.array(cumulative, np.int64)
@@ -182,7 +182,7 @@ class Rows:
 
         Raises:
             DataError: a column that holds no texts, or not as many rows as texts.
-            WrongWeights: weights that are no lists, or not one list for each text.
+            InvalidWeightsError: weights that are no lists, or not one list for each text.
         """
         owners = tuple(_rows_of(column) for column in columns)
         owner = np.concatenate(owners)
@@ -206,7 +206,7 @@ class Rows:
         Args:
             words: of the texts.
             levels: uint8[n], of the words.
-            none: how many levels there are.
+            none: the number of levels, which stands for "no level".
             units: int64[m], of the texts.
         """
         if self.places is None:
@@ -228,11 +228,13 @@ class Rows:
 def _rows_of(column: Texts) -> I64:
     """Return the row of each text of a column, int64[m]."""
     if not is_bytes(column.values.type):
-        raise DataError(f"texts: of type {column.values.type}; valid: texts.")
+        raise DataError(
+            f"texts: a column of type {column.values.type} given; valid: string, large_string or binary."
+        )
     rows = np.arange(len(column.values)) if column.rows is None else np.asarray(column.rows, np.int64)
     if len(rows) != len(column.values) or (np.diff(rows) < 0).any() or (len(rows) and rows[0] < 0):
         raise DataError(
-            f"texts: {len(column.values)} with {len(rows)} numbers of rows; valid: one each, ascending from 0."
+            f"texts: {len(column.values)} with {len(rows)} row numbers; valid: one for each text, 0 or more, never descending."
         )
     return rows
 
@@ -252,10 +254,10 @@ def _weights_of(columns: Sequence[Texts]) -> pa.Array | None:
                 f"importance: weights of type {lists.type}; valid: lists of numbers.", len(lists)
             )
         if len(lists) != len(column.values):
-            missing = len(column.values)
+            count = len(column.values)
             raise InvalidWeightsError(
-                f"importance: {missing:,} texts have not as many weights as words; valid: a list for each text.",
-                missing,
+                f"importance: {len(lists):,} lists of weights for {count:,} texts; valid: one list for each text.",
+                count,
             )
     return (
         given[0] if len(given) == 1 else pa.concat_arrays([one.cast(pa.list_(pa.float64())) for one in given])

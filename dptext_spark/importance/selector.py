@@ -13,7 +13,13 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.composition import Units, common_unit, weakest_guarantee
 from dptext_spark.importance.idf import Frequencies, Idf
-from dptext_spark.importance.providers import ColumnWeights, ImportanceProvider, RandomImportance, checked
+from dptext_spark.importance.providers import (
+    Attention,
+    ColumnWeights,
+    ImportanceProvider,
+    RandomImportance,
+    checked,
+)
 from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word, units_of
 from dptext_spark.importance.selection import PLACES, WHOLE, Importance
 from dptext_spark.mechanisms.base import Sampler
@@ -192,8 +198,6 @@ def provider_of(
             return Idf(table, None, 0, selection.corpus)
         return Idf.of(table, frequencies, selection.corpus)
     if selection.provider == "attention":
-        from dptext_spark.importance.providers import Attention
-
         return Attention.open(str(selection.model))
     return RandomImportance() if selection.provider == "random" else ColumnWeights()
 
@@ -211,8 +215,6 @@ def restored(
     """
     held = Arrays("importance", arrays)
     if selection.provider == "attention":
-        from dptext_spark.importance.providers import Attention
-
         return Selector(selection, Attention.restore(arrays, str(selection.model)), further)
     if selection.provider == "idf":
         Idf.check(held, len(table.flags))

@@ -84,7 +84,7 @@ class Entry:
         """Read a row of the table.
 
         Raises:
-            DataError: it is damaged: what counts in it is missing, or can be no such thing.
+            DataError: it is damaged: what counts in it is missing, or has a value that is not valid.
         """
         for name, sound, valid in _SOUND:
             if not sound(row[name]):
@@ -99,7 +99,7 @@ class Entry:
 
     @property
     def understated(self) -> bool:
-        """Whether the first engine said less of it than is true: it chose words text by text, and spoke of whole records.
+        """Whether the first engine stated too small an ε: it chose words text by text, but its bound was for whole records.
 
         Where a record had several texts (columns, list elements, rows of a record_key), a word of it may have been drawn at two
         levels, whose ε add up, or stand in clear in one of them. How many texts a record had the entry does not tell.

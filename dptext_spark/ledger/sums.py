@@ -14,13 +14,13 @@ from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Record
 
 WITHIN = "epsilon_dp_within_group"
-_WHOLE = Context(prec=1_000, rounding=ROUND_CEILING)
+_UP = Context(prec=1_000, rounding=ROUND_CEILING)
 _DOWN = Context(prec=1_000, rounding=ROUND_FLOOR)
 
 
 @dataclass(frozen=True)
 class Total(Record):
-    """What releases come to whose bounds may be added.
+    """What releases come to, where their bounds may be added.
 
     Attributes:
         metric: the distance that ε is for; None for bounds between any words that are compared.
@@ -29,7 +29,7 @@ class Total(Record):
         delta: the sum, at most 1.
         within: one of them compares only words that share an output set.
         times: how often ε was spent.
-        understated: how many of these times by the first engine, which said less than is true: the sum is a lower bound.
+        understated: how many of these times were by the first engine, which stated too small an ε: the sum is a lower bound.
     """
 
     unbounded = ("epsilon",)
@@ -120,7 +120,7 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
 
 def difference(more: float, less: float) -> float:
     """Return the difference of two finite sums, rounded up."""
-    return _upward(_WHOLE.subtract(_decimal(more), _decimal(less)))
+    return _upward(_UP.subtract(_decimal(more), _decimal(less)))
 
 
 def left_of(limit: float, total: float) -> float:
@@ -148,7 +148,7 @@ def _added(numbers: Iterable[float]) -> Decimal:
     """Add floats as the decimals that they are printed as: 0.1 and 0.2 is 0.3."""
     total = Decimal(0)
     for number, times in Counter(numbers).items():
-        total = _WHOLE.add(total, _WHOLE.multiply(_decimal(number), times))
+        total = _UP.add(total, _UP.multiply(_decimal(number), times))
     return total
 
 

@@ -22,12 +22,10 @@ import numpy.typing as npt
 from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.characters import producible
+from dptext_spark.lexicon.neighbors import METRICS, Metric
 from dptext_spark.lexicon.readers.builder import ReadCounts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.npy import Traversable, read_array
-
-Metric = Literal["cosine", "euclidean"]
-METRICS = ("cosine", "euclidean")
 
 MANIFEST_FILE = "manifest.json"
 VECTORS_FILE = "vectors.npy"

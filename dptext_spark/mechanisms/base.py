@@ -69,7 +69,7 @@ class LawColumns(Protocol):
 class Sampler(ABC):
     """A compiled mechanism: arrays only, no text, no files.
 
-    It draws, and says what it can do beside drawing; what stands here is what it says and does where it states nothing else.
+    It draws, and says what it can do beside drawing; what stands here are the defaults of a sampler that states no others.
 
     Audits, certificates and reports ask for a capability, never for the class of a sampler, so that they hold for mechanisms
     that they have not seen.
@@ -78,7 +78,7 @@ class Sampler(ABC):
         guarantee: what holds for one draw.
         summary: public figures of the compiled law.
         summary_type: the class of its summary.
-        cost: of a token, in words.
+        cost: what drawing one token takes, as a phrase.
         certified_by: how the loss of what is released is found.
         is_confirmed: whether a certificate can confirm a claim; else `not refuted` is the best verdict.
         has_short_laws: each law is a short row that is stored: all of them are read at once.
@@ -161,7 +161,7 @@ class Sampler(ABC):
         return None
 
 
-# What rows, seals and ledgers call a mechanism or its noise, from before it had its present name. Settings may call it so, too.
+# Older names that rows, seals and ledgers still write: {present name: recorded name}. Settings may use either.
 RECORDED_AS = {"mvc": "calibrated"}
 
 
@@ -219,7 +219,7 @@ class Mechanism(ABC):
         """Return the name and the parameters, JSON-able.
 
         Args:
-            recorded: as whatever binds a run, a stream or a ledger holds them, by the names that older ones know.
+            recorded: with the older names (`RECORDED_AS`), as everything that binds a run, a stream or a ledger stores them.
         """
         parameters = asdict(self)
         listed = {name: list(value) for name, value in parameters.items() if isinstance(value, tuple)}

@@ -27,9 +27,10 @@ import numpy as np
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponentials
-from dptext_spark.mechanisms.output_sets import Mapping, Metric, Remainder, mapping_summary, output_sets
+from dptext_spark.mechanisms.output_sets import Mapping, Remainder, mapping_summary, output_sets
 from dptext_spark.mechanisms.parameters import choice, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import within_groups
 from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler

@@ -133,7 +133,7 @@ def _count_nearer(
     words: Any,
     out: Any,
 ) -> None:
-    """Fill out[order[bounds[i]:bounds[i + 1]]] for the words ranked from centers[i], whose float32 products are scores[i]."""
+    """Fill `out`[order[bounds[i]:bounds[i + 1]]] for the words ranked from centers[i], whose float32 products are scores[i]."""
     error = 1.02 * (size + 4) * 2.0**-24
     for i in range(centers.shape[0]):
         center = centers[i]

@@ -17,9 +17,8 @@ from dptext_spark.mechanisms.summary import Quantiles
 from dptext_spark.runtime.jit import compiled
 
 Mapping = Literal["aggressive", "balanced", "conservative"]
-Metric = Literal["cosine", "euclidean"]
 Remainder = Literal["join", "own"]
-MAPPINGS, METRICS, REMAINDERS = get_args(Mapping), get_args(Metric), get_args(Remainder)
+MAPPINGS, REMAINDERS = get_args(Mapping), get_args(Remainder)
 WALK = 2048  # words of the walk whose neighbours are searched at once
 
 

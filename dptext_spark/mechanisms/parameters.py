@@ -63,7 +63,7 @@ class Parameter(ABC):
 
     @abstractmethod
     def accepts(self, value: object) -> bool:
-        """Whether `value` is valid; None is not asked about."""
+        """Whether `value` is valid; where `null` is set, :meth:`problem` takes None before."""
 
     def problem(self, name: str, value: object) -> str | None:
         """Return what is wrong with `value`, None where it is valid; `name` is the setting that the message names."""

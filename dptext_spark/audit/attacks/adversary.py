@@ -81,8 +81,8 @@ def adversary(
         few: words that it considers at most, where there is no other way; None for `FEW`, or all where draws are quick.
         draws: of each of them, where there is no law; None for `DRAWS`, or `QUICK_DRAWS` where they are quick.
         tries: words drawn from the prior, where its success on one word is estimated.
-        confidence: that both bounds of it hold.
-        measured: whether its success on one word is.
+        confidence: with which both bounds of that success hold together.
+        measured: whether to measure its success on one word; False leaves `alone` None.
     """
     words, possible = len(prior), prior > 0
     quick = sampler.draws_quickly
@@ -129,7 +129,7 @@ def _bounded(
 ) -> Estimate:
     """Return the success of the better of two adversaries with bounds of the best possible one.
 
-    One knows the considered words only, the other names the output itself. Each bound holds with half of what is spared.
+    One knows the considered words only, the other names the output itself. Each gets half of the error 1 - confidence.
     """
     mass = float(prior[considered].sum())
     sure = (1.0 + confidence) / 2.0

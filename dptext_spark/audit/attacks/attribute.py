@@ -124,7 +124,7 @@ def attribute_attack(
     rows = len(texts.plain)
     for name, other in (("texts.private", texts.private), (column, attribute), ("users", users)):
         if other is not None and len(other) != rows:
-            raise DataError(f"{name}: {len(other)} given for {rows} texts; they must be as many.")
+            raise DataError(f"{name}: {len(other)} given for {rows} texts; valid: one for each text.")
     classes, _ = classes_of(attribute, column)
     kinds = classifiers or [TextClassifier(strength, label=column) for strength in STRENGTHS]
     parts = split(rows, users, seed)

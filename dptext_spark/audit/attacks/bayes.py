@@ -71,7 +71,7 @@ class BayesAttack(WordAttack):
 
     lower: float = field()
     upper: float = field()
-    draws: int | None = field()  # None is said, too
+    draws: int | None = field()  # no default: `as_dict` writes it even where it is None
     confidence: float | None = field()
     baseline: float
     candidates: int
@@ -129,7 +129,7 @@ def guesses(
 def guesses_backwards(sampler: Sampler, prior: F64) -> tuple[Ids, F64]:
     """Return what :func:`guesses` does of a law that is a formula: (int32[V], float64[V]).
 
-    A guess may be one whose P(w)·P(u|w) is `ROUNDING` below the largest, as the rounding of float32 has it; its own is exact.
+    A guess is made in float32: its P(w)·P(u|w) may lie up to `ROUNDING` (relative) below the largest. It is returned in float64.
     """
     every = np.arange(len(prior), dtype=np.int32)
     columns = columns_of(sampler)
@@ -171,7 +171,7 @@ def bayes_attack(
         backwards: read the law backwards, see :func:`guesses_backwards`; for samplers that have columns.
 
     Raises:
-        SettingsError: a prior that is none, fewer than 2 draws where they are needed, a confidence that is none.
+        SettingsError: an invalid prior, fewer than 2 draws, or an invalid confidence.
     """
     if not 0 < confidence < 1:
         raise SettingsError(f"confidence: {confidence!r} given; valid: a number between 0 and 1.")

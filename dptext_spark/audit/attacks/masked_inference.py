@@ -87,10 +87,10 @@ def masked_inference(
         restricted: whether the text is private.
 
     Raises:
-        DataError: not as many records, or no drawn word that stands in both texts.
+        DataError: different numbers of records, or no drawn word that stands in both texts.
     """
     if len(plain) != len(private):
-        raise DataError(f"records: {len(plain)} and {len(private)} given; they must be as many.")
+        raise DataError(f"records: {len(plain)} and {len(private)} given; valid: equal numbers.")
     source, output = (words_of(engine, pa.array(list(side), pa.string()), _KEYS) for side in (plain, private))
     partner = pair(source, output).partner
     drawn = np.flatnonzero((source.kind == DRAWN_WORD) & (partner >= 0))

@@ -1,10 +1,9 @@
 """The membership attack: was a user's text among what a model was trained on (Feyisetan et al. 2020, §6)?
 
 The adversary queries the model with the user's own texts and labels. How well it predicts them is the score: the log-probability
-of the true label, mean over the user's texts (Yeom et al. 2018), as it is or less what a shadow model says that was trained
-elsewhere in the same way (Watson et al. 2022). Which of the two, and from where on a user is called a member, is what
-serves best on the shadow users, whose membership the adversary knows. All figures are taken on users that neither the shadow
-model nor these choices have seen.
+of the true label, mean over the user's texts (Yeom et al. 2018), either raw or minus the score of a shadow model that was trained
+elsewhere in the same way (Watson et al. 2022). The variant and the threshold are those that work best on the shadow users, whose
+membership the adversary knows. All figures are taken on users that neither the shadow model nor these choices have seen.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dptext_spark.audit.utility.learning import Classifier, Label, Model
 from dptext_spark.audit.utility.scoring import auc, confusion, of_counts, precision, recall
 from dptext_spark.errors import DataError
 
-LEAST = 1e-12  # of a probability whose logarithm is taken
+LEAST = 1e-12  # floor of a probability before its logarithm is taken
 QUARTERS = 4  # target members and others, shadow members and others
 
 
@@ -118,7 +117,7 @@ def membership_attack(
     rows = len(texts.plain)
     for name, other in (("texts.private", texts.private), ("labels", labels), ("users", users)):
         if other is not None and len(other) != rows:
-            raise DataError(f"{name}: {len(other)} given for {rows} texts; they must be as many.")
+            raise DataError(f"{name}: {len(other)} given for {rows} texts; valid: one for each text.")
     owner = np.arange(rows) if users is None else numbered(users)
     many = int(owner.max(initial=-1)) + 1
     if many < 2 * QUARTERS:
@@ -130,13 +129,13 @@ def membership_attack(
         target, shadow = (
             classifier.fit(*_rows(training, labels, quarter[owner] == members)) for members in (0, 2)
         )
-        both = [_confidence(model, texts.plain, labels, owner, many) for model in (target, shadow)]
+        both = [_mean_log_probability(model, texts.plain, labels, owner, many) for model in (target, shadow)]
         attacked = quarter < 2
-        # To a user of the adversary's own the shadow model is the one that may have seen him.
+        # For a shadow user the roles are swapped: the shadow model is the one that may have seen their texts.
         plain = np.where(attacked, both[0], both[1])
         score = _better(plain, 2 * plain - both[0] - both[1], ~attacked, quarter == 2)
-        least = best_threshold(score[~attacked], quarter[~attacked] == 2)
-        found.append(_figures(score[attacked], quarter[attacked] == 0, least, confidence))
+        threshold = best_threshold(score[~attacked], quarter[~attacked] == 2)
+        found.append(_figures(score[attacked], quarter[attacked] == 0, threshold, confidence))
     return MembershipAttack(
         private=found[0],
         unprotected=found[1],
@@ -182,7 +181,7 @@ def _rows(texts: Sequence[str], labels: Sequence[Label], chosen: Bools) -> tuple
     return [texts[i] for i in at], [labels[i] for i in at]
 
 
-def _confidence(
+def _mean_log_probability(
     model: Model[Sequence[str], Sequence[Label]],
     texts: Sequence[str],
     labels: Sequence[Label],

@@ -1,14 +1,12 @@
-"""Laws read backwards: how likely each word leads to an output, without a law for every word of the lexicon.
+"""The plausible inputs w of an output u, best first by P(w)·P(u|w) under a public prior P.
 
-An attack asks for P(u|w) of the outputs u that it saw, over all words w. Laws are rows over u; reading 34,000 rows of 34,000
-numbers for a few thousand outputs takes minutes. Where P(u|w) is a formula of w and u (laws by distance over the whole lexicon,
-lists), the columns that are needed are computed instead, in float32: within about 1e-4 of the law, which an adversary
-does not feel. What is guessed with them is measured on draws of the law itself.
+An attack asks for P(u|w) of the outputs u that it saw, over all words w. :func:`candidates` reads the law of every word, a row
+over u: 34,000 rows of 34,000 numbers take minutes. Where P(u|w) is a formula of w and u (laws by distance over the whole lexicon,
+lists), :func:`backward_candidates` computes only the columns that are needed, in float32, within about 1e-4 of the law. What is
+guessed with them is measured on draws of the law itself.
 
-Candidates are the words that an output may stand for, best first, under a public prior.
-
-For an output u the words w with P(w)·P(u|w) > 0; of more than a stated number the likeliest, and what is left out is stated.
-A law that is counted from draws misses rare inputs: an attack that uses it reaches less than one with more draws would.
+At most a stated number of words is listed for an output; `covered` says what share of P(w)·P(u|w) they hold. A law that is
+counted from draws misses rare inputs: an attack that uses it reaches less than one with more draws would.
 """
 
 from __future__ import annotations
@@ -30,6 +28,9 @@ from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.threads import in_threads
 
 MOST = 64
+TRIES = 4_096  # words that are drawn from the prior for the attack on one word
+AT_ONCE = 256  # outputs whose columns are held at once, by each thread
+SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private is drawn here
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +138,6 @@ def candidates(
     return Candidates(
         slot, starts, kept[filled], shares[filled], possible, np.minimum(covered, 1.0), most, counted
     )
-
-
-TRIES = 4_096  # words that are drawn from the prior for the attack on one word
-AT_ONCE = 256  # outputs whose columns are held at once, by each thread
-SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private is drawn here
 
 
 def columns_of(sampler: Sampler) -> LawColumns:

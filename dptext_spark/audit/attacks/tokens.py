@@ -32,7 +32,7 @@ class Tokens:
         n = len(self.words)
         if not n == len(self.outputs) == len(self.drawn):
             raise DataError(
-                f"tokens: {n} words, {len(self.outputs)} outputs and {len(self.drawn)} flags given; they must be as many."
+                f"tokens: {n} words, {len(self.outputs)} outputs and {len(self.drawn)} flags given; valid: equal numbers."
             )
         bounds = self.bounds
         if len(bounds) < 1 or bounds[0] != 0 or bounds[-1] != n or (np.diff(bounds) < 0).any():

@@ -77,7 +77,8 @@ def compare(
         progress: progress callback, called with each step.
 
     Raises:
-        SettingsError: a mechanism with fewer than two ε that it accepts; labels, but no scikit-learn.
+        SettingsError: run.artifact or importance is set; the public text is the private one; a mechanism accepts fewer than two
+            ε; labels, but no scikit-learn.
         DataError: the lexicon is missing or damaged; the public text holds no word of it; no word of the private text would be
             drawn; one class of labels.
 
@@ -109,9 +110,9 @@ def compare(
     lexicons = with_shared_words(load_lexicons(config, say))
     texts = EvaluationCorpus.of(config, spec, lexicons, public, private)
     points: list[Point] = []
-    no = {(name, epsilon) for name, epsilon, _ in refused}
+    skipped = {(name, epsilon) for name, epsilon, _ in refused}
     every = ((name, epsilon) for name in spec.curves for epsilon in spec.epsilons[name])
-    wanted = [one for one in every if one not in no]
+    wanted = [one for one in every if one not in skipped]
     grid = SamplerGrid(lexicons, spec.curves, wanted, texts.drawn())
     for done, (name, epsilon) in enumerate(wanted, start=1):
         step = f"{name}, ε = {epsilon:g} ({done} of {len(wanted)})"

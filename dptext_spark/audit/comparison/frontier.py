@@ -202,7 +202,7 @@ def best_at(curves: Sequence[Curve], level: float) -> Best:
 
 
 def check_levels(field: str, levels: Iterable[float]) -> list[float]:
-    """Return levels of risk as a list; refuse none, and those that do not ascend within 0..1."""
+    """Return levels of risk as a list; refuse an empty list, and levels that do not ascend within 0..1."""
     grid = list(levels)
     fits = all(is_number(level) and 0 <= level <= 1 for level in grid)
     if not grid or not fits or any(a >= b for a, b in pairwise(grid)):

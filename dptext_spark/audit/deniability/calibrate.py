@@ -1,10 +1,8 @@
 """The largest ε whose worst words still meet what is asked: a grid over the range, then bisection from below.
 
-Every ε that is looked at has four significant digits, so that the one that is found can be written down as it is. Between the
-last ε of the grid that satisfies everything and the next one that does not, the search halves the interval of ln ε; the answer is
-an ε that was itself examined.
-
-Its result is the curve, and the largest ε that meets what is asked.
+Every ε between the ends of the range has four significant digits, so that the answer can be written down as it is. The first
+unbroken stretch of grid points that satisfy everything is taken. Where all figures move one way only, the interval above it is
+halved in ln ε. The result is the curve and the upper end of the stretch, an ε that was examined.
 """
 
 from __future__ import annotations
@@ -119,7 +117,7 @@ def search_epsilon(
         progress: progress callback, called with each step.
 
     Raises:
-        SettingsError: a range, a number of steps or a set of requirements that is none; or the mechanism refuses every ε.
+        SettingsError: no requirement, an invalid range or number of steps; or the mechanism refuses every ε.
     """
     _check(requirements, low, high, steps)
     search = _Search(
@@ -195,7 +193,7 @@ def short(epsilon: float) -> float:
 
 
 def _grid(low: float, high: float, count: int) -> list[float]:
-    """Return ε from `low` to `high`, evenly spaced in ln ε, but for the ends of few digits."""
+    """Return ε from `low` to `high`, evenly spaced in ln ε; all but the two ends are rounded down to `DIGITS` digits."""
     inner = [short(float(epsilon)) for epsilon in np.geomspace(low, high, max(count, 2))[1:-1]]
     return sorted({low, high, *(epsilon for epsilon in inner if low < epsilon < high)})
 

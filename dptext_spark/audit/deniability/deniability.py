@@ -47,7 +47,7 @@ class Measured:
         total: V.
         draws: of each word; None where the values are exact.
         confidence: that the bounds of all these words hold; None where the values are exact.
-        chosen: which words they are, in words.
+        chosen: how the words were chosen, as a phrase.
     """
 
     figure: WordFigure

@@ -87,7 +87,7 @@ def calibrate(
         progress: progress callback, called with each step.
 
     Raises:
-        SettingsError: a requirement or a range that is none, or requirements that no ε satisfies: the message names the closest.
+        SettingsError: an invalid requirement or range, or requirements that no ε satisfies: the message names the closest.
         DataError: the lexicon is missing or damaged.
 
     Examples:

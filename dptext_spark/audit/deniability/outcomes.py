@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 28  # of a block, with what it takes to make it
 SUBKEY = hashlib.sha256(b"audit").digest()  # public: nothing private is drawn here
 DRAWN_AT_ONCE = 1 << 14
 TOGETHER = 32  # words whose distances are taken together
-_LOWER, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_LOWER, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -114,9 +114,9 @@ class SmallestSet:
     def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
         """Return S_w(η) of each word.
 
-        In draws the best set of s outputs never has less than the true best one has. That one holds 1 - η, so it reaches the
-        quantile of a binomial number of draws with confidence, and so does the best in draws: S_w is at least the first size that
-        does.
+        The s most frequent outputs have at least as many draws as any s outputs. The true smallest set holds 1 - η, so with
+        `confidence` it has at least the binomial quantile of the draws, and so have as many most frequent outputs. S_w is thus at
+        least the first size that reaches that quantile.
         """
         cumulative = np.cumsum(-np.sort(-padded(found), axis=1), axis=1)
         values = _reaching(cumulative, 1.0 - self.eta)
@@ -206,7 +206,7 @@ def _reaching(cumulative: F64, mass: float) -> F64:
 
 
 def _missed(draws: int, n: int) -> F64:
-    """Return the probability that n of `draws` draws hold none of those of an output that was seen c times, for c = 0, 1, ..."""
+    """Return P(n of the `draws` draws, chosen at random, miss an output that was seen c times): float64[draws + 1], by c."""
     share = np.ones(draws + 1)
     for count in range(1, draws + 1):
         left = draws - count + 1

@@ -36,8 +36,8 @@ NO_SETTINGS = (
 )
 
 CHOSEN = (
-    "attacks, and that equal words of a record have one replacement: with importance only some words of a text were drawn, which "
-    "these do not know"
+    "attacks, and the check that equal words of a record have one replacement: with importance only some words were drawn, and "
+    "neither knows which"
 )
 
 
@@ -99,7 +99,7 @@ class AuditPlan:
 
     @property
     def attacked(self) -> bool:
-        """Whether it is known which words were drawn, and how."""
+        """Whether attacks are made: only where it is known which words were drawn, and how."""
         return self.given and not self.chosen
 
     @property
@@ -111,7 +111,7 @@ class AuditPlan:
 
     @property
     def values(self) -> dict[str, str]:
-        """The columns of classes, by the option that names them."""
+        """The label and attribute columns, by the option that names them."""
         named = {"label": self.label, "attribute": self.attribute}
         return {option: column for option, column in named.items() if column is not None}
 
@@ -129,14 +129,13 @@ class AuditPlan:
     def figures(self) -> tuple[str, ...]:
         """The names of the figures that this audit has."""
         asked = {
-            **{
-                ATTACKS: self.attacked,
-                FREQUENCY: self.attacked and self.level == "dataset",
-                LABEL: self.label,
-                ATTRIBUTE: self.attribute,
-                SIMILARITY: self.similarity,
-            },
-            **{ENCODED: self.encoder, MASKED: self.masked_model},
+            ATTACKS: self.attacked,
+            FREQUENCY: self.attacked and self.level == "dataset",
+            LABEL: self.label,
+            ATTRIBUTE: self.attribute,
+            SIMILARITY: self.similarity,
+            ENCODED: self.encoder,
+            MASKED: self.masked_model,
         }
         without = {name for names, wanted in asked.items() if not wanted for name in names}
         return tuple(name for name in MEANING if name not in without)
@@ -172,7 +171,7 @@ class AuditPlan:
         """Settle what is compared; what is not given is taken from the settings: a file with overrides, or those of a run.
 
         Raises:
-            SettingsError: no columns, no row_key, a label that is a text or a key, a requirement that is none, or no place for
+            SettingsError: no columns, no row_key, a label that is a text or a key, an invalid requirement, or no place for
                 the metrics; overrides of settings that are not read from a file; an encoder that is neither folder nor package,
                 or whose extra is not installed.
             DataError: a folder that holds no encoder that is supported.
@@ -292,4 +291,4 @@ def _require_apart(table: str, source: str, metrics: str) -> None:
         if place and holds_credentials(place):
             raise SettingsError(f"{field}: holds a password or a signature; valid: a path without.")
         if field != "out" and place and (same_path(metrics, place) or inside(metrics, place)):
-            raise SettingsError(f"out: {metrics!r} lies in {field}; valid: a place of its own.")
+            raise SettingsError(f"out: {metrics!r} lies in the table of `{field}`; valid: a separate folder.")

@@ -38,11 +38,11 @@ from dptext_spark.text.tokens import Reading, read
 Texts = TypeVar("Texts")
 Labels = TypeVar("Labels")
 MOST_CLASSES = 100  # more are hardly labels, and take a classifier too long
-# ROUGE-L compares each word of a text with each of the other, some 10 million pairs a second: of long texts fewer are taken.
+# ROUGE-L compares every pair of words of two texts, about 10 million a second: of long texts fewer are taken.
 MOST_PAIRS = 100_000_000
 MEMBERSHIP = (
-    "A row of the table stands for each row of its source: that a record is in the table is no secret. Attacked is a classifier "
-    "that learns from the table's text."
+    "A row of the table stands for each row of its source: that a record is in the table is no secret. The attack is on a "
+    "classifier that learns from the table's text."
 )
 
 
@@ -52,7 +52,7 @@ class Rows:
 
     Attributes:
         texts: [n], each twice.
-        records: [n], whose each is.
+        records: [n], the record that each row belongs to.
         values: [n], a label or an attribute; None where it is missing.
     """
 

@@ -97,7 +97,7 @@ def encoder_similarity(
         restricted: whether the text is private.
 
     Raises:
-        DataError: not as many records, or none that can be compared.
+        DataError: different numbers of records, or none that can be compared.
     """
     found = _compared(reader, plain, private)
     there = found[~np.isnan(found[:, 0])]
@@ -166,9 +166,7 @@ def _compared(reader: Reader, plain: Sequence[str | None], private: Sequence[str
     Records come in the random order in which each is followed by the other one that it is compared with.
     """
     if len(plain) != len(private) or not len(plain):
-        raise DataError(
-            f"records: {len(plain)} and {len(private)} given; they must be as many, and at least one."
-        )
+        raise DataError(f"records: {len(plain)} and {len(private)} given; valid: equal numbers, at least 1.")
     following = other_records(len(plain))
     order = np.empty(len(plain), np.int64)
     at = 0

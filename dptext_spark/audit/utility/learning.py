@@ -60,7 +60,7 @@ class Classifier(Protocol[Texts, Labels]):
         """Learn labels from texts.
 
         Raises:
-            DataError: one class, labels that are NULL, or as many texts as labels are not given.
+            DataError: fewer than two classes, a label that is NULL, or different numbers of texts and labels.
         """
 
 

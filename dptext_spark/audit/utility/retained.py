@@ -24,7 +24,7 @@ EXPLAINED = {
     EMBEDDED: "The mean cosine of the sentence embeddings of a record and of its replacement, read as the lexicon's words.",
     ACCURACY: "How often a classifier that learnt from replaced records predicts the label of another replaced record.",
 }
-TESTED = 4  # every so many-th record is tested, the others are learnt from
+TESTED = 4  # every fourth record is tested; the classifier learns from the others
 
 
 @dataclass(frozen=True)

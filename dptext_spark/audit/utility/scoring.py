@@ -56,7 +56,7 @@ def accuracy(right: Bools, confidence: float = CONFIDENCE, resamples: int = RESA
 def gain(right: Bools, other: Bools, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
     """Return how much larger the first share is, both taken on the same rows, which are drawn anew together."""
     if len(right) != len(other):
-        raise DataError(f"rows: {len(right)} and {len(other)} given; they must be as many.")
+        raise DataError(f"rows: {len(right)} and {len(other)} given; valid: equal numbers.")
     kinds = np.bincount(2 * np.asarray(right, np.int64) + np.asarray(other, np.int64), minlength=4)
     return of_counts(kinds, lambda x: x[:, 2] - x[:, 1], confidence, resamples)
 
@@ -88,7 +88,7 @@ def macro_f1(shares: F64) -> F64:
 def auc(scores: F64, positive: Bools, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
     """Return the area under the ROC curve: P(a positive scores above a negative), ties by half.
 
-    Positives and negatives are resampled apart, so that both stay as many.
+    Positives and negatives are resampled separately, so that the number of each stays the same.
 
     Args:
         scores: float64[n].
@@ -100,10 +100,12 @@ def auc(scores: F64, positive: Bools, confidence: float = CONFIDENCE, resamples:
         DataError: no positive or no negative row.
     """
     flags = np.asarray(positive, np.bool_)
-    many, few = int(flags.sum()), int((~flags).sum())
-    if not many or not few:
-        raise DataError(f"rows: {many} positive and {few} negative ones given; valid: at least one of each.")
-    # The scores that are there, ascending, with how many rows of each side have them.
+    positives, negatives = int(flags.sum()), int((~flags).sum())
+    if not positives or not negatives:
+        raise DataError(
+            f"rows: {positives} positive and {negatives} negative ones given; valid: at least one of each."
+        )
+    # The scores that are there, ascending, with how positives rows of each side have them.
     _, place = np.unique(np.asarray(scores, np.float64), return_inverse=True)
     size = int(place.max()) + 1
     above = np.bincount(place[flags], minlength=size)
@@ -113,8 +115,8 @@ def auc(scores: F64, positive: Bools, confidence: float = CONFIDENCE, resamples:
     step = max(1, CELLS // size)
     for start in range(0, resamples, step):
         rounds = min(step, resamples - start)
-        high = random.multinomial(many, above / many, size=rounds)
-        low = random.multinomial(few, below / few, size=rounds)
+        high = random.multinomial(positives, above / positives, size=rounds)
+        low = random.multinomial(negatives, below / negatives, size=rounds)
         areas.append(_area(high, low))
     low_end, high_end = np.quantile(np.concatenate(areas), [(1 - confidence) / 2, (1 + confidence) / 2])
     return Estimate(float(_area(above[None], below[None])[0]), float(low_end), float(high_end))

@@ -58,7 +58,7 @@ class Similarity(AuditResult):
 
     def shown(self) -> Shown:
         """Show the mean and the percentiles."""
-        said = "So many percent of the records are no more like their replacement than this."
+        said = "Percentiles of the cosine: p5 is the value that 5 % of the records do not exceed."
         return Shown(
             (
                 Group("cosine", {"a record and its replacement": self.mean}),
@@ -125,11 +125,11 @@ def record_cosines(
         order: int64[s], whose replacement each is compared with; its own where it is None.
 
     Raises:
-        DataError: not as many records.
+        DataError: different numbers of records.
     """
     rows = len(plain.bounds) - 1
     if len(private.bounds) - 1 != rows:
-        raise DataError(f"records: {rows} and {len(private.bounds) - 1} given; they must be as many.")
+        raise DataError(f"records: {rows} and {len(private.bounds) - 1} given; valid: equal numbers.")
     left, right = (_counts(side, len(vectors)) for side in (plain, private))
     if order is not None:
         right = right[order]
@@ -161,7 +161,7 @@ def vector_similarity(
         restricted: whether the text is private.
 
     Raises:
-        DataError: not as many records, or none that can be compared.
+        DataError: different numbers of records, or none that can be compared.
     """
     found = record_cosines(vectors, plain, private)
     there = found[~np.isnan(found)]
@@ -197,13 +197,11 @@ def text_overlap(
         restricted: whether the text is private.
 
     Raises:
-        DataError: not as many records, or none.
+        DataError: different numbers of records, or none.
         SettingsError: the libraries are not installed.
     """
     if len(plain) != len(private) or not len(plain):
-        raise DataError(
-            f"records: {len(plain)} and {len(private)} given; they must be as many, and at least one."
-        )
+        raise DataError(f"records: {len(plain)} and {len(private)} given; valid: equal numbers, at least 1.")
     require_extra("audit", "rouge_score", "sacrebleu")
     from sacrebleu.metrics.bleu import BLEU
 
@@ -259,6 +257,6 @@ def other_records(records: int) -> I64:
 
 
 def percentiles_of(values: F64) -> dict[str, float]:
-    """Return the percentiles of float64[n], by `p1`, `p5`, ..."""
+    """Return the percentiles of float64[n], interpolated (those of `audit.estimates` are values of the sample): by `p1`, ..."""
     found = np.percentile(values, PERCENTILES)
     return {f"p{p}": float(value) for p, value in zip(PERCENTILES, found, strict=True)}

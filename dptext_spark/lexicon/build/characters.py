@@ -15,6 +15,7 @@ import numpy as np
 from dptext_spark.lexicon import characters as ch
 
 CODE_POINTS = 0x110000
+PACKAGED = Path(__file__).parents[1] / "characters.npz"  # what `dptext_spark.lexicon.characters` reads
 # Symbols that spell: a syllable and a turned letter, trigrams and digrams, Braille, CJK radicals, descriptions of ideographs,
 # strokes, hexagrams, Yi radicals, Arabic ligatures of words, tetragrams, SignWriting, regional indicators and the other enclosed
 # letters.
@@ -59,7 +60,10 @@ def character_class(code: int) -> int:
 
 
 def build(target: Path) -> None:
-    """Write the tables to `target` (.npz): `starts` uint32[r], `classes` uint8[r], `cased` and `mapped` int32[2, n]."""
+    """Write the tables to `target` (.npz).
+
+    They are `starts` uint32[r], `classes` uint8[r], `lower` and `upper` int32[2, n], `zeros` int32[z], `unicode_version`.
+    """
     classes = np.array([character_class(code) for code in range(CODE_POINTS)], dtype=np.uint8)
     starts = np.flatnonzero(np.diff(classes, prepend=255)).astype(np.uint32)
     lower = [
@@ -89,5 +93,5 @@ def build(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    build(Path(__file__).with_name("characters.npz"))
+    build(PACKAGED)
     sys.stdout.write(f"Unicode {unicodedata.unidata_version}\n")

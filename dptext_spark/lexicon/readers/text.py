@@ -24,7 +24,7 @@ from dptext_spark.runtime.jit import compiled
 
 CHUNK = 1 << 22
 LONGEST_LINE = CHUNK
-TOO_LONG = f"longer than {LONGEST_LINE:,} bytes, so these are no vectors as text"
+TOO_LONG = f"longer than {LONGEST_LINE:,} bytes, so this is no text file of vectors"
 HEADER = re.compile(rb"(\d{1,18}) (\d{1,9})", re.ASCII)
 ZIPPED_RATIO = 4  # text is seldom more than this many times larger than its gzip file
 FINE, SHORT, LONG, NO_NUMBER = range(4)

@@ -18,7 +18,7 @@ SWEEPS = 60  # of the Jacobi method; some ten are needed
 
 @compiled
 def transform(columns: Any, rows: Any, out: Any) -> None:
-    """Fill out float64[n, m] with the products of a matrix and each row, summed over k = 0, 1, ... in turn.
+    """Fill `out`, float64[n, m], with the products of a matrix and each row, summed over k = 0, 1, ... in turn.
 
     Args:
         columns: float64[k, m], the matrix's columns, one a row.

@@ -1,7 +1,7 @@
 """The worst-case loss of the law that is really sampled: what certificates state and exact calibration is steered by.
 
-Where a law is in integers it is read off these, never off the formula that they were made from, but for slack that is stated.
-Where noise is added to a vector it is bounded by draws, which can refute a claim and not confirm it.
+Where a law is in integers, the loss is read off them, never off the formula that they were made from; any slack is stated.
+Where noise is added to a vector, the loss is bounded by draws, which can refute a claim and not confirm it.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def worst_loss(
         sampler: of any mechanism.
         words: V.
         progress: is told how much is done.
-        sample: look at so many words where a search takes the square of their number; others look at all.
+        sample: how many words to look at where a search would take the square of V; other searches look at all words.
 
     Returns:
-        None for a sampler of another package that does not search for its own.
+        None for a sampler of another package whose `worst_loss` returns None.
     """
     own: Loss | None = sampler.worst_loss(words, progress, sample)
     if own is not None:

@@ -1,17 +1,15 @@
-"""The worst-case loss of a law along lists: neighbours in a list bound all pairs.
+"""Worst-case losses that are read off finite laws: along lists, between words that share an output set, and by rank.
 
-Along one list the distance |i - j| is a sum of steps, so no pair loses more for each unit of distance than some two
-neighbours do. Under the average of several lists P(u|w)/P(u|w') is at most the largest of the lists' ratios, and the claim is
-about max over the lists of the distance: the same bound holds.
+Along lists neighbours bound all pairs. Along one list the distance |i - j| is a sum of steps, so no pair loses more for each
+unit of distance than some two neighbours do. Under the average of several lists P(u|w)/P(u|w') is at most the largest of the
+lists' ratios, and the claim is about max over the lists of the distance: the same bound holds.
 
-The worst-case loss between words that share an output set, read off the integers that are sampled.
+Between words that share an output set the loss is read off the integers that are sampled.
 
-The loss of truncated Gumbel noise: a word comes out of another only if that many of the nearest words take part.
-
-From w itself w is drawn whenever k = 1, from w' only if k reaches the rank of w seen from w', so the pair loses at least
-ln P(k = 1) - ln P(k >= rank): for k as the paper has it. As sampled, k ends where less than 2^-63 is left, and beyond that end
-w cannot come out of w' at all; the guarantee excepts that probability, and it is not counted here. A lower bound: it refutes, and
-cannot confirm.
+By rank, for truncated Gumbel noise: a word comes out of another only if that many of the nearest words take part. From w itself
+w is drawn whenever k = 1, from w' only if k reaches the rank of w seen from w', so the pair loses at least ln P(k = 1) - ln P(k
+>= rank): for k as the paper has it. As sampled, k ends where less than 2^-63 is left, and beyond that end w cannot come out of
+w' at all; the guarantee excepts that probability, and it is not counted here. A lower bound: it refutes, and cannot confirm.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from dptext_spark.mechanisms.samplers.ordering import DIGITS, OrderingSampler
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.progress import Counted
 
-# How far the numbers that give an output are from their share of the window, see kernels/windows.py.
+# How far the count of numbers that give an output can be from its ideal value, see mechanisms/samplers/ordering.py.
 COUNT_ERROR = Fraction(19, 2)
 _COUNT_ERROR = float(COUNT_ERROR)
 BLOCK = 512
@@ -98,7 +96,7 @@ def by_steps(sampler: OrderingSampler, progress: Counted | None = None, sample: 
 
 
 def _blocks(steps: int, sample: int | None) -> list[tuple[int, int]]:
-    """Return which steps are looked at, from the first of each block to its last."""
+    """Return half-open ranges of steps, (first, one past the last): single steps of a sample, else blocks of all."""
     if sample is not None and sample < steps:
         return [(int(i), int(i) + 1) for i in evenly_spaced(steps, sample)]
     return [(first, min(first + BLOCK, steps)) for first in range(0, steps, BLOCK)]
@@ -129,7 +127,7 @@ def _exactly(edges: Any, start: Any, width: int, many: int) -> tuple[float, int]
 
 
 def _attained(sampler: OrderingSampler, at: int) -> tuple[float, tuple[int, int]]:
-    """Compare laws count by count for some neighbours, the worst position first; return the largest loss a unit, and its pair."""
+    """Compare laws count by count for some neighbours, the worst position first; return (largest loss per unit, its pair)."""
     words, lists = sampler.place.shape
     positions = dict.fromkeys(
         [at, *np.linspace(0, words - 2, min(LOOKED_AT, words - 1)).astype(int).tolist()]

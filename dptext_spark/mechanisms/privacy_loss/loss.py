@@ -33,7 +33,7 @@ class Loss:
         value: with its slack added: no pair that is covered exceeds it, but for `additive`.
         attained: the loss of the worst pair that was looked at, with its slack taken off: that pair has at least this.
         pairs: pairs of words examined, or covered by the stated bound.
-        closed: whether the analytic bound in `value` covers the pairs that were not.
+        closed: whether an analytic bound, within the claimed ε, covers the pairs that `pairs` leaves out.
         others: for pairs with a word that cannot come out, the largest loss for each unit of distance on outputs that can,
             but for ln(1/p), p the probability that such a word is drawn: an upper bound; None where every word can come out.
         total: pairs that the guarantee speaks of.
@@ -72,7 +72,7 @@ def clopper_pearson(counts: npt.ArrayLike, draws: int, spare: float) -> tuple[F6
     Args:
         counts: [m], how often each was seen, from 0 to `draws`.
         draws: how many independent draws there were.
-        spare: the probability that a bound is wrong, each of the two.
+        spare: the probability that one of the two bounds is wrong, for each of them.
 
     Returns:
         (lower, upper), float64[m] each.

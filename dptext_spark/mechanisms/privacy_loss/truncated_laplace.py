@@ -1,7 +1,8 @@
 """The exact δ of a noisy vector under truncated Laplace noise: how often one word's noise falls where another's cannot.
 
 Inside both supports the densities of two words differ by at most e^ε, outside by infinity: so the δ of a pair is the probability
-to leave, 1 - Π(1 - p(y_i)), y the difference of the two vectors in units of the noise's scale (see mechanisms/truncation.py).
+to leave, 1 - Π(1 - p(y_i)), y the difference of the two vectors in units of the noise's scale (p: see
+mechanisms/truncated_laplace.py).
 
 All pairs of a lexicon are covered: -ln(1 - p(y)) is convex with a slope of s at 0, and (-ln(1 - p(y)) - sy)/y² is at most c, so
 sy + cy², summed over the coordinates, bounds a pair at the cost of its distance; where that passes the worst pair so far, the
@@ -54,7 +55,7 @@ def _exit(vectors: Any, i: Int, j: Int, scale: float, end: float) -> Any:
 def _search(
     vectors: Any, tiles: Any, first: Int, last: Int, linear: Any, square: Any, noise: Any, begin: float
 ) -> tuple[Any, Int, Int, Int]:
-    """Return (the largest -ln of the probability to stay above `begin`, its pair or -1, pairs not covered), of some rows."""
+    """Return (the largest -ln P(stay) that exceeds `begin`, its pair or -1, pairs not covered) over some rows."""
     words, size = vectors.shape
     scale, end = noise[0], noise[1]
     best = begin

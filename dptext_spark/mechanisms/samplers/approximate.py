@@ -179,7 +179,7 @@ def _move(vectors: Any, owners: Any, centroids: Any) -> None:
 
 @compiled
 def _nearest_cells(points: Any, columns: Any, out: Any) -> None:
-    """Fill out int32[n, p] with the cells of the largest scores <q,c> - |c|²/2, the largest first, ties to the lower cell.
+    """Fill `out`, int32[n, p], with the cells of the largest scores <q,c> - |c|²/2, the largest first, ties to the lower cell.
 
     Sums run over the cells side by side, each in the order of the coordinates: fast, and one order only.
     """

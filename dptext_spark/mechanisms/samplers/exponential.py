@@ -210,7 +210,9 @@ class ExponentialSampler(Sampler):
             return ids
         rows = self.place[ids]
         if len(rows) and rows.min() < 0:
-            raise ValueError("a law was compiled for some words only, and another one is drawn")
+            raise ValueError(
+                "the law was compiled for some words only, and one of the words to draw is not among them"
+            )
         return rows
 
     @property
@@ -312,7 +314,7 @@ class ExponentialSampler(Sampler):
 
     @classmethod
     def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse outputs that there are not, and a tail that could keep a draw waiting."""
+        """Refuse outputs that do not exist, and a tail that could keep a draw waiting too long."""
         arrays.only(*_ARRAYS)
         cells = check_cells(arrays, words, words + 1, MOST_SLOTS)
         vectors = arrays.take("vectors", np.float32, words, None)
@@ -414,12 +416,10 @@ class ExponentialColumns:
 
 
 _ARRAYS = (
-    *("cells", "vectors", "outputs", "level", "surely"),
-    *("rounds", "fallback", "log_normaliser", "figures"),
-)
+    "cells", "vectors", "outputs", "level", "surely", "rounds", "fallback", "log_normaliser", "figures",
+)  # fmt: skip
 WAITS = 128.0  # proposals: a row is compiled so that 88·(outputs/head) are the most that draws wait for on average
 FARTHEST = 1e39  # apart in one dimension: float32 ends at 3.4e38
-_QUANTILES = (("min", 0.0), ("p50", 0.5), ("max", 1.0))
 
 
 def cut_off(radius: float, step: float) -> float:

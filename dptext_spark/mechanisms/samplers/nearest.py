@@ -114,7 +114,7 @@ def _cut(
 def _decide(
     queries: Any, words: Any, size: Int, halves: Any, wanted: Int, found: Any, most: Any, count: Any, bars: Any, out: Any
 ) -> None:  # fmt: skip
-    """Fill out int32[n, 2] with the best and the second best of the noted words, or of all words where count is -1."""
+    """Fill `out`, int32[n, 2], with the best and the second best of the noted words, or of all words where count is -1."""
     for i in range(out.shape[0]):
         kept = count[i]
         if kept >= 0:

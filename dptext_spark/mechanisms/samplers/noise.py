@@ -9,11 +9,10 @@ Noise is made in float64 from 64 random bits a number. The noisy vector is never
 post-processing; but the law of a float64 vector is not exactly that of the real one (Mironov 2012, On Significance of the Least
 Significant Bits for Differential Privacy), so guarantees are stated for noise in real numbers.
 
-The noise laws are drawn from random bits by inverse distribution functions in our own code.
-
-A draw has a fixed number of 64-bit lanes and no rejection. Both tails are exact: a uniform number is never 0 or 1, and
-each tail is computed from the number of its own side. The noise is a float64: it is the correctly drawn law up to the
-rounding of the last few units in the last place and to the 2^-64 steps of the uniform numbers.
+The noise laws are drawn by inverse distribution functions in our own code. A draw has a fixed number of 64-bit lanes and no
+rejection. Both tails are exact: a uniform number is never 0 or 1, and each tail is computed from the number of its own side. The
+noise is a float64: it is the correctly drawn law up to the rounding of the last few units in the last place and to the 2^-64
+steps of the uniform numbers.
 """
 
 from __future__ import annotations
@@ -217,7 +216,7 @@ class NoiseSampler(Sampler):
         lengths = made.noise_lengths()
         if not float(lengths[-1]) <= LARGEST:
             raise SettingsError(
-                f"mechanism.epsilon: {guarantee.epsilon!r} given; valid: greater, for its noise passes 1e150."
+                f"mechanism.epsilon: {guarantee.epsilon!r} given; valid: a greater one; this one makes noise longer than 1e150."
             )
         summary = replace(summary, words=words, dimensions=size, noise=noise, noise_length=_spread(lengths))
         wanted = 1 if second is None else 2
@@ -293,7 +292,7 @@ class NoiseSampler(Sampler):
         return self.index.search(self.targets, points, wanted)
 
     def _bits(self, draws: Draws, rows: slice) -> U64:
-        """Return uint64[n, lanes + 1]; the last number is for the choice of the second word."""
+        """Return uint64[n, lanes]; where a second word can come out, the last number of a row is for that choice."""
         lanes = lanes_of(self.noise, self.centers.shape[1]) + (self.second is not None)
         bits = np.empty((rows.stop - rows.start, lanes), np.uint64)
         for lane in range(0, lanes, 2):
@@ -341,7 +340,7 @@ class NoiseSampler(Sampler):
 
     @classmethod
     def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse vectors that are no numbers, and neighbours that there are not."""
+        """Refuse vectors that are not finite, and neighbours that do not exist."""
         index = check_index(arrays, words)
         others = ("targets",) if "targets" in arrays else ()
         arrays.only(*_ARRAYS, *others, *index)
@@ -425,7 +424,7 @@ def _distinct(ids: Ids, blocks: U64) -> tuple[I64, I64]:
     return order[new], where
 
 
-SINGULAR = 1e6  # of a matrix that flattens noise
+SINGULAR = 1e6  # condition number from which the matrix that shapes noise is not inverted
 NOISES = ("radial", "laplace", "gaussian", "truncated_laplace")
 PARAMETERS = {
     "radial": 2,

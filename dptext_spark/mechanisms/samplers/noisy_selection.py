@@ -101,7 +101,7 @@ def truncated_gumbel_quantile(bits: Int, end: float, ends: Any) -> Any:
 
 @compiled
 def _count(cumulative: Any, numbers: Any, out: Any) -> int:
-    """Fill out int64[n] with how many words take part in each draw; return the largest."""
+    """Fill `out`, int64[n], with how many words take part in each draw; return the largest."""
     largest = 0
     for i in range(numbers.shape[0]):
         u = numbers[i] >> np.uint64(1)
@@ -229,7 +229,7 @@ class SelectionSampler(Sampler):
 
     @classmethod
     def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse neighbours that there are not, and counts of them that nobody could draw."""
+        """Refuse neighbours that do not exist, and counts of them that nobody could draw."""
         arrays.only("near", "distance", "cumulative", "noise")
         near = arrays.take("near", np.int32, words, None)
         arrays.within("near", near, 0, words - 1)

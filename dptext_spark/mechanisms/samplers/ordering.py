@@ -162,7 +162,7 @@ def _begin(edges: Any, start: Any, width: Any, first: Any, rest: Any, chosen: In
 
 @compiled
 def _stay(place: Any, edges: Any, start: Any, width: Any, first: Any, rest: Any, ids: Any, out: Any) -> None:
-    """Fill out uint64[n] with how many 63-bit numbers draw each of ids int32[n] from itself; the rest as for `_count`."""
+    """Fill `out`, uint64[n], with how many 63-bit numbers draw each of ids int32[n] from itself; the rest as for `_count`."""
     for n in range(ids.shape[0]):
         out[n] = np.uint64(0)
         for chosen in range(place.shape[1]):

@@ -23,7 +23,7 @@ from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, inlined, prefetch
 
-_LOWER, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_LOWER, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 MAX_SLOTS = 4096
 AHEAD = 16  # how many draws ahead an alias cell is asked for
 
@@ -60,10 +60,6 @@ def alias_rows(ids: Any, weight: Any, bits: Int) -> Any:
     small = np.empty(slots, np.int64)
     large = np.empty(slots, np.int64)
     for row in range(n):
-        best = 0
-        for j in range(k):
-            if weight[row, j] > weight[row, best]:
-                best = j
         n_small, n_large = 0, 0
         for j in range(slots):
             left[j] = weight[row, j] if j < k else np.uint64(0)
@@ -122,7 +118,7 @@ def draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
 
 @compiled
 def greatest(flat: Any, out: Any) -> None:
-    """Fill out uint64[2] with the greatest threshold and the greatest output of slots uint64[n, 2]: one pass, no copy."""
+    """Fill `out`, uint64[2], with the greatest threshold and the greatest output of slots uint64[n, 2]: one pass, no copy."""
     threshold, output = np.uint64(0), np.uint64(0)
     for i in range(flat.shape[0]):
         both = flat[i, 1]
@@ -135,7 +131,7 @@ def check_cells(arrays: Arrays, words: int, outcomes: int, most_slots: int) -> U
     """Return stored alias rows uint64[words, 2^m, 2] whose outcomes are below `outcomes`.
 
     Raises:
-        DataError: another shape, a threshold above a slot's capacity, or an outcome that there is not.
+        DataError: another shape, a threshold above a slot's capacity, or an outcome that does not exist.
     """
     cells = arrays.take("cells", np.uint64, words, None, 2)
     slots = cells.shape[1]
@@ -172,16 +168,16 @@ def read_rows(
     """
     words, slots = cells.shape[:2]
     capacity = np.uint64(TOTAL // slots)
-    outputs = np.concatenate([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _HALF], axis=1)
+    outputs = np.concatenate([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _SHIFT], axis=1)
     parts = np.concatenate([cells[:, :, 0], capacity - cells[:, :, 0]], axis=1)
     order = np.argsort(outputs, axis=1, kind="stable")
     # A row and an output in one number, so that runs of equal ones are the entries.
-    keys = np.take_along_axis(outputs, order, 1) | (np.arange(words, dtype=np.uint64)[:, None] << _HALF)
+    keys = np.take_along_axis(outputs, order, 1) | (np.arange(words, dtype=np.uint64)[:, None] << _SHIFT)
     parts, keys = np.take_along_axis(parts, order, 1).reshape(-1), keys.reshape(-1)
     heads = np.flatnonzero(np.append(np.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1]))
     weight = np.add.reduceat(parts, heads) if len(heads) else parts
     keys, weight = keys[heads][weight > 0], weight[weight > 0]
-    return (keys >> _HALF).astype(np.int64), (keys & _LOWER).astype(np.int32), weight
+    return (keys >> _SHIFT).astype(np.int64), (keys & _LOWER).astype(np.int32), weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +262,7 @@ class TableSampler(Sampler):
 
     @classmethod
     def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse alias rows that name a word which there is not."""
+        """Refuse alias rows that name a word that does not exist."""
         arrays.only("cells")
         check_cells(arrays, words, words, MAX_SLOTS)
 

@@ -48,7 +48,7 @@ def test_the_least_settings_have_the_documented_defaults() -> None:
     assert config.consistency == "token"
     assert config.lexicon.source == "default"
     assert config.mechanism == CusText()
-    assert config.policy_object() == Policy()
+    assert config.policy == Policy()
     assert config.output.mode == "error"
     assert config.output.other_columns == "keep"
     assert not config.output.overwrite_raw
@@ -206,8 +206,8 @@ def test_all_mistakes_of_a_section_are_named_at_once() -> None:
         ({"output": {}}, "output: neither of path and table given"),
         ({"output": {"path": "/data/in/"}}, "output.path: '/data/in/' is the input; valid: another place."),
         ({"output": {"path": "file:/data/x/../in"}}, "is the input"),
-        ({"output": {"path": "/data/in/out"}}, "lie inside each other"),
-        ({"output": {"path": "/data"}}, "lie inside each other"),
+        ({"output": {"path": "/data/in/out"}}, "overlap"),
+        ({"output": {"path": "/data"}}, "overlap"),
         ({"output": {"path": "/b", "overwrite_raw": "yes"}}, "output.overwrite_raw: 'yes' given; valid: true or false."),
         ({"output": {"path": "/b", "other_columns": 5}}, "output.other_columns: 5 given; valid: keep, drop, or a list"),
         ({"output": {"path": "/b", "other_columns": ["a", "A"]}}, "output.other_columns: ['a', 'A'] given; valid: names"),
@@ -223,7 +223,7 @@ def test_all_mistakes_of_a_section_are_named_at_once() -> None:
         ({"audit": {"consistency_scopes": -1}}, "audit.consistency_scopes: -1 given; valid: an integer of 0 or more."),
         ({"audit": {"consistency_scopes": 1.5}}, "audit.consistency_scopes: 1.5 given; valid: an integer."),
         ({"audit": {"consistency_scopes": True}}, "audit.consistency_scopes: True given; valid: an integer."),
-        ({"audit": {"restricted": "/x/a", "shareable": "/x"}}, "lie inside each other"),
+        ({"audit": {"restricted": "/x/a", "shareable": "/x"}}, "overlap"),
         ({"audit": {"restricted": "/data/out/r"}}, "audit.restricted: '/data/out/r' and output.path"),
         *(
             ({"ledger": {"limit": limit}}, f"ledger.limit: {limit!r} given; valid: null, or a finite number above 0.")
@@ -246,7 +246,7 @@ def test_all_mistakes_of_a_section_are_named_at_once() -> None:
                 ("/data/out_audit/shareable/published/x", "audit.shareable"),
             )
         ),
-        ({"lexicon": {"limit": 10}}, "lexicon.limit: cuts a file while it is read"),
+        ({"lexicon": {"limit": 10}}, "lexicon: limit cuts a file while it is read"),
         ({"lexicon": {"source": "/v.txt", "limit": 1}}, "lexicon.limit: 1 given; valid: an integer of 2 or more."),
         ({"lexicon": {"source": "/v.txt", "limit": True}}, "lexicon.limit: True given; valid: an integer."),
     ],
@@ -341,7 +341,7 @@ class TestSeveralLexicons:
                 [{"source": "/a", "more": []}],
                 r"lexicon.more\[0\].more: no such setting; valid here: source, format",
             ),
-            (["default", {"limit": 5}], r"lexicon.limit: cuts a file"),
+            (["default", {"limit": 5}], r"lexicon: limit cuts a file"),
         ],
     )
     def test_each_is_checked(self, more: object, said: str) -> None:
@@ -557,7 +557,7 @@ class TestStreams:
             ({"stream": {"starting_version": -1}}, r"stream.starting_version: -1 given"),
             ({"stream": {"changes": "follow"}}, r"stream.changes: 'follow' given; valid: refuse, ignore"),
             ({"stream": {"duplicates": "keep"}}, r"stream.duplicates: 'keep' given; valid: refuse, drop, accept"),
-            ({"stream": {"checkpoint": "/data/out/c"}}, r"stream.checkpoint: '/data/out/c' and output.path .* inside each other"),
+            ({"stream": {"checkpoint": "/data/out/c"}}, r"stream.checkpoint: '/data/out/c' and output.path .* overlap"),
             ({"stream": {"every": "day"}}, r"stream.every: no such setting"),
             (
                 {"output": {"table": "a.b"}, "audit": {"shareable": "/s", "restricted": "/r"}},

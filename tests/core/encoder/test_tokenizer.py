@@ -56,5 +56,5 @@ def test_a_tokenizer_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         Tokenizer("{}")
     (tmp_path / "vocab.txt").write_text("a\nb\n[UNK]\n")
-    with pytest.raises(DataError, match=r"lacks one of \[CLS\]"):
+    with pytest.raises(DataError, match=r"lacks one of the special tokens \[CLS\]"):
         Tokenizer(read_tokenizer(tmp_path / "vocab.txt"))

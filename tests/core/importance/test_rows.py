@@ -398,10 +398,11 @@ class TestWhatIsNoRow:
         texts = pa.array(["alder", "birch"])
         for rows in ([0], [1, 0], [-1, 0]):
             with pytest.raises(
-                DataError, match=r"2 with . numbers of rows; valid: one each, ascending from 0"
+                DataError,
+                match=r"2 with . row numbers; valid: one for each text, 0 or more, never descending",
             ):
                 Rows.of([Texts(texts, np.array(rows))])
-        with pytest.raises(DataError, match="of type int64; valid: texts"):
+        with pytest.raises(DataError, match="of type int64 given; valid: string"):
             Rows.of([Texts(pa.array([1, 2]))])
 
     def test_weights(self) -> None:
@@ -413,5 +414,5 @@ class TestWhatIsNoRow:
             privatizer.choose([Texts(texts, None, weights), Texts(texts, None, pa.array([[3], [1]]))]) or ()
         )
         assert [part.levels.tolist() for part in both] == [[1, 0], [0, 1]]
-        with pytest.raises(DataError, match="not as many weights as words"):
+        with pytest.raises(DataError, match="1 lists of weights for 2 texts"):
             privatizer.choose([Texts(texts, None, weights), Texts(texts, None, weights[:1])])

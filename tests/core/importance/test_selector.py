@@ -236,7 +236,7 @@ class TestWeights:
             ([[1.0]], "1 texts have not as many weights as words"),
             ([[1.0, 2.0, 3.0]], "1 texts have not as many"),
             ([None], "1 texts have not as many"),
-            ([], "1 texts have not as many"),
+            ([], "0 lists of weights for 1 texts"),
             ([[1.0, None]], "1 weights are NULL"),
             ([[1.0, float("nan")]], "1 weights that are negative or no finite"),
             ([[-1.0, float("inf")]], "2 weights that are negative or no finite"),

@@ -8,6 +8,7 @@ import gzip
 import re
 import unicodedata
 from collections import Counter
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon import characters as ch
+from dptext_spark.lexicon.build.characters import PACKAGED, build
 from tests.core.text import plain_engine as plain
 
 NAMES = {
@@ -207,3 +209,15 @@ class TestProducible:
             "no-break space": 11,
         }
         assert (len(words), len(lost)) == (33_860, 1_003)
+
+
+def test_what_is_built_anew_is_what_is_read(tmp_path: Path) -> None:
+    packaged = Path(str(files("dptext_spark.lexicon").joinpath("characters.npz")))
+    assert packaged == PACKAGED
+    build(tmp_path / "built.npz")
+    with np.load(packaged) as read, np.load(tmp_path / "built.npz") as built:
+        assert set(built) == set(read)
+        assert {name: built[name].dtype for name in built} == {name: read[name].dtype for name in read}
+        same = str(built["unicode_version"]) == str(read["unicode_version"])  # of Python's own database
+        for name in built if same else ():
+            np.testing.assert_array_equal(built[name], read[name])

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.neighbors import METRICS
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText, Law
-from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, REMAINDERS
+from dptext_spark.mechanisms.output_sets import MAPPINGS, REMAINDERS
 from dptext_spark.mechanisms.privacy_loss import within_groups
 from dptext_spark.model.certificate import verdict
 from dptext_spark.randomness.draws import Draws, RunKey

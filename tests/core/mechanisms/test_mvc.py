@@ -108,5 +108,5 @@ def test_bad_epsilon(epsilon: object) -> None:
 
 
 def test_an_epsilon_whose_noise_is_no_number() -> None:
-    with pytest.raises(SettingsError, match=r"mechanism\.epsilon: 1e-200 given; valid: greater"):
+    with pytest.raises(SettingsError, match=r"mechanism\.epsilon: 1e-200 given; valid: a greater one"):
         MVC(1e-200).compile(lexicon_of(LINE))

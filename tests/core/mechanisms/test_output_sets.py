@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.mechanisms.output_sets import MAPPINGS, METRICS, REMAINDERS, mapping_summary, output_sets
+from dptext_spark.lexicon.neighbors import METRICS
+from dptext_spark.mechanisms.output_sets import MAPPINGS, REMAINDERS, mapping_summary, output_sets
 from dptext_spark.mechanisms.summary import Quantiles
 from tests.core.mechanisms import plain_custext as plain
 from tests.core.mechanisms.tied_vectors import gaussian, tables

@@ -126,7 +126,7 @@ def test_a_folder_here_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ({"source": "/data/../data/out/"}, "against: .* is the table itself"),
         ({"table": "T", "source": "spark_catalog.default.t", "out": "/m"}, "against: .* is the table itself"),
         ({"table": "tickets"}, "out: none given, and a table by name"),
-        ({"out": "/data/in"}, "out: '/data/in/metrics' lies in against"),
+        ({"out": "/data/in"}, "out: '/data/in/metrics' lies in the table of `against`"),
         ({"source": "s3://user:pass@bucket/in"}, "against: holds a password"),
         ({"sample": 0}, "sample: 0 given; valid: 1 or more"),
         ({"label": "mood", "label_rows": 0}, "label_rows: 0 given; valid: 1 or more"),
@@ -147,7 +147,7 @@ def test_words_that_importance_chose_are_not_attacked() -> None:
     assert not found.attacked
     assert found.model.importance is None
     assert found.limits == ()
-    assert "with importance only some words of a text were drawn" in found.left_out[0]
+    assert "with importance only some words were drawn" in found.left_out[0]
     assert plan(config=parse_model_config({"consistency": "record"})).attacked
 
 

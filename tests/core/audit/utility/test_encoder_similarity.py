@@ -66,7 +66,7 @@ def test_others_are_other_records() -> None:
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(DataError, match="must be as many"):
+    with pytest.raises(DataError, match="valid: equal numbers"):
         encoder_similarity(read, ["a"], [])
     with pytest.raises(DataError, match="none of them holds a sub-word"):
         encoder_similarity(read, ["a", ""], ["", "b"])

@@ -231,7 +231,7 @@ class TestBatches:
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-155])
 def test_noise_that_float64_does_not_hold(epsilon: float) -> None:
     vectors = vectors_of(10, 3)
-    with pytest.raises(SettingsError, match=r"mechanism\.epsilon: .* given; valid: greater"):
+    with pytest.raises(SettingsError, match=r"mechanism\.epsilon: .* given; valid: a greater one"):
         NoiseSampler.of(
             vectors, vectors, *radial_noise(epsilon, 3), Guarantee("metric_dp", epsilon), NoiseSummary()
         )

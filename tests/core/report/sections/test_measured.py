@@ -126,7 +126,7 @@ def test_each_chart_says_what_it_shows_once_and_how_sure_it_is(results: dict[str
     assert "as the cosine of the mean vectors" in first.shows
     assert "hatched ones" in first.read
     assert "with a confidence of 0.95" in first.read
-    assert second.shows.startswith("So many percent of the records")
+    assert second.shows.startswith("Percentiles of the cosine")
     assert second.read == "Each bar is a figure of its own. Estimated; no bounds were computed."
 
 
