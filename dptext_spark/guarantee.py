@@ -23,7 +23,7 @@ class Guarantee(Record):
     Attributes:
         kind: what is bounded: any two words (`epsilon_dp`), words that share an output set
             (`epsilon_dp_within_group`), words by their distance (`metric_dp`), or up to a probability (`approx_dp`).
-        epsilon: the bound on |ln P(u|w) - ln P(u|w')| (for `metric_dp`: per unit of distance).
+        epsilon: the bound on |ln P(u|w) - ln P(u|w')|: per unit of distance for `metric_dp`, up to `delta` for `approx_dp`.
         delta: the additive probability of `approx_dp`; 0 otherwise.
         metric: the distance of `metric_dp`; None otherwise. It may end in `SENSITIVE`: words that are not sensitive have no
             distance then, and no bound.
@@ -53,7 +53,7 @@ class Guarantee(Record):
 
     @property
     def is_sound(self) -> bool:
-        """Whether its fields are of their types, as they must be where it was read from a file."""
+        """Whether its fields have valid types and values, also where it was read from a file; not whether the bound holds."""
         texts = (self.unit, self.sentence, self.metric or "")
         numbers = (self.epsilon, self.delta)
         return (
@@ -78,7 +78,7 @@ class Guarantee(Record):
     def of_record(self, consistency: str, levels: int = 1) -> str:
         """Return what bounds the draws of a record together, in words (concepts/mechanisms, Levels).
 
-        Where ε is for a unit of distance that is never a number of words times ε.
+        Where ε is per unit of distance, the bound is never a number of words times ε.
 
         Args:
             consistency: token, record or dataset.

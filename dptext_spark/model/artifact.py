@@ -143,7 +143,7 @@ class Manifest:
     """What stands beside the arrays of an artifact.
 
     Attributes:
-        fingerprint: sha256 of the arrays, the policy and the level.
+        fingerprint: sha256 of the arrays, the policy, the consistency and how importance chooses words.
         sampler: of the only level, or of the first.
         spec: the settings that it was made from, JSON-able; empty where they are not known.
         policy: which words are drawn, kept, masked.
@@ -264,7 +264,7 @@ def save_model(
         spec: the settings that it was made from, JSON-able; `run.artifact` accepts a model only with those of the run.
 
     Returns:
-        The fingerprint (sha256 of all arrays, hex).
+        The fingerprint (hex): sha256 of the arrays, the policy, the consistency and how importance chooses words.
 
     Raises:
         SettingsError: `folder` holds something else, or the model cannot be stored.
@@ -329,7 +329,9 @@ def _close(folder: Path) -> None:
 
 
 def expected_fingerprint(folder: str | os.PathLike[str]) -> str:
-    """Return what `run.artifact_fingerprint` names an artifact by: a digest of its arrays, settings, guarantee and certificate.
+    """Return the manifest's seal, which `run.artifact_fingerprint` takes; :attr:`Manifest.fingerprint` is another digest.
+
+    The seal covers the arrays, settings, guarantee and certificate.
 
     Raises:
         DataError: no artifact there, or it was changed.

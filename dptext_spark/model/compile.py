@@ -31,8 +31,6 @@ from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.text.identifiers.provider import Provider
 from dptext_spark.text.policy import Policy
 
-# Told each step, in words that hold nothing of the data, with the share that is done where it is known.
-
 
 def compile(
     mechanism: Mechanism,
@@ -210,7 +208,7 @@ def _compile(
         config.mechanism, lexicons, config.policy, config.consistency, config.importance,
         frequencies=frequencies, progress=say,
     )  # fmt: skip
-    words = _alone([lexicon.fingerprint for lexicon in lexicons])
+    words = _one_or_all([lexicon.fingerprint for lexicon in lexicons])
     spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": words}
     try:
         artifact.save_model(privatizer, folder, spec=spec)
@@ -233,7 +231,7 @@ def _certify(privatizer: Privatizer, folder: Path, say: Progress) -> None:
             say("the certificate cannot be kept", None)  # a run goes on without one
 
 
-def _alone(fingerprints: Sequence[str]) -> str | list[str]:
+def _one_or_all(fingerprints: Sequence[str]) -> str | list[str]:
     """Return the fingerprint of the one lexicon, or those of all."""
     return fingerprints[0] if len(fingerprints) == 1 else list(fingerprints)
 
@@ -258,10 +256,10 @@ def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
 
 
 def _cached(config: ModelConfig, fingerprints: Sequence[str], frequencies: Frequencies | None = None) -> Path:
-    """Return the place in the cache of what the settings, the lexicons and what was counted give."""
+    """Return the cache folder for the model of these settings, lexicons and document frequencies."""
     parts = config.spec() | {
         "importance": None if config.importance is None else made_from(config.importance, frequencies),
-        "lexicon": _alone(fingerprints),
+        "lexicon": _one_or_all(fingerprints),
         "engine": ENGINE_VERSION,
         "format": artifact.FORMAT,
         "version": __version__,

@@ -69,7 +69,7 @@ class Privatizer:
         sampler: a compiled mechanism over the same words.
         policy: which words are drawn, kept, masked.
         consistency: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
-        fingerprint: of the arrays, the policy and the level; of the artifact where this was opened from one.
+        fingerprint: of the arrays, the policy, the consistency and how importance chooses words.
         table: the look-up table, built where it is not given.
         selector: chooses which of the words that the policy draws are drawn, and at which level; None for all of them. The
             sampler is that of the first level.
@@ -194,8 +194,8 @@ class Privatizer:
             key: the run key.
             run_id: at token level part of what the draws are for.
             weights: list<float> [n], the importance of each word, where a selection takes them from the user.
-            chosen: which words are drawn, where that was settled by :meth:`choose` before; without, each text is chosen in by
-                itself.
+            chosen: which words are drawn, where :meth:`choose` settled that before; without it, the words of each text are chosen
+                in that text alone.
 
         Returns:
             (texts [n], counters). A row with invalid UTF-8 is counted as `invalid` and comes back empty.
@@ -244,7 +244,7 @@ class Privatizer:
         """Choose the words of a batch that are drawn; None: all that the policy draws.
 
         Args:
-            columns: all texts of the rows: what is given together is chosen in together.
+            columns: all texts of the rows: words are chosen among all texts that are given together.
 
         Returns:
             What :meth:`privatize` takes for each of the columns.
@@ -345,8 +345,8 @@ def _check_records(
         )
     if wrong:
         raise DataError(
-            f"{column}: record_ids that are not those of the rows, with importance at record level, which chooses words among "
-            "the texts of one row; valid: none, the row_ids, or of texts that were chosen in together the ids of their rows."
+            f"{column}: record_ids that are not those of the rows. With importance at record level words are chosen in the texts "
+            "of one row. Valid: no record_ids; the row_ids; or, with `chosen`, one id for each row, repeated for its texts."
         )
 
 

@@ -2,8 +2,8 @@
 
 Every draw is AES over a 16-byte block that says what the draw is for: 128 bits for about 10 ns. The subkey says what the
 numbers may be used for at all; lane j of a batch has a subkey of its own. Identities (row, record, unknown word) become
-16 bytes by a keyed polynomial hash over two primes of 61 bits, encrypted: two different identities share a block with a
-probability below n·2^-122 for identities of 7n bytes.
+16 bytes by two keyed polynomial hashes modulo 2^61 - 1, encrypted: two different identities share a block with a probability of
+about (n + 1)²·2^-122 at most, for identities of up to 7n bytes.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ Code = Literal["KEY_MISSING", "KEY_INVALID", "KEY_DIFFERS"]
 _HEX = re.compile(rb"[0-9A-Fa-f]+")
 _MADE_BY = "for example from `openssl rand -base64 32`"
 _RANDOM = f"{KEY_BYTES} random bytes, for example from `head -c {KEY_BYTES} /dev/urandom`"
-_OWN = 0o077  # the bits of group and others
+_OTHERS = 0o077  # the mode bits of group and others
 # How often a letter is among 1,000 of English text: to tell words without spaces from base64, which has the same letters.
 _LETTERS = dict(
     zip(
@@ -89,9 +89,7 @@ def _of_file(path: str) -> bytes:
     finally:
         os.close(descriptor)
     if len(content) != before.st_size or _identity(now) != _identity(before):
-        raise KeyUnavailableError(
-            f"{where} was changed or put in another's place while it was read; start again."
-        )
+        raise KeyUnavailableError(f"{where} was changed or replaced while it was read; start again.")
     flaw = flaw_of(content)
     if flaw is not None:
         raise KeyUnavailableError(f"{where} is no key: {flaw}; valid: {_RANDOM}.")
@@ -108,7 +106,7 @@ def _check_status(where: str, status: os.stat_result) -> None:
             f"{where} belongs to user {status.st_uid}, and this process runs as user {os.geteuid()}; valid: a file of the "
             "process's own user, or of root.",
         )
-    if mode & _OWN:
+    if mode & _OTHERS:
         raise KeyUnavailableError(
             f"{where} may be read or written by others (mode {mode:o}); use `chmod 600`."
         )
@@ -216,7 +214,7 @@ def _is_words(content: bytes) -> bool:
 
 
 def _bits_for_words(plain: bytes) -> float:
-    """Return log2 of how much likelier words in lower case make base64 than chance, which makes each letter 1/64."""
+    """Return the log2 likelihood ratio of words, mostly in lower case, against random base64 (1/64 for each letter)."""
     shares = {code: 0.72 * n / 1000 for code, n in _LETTERS.items()}
     shares |= {code - 32: 0.18 * n / 1000 for code, n in _LETTERS.items()}
     shares |= dict.fromkeys(b"0123456789", 0.008)
@@ -224,7 +222,7 @@ def _bits_for_words(plain: bytes) -> float:
 
 
 def _repeats(content: bytes) -> bool:
-    """Whether at some distance one difference of two bytes is more than a quarter: runs, repeated parts, counters."""
+    """Whether at some distance more than a quarter of the byte differences are equal: runs, repeated parts, counters."""
     most = len(content) // 4
     values = content
     for lag in range(min(KEY_BYTES - 1, len(content) // 2) + 1):

@@ -111,8 +111,8 @@ def lines(
     Args:
         drawn: at most `MOST_LINES`.
         key: of the chart; ids in the SVG begin with it.
-        x: what stands along.
-        y: what stands up.
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
         log_x: whether x is logarithmic.
         log_y: whether y is.
         top: where y ends; None ends it above the points.
@@ -159,8 +159,8 @@ def histogram(
         edges: [n + 1], ascending.
         counts: [n].
         key: of the chart.
-        x: what stands along.
-        y: what stands up.
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
         marks: values with their names, drawn as upright lines.
         even: draw all ranges equally wide, whatever they hold.
 
@@ -191,7 +191,7 @@ def histogram(
 
 
 def bars(drawn: Sequence[Bar], *, key: str, x: str, top: float | None = None) -> str:
-    """Draw bars that lie, each with its name above it and its value at its end.
+    """Draw horizontal bars, each with its name above it and its value at its end.
 
     Args:
         drawn: from top to bottom.
@@ -223,7 +223,7 @@ def bars(drawn: Sequence[Bar], *, key: str, x: str, top: float | None = None) ->
 
 
 class _Drawing:
-    """A figure with its axes, in the style of the charts and with ids that repeat."""
+    """A figure with its axes, in the style of the charts; equal charts get equal ids in SVG."""
 
     def __init__(self, key: str, height: float = HEIGHT) -> None:
         from matplotlib import rc_context

@@ -208,8 +208,8 @@ SHORT = {
 }
 INTERVALS = (
     "Intervals hold 95 %: of the risk over drawn words or records, of the utility over records. At a level of risk both "
-    "count: the interval there runs from the least utility at the largest possible risk to the largest at the least. "
-    "Mechanisms whose intervals overlap are not told apart: undecided, the one that measured best first."
+    "count: the interval there runs from the least utility at the largest possible risk to the largest utility at the least "
+    "possible risk. Mechanisms whose intervals overlap are not told apart: undecided, the one that measured best first."
 )
 
 

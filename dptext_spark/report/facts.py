@@ -33,7 +33,8 @@ class ReportFacts:
         certificate: that the run kept, or that was made now; None, as the next, where the model cannot be had.
         worst_pair: the words that lose most.
         model_missing: why the model cannot be had.
-        deniability: figures of the model, as `attacks` are; `attacks_missing` says what is not there, and why.
+        deniability: figures of the model alone.
+        attacks: on the model, and those among the results of other audits; `attacks_missing` says what is left out, and why.
         utility: results of other audits; `utility_missing` likewise.
         metrics: of the whole run, by name; None in a report that may be shared.
         metrics_by_column: the same of each text column.

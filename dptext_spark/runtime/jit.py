@@ -40,8 +40,8 @@ def code_cache() -> str:
     """Return the folder for machine code, keyed by numba's version and by the source of this package.
 
     Numba looks only at the file of a function, not at those whose functions it inlined; the key covers every module
-    with compiled loops. `$NUMBA_CACHE_DIR` wins where it is set. A folder that others may write to is not used: the module is
-    being imported, so that the reason is logged, and loops are compiled into a temporary folder.
+    with compiled loops. `$NUMBA_CACHE_DIR` wins where it is set. A folder that others may write to is not used: since
+    this runs at import, the reason is logged and not raised, and loops are compiled into a temporary folder.
     """
     named = os.environ.get("NUMBA_CACHE_DIR")
     try:

@@ -77,7 +77,7 @@ def user_cache() -> Path:
     """Return the project's cache folder: `$DPTEXT_CACHE`, `$XDG_CACHE_HOME`, `~/.cache`, else a temporary one.
 
     Raises:
-        SettingsError: the first of them that there is belongs to another user and was named, or others may write to it.
+        SettingsError: `$DPTEXT_CACHE` belongs to another user, or others may write to the first of these folders that there is.
     """
     named = os.environ.get("DPTEXT_CACHE")
     if named:

@@ -139,7 +139,7 @@ def condition_of(error: BaseException) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[Any]:
-    """Yield an error of PySpark, or, where PySpark has none for it (a task of a write), those of the JVM, the cause last."""
+    """Yield an error, then PySpark's own causes of it, then those of the JVM; in each chain the innermost cause comes last."""
     yield error
     inner = getattr(error, "_cause", None)  # of a streaming query: PySpark's own, and none of the JVM
     for _ in range(20):
@@ -166,12 +166,12 @@ def _called(error: Any, method: str) -> str | None:
 
 @contextmanager
 def suppress_sensitive_logs(spark: SparkSession | None = None) -> Iterator[None]:
-    """Keep loggers quiet meanwhile that write what is private: query fragments and errors, and statistics of tables.
+    """Meanwhile silence the loggers that write private data: query fragments and errors, and statistics of tables.
 
-    Py4J's tracebacks (of a JVM that died), which it logs as the root's, are kept back too: our own error says it.
+    Py4J logs the traceback of a JVM that died through the root logger: that is kept back too, since our own error says it.
 
     Args:
-        spark: the session, where there is one already. On a driver of ours Delta Lake then warns, and informs no more: at INFO
+        spark: the session, where there is one already. In its driver's JVM Delta Lake then logs warnings and errors only: at INFO
             it logs the files of a small table with the least and the greatest value of each column, the private text's too.
     """
     log4j = _log4j(spark)

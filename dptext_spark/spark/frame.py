@@ -74,14 +74,15 @@ def privatize(
     own = selector is not None and selector.selection.provider == "column"
     if isinstance(weights, str) or len(weights) != (len(columns) if own else 0):
         raise SettingsError(
-            f"weights: {weights!r} given; valid: a list of columns, one for each text column, with importance from the user, and "
-            "none without."
+            f"weights: {weights!r} given; valid: where importance has the provider `column`, a list with one column for each "
+            "text column; else none."
         )
     if selector is not None:
         check_record_key(model.consistency, row_key, record_key)
     if not model.chooses:
         raise SettingsError(
-            "model: it chooses words by document frequencies that were not counted; valid: importance.corpus, or counts."
+            "model: it chooses words by document frequencies that were not counted; valid: importance.corpus, or "
+            "a model compiled with `frequencies` (spark.document_frequencies counts them)."
         )
     key = key or RunKey.generate()
     if key.source is not None and key.source.kind == "env":

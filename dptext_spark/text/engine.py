@@ -78,7 +78,7 @@ class Placed(NamedTuple):
 
 
 def padded(texts: pa.Array) -> tuple[U8, I64]:
-    """Copy the bytes of a string or binary array behind 32 bytes of padding: (uint8[...], bounds int64[rows + 1])."""
+    """Copy the bytes of a string or binary array and put 32 zero bytes behind them: (uint8[...], bounds int64[rows + 1])."""
     offsets, content = byte_view(texts)
     if texts.null_count and bool((np.diff(offsets)[~_validity(texts)] > 0).any()):
         # Arrow allows bytes under a NULL; they are nobody's text and must not be read.

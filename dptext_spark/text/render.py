@@ -220,7 +220,7 @@ def rebuild(
             with where each is written).
         normalise: whether gaps are normalised.
         shapes: which bits of a case pattern are carried over: 3, or 0 for lower case only.
-        counts: int32[strips, 9], added to.
+        counts: int32[strips, counters], added to.
         stamp: int32[V], the row (plus 1) that drew a word last.
         carried: int64[2], what a row's next strip goes on with: whether a space is owed, and where the row begins.
         out: uint8[...], with room for the strips and `SLACK` more.

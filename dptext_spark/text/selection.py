@@ -61,7 +61,7 @@ def drop_unselected(
         none: the first number that is no level.
         place: where to begin in `starts`.
         lowered: whether all words are released in lower case.
-        counts: int32[strips, 9]: what is not drawn is not counted as drawn.
+        counts: int32[strips, counters]: what is not drawn is not counted as drawn.
         drawn_at: uint8[n], filled with the levels of the words that are drawn, in order.
 
     Returns:

@@ -98,17 +98,17 @@ def _number(data: Any, i: Int, end: Int, row: Int, chars: Any, work: Any) -> tup
 def cut_words(
     data: Any, bounds: Any, spans: Any, r0: Int, r1: Int, table: Any, chars: Any, counts: Any, options: Any, out: Any
 ) -> Int:  # fmt: skip
-    """Cut rows r0..r1 by the `words` tokenizer.
+    """Cut strips r0..r1 by the `words` tokenizer; `row` is the number of a strip.
 
     Args:
-        data: uint8[...], at least 32 bytes longer than the last row.
-        bounds: int64[rows + 1].
-        spans: int64[rows], of :class:`~dptext_spark.text.chunks.Strips`: an identifier is one token.
-        r0: first row.
-        r1: one past the last row.
+        data: uint8[...], at least 32 bytes longer than the last strip.
+        bounds: int64[strips + 1].
+        spans: int64[strips] or int64[0], of :class:`~dptext_spark.text.chunks.Strips`: an identifier is one token.
+        r0: first strip.
+        r1: one past the last strip.
         table: (cells, shift, slots, flags, word_bytes, offsets, V) of :class:`WordTable`.
         chars: (stage, classes, lower, upper) of the character tables.
-        counts: int32[rows, 6], added to.
+        counts: int32[strips, counters], the first six added to.
         options: uint64[6].
         out: (tokens int64[n, 4], content uint64[n, 2], keys uint64[n, 2], forms uint8[2, m]).
 

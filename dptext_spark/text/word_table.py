@@ -1,8 +1,8 @@
 """The look-up table of the text engine: every word of the lexicon and every stop word, in one hash table.
 
 A cell is 32 bytes: the first 16 bytes of the word, its number and its flags, so that a look-up touches one cache line.
-Words of more than 16 bytes lie in a second table and are compared byte for byte. An output word has a 32-byte cell too: its
-length, whether it is ASCII, and up to 30 bytes of it, so that writing it is two unconditional 16-byte copies.
+Words of more than 16 bytes lie in a second table and are compared byte for byte. An ASCII word of up to 30 bytes has
+a 32-byte output cell too: its length and its bytes, so that writing it is four unconditional 8-byte stores.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _fill(word_bytes: Any, offsets: Any, flags: Any, cells: Any, shift: Int, slo
     for word in range(offsets.shape[0] - 1):
         start, end = offsets[word], offsets[word + 1]
         size = end - start
-        if size <= 16:
+        if size <= SHORT:
             key[:] = 0
             for j in range(size):
                 key[j] = word_bytes[start + j]
@@ -125,7 +125,7 @@ def _output_cells(word_bytes: Any, offsets: Any, words: Int) -> Any:
         ascii_only = True
         for j in range(start, end):
             ascii_only = ascii_only and word_bytes[j] < 128
-        if ascii_only and end - start <= 30:
+        if ascii_only and end - start <= INLINE:
             out[word, 0] = end - start
             for j in range(end - start):
                 out[word, 2 + j] = word_bytes[start + j]

@@ -241,7 +241,7 @@ class Writer:
     frame: Frame
     memory: Memory
     how: str = "error"
-    options: dict[str, str] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
 
     def format(self, name: str) -> Writer:
         """Take Delta Lake."""
@@ -259,7 +259,12 @@ class Writer:
 
     def option(self, name: str, value: str) -> Writer:
         """Note an option."""
-        self.options[name] = value
+        self.given[name] = value
+        return self
+
+    def options(self, **more: str) -> Writer:
+        """Note several options."""
+        self.given |= more
         return self
 
     def save(self, path: str) -> None:
@@ -267,25 +272,25 @@ class Writer:
         if self.memory.dead:
             raise Died
         there = self.memory.committed(path)
-        app = self.options.get("txnAppId")
-        number = int(self.options.get("txnVersion", 0))
+        app = self.given.get("txnAppId")
+        number = int(self.given.get("txnVersion", 0))
         if there is not None and app is not None and there.transactions.get(app, -1) >= number:
             return
         new = self.memory.put(path, self.frame.collect())
         table = self.memory.tables[path]
         table.schema = table.schema or self.frame.schema
-        table.only_added_to |= self.options.get("delta.appendOnly") == "true"
+        table.only_added_to |= self.given.get("delta.appendOnly") == "true"
         kept = list(table.commits[-1].files) if table.commits else []
         if self.how == "overwrite":
             assert not table.only_added_to
-            found = re.fullmatch(r"run_id = '([^']+)'", self.options["replaceWhere"])
+            found = re.fullmatch(r"run_id = '([^']+)'", self.given["replaceWhere"])
             assert found is not None
             # The files that hold such a row are written again without it.
             for old in [one for one in kept if any(row["run_id"] == found[1] for row in table.files[one])]:
                 kept.remove(old)
                 if left := [row for row in table.files[old] if row["run_id"] != found[1]]:
                     kept.append(self.memory.put(path, left))
-        self.memory.commit(path, "WRITE", [*kept, new], said=self.options.get("userMetadata"))
+        self.memory.commit(path, "WRITE", [*kept, new], said=self.given.get("userMetadata"))
         if app is not None:
             table.transactions[app] = number
 

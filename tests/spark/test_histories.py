@@ -41,6 +41,7 @@ from dptext_spark.spark.job.idempotency import SEAL, Binding
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.identity import Identity
+from dptext_spark.spark.tables.tables import Commit
 from dptext_spark.text.engine import COUNTERS
 from tests.spark.delta_in_memory import Died, Frame, Functions, Memory
 
@@ -107,7 +108,7 @@ def draws_of(setup: RunPlan) -> Draws:
     return Draws(KEYS.index(setup.key), level, own, setup.input_version)
 
 
-def write(setup: RunPlan, record: RunRecord, say: Any, at: Any) -> tuple[Counts | None, float]:
+def write(setup: RunPlan, record: RunRecord, say: Any, at: Any) -> tuple[Counts | None, float, list[Commit]]:
     """Write a file with the run's draws, and commit it with what the real write says in its commit."""
     memory: Any = setup.spark
     with announced(Effect.DATA_COMMIT, at):
@@ -118,7 +119,7 @@ def write(setup: RunPlan, record: RunRecord, say: Any, at: Any) -> tuple[Counts 
         memory.tables[OUT].schema = SCHEMA
         said = {"dptext_run": setup.run_id, SEAL: Binding.sealed(record).as_dict()}
         memory.commit(OUT, "WRITE", [*kept, new], said=json.dumps(said), written=1)
-    return COUNTS, 0.5
+    return COUNTS, 0.5, setup.commits()
 
 
 def recounted(setup: RunPlan, key_then: str, say: Any) -> Counts | None:

@@ -26,8 +26,8 @@ class Written:
     """A place that a run writes to.
 
     Attributes:
-        what: it holds.
-        where: it is.
+        what: what it holds.
+        where: its folder or catalog name.
         share: whether that may be shared, in words.
     """
 

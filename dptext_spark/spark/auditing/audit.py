@@ -30,7 +30,7 @@ from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, silent
-from dptext_spark.spark.auditing.pair_tables import LEVELS, SCHEMAS, WHOLE, PairTables, Rows
+from dptext_spark.spark.auditing.pair_tables import COUNT_FIELDS, LEVELS, SCHEMAS, WHOLE, PairTables, Rows
 from dptext_spark.spark.auditing.two_tables import opened, require_matching, require_the_model, sides
 from dptext_spark.spark.auditing.utility import check_classes, use_of
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
@@ -70,8 +70,8 @@ def audit(
     """Audit a written table, ours or anyone's, against the table that it was made from; the metrics are written.
 
     Args:
-        table: that is audited, a path or a catalog name.
-        against: that it was made from.
+        table: the table to audit, a path or a catalog name.
+        against: the table that it was made from.
         config: the settings of the run that wrote it; None for a table of somebody else's, whose attacks are left out.
         columns: the text columns, by the same names in both; none for those of the settings.
         row_key: what identifies a row in both; None for that of the settings.
@@ -90,7 +90,8 @@ def audit(
         progress: progress callback, called with each step; what it is told holds nothing of the data.
 
     Raises:
-        SettingsError: the settings are not those that the table was made with, a key cannot be compared, or no requirement.
+        SettingsError: the settings are not those that the table was made with, a key cannot be compared, or an entry of
+            `require` is not valid.
         DataError: a table or a column is missing, a key is NULL or repeats, or the rows do not match.
         RunError: Spark failed.
 
@@ -161,7 +162,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
         summed = (
             paired("counts", left.join(right, "row_key"))
             .groupBy("column")
-            .agg(*[F.sum(name).alias(name) for name in (*COUNTS, "unchanged", "with_words")])
+            .agg(*[F.sum(name).alias(name) for name in COUNT_FIELDS])
         )
         counts = {row["column"]: row.asDict() for row in summed.collect()}
     rows = int(counts[WHOLE]["rows"]) if counts else 0

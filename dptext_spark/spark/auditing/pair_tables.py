@@ -1,4 +1,4 @@
-"""Pair the texts of two tables in workers: counts leave, keyed hashes, and of a sample word ids; never a word."""
+"""Pair the texts of two tables in workers, which return counts, keyed hashes and, of a sample, word ids; never a word."""
 
 from __future__ import annotations
 

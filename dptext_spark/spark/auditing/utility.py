@@ -1,4 +1,4 @@
-"""What the text of a written table is still good for, on Spark: rows are sampled and joined here, and measured in the heart.
+"""What the text of a written table is still good for, on Spark: rows are sampled and joined here, and measured by `audit.table`.
 
 A keyed sample of whole records comes to the driver, for classifiers and the comparison of texts; it is written nowhere. Where
 more rows are asked for than a driver should hold, or scikit-learn is missing, labels are learnt by Spark ML in place.

@@ -80,9 +80,9 @@ def worker_keys(spark: SparkSession, key: KeyReference, slots: int) -> list[str]
 
 
 def server_levels(spark: SparkSession) -> dict[str, str] | None:
-    """Return at what level the loggers of a Spark Connect server log that write a plan down.
+    """Return the levels of those loggers of a Spark Connect server that write plans down.
 
-    None where that is not to be seen: tasks tell it, and they run in the server's own process on a local master only.
+    None where they cannot be seen: tasks report them, and only on a local master do tasks run in the server's own process.
     """
     if not str(spark.conf.get("spark.master", "")).startswith("local"):
         return None

@@ -154,7 +154,7 @@ def reserve(
 def reserve_counts(
     spark: SparkSession, path: str, run: RunRecord, figures: Sequence[Published], settings: Ledger
 ) -> Reservation:
-    """Reserve what counts of a run spend that are published with noise, before anybody sees them.
+    """Reserve what it spends to publish counts of a run with noise, before anybody sees them.
 
     Args:
         spark: the session.
@@ -222,7 +222,7 @@ def reserved(
         yield reservation
     except BaseException:
         if not committed:
-            # What stays reserved counts, and the other error is the news.
+            # Should this fail too, the entries stay reserved and so count; the error to report is the first one.
             with suppress(Exception), announced(Effect.SETTLEMENT, at):
                 settle(reservation, VOID, "it failed before the write began")
         raise
@@ -235,7 +235,7 @@ def _stream_of(plan: RunPlan) -> str | None:
 
 
 def standing(plan: RunPlan) -> Balance | None:
-    """Return what a stream's input comes to so far, with what its own micro-batches passed the limit for; None where nothing."""
+    """Return what a stream's input comes to so far, with the override that its micro-batches gave; None without entries."""
     source = source_of(plan)
     book = entries_of(plan.spark, plan.place.ledger).of_input(source.place, source.table_id)
     here = book.entries
@@ -402,7 +402,7 @@ def _labelled(there: list[Entry], wanted: list[Entry], plan: RunPlan) -> list[En
 
 
 def _mine(there: list[Entry], asked: list[Entry]) -> list[Entry]:
-    """Return what stands there of the run that asks, and counts."""
+    """Return the entries of this run and target that count; void ones and those of published counts are left out."""
     here = of_input(there, asked[0].input, asked[0].input_id)
     named = (asked[0].run_id, asked[0].output)
     return [

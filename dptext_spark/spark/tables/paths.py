@@ -211,7 +211,7 @@ def rebuilt(
 
 
 def _put(value: Column, kind: T.DataType, wanted: Mapping[Parts, Column]) -> Column:
-    """Put texts, by the way that is left to them, into a value; NULL stays NULL."""
+    """Put texts into a value, each at the rest of its path; NULL stays NULL."""
     if isinstance(kind, T.StringType):
         return wanted[()]
     if isinstance(kind, T.MapType):
@@ -236,7 +236,7 @@ def _putter(kind: T.DataType, parts: Parts) -> Callable[[Column, Column], Column
 
 
 def _without(value: Column, kind: T.DataType, dropped: Sequence[Parts]) -> Column:
-    """Leave fields out of a value, by the way that is left to them."""
+    """Leave fields out of a value, each given by the rest of its path."""
     if not dropped:
         return value
     if isinstance(kind, T.MapType):

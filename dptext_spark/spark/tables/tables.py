@@ -204,7 +204,7 @@ def _json_schema(spark: SparkSession, source: Any, columns: list[str]) -> T.Stru
 
 
 def _with_strings(kind: T.DataType, wanted: list[tuple[str, ...]]) -> T.DataType:
-    """Return a type whose values are strings where a way leads; `()` leads to all below."""
+    """Return a type with strings in place of the values that the paths in `wanted` lead to; `()` means all that is below."""
     if not wanted:
         return kind
     if isinstance(kind, T.ArrayType):

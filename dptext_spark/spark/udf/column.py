@@ -68,7 +68,7 @@ class UdfSpec:
 
 
 def result_type(columns: tuple[str, ...], lists: frozenset[int] = frozenset()) -> T.StructType:
-    """Return the struct that the function gives: a text and a total of each counter a column, and `units` a row.
+    """Return the type of the function's result: for each column a text and a total of each counter; `units` for each row.
 
     Args:
         columns: the names of the texts.

@@ -2,7 +2,7 @@
 
 `artifact` ships through Spark (`addArtifact`), `path` points to a folder that every node sees (a volume). `broadcast` gives
 each worker a copy of its own, and leaves one on the disks on the way: for small models on classic sessions. What is shipped
-is public knowledge, whichever way; the key never goes with it.
+holds neither the key nor a text. It is public knowledge, but for a private model, which holds counts of the private texts.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Shipped:
 
     Attributes:
         folder: the folder that every node sees; empty where Spark shipped the files.
-        prefix: what stands before the file names: a hash of all content, since a name shipped again with other content
-            fails. The manifest's seal: equal arrays may have been made from other settings.
+        prefix: stands before the file names; empty unless Spark shipped the files. It is the start of the manifest's seal, since
+            Spark refuses a name that was shipped with other content, and equal arrays may have been made from other settings.
         broadcast: Spark's handle of the broadcast model, None for files.
         seal: of the model's manifest: a worker opens these files, and hashes them, once for each content; empty: any.
     """

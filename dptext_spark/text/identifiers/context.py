@@ -17,7 +17,7 @@ KINDS = tuple(np.arange(9))
 ADDRESS, HANDLE, SCHEME, HOST, COLONS, NUMBER, ACCOUNT, DAY, NAMED = KINDS
 IN_LINE, ONE_BREAK, TWO_BREAKS = np.arange(3)  # how often a run may go on in the next line
 CONTEXT = 5  # characters behind a window, by which a pattern sees that nothing goes on
-FIGURES = 48  # characters of a number in groups
+MOST_FIGURES = 48  # characters of a number in groups
 _SPACE, _DOT, _DASH, _SLASH, _COLON, _OPEN, _CLOSE, _PLUS, _LOW = 32, 46, 45, 47, 58, 40, 41, 43, 95
 
 
@@ -35,7 +35,7 @@ def is_letter(seen: Int) -> Any:
 
 @compiled
 def is_word(seen: Int) -> Any:
-    """Whether it looks like either."""
+    """Whether it looks like a digit, or a letter of a script that parts words by spaces."""
     return is_letter(seen) or is_digit(seen)
 
 
@@ -56,7 +56,7 @@ def _full_stop(data: Any, i: Int, step: Int) -> Any:
 
 @compiled
 def ends_sentence(data: Any, i: Int, step: Int, start: Int, end: Int, shapes: Any) -> Any:
-    """Whether such a full stop at data[i:i + step] has a letter of its own scripts, or nothing, on a side."""
+    """Whether data[i:i + step] is a Chinese or Japanese full stop with a side that is not `is_word`: it ends a sentence."""
     if not _full_stop(data, i, step):
         return False
     before, after = seen_before(data, i, start, shapes), seen_after(data, i + step, end, shapes)
@@ -278,7 +278,7 @@ def figures(data: Any, i: Int, end: Int, shapes: Any) -> tuple[Int, Int, Int, In
         if is_digit(seen):
             digits += 1
             gap = 0
-            if n < FIGURES:
+            if n < MOST_FIGURES:
                 stop = i + length
         elif seen != NOTHING:
             if run < 0:
@@ -292,7 +292,7 @@ def figures(data: Any, i: Int, end: Int, shapes: Any) -> tuple[Int, Int, Int, In
             dots += seen == _DOT
             if gap > 3:
                 break
-        if run >= 0 and n >= FIGURES:
+        if run >= 0 and n >= MOST_FIGURES:
             break
         i += length
         n += 1

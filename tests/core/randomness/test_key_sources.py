@@ -148,7 +148,7 @@ class TestWhatIsCheckedOnTheDescriptor:
                 os.utime(file, ns=(1, 1))
 
         _after_the_check(monkeypatch, swap)
-        with pytest.raises(SettingsError, match="was changed or put in another's place while it was read"):
+        with pytest.raises(SettingsError, match="was changed or replaced while it was read"):
             RunKey.from_file(path)
 
 
