@@ -74,8 +74,8 @@ def privatize(
     own = selector is not None and selector.selection.provider == "column"
     if isinstance(weights, str) or len(weights) != (len(columns) if own else 0):
         raise SettingsError(
-            f"weights: {weights!r} given; valid: where importance has the provider `column`, a list with one column for each "
-            "text column; else none."
+            f"weights: {weights!r} given; valid: a list of columns, one for each text column, where importance has the provider "
+            "`column`; else none."
         )
     if selector is not None:
         check_record_key(model.consistency, row_key, record_key)
