@@ -278,7 +278,7 @@ class TestRecordsOfSeveralRows:
         privatizer.privatize(texts, record_ids=ids, **options)
         for chosen in (None, *(privatizer.choose([Texts(texts)]) or ())):
             with pytest.raises(
-                DataError, match="c: record_ids that are not those of the rows"
+                DataError, match=r"c: record_ids that are not those of the rows\. With importance"
             ):
                 privatizer.privatize(texts, record_ids=customers, chosen=chosen, **options)
         # Texts of one row have one record, and texts of two rows have two.
