@@ -80,13 +80,8 @@ def check_places(config: RunConfig) -> Iterable[str]:
     for n, one in enumerate(config.lexicon.more):
         sources |= {f"lexicon.more[{n}].source": one.source, f"lexicon.more[{n}].vocabulary": one.vocabulary}
     for name, path in {**places, **sources}.items():
-        if path is not None and holds_credentials(path):
-            yield (
-                f"{name}: holds a password or a signature; valid: a path without; use your platform's "
-                "credentials."
-            )
-        if path is not None and path.startswith("~"):
-            yield f"{name}: {path!r} begins with ~, which is not expanded; valid: an absolute path."
+        if path is not None:
+            yield from _unfit(name, path)
     known = [(n, path) for n, path in places.items() if path is not None and not holds_credentials(path)]
     for position, (name, path) in enumerate(known):
         for other, against in known[:position]:
@@ -95,6 +90,14 @@ def check_places(config: RunConfig) -> Iterable[str]:
                 yield f"{name}: {path!r} is {said}; valid: another place."
             elif inside(path, against) or inside(against, path):
                 yield f"{name}: {path!r} and {other} {against!r} overlap; valid: separate folders."
+
+
+def _unfit(name: str, path: str) -> Iterable[str]:
+    """Yield what no path may be, wherever it leads."""
+    if holds_credentials(path):
+        yield f"{name}: holds a password or a signature; valid: a path without; use your platform's credentials."
+    if path.startswith("~"):
+        yield f"{name}: {path!r} begins with ~, which is not expanded; valid: an absolute path."
 
 
 def check_stream(config: RunConfig) -> Iterable[str]:
@@ -128,10 +131,7 @@ def check_ledger(config: RunConfig) -> Iterable[str]:
     path = config.ledger.path
     if path is None:
         return
-    if holds_credentials(path):
-        yield "ledger.path: holds a password or a signature; valid: a path without; use your platform's credentials."
-    if path.startswith("~"):
-        yield f"ledger.path: {path!r} begins with ~, which is not expanded; valid: an absolute path."
+    yield from _unfit("ledger.path", path)
     places = {"input.path": config.input.path, "output.path": config.output.path}
     audits = {"audit.shareable": config.shareable, "audit.restricted": config.restricted}
     for name, place in {**places, **audits}.items():

@@ -239,10 +239,10 @@ class OfInput(Protocol):
     """A row that is of an input."""
 
     @property
-    def input(self) -> str: ...  # noqa: D102
+    def input(self) -> str: ...  # noqa: D102  (as of an entry)
 
     @property
-    def input_id(self) -> str | None: ...  # noqa: D102
+    def input_id(self) -> str | None: ...  # noqa: D102  (likewise)
 
 
 Row = TypeVar("Row", bound=OfInput)

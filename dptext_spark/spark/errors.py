@@ -25,10 +25,10 @@ try:
     from py4j.protocol import Py4JError, Py4JNetworkError
 except ImportError:  # a client of Spark Connect may come without it
 
-    class Py4JError(Exception):  # type: ignore[no-redef]
+    class Py4JError(Exception):  # type: ignore[no-redef]  # stands in for it
         """Never raised there."""
 
-    class Py4JNetworkError(Exception):  # type: ignore[no-redef]
+    class Py4JNetworkError(Exception):  # type: ignore[no-redef]  # likewise
         """Nor is this."""
 
 

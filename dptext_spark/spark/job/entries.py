@@ -134,7 +134,7 @@ def _writer(spark: SparkSession, rows: Sequence[Entry | Decision]) -> DataFrameW
     values = [tuple(vars(one).get(name) for name in LEDGER.fieldNames()) for one in rows]
     frame = spark.createDataFrame(values, LEDGER).coalesce(1)
     # The table's first commit makes it one that nobody can change a row of by mistake.
-    return frame.write.format("delta").mode("append").options(**PROPERTIES, **{"delta.appendOnly": "true"})
+    return frame.write.format("delta").mode("append").options(**PROPERTIES).option("delta.appendOnly", "true")
 
 
 def _stands(spark: SparkSession, path: str, attempt: str) -> bool:

@@ -168,7 +168,7 @@ def _carried(plan: RunPlan, batches: _Batches) -> None:
                 if asked.is_set():
                     batches.close()
                     query.stop()
-        except Exception:
+        except Exception:  # a query that was stopped ends with an error, which is none of ours
             if not batches.closed or batches.failure is not None:
                 raise
         finally:
