@@ -20,6 +20,7 @@ Figures = Mapping[str, Estimate | float]
 
 Result = TypeVar("Result", bound="AuditResult")
 UNPROTECTED = "unprotected text"
+_NO_GROUPS = ("baselines", "settings", "also", "axes")
 
 
 @dataclass(frozen=True)
@@ -192,9 +193,6 @@ class WordAttack(AuditResult):
     def worst_at_most(self) -> float:
         """The same on the words that are found most often; 0 where that was not measured."""
         return self.worst_upper or self.worst or 0.0
-
-
-_NO_GROUPS = ("baselines", "settings", "also", "axes")
 
 
 @dataclass(frozen=True, kw_only=True)

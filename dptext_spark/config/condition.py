@@ -80,6 +80,7 @@ _ESCAPES = {
     "%": "\\%",
     "_": "\\_",
 }
+_SIGNS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 
 
 def of_now(text: str) -> bool:
@@ -543,7 +544,6 @@ def _function(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
     return [f"{name}(", *found, ")"]
 
 
-_SIGNS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 # How each kind of node is checked and written.
 _FORMS: dict[str, _Form] = {
     "Or": _form(OR, _chain("OR", AND)),

@@ -38,6 +38,16 @@ HARMLESS_OPTIONS = (
     *("mergeschema", "recursivefilelookup", "maxcolumns", "maxcharspercolumn"),
 )
 LONGEST_OPTION = 40  # characters of a harmless value
+_TAG = "tag:yaml.org,2002:"
+_CORE = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": (r"[-+]?[0-9]+", list("-+0123456789")),
+    "float": (
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan",
+        list("-+.0123456789"),
+    ),
+}
 
 
 def is_harmless(name: str, value: str = "") -> bool:
@@ -83,16 +93,6 @@ def _float(loader: Any, node: Any) -> float:
     return float(loader.construct_scalar(node).replace(".inf", "inf").replace(".nan", "nan"))
 
 
-_TAG = "tag:yaml.org,2002:"
-_CORE = {
-    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
-    "int": (r"[-+]?[0-9]+", list("-+0123456789")),
-    "float": (
-        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan",
-        list("-+.0123456789"),
-    ),
-}
 for _name, (_pattern, _first) in _CORE.items():
     _Loader.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), _first)
 _Loader.add_constructor(_TAG + "int", _integer)

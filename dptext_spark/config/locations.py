@@ -21,6 +21,7 @@ _CREDENTIALS = re.compile(
     r"|secret|(account_?|access_?|shared_?access_?|api_?|encryption_?)?key|awsaccesskeyid|credentials?)=",
     re.IGNORECASE,
 )
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
 def holds_credentials(path: str) -> bool:
@@ -72,9 +73,6 @@ def normal_table(table: str) -> str:
 def same_table(one: str, other: str) -> bool:
     """Whether two catalog names are the same table, as far as the names tell."""
     return normal_table(one) == normal_table(other)
-
-
-_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
 def parts_of(name: str) -> tuple[str, ...] | None:

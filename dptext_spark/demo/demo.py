@@ -36,6 +36,7 @@ SHOWN = 3
 PUBLIC = 2_000  # tickets whose text the report's adversary learns from and attacks
 TEXTS = ("subject", "body", "agent_reply")
 MADE = ("tickets.parquet", "tickets", "sanitized", "sanitized_audit", "report.html")
+SETTINGS = ("strict", "balanced", "papers")  # files of conf/, what protects most first
 
 
 def demo(folder: Path | None, rows: int, as_json: bool) -> None:
@@ -160,9 +161,6 @@ def _lines(examples: list[dict[str, str]]) -> Iterator[str]:
                 subsequent_indent=" " * 17,
             )
     yield ""
-
-
-SETTINGS = ("strict", "balanced", "papers")  # files of conf/, what protects most first
 
 
 class Released(NamedTuple):

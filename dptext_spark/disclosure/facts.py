@@ -26,6 +26,11 @@ from dptext_spark.text.identifiers.types import NONE
 from dptext_spark.text.policy import Policy
 
 Figures = Mapping[str, float | None]
+# Facts that are written as they are.
+_PLAIN = (
+    "status", "run_id", "rows", "seconds", "write_seconds", "tokens_per_second", "text_bytes", "cores", "compiled_loops",
+    "identity", "input", "input_version", "output", "output_version", "releases_in_history", "key_kind", "second_release",
+)  # fmt: skip
 
 
 class RunMetric(NamedTuple):
@@ -225,13 +230,6 @@ class RunFacts:
         }
         restricted = {} if self.restricted is None else self.restricted.as_dict()
         return {**found, "restricted": restricted} if internal else found
-
-
-# Facts that are written as they are.
-_PLAIN = (
-    "status", "run_id", "rows", "seconds", "write_seconds", "tokens_per_second", "text_bytes", "cores", "compiled_loops",
-    "identity", "input", "input_version", "output", "output_version", "releases_in_history", "key_kind", "second_release",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ Kind = Literal["importance", "vectors", "masked"]
 KINDS: tuple[Kind, ...] = ("importance", "vectors", "masked")
 OPSET, IR = 20, 10
 AWAY = -1e30  # what keys that are padding score: their attention is 0 exactly
+_ELSEWHERE = "session.model_external_initializers_file_folder_path"
 
 
 class Placed(NamedTuple):
@@ -226,9 +227,6 @@ def _guess(draw: _Drawing, sizes: Architecture, state: str) -> str:
     ready = _norm(draw, sizes, "head_norm", _active(draw, sizes, _dense(draw, "head", masks)))
     found: str = draw("ArgMax", _dense(draw, "guess", ready), axis=1, keepdims=0)
     return found
-
-
-_ELSEWHERE = "session.model_external_initializers_file_folder_path"
 
 
 class Running:

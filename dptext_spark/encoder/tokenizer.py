@@ -20,6 +20,9 @@ from dptext_spark.errors import DataError
 
 SPECIAL = ("[CLS]", "[SEP]", "[PAD]")
 MASK = "[MASK]"
+ADDED_TOKENS = 2  # [CLS] and [SEP]
+OVERLAP = 4  # a window shares one in so many of its sub-words with the next
+AT_ONCE = 512  # tokens of a batch: more are slower, since they leave the processor's cache
 
 
 class Pieces(NamedTuple):
@@ -145,11 +148,6 @@ def read_tokenizer(file: Path, lower: bool = True) -> str:
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece()
     return str(made.to_str())
-
-
-ADDED_TOKENS = 2  # [CLS] and [SEP]
-OVERLAP = 4  # a window shares one in so many of its sub-words with the next
-AT_ONCE = 512  # tokens of a batch: more are slower, since they leave the processor's cache
 
 
 class Windows(NamedTuple):

@@ -33,6 +33,10 @@ _SIZES = {
     "positions": "max_position_embeddings",
     "words": "vocab_size",
 }
+FILE = "model.safetensors"
+MASKED = "cls.predictions."
+# Older files call the parts of a layer norm so.
+_OLD = {"weight": "gamma", "bias": "beta"}
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,6 @@ class Architecture(Record):
             )
         if not isinstance(self.epsilon, float) or not 0.0 <= self.epsilon < 1.0:
             raise DataError(f"{where}: layer_norm_eps {self.epsilon!r} given; valid: a number from 0 to 1.")
-
-
-FILE = "model.safetensors"
-MASKED = "cls.predictions."
-# Older files call the parts of a layer norm so.
-_OLD = {"weight": "gamma", "bias": "beta"}
 
 
 def read_weights(file: Path, sizes: Architecture, *, head: bool) -> dict[str, F32]:

@@ -32,6 +32,10 @@ from dptext_spark.text.tokenizer import letters_of
 from dptext_spark.text.tokens import list_words
 from dptext_spark.text.word_table import SHORT, WordTable, find_short, key_of
 
+UNKNOWN, NO_WORD = -2, -1
+TOP = np.uint64(0x8080808080808080)  # of characters that are not ASCII
+LINES = 10_000  # of a corpus that are looked at together
+
 
 @dataclass(frozen=True, eq=False)
 class Idf:
@@ -132,11 +136,6 @@ class Idf:
         if "values" not in arrays:
             return cls(table, None, 0, corpus)
         return cls(table, arrays["values"], int(arrays["documents"][0]), corpus)
-
-
-UNKNOWN, NO_WORD = -2, -1
-TOP = np.uint64(0x8080808080808080)  # of characters that are not ASCII
-LINES = 10_000  # of a corpus that are looked at together
 
 
 @dataclass(frozen=True, eq=False)

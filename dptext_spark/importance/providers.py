@@ -23,6 +23,8 @@ from dptext_spark.errors import DataError
 from dptext_spark.text.spans import Spans
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+# By name: only who asks for attention needs the extra [encoder].
+_ENCODER, _MODEL = "dptext_spark.encoder.encoder", "dptext_spark.encoder.model"
 
 
 class InvalidWeightsError(DataError):
@@ -181,10 +183,6 @@ def checked(provider: ImportanceProvider, words: Spans) -> F32:
             wrong,
         )
     return weights
-
-
-# By name: only who asks for attention needs the extra [encoder].
-_ENCODER, _MODEL = "dptext_spark.encoder.encoder", "dptext_spark.encoder.model"
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,8 @@ TOTAL = 1 << 63
 DECIDES = "it confirms the claim or refutes it"
 HALF_SPACES = "by draws on half-spaces between distant words: a lower bound on its δ at a stated confidence"
 REFUTES = "it can refute the claim and never confirms it: `not refuted` is the best verdict"
+# Older names that rows, seals and ledgers still write: {present name: recorded name}. Settings may use either.
+RECORDED_AS = {"mvc": "calibrated"}
 
 
 class Law(NamedTuple):
@@ -159,10 +161,6 @@ class Sampler(ABC):
         None leaves it to :func:`dptext_spark.mechanisms.privacy_loss.worst_loss`.
         """
         return None
-
-
-# Older names that rows, seals and ledgers still write: {present name: recorded name}. Settings may use either.
-RECORDED_AS = {"mvc": "calibrated"}
 
 
 def present_name(name: str) -> str:

@@ -42,6 +42,9 @@ from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
 
 Calibration = Literal["analytic", "published"]
 DELTA = 1e-6
+DIGITS = 60
+FAR = 1000  # δ at a beyond this is 1 to more than 200,000 digits
+CLOSE = Decimal(1) + Decimal(10) ** -17
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,6 @@ class Gaussian(Additive):
         guarantee = guarantee_between_all(self.epsilon, delta, which)
         summary = NoiseSummary(variance=scale * scale, calibration=self.calibration)
         return self.add(lexicon, "gaussian", (scale,), guarantee, summary)
-
-
-DIGITS = 60
-FAR = 1000  # δ at a beyond this is 1 to more than 200,000 digits
-CLOSE = Decimal(1) + Decimal(10) ** -17
 
 
 def gaussian_delta(epsilon: float, ratio: float) -> float:

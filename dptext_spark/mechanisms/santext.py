@@ -36,6 +36,8 @@ from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.mechanisms.samplers.exponential import rounded_up
 from dptext_spark.mechanisms.tight_epsilon import Calibration, calibration_choice
 
+LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
+
 
 @dataclass(frozen=True)
 class Sensitive(Parameter):
@@ -92,9 +94,6 @@ def sensitive_ids(sensitive: str | float | tuple[str, ...], lexicon: Lexicon) ->
             "least two are needed, for a word with no other to become cannot be protected."
         )
     return np.asarray(found, np.int32)
-
-
-LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ from dptext_spark.runtime.jit import Int, compiled
 
 Calibration = Literal["verified", "published"]
 LARGEST_PUBLISHED = 1e7  # 4ε² + 100 in float64, to the unit
+CLOSE = 1e-10
+_LARGE = 700.0  # exponents that float64 holds
 
 
 @dataclass(frozen=True)
@@ -145,10 +147,6 @@ class TruncatedLaplace(Additive):
         if self.calibration == "published" and bound > delta:
             return replace(whole, sentence=f"{claimed}; proved is only δ <= {bound:.4g}. {FLOATING_POINT}")
         return whole
-
-
-CLOSE = 1e-10
-_LARGE = 700.0  # exponents that float64 holds
 
 
 @compiled

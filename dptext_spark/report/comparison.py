@@ -30,6 +30,20 @@ READ = (
     "more at the same risk. Between marks a curve is straight by assumption, beyond them nothing was measured. The shade is the "
     "interval of the utility, a thin line across a mark that of the risk. The upright scale need not begin at 0."
 )
+NONE = "-"
+SHORT = {
+    risks.BAYES: "alone",
+    risks.CONTEXT: "in context",
+    retained.KEPT: "kept",
+    retained.COSINE: "meaning",
+    retained.EMBEDDED: "embedding",
+    retained.ACCURACY: "accuracy",
+}
+INTERVALS = (
+    "Intervals hold 95 %: of the risk over drawn words or records, of the utility over records. At a level of risk both "
+    "count: the interval there runs from the least utility at the largest possible risk to the largest utility at the least "
+    "possible risk. Mechanisms whose intervals overlap are not told apart: undecided, the one that measured best first."
+)
 
 
 def write_private(file: Path, text: str) -> None:
@@ -195,22 +209,6 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     )
-
-
-NONE = "-"
-SHORT = {
-    risks.BAYES: "alone",
-    risks.CONTEXT: "in context",
-    retained.KEPT: "kept",
-    retained.COSINE: "meaning",
-    retained.EMBEDDED: "embedding",
-    retained.ACCURACY: "accuracy",
-}
-INTERVALS = (
-    "Intervals hold 95 %: of the risk over drawn words or records, of the utility over records. At a level of risk both "
-    "count: the interval there runs from the least utility at the largest possible risk to the largest utility at the least "
-    "possible risk. Mechanisms whose intervals overlap are not told apart: undecided, the one that measured best first."
-)
 
 
 def table_of(one: Frontier) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -35,6 +35,7 @@ KINDS: dict[str, type[AuditResult]] = {
         KeptWords, LinkedRecords, MaskedInference, MembershipAttack, TextOverlap, VectorSimilarity,
     )
 }  # fmt: skip
+STATEMENTS = ("md", "html", "json")
 
 
 def read_results(files: Iterable[Path]) -> list[AuditResult]:
@@ -94,9 +95,6 @@ def require_run(results: Iterable[AuditResult], run_id: str) -> None:
                 f"figures: {one.audit!r} is the audit of {one.table!r}, and not of a table that run {run_id} wrote; valid: "
                 "an audit of the run's own table."
             )
-
-
-STATEMENTS = ("md", "html", "json")
 
 
 def rendered(statement: Statement, form: str) -> str:

@@ -22,6 +22,8 @@ from dptext_spark.text.tokenizer import cut_whitespace, cut_words
 from dptext_spark.text.word_table import STOP
 
 EDGE, UNKNOWN = -1, -2
+PUNCTUATION = -7  # among the codes: punctuation, which is no word
+NO_MARKS, EACH_CHARACTER, BETWEEN_SPACES = range(3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,10 +172,6 @@ def drawn_words(engine: Engine) -> Bools:
     if engine.policy.stop_words == "draw":
         return np.ones(words, np.bool_)
     return np.asarray((engine.table.flags[:words] & STOP) == 0)
-
-
-PUNCTUATION = -7  # among the codes: punctuation, which is no word
-NO_MARKS, EACH_CHARACTER, BETWEEN_SPACES = range(3)
 
 
 class Listing(NamedTuple):

@@ -26,6 +26,8 @@ from dptext_spark.text.tokens import EDGE, UNKNOWN
 
 SPECIAL = 2
 CAUTION = 5
+Chain: TypeAlias = tuple[F64, F64, I64, Ids, F64]
+HIDDEN = -1  # a neighbour that was replaced: it tells nothing here
 
 
 def states(tokens: Ids, words: int) -> Ids:
@@ -40,9 +42,6 @@ def states(tokens: Ids, words: int) -> Ids:
             f"tokens: an id outside {UNKNOWN} to {words - 1}; valid: word ids, {EDGE} (EDGE), {UNKNOWN} (UNKNOWN)."
         )
     return np.where(tokens < 0, tokens + words + SPECIAL, tokens).astype(np.int32)
-
-
-Chain: TypeAlias = tuple[F64, F64, I64, Ids, F64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +139,6 @@ def with_edges(stream: Ids, bounds: I64, edge: int) -> Ids:
     row = np.repeat(np.arange(records), np.diff(bounds))
     out[np.arange(len(stream)) + 2 * row + 1] = stream
     return out
-
-
-HIDDEN = -1  # a neighbour that was replaced: it tells nothing here
 
 
 @compiled

@@ -20,6 +20,8 @@ from dptext_spark.arrays import F32, I64, U8
 from dptext_spark.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
+Block = tuple[pa.Array, F32]
+MOST_DIMENSIONS = 1 << 16
 
 
 class ByteSource:
@@ -100,10 +102,6 @@ class ByteSource:
             known = self.position + len(self._ahead)
             kind = "a truncated gzip file" if isinstance(reason, EOFError) else "damaged gzip data"
             raise DataError(f"{self.path}: {kind}, after {known:,} unpacked bytes.") from reason
-
-
-Block = tuple[pa.Array, F32]
-MOST_DIMENSIONS = 1 << 16
 
 
 @dataclass(frozen=True)

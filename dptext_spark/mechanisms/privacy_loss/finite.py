@@ -35,6 +35,9 @@ COUNT_ERROR = Fraction(19, 2)
 _COUNT_ERROR = float(COUNT_ERROR)
 BLOCK = 512
 LOOKED_AT = 64  # neighbours whose laws are compared count by count, for a loss that is surely attained
+# Relative, of a loss: the roundings of a difference, a weight, their quotient and its logarithm.
+ERROR = 1e-14
+SLACK = 1e-9  # relative: what the logarithms of the bound can be off by
 
 
 @compiled
@@ -146,10 +149,6 @@ def _attained(sampler: OrderingSampler, at: int) -> tuple[float, tuple[int, int]
     return found, worst
 
 
-# Relative, of a loss: the roundings of a difference, a weight, their quotient and its logarithm.
-ERROR = 1e-14
-
-
 class HasLaw(Protocol):
     """A sampler with a closed form."""
 
@@ -211,9 +210,6 @@ def within_groups(sampler: HasLaw, words: int, progress: Counted | None = None) 
         "every pair of words that share an output set, and every output, from the integers that are sampled"
     )
     return Loss(value * (1.0 + ERROR), value * (1.0 - ERROR), pairs, pairs, worst, method)
-
-
-SLACK = 1e-9  # relative: what the logarithms of the bound can be off by
 
 
 def by_rank(sampler: SelectionSampler, words: int) -> Loss:

@@ -44,6 +44,9 @@ SHARE = 16  # one cell of so many is searched
 LEARNED = 64  # words for each cell that k-means looks at, at most
 ROUNDS = 8  # of k-means
 POINTS = 4096  # points that are searched together: a cell's words then meet some hundreds of them
+Search = Literal["exact", "ivf"]
+RECALL_DRAWS = 512  # by which recall is measured: public numbers, words at even steps through the lexicon
+_STORED = "cells.words"  # an array that every stored index has
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,11 +239,6 @@ def _sorted_by_cell(chosen: Any, cells: Int) -> tuple[Any, Any]:
             rows[places[chosen[i, j]]] = i
             places[chosen[i, j]] += 1
     return sizes, rows
-
-
-Search = Literal["exact", "ivf"]
-RECALL_DRAWS = 512  # by which recall is measured: public numbers, words at even steps through the lexicon
-_STORED = "cells.words"  # an array that every stored index has
 
 
 def search_choice() -> Any:

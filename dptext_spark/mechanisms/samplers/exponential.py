@@ -40,6 +40,11 @@ DEEPEST = 40 * math.log(2.0)  # -ln of the smallest weight beside that of distan
 MOST_BYTES = 1 << 29  # of alias rows and vectors
 LEAST_SLOTS, MOST_SLOTS = 16, 512
 TOGETHER = 32  # words whose distances are taken together
+_ARRAYS = (
+    "cells", "vectors", "outputs", "level", "surely", "rounds", "fallback", "log_normaliser", "figures",
+)  # fmt: skip
+WAITS = 128.0  # proposals: a row is compiled so that 88·(outputs/head) are the most that draws wait for on average
+FARTHEST = 1e39  # apart in one dimension: float32 ends at 3.4e38
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -413,13 +418,6 @@ class ExponentialColumns:
             found = np.where(np.isin(outputs, sampler.outputs), found * (1.0 - kept), 0.0)
             found = np.where((words == outputs) & (kept > 0), kept, found)
         return np.asarray(found, np.float64)
-
-
-_ARRAYS = (
-    "cells", "vectors", "outputs", "level", "surely", "rounds", "fallback", "log_normaliser", "figures",
-)  # fmt: skip
-WAITS = 128.0  # proposals: a row is compiled so that 88·(outputs/head) are the most that draws wait for on average
-FARTHEST = 1e39  # apart in one dimension: float32 ends at 3.4e38
 
 
 def cut_off(radius: float, step: float) -> float:

@@ -32,6 +32,8 @@ REJECTED = (
 NEVER = 2.0**-64  # a probability that no longer matters
 MARGIN = 1e-9
 _TOTAL = np.uint64(TOTAL)
+WORDS = 32  # words whose distances are held at once: beside a tile of outputs they stay in a core's cache
+TILE = 64
 
 
 class Rows(NamedTuple):
@@ -271,10 +273,6 @@ def nearest(away: Any, near: Any, order: Any, counts: Any) -> None:
                 order[left] = j
                 left += 1
         n = left
-
-
-WORDS = 32  # words whose distances are held at once: beside a tile of outputs they stay in a core's cache
-TILE = 64
 
 
 @compiled

@@ -18,6 +18,12 @@ from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
 AHEAD = 6  # how many proposals ahead their vectors are asked for
 LINE = 16  # float32 in a cache line
 TILE = 64  # outputs whose vectors stay in the cache while some words are compared with them
+EVERY = np.uint64(2**64 - 1)
+# e^-r for |r| <= ln(2)/2, highest power first: the next term of the series is below 2^-57.
+(_C13, _C12, _C11, _C10, _C9, _C8, _C7, _C6, _C5, _C4, _C3) = (
+    1.0 / math.factorial(i) for i in range(13, 2, -1)
+)
+_HALVES = np.ldexp(1.0, -np.arange(64))
 
 
 class Tail(NamedTuple):
@@ -163,14 +169,6 @@ def add_tails(tail: Tail, others: Any, words: Any, weights: Any, every: Any) -> 
             distance = min(math.sqrt(away[i, j]), tail.radius)
             away[i, j] = np.float64(acceptance(tail.step * (distance - level))) + 1.0
         _spread(tail, words[i], weights[i], away[i], every[i])
-
-
-EVERY = np.uint64(2**64 - 1)
-# e^-r for |r| <= ln(2)/2, highest power first: the next term of the series is below 2^-57.
-(_C13, _C12, _C11, _C10, _C9, _C8, _C7, _C6, _C5, _C4, _C3) = (
-    1.0 / math.factorial(i) for i in range(13, 2, -1)
-)
-_HALVES = np.ldexp(1.0, -np.arange(64))
 
 
 @inlined

@@ -66,6 +66,17 @@ FLOATING_POINT = (
     "This holds for noise in real numbers; it is computed in float64 from 64 random bits a number, and what rounding does to "
     "the bound is not proved (Mironov 2012): the released word is a function of that float64 vector."
 )
+SINGULAR = 1e6  # condition number from which the matrix that shapes noise is not inverted
+NOISES = ("radial", "laplace", "gaussian", "truncated_laplace")
+PARAMETERS = {
+    "radial": 2,
+    "laplace": 1,
+    "gaussian": 1,
+    "truncated_laplace": 2,
+}  # how many each has, see `fill`
+RADIAL, LAPLACE, GAUSSIAN, TRUNCATED_LAPLACE = range(4)
+_SIGN = np.uint64(1 << 63)
+_STEP = 2.0**-63
 
 
 @dataclass(frozen=True)
@@ -422,19 +433,6 @@ def _distinct(ids: Ids, blocks: U64) -> tuple[I64, I64]:
     where = np.empty(len(ids), np.int64)
     where[order] = np.cumsum(new) - 1
     return order[new], where
-
-
-SINGULAR = 1e6  # condition number from which the matrix that shapes noise is not inverted
-NOISES = ("radial", "laplace", "gaussian", "truncated_laplace")
-PARAMETERS = {
-    "radial": 2,
-    "laplace": 1,
-    "gaussian": 1,
-    "truncated_laplace": 2,
-}  # how many each has, see `fill`
-RADIAL, LAPLACE, GAUSSIAN, TRUNCATED_LAPLACE = range(4)
-_SIGN = np.uint64(1 << 63)
-_STEP = 2.0**-63
 
 
 def lanes_of(noise: str, dimensions: int) -> int:

@@ -46,6 +46,10 @@ AHEAD = 16  # how many draws ahead a word's positions are asked for
 _ARRAYS = ("order", "place", "edges", "guide", "start", "width")
 _EVEN = ~np.uint64(1)
 _TWO_64, _TOP = 2.0**64, 2.0**64 - 2.0**12
+WINDOW = 1 << 62  # what a window holds at most
+ROUNDING = 16  # counts that an output's count may be off by, generously
+SCALE = 1 << 160  # fixed point of the exact weights
+DIGITS = Context(prec=60)  # decimals of e^-x: 199 bits, correctly rounded, the same everywhere
 
 
 def _guide(edges: U64) -> Ids:
@@ -313,12 +317,6 @@ class OrderingSampler(Sampler):
         """Build again from :meth:`arrays`."""
         assert isinstance(summary, OrderingSummary)
         return cls(**arrays, guarantee=guarantee, summary=summary)
-
-
-WINDOW = 1 << 62  # what a window holds at most
-ROUNDING = 16  # counts that an output's count may be off by, generously
-SCALE = 1 << 160  # fixed point of the exact weights
-DIGITS = Context(prec=60)  # decimals of e^-x: 199 bits, correctly rounded, the same everywhere
 
 
 def floor(words: int, lists: int, epsilon: float) -> int | None:

@@ -14,6 +14,21 @@ from dptext_spark.rounding import digits_up, exact
 DECADE = 10.0
 WHOLE = 100.0  # from here on counts are written without decimals
 _RANKS = ("min", "p5", "p25", "p50", "p75", "p95", "max", "mean")  # as many as stand side by side on a page
+_HISTOGRAMS = {
+    "N_w": (
+        "How often a word stays as it is",
+        "{} by N_w, the probability that a word comes out as itself.",
+        "Bars on the left are words that nearly always change; on the right, words that nearly never do. The worst word "
+        "decides what can be promised, not the median one.",
+        "N_w",
+    ),
+    "S_w": (
+        "Among how many outputs a word hides",
+        "{} by S_w, the number of outputs that together have 95 % of the probability.",
+        "Bars on the right are words that can become many others. A word with S_w = 1 has nowhere to hide.",
+        "S_w (outputs)",
+    ),
+}
 
 
 def deniability(found: Deniability, epsilon: float) -> Section:
@@ -39,23 +54,6 @@ def deniability(found: Deniability, epsilon: float) -> Section:
     blocks.append(_percentiles(found.figures))
     blocks += _worst(found)
     return Section("deniability", "Plausible deniability", tuple(blocks))
-
-
-_HISTOGRAMS = {
-    "N_w": (
-        "How often a word stays as it is",
-        "{} by N_w, the probability that a word comes out as itself.",
-        "Bars on the left are words that nearly always change; on the right, words that nearly never do. The worst word "
-        "decides what can be promised, not the median one.",
-        "N_w",
-    ),
-    "S_w": (
-        "Among how many outputs a word hides",
-        "{} by S_w, the number of outputs that together have 95 % of the probability.",
-        "Bars on the right are words that can become many others. A word with S_w = 1 has nowhere to hide.",
-        "S_w (outputs)",
-    ),
-}
 
 
 def _histogram(one: Measured) -> Chart:

@@ -24,6 +24,9 @@ _KINDS = {
 }
 _PARTS = (("drawn", "drawn"), ("stop_kept", "kept: stop words"), ("oov", "unknown"), ("numbers", "numbers"))
 _NOT_CHOSEN = ("not_chosen", "not chosen, in clear")
+_UNFINISHED = "There is no statement: the run did not come to its account."
+PREFIX = "identifiers_"
+SAID = "Identifiers that were replaced whole"
 
 
 def guarantee(facts: ReportFacts) -> Section:
@@ -84,9 +87,6 @@ def disclosure(facts: ReportFacts) -> Section:
     """Write the statement; the warnings stand in the summary too."""
     blocks: tuple[Block, ...] = tuple(Listed(*part) for part in facts.statement.sections)
     return Section("disclosure", "What is disclosed", blocks or (Text(_UNFINISHED, quiet=True),))
-
-
-_UNFINISHED = "There is no statement: the run did not come to its account."
 
 
 def quality(facts: ReportFacts) -> Section:
@@ -222,10 +222,6 @@ def examples(facts: ReportFacts) -> Section | None:
     ]
     said = Text("PRIVATE TEXT: these are records of the input beside what became of them.")
     return Section("examples", "Examples", (said, pairs(rows)), restricted=True)
-
-
-PREFIX = "identifiers_"
-SAID = "Identifiers that were replaced whole"
 
 
 def by_type(counts: Figures) -> list[tuple[str, int]]:

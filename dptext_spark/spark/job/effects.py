@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 
+Observer = Callable[[str], None]
+
 
 class Effect(Enum):
     """What a run changes outside of its process, in the order in which that happens."""
@@ -38,9 +40,6 @@ class Effect(Enum):
     def after(self) -> str:
         """The point after the effect; it is not passed where the effect failed."""
         return f"after {self.value}"
-
-
-Observer = Callable[[str], None]
 
 
 def unobserved(point: str) -> None:

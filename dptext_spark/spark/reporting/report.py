@@ -45,6 +45,8 @@ _NOT_AGAIN = (
     "the model of the run cannot be had here: it chose words by what it counted in the private texts, or drew them at several "
     "levels of importance, and figures of another model, or of one level, would mislead"
 )
+EXAMPLES = 3
+LONGEST = 600  # characters of an example
 
 
 @dataclass(frozen=True)
@@ -337,10 +339,6 @@ def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | 
     except DPTextError:
         lexicons = ()
     return Model(privatizer, config.mechanism.over_epsilons(*lexicons) if lexicons else None), ""
-
-
-EXAMPLES = 3
-LONGEST = 600  # characters of an example
 
 
 def pairs(spark: SparkSession, config: RunConfig | None, record: RunRecord) -> Iterator[Example]:

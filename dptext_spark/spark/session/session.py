@@ -45,6 +45,8 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 _DELTA_BUILT_IN = ("DATABRICKS_RUNTIME_VERSION",)
 
 _log = logging.getLogger(__name__)
+_KEPT_BYTES = 1 << 16
+INTERVAL = 2.0
 
 
 def spark_session(
@@ -295,9 +297,6 @@ def _did_not_start(error: Exception, printed: str) -> str:
     return "\n".join([f"Spark did not start: {cause}", *lines[-12:]])
 
 
-_KEPT_BYTES = 1 << 16
-
-
 class _Relay:
     """A pipe in the place of standard error, read by a thread: kept at first, passed on after `open`."""
 
@@ -346,9 +345,6 @@ def held_stderr() -> Iterator[Callable[[], str]]:
         yield relay.kept
     finally:
         relay.open()
-
-
-INTERVAL = 2.0
 
 
 @contextmanager

@@ -27,6 +27,14 @@ BARE = {
     "WholeStageCodegen",
     "Physical",
 }
+# What decides how files are cut into partitions and packed together.
+_PACKING = (
+    "spark.sql.files.maxPartitionBytes",
+    "spark.sql.files.openCostInBytes",
+    "spark.sql.files.minPartitionNum",
+    "spark.sql.files.maxPartitionNum",
+    "spark.sql.leafNodeDefaultParallelism",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +116,6 @@ def is_bare_scan(df: DataFrame) -> bool:
     """Whether the plan is a scan with projections and filters only."""
     nodes = plan_nodes(df)
     return bool(nodes) and set(nodes) <= BARE
-
-
-# What decides how files are cut into partitions and packed together.
-_PACKING = (
-    "spark.sql.files.maxPartitionBytes",
-    "spark.sql.files.openCostInBytes",
-    "spark.sql.files.minPartitionNum",
-    "spark.sql.files.maxPartitionNum",
-    "spark.sql.leafNodeDefaultParallelism",
-)
 
 
 def _layout(df: DataFrame) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pyspark.sql import types as T
 
 _S, _L, _D = T.StringType(), T.LongType(), T.DoubleType()
+# Of a table when it is made. They are small and read whole: bounds of each file's values would be computed in vain.
+PROPERTIES = {"delta.dataSkippingNumIndexedCols": "0"}
 
 
 def _table(*fields: tuple[str, T.DataType, str]) -> T.StructType:
     return T.StructType([T.StructField(name, kind, True, {"comment": said}) for name, kind, said in fields])
 
-
-# Of a table when it is made. They are small and read whole: bounds of each file's values would be computed in vain.
-PROPERTIES = {"delta.dataSkippingNumIndexedCols": "0"}
 
 RUNS = _table(
     ("run_id", _S, "of the run; of a micro-batch STREAM.NUMBER"),
