@@ -33,7 +33,7 @@ from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.parameters import Parameter, declared, is_number, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
 from dptext_spark.mechanisms.samplers import ExponentialSampler
-from dptext_spark.mechanisms.samplers.exponential import rounded_up
+from dptext_spark.mechanisms.samplers.exponential import bound_up
 from dptext_spark.mechanisms.tight_epsilon import Calibration, calibration_choice
 
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
@@ -167,5 +167,5 @@ class SanText(Mechanism):
         return (
             f" This holds between the {outputs:,} sensitive words of {words:,}. A word that is not sensitive is kept with "
             f"probability {1 - self.p:.6g}, which reveals it, and otherwise drawn among the sensitive ones: with ln(1/p) = "
-            f"{rounded_up(-math.log(self.p))} more against a sensitive word, for outputs that are sensitive."
+            f"{bound_up(-math.log(self.p))} more against a sensitive word, for outputs that are sensitive."
         )

@@ -29,7 +29,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.extent import largest_distance, ranks
-from dptext_spark.mechanisms.numerics.elementary import gumbel_interval, logarithm
+from dptext_spark.mechanisms.numerics.elementary import lambert, lambert_real_part, logarithm
 from dptext_spark.mechanisms.parameters import choice, number
 from dptext_spark.mechanisms.samplers.noisy_selection import (
     SelectionSampler,
@@ -146,7 +146,7 @@ class TruncatedGumbel(Mechanism):
                 f"{floor:.6g} = (5 + 2 ln V)/Δmin on this lexicon (V = {words}, Δmin = {smallest:.6g}); "
                 "`unsafe: published` draws without one."
             )
-        end = gumbel_interval(a, smallest, largest) / 2.0
+        end = _interval(a, smallest, largest) / 2.0
         summary = SelectionSummary(
             words=words,
             equal_vectors=ranked.equal,
@@ -208,3 +208,13 @@ def worst_pair(vectors: F32, places: Ids, other: Ids, gap: F64, rate: float) -> 
         float(loss[worst]),
         float(loss[worst] / gap[worst]),
     )
+
+
+def _interval(a: float, smallest: float, largest: float) -> float:
+    """Return 2Δmax/b = min(W(2aΔmax), ln(aΔmin)) for the scale b, or 0 for b -> ∞."""
+    if a > 0:
+        shorter = logarithm(a) + logarithm(smallest)
+        if shorter <= 0:
+            return 0.0
+        return float(min(shorter, lambert(logarithm(2.0) + logarithm(a) + logarithm(largest))))
+    return max(0.0, lambert_real_part(2.0 * a * largest)) if a < 0 else 0.0

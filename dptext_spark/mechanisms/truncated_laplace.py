@@ -47,7 +47,7 @@ from dptext_spark.mechanisms.clipped_noise import (
     snap_choice,
     upwards,
 )
-from dptext_spark.mechanisms.numerics.elementary import excess, exponential, logarithm, logarithm_of_more
+from dptext_spark.mechanisms.numerics.elementary import expm1, exponential, log1p, logarithm
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler, NoiseSummary
@@ -153,7 +153,7 @@ class TruncatedLaplace(Additive):
 def _part(y: float, top: float) -> Any:
     """Return (e^y - 1)·e^-top, for 0 <= y <= top."""
     if y <= 0.5:
-        return excess(y) * exponential(-top)
+        return expm1(y) * exponential(-top)
     return exponential(y - top) - exponential(-top)
 
 
@@ -211,7 +211,7 @@ def log_worst_excess(radius: float, dimensions: Int) -> Any:
 def reach(radius: float, dimensions: int, delta: float) -> float:
     """Return the a for which no shift of Euclidean length up to `radius` leaves the support with more than δ: ln(1 + S/(2δ))."""
     ratio = log_worst_excess(radius, dimensions) - logarithm(2.0 * delta)
-    return float(logarithm_of_more(exponential(ratio)) if ratio < _LARGE else ratio + CLOSE)
+    return float(log1p(exponential(ratio)) if ratio < _LARGE else ratio + CLOSE)
 
 
 def exit_probability(shift: float, end: float, count: int) -> float:
@@ -219,16 +219,16 @@ def exit_probability(shift: float, end: float, count: int) -> float:
     if shift >= 2.0 * end:
         return 1.0
     if shift <= end:
-        one = excess(shift) / (2.0 * excess(end)) if end < _LARGE else exponential(shift - end) / 2.0
+        one = expm1(shift) / (2.0 * expm1(end)) if end < _LARGE else exponential(shift - end) / 2.0
     else:
-        one = 0.5 + excess(end - shift) / (2.0 * excess(-end))
-    return -float(excess(count * logarithm_of_more(-one)))
+        one = 0.5 + expm1(end - shift) / (2.0 * expm1(-end))
+    return -float(expm1(count * log1p(-one)))
 
 
 def exit_bound(radius: float, dimensions: int, end: float) -> float:
     """Return an upper bound of the probability to leave, over all shifts of Euclidean length up to `radius`: Σp, at most 1."""
     log_excess = log_worst_excess(radius, dimensions)
-    log_end = logarithm(excess(end)) if end < _LARGE else end
+    log_end = logarithm(expm1(end)) if end < _LARGE else end
     log_bound = log_excess - log_end - logarithm(2.0)
     return float(min(1.0, exponential(log_bound))) if log_bound < 0.0 else 1.0
 
@@ -244,7 +244,7 @@ def published_reach(epsilon: float, padded: int) -> float:
     root = math.sqrt(padded)
     share = 2.0 * epsilon / root
     if share < 0.5:
-        return -float(logarithm_of_more(-share))
+        return -float(log1p(-share))
     # 1 - 2ε/√D without cancellation.
     return -float(logarithm((padded - 4.0 * epsilon * epsilon) / (root * (root + 2.0 * epsilon))))
 
@@ -255,4 +255,4 @@ def variance(end: float) -> Any:
         return end * end / 3.0 * (1.0 - end / 4.0)
     if end > 700.0:
         return 2.0
-    return 2.0 - end * (end + 2.0) / excess(end)
+    return 2.0 - end * (end + 2.0) / expm1(end)

@@ -30,14 +30,13 @@ from dptext_spark.audit.attacks.posterior import (
 )
 from dptext_spark.audit.deniability.outcomes import interval
 from dptext_spark.audit.deniability.simulated import sampled
-from dptext_spark.audit.estimates import Estimate
+from dptext_spark.audit.estimates import CONFIDENCE, Estimate
 from dptext_spark.mechanisms.base import Sampler
 
 SMALL = 2_000  # words of a lexicon whose laws are all read
 FEW = 500  # words that the adversary considers, where there is no other way
 DRAWS = 100  # of each of them, where there is no law
 QUICK_DRAWS = 200  # of every word of the lexicon, where draws are quick
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptext_spark.arrays import F64, I64, Bools, Ids
-from dptext_spark.audit.attacks.adversary import CONFIDENCE, DRAWS, FEW, adversary, is_small
+from dptext_spark.audit.attacks.adversary import DRAWS, FEW, adversary, is_small
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
 from dptext_spark.audit.attacks.noisy_vectors import candidates_of_vectors
@@ -20,7 +20,7 @@ from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.comparison.frontier import Basis
 from dptext_spark.audit.deniability.simulated import Level, simulate
-from dptext_spark.audit.estimates import Estimate, rate_interval
+from dptext_spark.audit.estimates import CONFIDENCE, Estimate, rate_interval
 from dptext_spark.mechanisms.base import Sampler
 
 BAYES, CONTEXT = "one word alone", "word in context"

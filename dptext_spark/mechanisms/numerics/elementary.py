@@ -68,7 +68,7 @@ def logarithm(x: float) -> float:
 
 
 @compiled
-def excess(x: float) -> Any:
+def expm1(x: float) -> Any:
     """Return e^x - 1 for x <= 709, within a few units in the last place, near 0 too."""
     if abs(x) > 0.5:
         return exponential(x) - 1.0
@@ -79,7 +79,7 @@ def excess(x: float) -> Any:
 
 
 @compiled
-def logarithm_of_more(x: float) -> Any:
+def log1p(x: float) -> Any:
     """Return ln(1 + x) for x > -1, within a few units in the last place, near 0 too."""
     if abs(x) > 0.25:
         return logarithm(1.0 + x)
@@ -239,13 +239,3 @@ def lambert_real_part(x: float) -> float:
         else:
             high = middle
     return round(-low / math.tan(low), 10)
-
-
-def gumbel_interval(a: float, smallest: float, largest: float) -> float:
-    """Return 2Δmax/b = min(W(2aΔmax), ln(aΔmin)) of the truncated Gumbel mechanism, or 0 for b -> ∞."""
-    if a > 0:
-        shorter = logarithm(a) + logarithm(smallest)
-        if shorter <= 0:
-            return 0.0
-        return float(min(shorter, lambert(logarithm(2.0) + logarithm(a) + logarithm(largest))))
-    return max(0.0, lambert_real_part(2.0 * a * largest)) if a < 0 else 0.0

@@ -90,7 +90,7 @@ def _event(centers: F32, pair: tuple[int, int], sides: list[Ids], times: float) 
 
 def _bound(event: Event, sides: list[Ids], times: float) -> float:
     """Return a lower bound on P(event | w) - e^ε·P(event | w'): two bounds, each wrong in half of the cases allowed."""
-    spare = (1 - CONFIDENCE) / 2
+    alpha = (1 - CONFIDENCE) / 2
     hits, many = [int(event.holds[side].sum()) for side in sides], len(sides[0])
-    low, high = clopper_pearson(hits, many, spare)
+    low, high = clopper_pearson(hits, many, alpha)
     return float(low[0] - times * high[1])

@@ -43,13 +43,13 @@ def by_draws(
     """
     words = len(sampler.centers)
     guarantee, chosen = sampler.guarantee, _pairs(sampler.centers, pairs)
-    spare = (1 - CONFIDENCE) / (2 * max(1, len(chosen)))
+    alpha = (1 - CONFIDENCE) / (2 * max(1, len(chosen)))
     attained, worst = 0.0, None
     for number, (w, v) in enumerate(chosen):
         sides = [drawn(sampler, word, number, side, draws) for side, word in enumerate((w, v))]
         gap = distance(sampler, w, v) if guarantee.kind == "metric_dp" else 1.0
         claim = guarantee.epsilon * gap
-        low, high = _event(sides, claim, words, spare)
+        low, high = _event(sides, claim, words, alpha)
         if low > 0 and high > 0 and math.log(low / high) / gap > attained:
             attained, worst = math.log(low / high) / gap, (w, v)
         if progress:
@@ -93,7 +93,7 @@ def drawn(sampler: NoiseSampler, word: int, number: int, side: int, draws: int) 
     return np.asarray(sampler.sample(np.full(draws, word, np.int32), Draws(_SUBKEY, blocks)), np.int32)
 
 
-def _event(drawn: list[Ids], claim: float, words: int, spare: float) -> tuple[float, float]:
+def _event(drawn: list[Ids], claim: float, words: int, alpha: float) -> tuple[float, float]:
     """Return (lower bound of the event's probability under the first word, upper bound under the second)."""
     half = len(drawn[0]) // 2
     first, second = (np.bincount(side[:half], minlength=words) for side in drawn)
@@ -102,5 +102,5 @@ def _event(drawn: list[Ids], claim: float, words: int, spare: float) -> tuple[fl
         speaks = first > second
     hits = [int(speaks[side[half:]].sum()) for side in drawn]
     many = len(drawn[0]) - half
-    low, high = clopper_pearson(hits, many, spare)
+    low, high = clopper_pearson(hits, many, alpha)
     return float(low[0]), float(high[1])

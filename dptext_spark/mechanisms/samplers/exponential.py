@@ -43,7 +43,7 @@ TOGETHER = 32  # words whose distances are taken together
 _ARRAYS = (
     "cells", "vectors", "outputs", "level", "surely", "rounds", "fallback", "log_normaliser", "figures",
 )  # fmt: skip
-WAITS = 128.0  # proposals: a row is compiled so that 88·(outputs/head) are the most that draws wait for on average
+WAITS = 128.0  # proposals: a stored row keeps draws waiting for this times (1 + 2·outputs/head) on average, at most
 FARTHEST = 1e39  # apart in one dimension: float32 ends at 3.4e38
 
 
@@ -451,7 +451,7 @@ def _slack(least: float, words: int) -> float:
     return 5.0 / (least * TOTAL) + 4e-12 + words * (words + 2.0**16) / TOTAL
 
 
-def rounded_up(value: float) -> str:
+def bound_up(value: float) -> str:
     """Return the next number with four decimals, for a sentence that states a bound."""
     return f"{math.ceil(value * 10_000) / 10_000:.16g}"
 
@@ -459,7 +459,7 @@ def rounded_up(value: float) -> str:
 def _guarantee(epsilon: float, cut: float, slack: float, note: str, restricted: bool) -> Guarantee:
     """Return metric DP; `restricted` where a word that cannot come out of others may be released as it is."""
     # Nothing is rounded in the user's favour.
-    most = f", and never more than {rounded_up(epsilon * cut)}" if math.isfinite(epsilon * cut) else ""
+    most = f", and never more than {bound_up(epsilon * cut)}" if math.isfinite(epsilon * cut) else ""
     one, two = ("One sensitive word", "two of them") if restricted else ("One drawn word", "two words")
     sentence = (
         f"{one} is metric differentially private with ε = {epsilon:.16g} per unit of Euclidean distance: {two} "

@@ -30,11 +30,11 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import REFUTES, Sampler
 from dptext_spark.mechanisms.numerics.elementary import (
-    excess,
+    expm1,
     gamma_quantile,
     laplace_quantile,
+    log1p,
     logarithm,
-    logarithm_of_more,
     normal_quantile,
 )
 from dptext_spark.mechanisms.numerics.matrices import transform
@@ -454,7 +454,7 @@ def truncated_laplace_quantile(bits: Int, end: float, less: float) -> Any:
     rest = bits & ~_SIGN
     w = (np.float64(rest) + 0.5) * _STEP
     if w * less <= 0.25:
-        size = -logarithm_of_more(-(w * less))
+        size = -log1p(-(w * less))
     else:
         v = (np.float64(~_SIGN - rest) + 0.5) * _STEP
         size = -logarithm(v + w * (1.0 - less))
@@ -500,7 +500,7 @@ def fill(noise: Int, parameters: Any, bits: Any, out: Any) -> None:
     less = 0.0
     if noise == TRUNCATED_LAPLACE:
         end = parameters[1] / scale
-        less = -excess(-end)
+        less = -expm1(-end)
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             if noise == LAPLACE:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import TOTAL, Sampler
-from dptext_spark.mechanisms.numerics.elementary import excess, exponential, logarithm, logarithm_of_more
+from dptext_spark.mechanisms.numerics.elementary import expm1, exponential, log1p, logarithm
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
@@ -66,9 +66,9 @@ def gumbel_ends(end: float) -> Any:
     With G(y) = exp(-e^-y): up to end = 1 they are (G(end)/G(-end) - 1, e^-end, 0), else (G(-end), 1 - G(end), the mass between).
     """
     if end <= 1.0:
-        return excess(excess(end) - excess(-end)), exponential(-end), 0.0
+        return expm1(expm1(end) - expm1(-end)), exponential(-end), 0.0
     below = exponential(-exponential(end))
-    above = -excess(-exponential(-end))
+    above = -expm1(-exponential(-end))
     return below, above, 1.0 - above - below
 
 
@@ -90,10 +90,10 @@ def truncated_gumbel_quantile(bits: Int, end: float, ends: Any) -> Any:
         if end < FLAT:
             return min(2.0 * u - 1.0, 1.0)
         # G(y) = G(-end)·(1 + u·(G(end)/G(-end) - 1)), solved for y + end.
-        y = -end - logarithm_of_more(-second * logarithm_of_more(u * first))
+        y = -end - log1p(-second * log1p(u * first))
     elif bits & _SIGN:
         rest = np.float64(~bits)
-        y = -logarithm(-logarithm_of_more(-(second + mass * (rest * _STEP + _HALF_STEP))))
+        y = -logarithm(-log1p(-(second + mass * (rest * _STEP + _HALF_STEP))))
     else:
         y = -logarithm(-logarithm(first + mass * (np.float64(bits) * _STEP + _HALF_STEP)))
     return min(max(y / end, -1.0), 1.0)

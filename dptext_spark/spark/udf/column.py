@@ -62,7 +62,7 @@ class UdfSpec:
     weights: tuple[str, ...] = ()
 
     @property
-    def texts(self) -> int:
+    def text_arguments(self) -> int:
         """How many arguments are texts or weigh them."""
         return len(self.columns) + len(self.weights)
 
@@ -82,14 +82,14 @@ def result_type(columns: tuple[str, ...], lists: frozenset[int] = frozenset()) -
 
 
 def sanitize(
-    arrays: tuple[pa.Array, ...], job: UdfSpec, privatizer: Privatizer, row_ids: pa.Array
+    arrays: tuple[pa.Array, ...], spec: UdfSpec, privatizer: Privatizer, row_ids: pa.Array
 ) -> pa.StructArray:
     """Sanitize one batch.
 
     Args:
         arrays: the arguments: texts, or lists of texts, then the weights of their words, then the row's identity, then the
-            record's, where the job has them.
-        job: what to do.
+            record's, where `spec` has them.
+        spec: what to do.
         privatizer: the model.
         row_ids: the row's identity [n].
 
@@ -102,18 +102,18 @@ def sanitize(
         TaskError: invalid UTF-8, a NULL key, weights that are not one number for each word, or no run key here.
         DataError: records of several rows whose words importance would choose.
     """
-    record_ids = arrays[-1] if job.has_record_id else None
+    record_ids = arrays[-1] if spec.has_record_id else None
     if row_ids.null_count or (record_ids is not None and record_ids.null_count):
         raise TaskError(
             NULL_KEY, 0, 0, row_ids.null_count or (record_ids.null_count if record_ids is not None else 0)
         )
-    key = worker_key(job.key)
+    key = worker_key(spec.key)
     rows = len(row_ids)
-    lists = [Elements.of(values) if is_list(values.type) else None for values in arrays[: len(job.columns)]]
-    chosen = _chosen(arrays, lists, job, privatizer, row_ids, record_ids)
+    lists = [Elements.of(values) if is_list(values.type) else None for values in arrays[: len(spec.columns)]]
+    chosen = _chosen(arrays, lists, spec, privatizer, row_ids, record_ids)
     texts, totals = [], []
     units = np.zeros(rows, np.int64)
-    for index, (column, values, elements) in enumerate(zip(job.columns, arrays, lists, strict=False)):
+    for index, (column, values, elements) in enumerate(zip(spec.columns, arrays, lists, strict=False)):
         ids, records = row_ids, record_ids
         if elements is not None:  # each text is a row of its own to the engine, and of its row's record
             records = (row_ids if record_ids is None else record_ids).take(pa.array(elements.rows))
@@ -124,7 +124,7 @@ def sanitize(
             row_ids=ids,
             record_ids=records,
             key=key,
-            run_id=job.run_id,
+            run_id=spec.run_id,
             chosen=None if chosen is None else chosen[index],
         )
         invalid = int((counters.column("invalid") > 0).sum())
@@ -138,14 +138,14 @@ def sanitize(
             totals.append(pa.array(total))
         text = text if text.type == pa.string() else text.cast(pa.string())
         texts.append(text if elements is None else elements.whole(text))
-    names = [field.name for field in result_type(job.columns)]
+    names = [field.name for field in result_type(spec.columns)]
     return pa.StructArray.from_arrays([*texts, *totals, pa.array(units)], names=names)
 
 
 def _chosen(
     arrays: tuple[pa.Array, ...],
     lists: list[Elements | None],
-    job: UdfSpec,
+    spec: UdfSpec,
     privatizer: Privatizer,
     row_ids: pa.Array,
     record_ids: pa.Array | None,
@@ -157,7 +157,7 @@ def _chosen(
         raise DataError("record_key: records of several rows, with importance at record level.")
     columns = []
     for index, (values, elements) in enumerate(zip(arrays, lists, strict=False)):
-        weights = arrays[len(lists) + index] if job.weights else None
+        weights = arrays[len(lists) + index] if spec.weights else None
         if elements is None:
             columns.append(Texts(values, None, weights))
         else:
@@ -168,22 +168,22 @@ def _chosen(
         raise TaskError(WEIGHTS, 0, 0, error.count) from None
 
 
-def batches(job: UdfSpec, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
+def batches(spec: UdfSpec, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
     """Sanitize the batches of a task; whatever goes wrong leaves as a code, a partition and a batch number."""
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     number, ordinal = 0, 0
     try:
-        privatizer = open_shipped(job.shipped)
+        privatizer = open_shipped(spec.shipped)
         for batch in stream:
             arrays = batch if isinstance(batch, tuple) else (batch,)
             rows = len(arrays[0])
-            if job.has_row_id:
-                row_ids = arrays[job.texts]
+            if spec.has_row_id:
+                row_ids = arrays[spec.text_arguments]
             else:
                 first = (partition << ORDINAL_BITS) + ordinal
                 row_ids = pa.array(np.arange(first, first + rows, dtype=np.int64))
-            result = sanitize(arrays, job, privatizer, row_ids)
+            result = sanitize(arrays, spec, privatizer, row_ids)
             yield result
             number += 1
             ordinal += rows
@@ -205,22 +205,22 @@ def _as_bytes(values: Any, several: bool) -> pa.Array:
     return pa.array(values.to_numpy(dtype=object), kind, from_pandas=True)
 
 
-def _as_arrow(values: Any, index: int, job: UdfSpec, lists: frozenset[int]) -> pa.Array:
+def _as_arrow(values: Any, index: int, spec: UdfSpec, lists: frozenset[int]) -> pa.Array:
     """Turn an argument that came as a pandas series back into Arrow."""
-    if index < len(job.columns):
+    if index < len(spec.columns):
         return _as_bytes(values, index in lists)
-    if index < job.texts:
+    if index < spec.text_arguments:
         return pa.array(values.to_numpy(dtype=object), pa.list_(pa.float32()), from_pandas=True)
     return pa.Array.from_pandas(values)
 
 
 def build(
-    job: UdfSpec, kind: Literal["auto", "arrow", "pandas"] = "auto", lists: frozenset[int] = frozenset()
+    spec: UdfSpec, kind: Literal["auto", "arrow", "pandas"] = "auto", lists: frozenset[int] = frozenset()
 ) -> Any:
     """Return the Spark function of a job: columns in, struct out.
 
     Args:
-        job: what to do.
+        spec: what to do.
         kind: the shell.
         lists: which of the text columns hold several texts a row.
 
@@ -231,11 +231,11 @@ def build(
     has_arrow = hasattr(F, "arrow_udf")
     if kind == "arrow" and not has_arrow:
         raise SettingsError("run.udf: 'arrow' needs Spark 4.1 or later; valid here: auto, pandas.")
-    returns = result_type(job.columns, lists)
+    returns = result_type(spec.columns, lists)
     if has_arrow and kind != "pandas":
 
         def over_arrow(stream: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-            return batches(job, stream)
+            return batches(spec, stream)
 
         made = F.arrow_udf(over_arrow, returns)
     else:
@@ -244,23 +244,23 @@ def build(
             def arrow() -> Iterator[tuple[pa.Array, ...]]:
                 for batch in stream:
                     series = batch if isinstance(batch, tuple) else (batch,)
-                    yield tuple(_as_arrow(s, i, job, lists) for i, s in enumerate(series))
+                    yield tuple(_as_arrow(s, i, spec, lists) for i, s in enumerate(series))
 
-            for result in batches(job, arrow()):
+            for result in batches(spec, arrow()):
                 yield pd.DataFrame(
                     {field.name: result.field(i).to_pandas() for i, field in enumerate(result.type)}
                 )
 
         made = F.pandas_udf(over_pandas, returns)
-    return made.asNondeterministic() if not job.has_row_id else made
+    return made.asNondeterministic() if not spec.has_row_id else made
 
 
 def applied(
-    df: DataFrame, job: UdfSpec, kind: Any, row_id: Column | None, record_id: Column | None
+    df: DataFrame, spec: UdfSpec, kind: Any, row_id: Column | None, record_id: Column | None
 ) -> DataFrame:
     """Return `df` with the struct column `RESULT` beside its own columns."""
-    paths = paths_of(df.schema, job.columns, exact=True)
-    function = build(job, kind, frozenset(i for i, path in enumerate(paths) if path.over))
+    paths = paths_of(df.schema, spec.columns, exact=True)
+    function = build(spec, kind, frozenset(i for i, path in enumerate(paths) if path.over))
     pandas_shell = kind == "pandas" or not hasattr(F, "arrow_udf")
     texts = [path.text for path in paths]
     if pandas_shell:
@@ -268,26 +268,26 @@ def applied(
             text.cast("array<binary>" if path.over else "binary")
             for path, text in zip(paths, texts, strict=True)
         ]
-    weights = [quoted(name).cast("array<float>") for name in job.weights]
+    weights = [quoted(name).cast("array<float>") for name in spec.weights]
     identities = [c for c in (row_id, record_id) if c is not None]
     return df.withColumn(RESULT, function(*texts, *weights, *identities))
 
 
 def replaced(
-    df: DataFrame, job: UdfSpec, keep: list[str], dropped: frozenset[Parts] = frozenset()
+    df: DataFrame, spec: UdfSpec, keep: list[str], dropped: frozenset[Parts] = frozenset()
 ) -> DataFrame:
     """Select `keep` from a frame that has `RESULT`, the texts replaced by their sanitized form.
 
     Args:
         df: the frame.
-        job: what was done.
+        spec: what was done.
         keep: top-level columns.
         dropped: fields beside nested texts that are left out.
     """
     schema = df.schema
     texts = {
         path: F.col(RESULT).getField(f"text_{i}")
-        for i, path in enumerate(paths_of(schema, job.columns, exact=True))
+        for i, path in enumerate(paths_of(schema, spec.columns, exact=True))
     }
     roots = {path.root for path in texts}
     out = []

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.mechanisms.samplers import ExponentialSampler, exponential
-from dptext_spark.mechanisms.samplers.exponential import rounded_up
+from dptext_spark.mechanisms.samplers.exponential import bound_up
 from dptext_spark.mechanisms.samplers.exponential_rows import nearest
 from dptext_spark.mechanisms.samplers.exponential_tail import EVERY, acceptance, decay, summed
 from dptext_spark.mechanisms.samplers.table import read_row
@@ -347,7 +347,7 @@ class TestCompilation:
         stated = re.search(r"rounding adds at most (\S+)\)", guarantee.sentence)
         assert stated
         assert 2 * made.slack <= float(stated[1]) <= 3 * made.slack
-        assert [rounded_up(x) for x in (3.5, 1.60941, 1e-300, 0.0, 55.45177)] == [
+        assert [bound_up(x) for x in (3.5, 1.60941, 1e-300, 0.0, 55.45177)] == [
             "3.5",
             "1.6095",
             "0.0001",
