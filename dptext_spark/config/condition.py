@@ -8,14 +8,18 @@ checked tree, never the given text. Operators that parsers group in different wa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dptext_spark.errors import SettingsError
 
+if TYPE_CHECKING:
+    from sqlglot.expressions import Column, Expr
+
 Reference = tuple[str, ...]
+Pieces = list[str | Reference]
 
 # Built-in functions that depend on their arguments alone. They never give a text.
 NUMBERS = frozenset(
@@ -318,7 +322,7 @@ class _Writer:
         self.parentheses = 0
         self._depth = 0
 
-    def piece(self, node: Any, least: int, pattern: bool = False) -> list[str | Reference]:
+    def piece(self, node: Expr, least: int, pattern: bool = False) -> Pieces:
         """Write a node that must bind at least so tightly; a pattern is never read as a time."""
         form = _FORMS.get(type(node).__name__)
         if form is None:
@@ -333,7 +337,7 @@ class _Writer:
         self._depth += 1
         if self._depth > DEEPEST:
             raise RecursionError
-        found: list[str | Reference] = form.write(self, node, pattern)
+        found: Pieces = form.write(self, node, pattern)
         self._depth -= 1
         return found
 
@@ -342,21 +346,25 @@ class _Writer:
         return all(isinstance(piece, str) for piece in pieces)
 
 
+# How a kind of node is written: the writer, the node, and whether it is a pattern.
+Write = Callable[["_Writer", "Expr", bool], Pieces]
+
+
 @dataclass(frozen=True)
 class _Form:
     level: int
-    write: Any
+    write: Write
     args: frozenset[str]
     ignored: frozenset[str]
 
 
-def _form(level: int, write: Any, args: str = "this expression", ignored: str = "") -> _Form:
+def _form(level: int, write: Write, args: str = "this expression", ignored: str = "") -> _Form:
     # sqlglot notes the type of what it knows, and a dialect's ways of dividing and joining.
     return _Form(level, write, frozenset(args.split()), frozenset(ignored.split()) | {"_type"})
 
 
-def _binary(operator: str, left: int, right: int, pattern: bool = False) -> Any:
-    def write(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _binary(operator: str, left: int, right: int, pattern: bool = False) -> Write:
+    def write(writer: _Writer, node: Expr, _: bool) -> Pieces:
         one, other = writer.piece(node.this, left), writer.piece(node.expression, right, pattern)
         if operator == "||" and writer.constant((*one, *other)):
             raise refused("a text that is made of constants given (write the text itself)")
@@ -366,11 +374,11 @@ def _binary(operator: str, left: int, right: int, pattern: bool = False) -> Any:
     return write
 
 
-def _chain(operator: str, level: int) -> Any:
+def _chain(operator: str, level: int) -> Write:
     """Write AND and OR without depth: there may be hundreds of them."""
 
-    def write(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
-        found: list[str | Reference] = []
+    def write(writer: _Writer, node: Expr, _: bool) -> Pieces:
+        found: Pieces = []
         for part in node.flatten(unnest=False):
             found += [f" {operator} " if found else "(", *writer.piece(part, level)]
         return [*found, ")"]
@@ -378,16 +386,16 @@ def _chain(operator: str, level: int) -> Any:
     return write
 
 
-def _prefix(operator: str, least: int) -> Any:
+def _prefix(operator: str, least: int) -> Write:
     return lambda writer, node, _: [f"({operator} ", *writer.piece(node.this, least), ")"]
 
 
-def _paren(writer: _Writer, node: Any, pattern: bool) -> list[str | Reference]:
+def _paren(writer: _Writer, node: Expr, pattern: bool) -> Pieces:
     writer.parentheses += 1
     return writer.piece(node.this, OR, pattern)
 
 
-def _is(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _is(writer: _Writer, node: Expr, _: bool) -> Pieces:
     kind = type(node.expression).__name__
     if kind not in ("Null", "Boolean"):
         raise refused("IS with something else than NULL, TRUE or FALSE given")
@@ -395,27 +403,27 @@ def _is(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
     return ["(", *writer.piece(node.this, COMPARISON), word, *writer.piece(node.expression, ATOM), ")"]
 
 
-def _between(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _between(writer: _Writer, node: Expr, _: bool) -> Pieces:
     low, high = (writer.piece(node.args[name], BIT_OR) for name in ("low", "high"))
     return ["(", *writer.piece(node.this, COMPARISON), " BETWEEN ", *low, " AND ", *high, ")"]
 
 
-def _in(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _in(writer: _Writer, node: Expr, _: bool) -> Pieces:
     if not node.expressions:
         raise refused("IN without a list of values given")
     writer.parentheses += 1
     return ["(", *writer.piece(node.this, COMPARISON), " IN (", *_listed(writer, node.expressions), "))"]
 
 
-def _listed(writer: _Writer, nodes: Sequence[Any]) -> list[str | Reference]:
-    found: list[str | Reference] = []
+def _listed(writer: _Writer, nodes: Sequence[Expr]) -> Pieces:
+    found: Pieces = []
     for node in nodes:
         found += [", "] if found else []
         found += writer.piece(node, OR)
     return found
 
 
-def _escape(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _escape(writer: _Writer, node: Expr, _: bool) -> Pieces:
     like = writer.piece(node.this, PREDICATE)
     sign = node.expression
     if (
@@ -429,7 +437,7 @@ def _escape(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
     return [*like[:-1], f" ESCAPE '{sign.this}')"]
 
 
-def _literal(writer: _Writer, node: Any, pattern: bool) -> list[str | Reference]:
+def _literal(writer: _Writer, node: Expr, pattern: bool) -> Pieces:
     if not node.args.get("is_string"):
         if not _NUMBER.fullmatch(node.this):
             raise refused("a number of another kind given")
@@ -437,7 +445,7 @@ def _literal(writer: _Writer, node: Any, pattern: bool) -> list[str | Reference]
     return _raw(writer, node, pattern)
 
 
-def _raw(_: _Writer, node: Any, pattern: bool) -> list[str | Reference]:
+def _raw(_: _Writer, node: Expr, pattern: bool) -> Pieces:
     if not pattern and of_now(node.this):
         raise refused(
             "a text that Spark may read as a time of today given (for a column of texts: LIKE 'today'; for a time: the whole "
@@ -446,15 +454,15 @@ def _raw(_: _Writer, node: Any, pattern: bool) -> list[str | Reference]:
     return [_quoted(node.this)]
 
 
-def _boolean(_: _Writer, node: Any, __: bool) -> list[str | Reference]:
+def _boolean(_: _Writer, node: Expr, __: bool) -> Pieces:
     return ["TRUE" if node.this else "FALSE"]
 
 
-def _reference(_: _Writer, node: Any, __: bool) -> list[str | Reference]:
-    return [_parts(node)]
+def _reference(_: _Writer, node: Expr, __: bool) -> Pieces:
+    return [_parts(cast("Column", node))]
 
 
-def _parts(node: Any) -> Reference:
+def _parts(node: Column) -> Reference:
     """Return the names of a column and its fields.
 
     Raises:
@@ -467,21 +475,21 @@ def _parts(node: Any) -> Reference:
     return tuple(str(part.this) for part in parts)
 
 
-def _dot(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _dot(writer: _Writer, node: Expr, _: bool) -> Pieces:
     field = node.expression
     if type(field).__name__ != "Identifier":
         raise refused(f"{_called(field)} of a namespace given")
     return [*writer.piece(node.this, ATOM), f"[{_quoted(field.this)}]"]
 
 
-def _bracket(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _bracket(writer: _Writer, node: Expr, _: bool) -> Pieces:
     if len(node.expressions) != 1:
         raise refused("[ ] with several values given")
     return [*writer.piece(node.this, ATOM), "[", *writer.piece(node.expressions[0], OR), "]"]
 
 
-def _case(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
-    found: list[str | Reference] = ["CASE"]
+def _case(writer: _Writer, node: Expr, _: bool) -> Pieces:
+    found: Pieces = ["CASE"]
     if node.this is not None:
         found += [" ", *writer.piece(node.this, OR)]
     for branch in node.args["ifs"]:
@@ -492,7 +500,7 @@ def _case(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
     return [*found, " END"]
 
 
-def _cast(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _cast(writer: _Writer, node: Expr, _: bool) -> Pieces:
     kind = node.args["to"]
     name = CASTS.get(getattr(kind.this, "name", ""))
     if name is None or kind.args.get("nested"):
@@ -520,7 +528,7 @@ def _cast(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
     return [f"{word}(", *writer.piece(node.this, OR), f" AS {typed})"]
 
 
-def _interval(_: _Writer, node: Any, __: bool) -> list[str | Reference]:
+def _interval(_: _Writer, node: Expr, __: bool) -> Pieces:
     amount, unit = node.this, str(getattr(node.args.get("unit"), "this", "")).upper()
     unit = unit.removesuffix("S")
     if type(amount).__name__ != "Literal" or not re.fullmatch(r"-?\d{1,6}", amount.this) or unit not in UNITS:
@@ -528,7 +536,7 @@ def _interval(_: _Writer, node: Any, __: bool) -> list[str | Reference]:
     return [f"INTERVAL '{amount.this}' {unit}"]
 
 
-def _function(writer: _Writer, node: Any, _: bool) -> list[str | Reference]:
+def _function(writer: _Writer, node: Expr, _: bool) -> Pieces:
     name = str(getattr(node.this, "this", node.this)).lower()
     if name not in FUNCTIONS:
         shown = name if re.fullmatch(r"\w{1,40}", name) else "a function"
@@ -588,7 +596,7 @@ _FORMS: dict[str, _Form] = {
 }
 
 
-def _called(node: Any) -> str:
+def _called(node: Expr) -> str:
     """Name a kind of node as a user knows it; nothing of its content."""
     kind = type(node).__name__
     known = {

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F32, Ids
-from dptext_spark.lexicon.neighbors import nearest, nearest_in
+from dptext_spark.lexicon.neighbors import Metric, nearest, nearest_in
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.mechanisms.summary import Quantiles
 from dptext_spark.runtime.jit import compiled
@@ -22,7 +22,9 @@ MAPPINGS, REMAINDERS = get_args(Mapping), get_args(Remainder)
 WALK = 2048  # words of the walk whose neighbours are searched at once
 
 
-def output_sets(vectors: F32, k: int, mapping: str, metric: Any, remainder: str = "join") -> tuple[Ids, Ids]:
+def output_sets(
+    vectors: F32, k: int, mapping: str, metric: Metric, remainder: str = "join"
+) -> tuple[Ids, Ids]:
     """Return the distinct output sets and which one each word has.
 
     Args:
@@ -74,7 +76,7 @@ def _walk_balanced(queries: Any, near: Any, of_word: Any, first: int) -> Any:
     return made
 
 
-def _conservative(vectors: F32, k: int, metric: Any, remainder: str, of_word: Ids) -> list[Ids]:
+def _conservative(vectors: F32, k: int, metric: Metric, remainder: str, of_word: Ids) -> list[Ids]:
     """Walk the pool: each word still in it takes its K nearest of the pool along. Fills `of_word`."""
     found: list[Ids] = []
     pool = np.arange(len(vectors), dtype=np.int32)

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.config.locations import absolute
+from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.tables.condition import selected
 from dptext_spark.spark.tables.paths import paths_of, quoted
@@ -124,7 +125,7 @@ def split_name(name: str) -> list[str]:
     return parts
 
 
-def read_input(spark: SparkSession, source: Any, columns: list[str]) -> tuple[DataFrame, str]:
+def read_input(spark: SparkSession, source: Input, columns: list[str]) -> tuple[DataFrame, str]:
     """Open the input.
 
     Args:
@@ -147,7 +148,7 @@ def read_input(spark: SparkSession, source: Any, columns: list[str]) -> tuple[Da
             )
             df = df if df is not None else spark.read.table(source.table)
         else:
-            version = delta_version(spark, Target(path=source.path)) if source.format == "delta" else None
+            version = delta_version(spark, Target(path=_folder(source))) if source.format == "delta" else None
             df = _read_path(spark, source, version, columns)
         named = f"delta:{version}" if version is not None else file_version(df)
     except PySparkException as error:
@@ -155,7 +156,12 @@ def read_input(spark: SparkSession, source: Any, columns: list[str]) -> tuple[Da
     return selected(df, source.where), named
 
 
-def _unreadable(source: Any, error: PySparkException) -> DataError:
+def _folder(source: Input) -> str:
+    assert source.path is not None  # settings name a path or a table
+    return source.path
+
+
+def _unreadable(source: Input, error: PySparkException) -> DataError:
     place, condition = source.table or source.path, str(error.getCondition() or type(error).__name__)
     if condition.startswith("PATH_NOT_FOUND"):
         return DataError(
@@ -170,28 +176,28 @@ def _unreadable(source: Any, error: PySparkException) -> DataError:
     )
 
 
-def _read_path(spark: SparkSession, source: Any, version: int | None, columns: list[str]) -> DataFrame:
+def _read_path(spark: SparkSession, source: Input, version: int | None, columns: list[str]) -> DataFrame:
     if source.format == "delta":
         if version is None:
             raise DataError(f"input.path: {source.path!r} is no Delta table; name its input.format.")
         reader = spark.read.options(**source.options).option("versionAsOf", version)
-        return reader.format("delta").load(source.path)
+        return reader.format("delta").load(_folder(source))
     if source.format in ("csv", "tsv"):
-        return _lenient(spark, source).csv(source.path)
+        return _lenient(spark, source).csv(_folder(source))
     if source.format == "json":
-        return _lenient(spark, source).schema(_json_schema(spark, source, columns)).json(source.path)
+        return _lenient(spark, source).schema(_json_schema(spark, source, columns)).json(_folder(source))
     if source.format not in ("text", "parquet"):
         raise SettingsError(f"input.format: {source.format!r} given; valid: {', '.join(FORMATS)}.")
-    return spark.read.options(**source.options).format(source.format).load(source.path)
+    return spark.read.options(**source.options).format(source.format).load(_folder(source))
 
 
-def _json_schema(spark: SparkSession, source: Any, columns: list[str]) -> T.StructType:
+def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.StructType:
     """Return the types of all records of a JSON input, its text columns as strings: a number in their place is its digits.
 
     Read with them, a record that does not fit is counted, and no message holds its values. Spark gives records that are no JSON
     a column of their own: raw text, which must not pass through.
     """
-    found = _lenient(spark, source).option("samplingRatio", "1.0").json(source.path).schema
+    found = _lenient(spark, source).option("samplingRatio", "1.0").json(_folder(source)).schema
     found = T.StructType([field for field in found.fields if field.name != CORRUPT])
     as_text = T.StructType([T.StructField(f.name, _with_strings(f.dataType, [()])) for f in found.fields])
     texts = paths_of(as_text, columns)
@@ -217,7 +223,7 @@ def _with_strings(kind: T.DataType, wanted: list[tuple[str, ...]]) -> T.DataType
     return T.StringType()
 
 
-def _lenient(spark: SparkSession, source: Any) -> DataFrameReader:
+def _lenient(spark: SparkSession, source: Input) -> DataFrameReader:
     """Return a reader of CSV, TSV (as strings) or JSON that drops nothing: what does not fit is counted."""
     reader = spark.read.options(**source.options).option("mode", "PERMISSIVE")
     reader = reader.option("columnNameOfCorruptRecord", CORRUPT)
@@ -232,7 +238,7 @@ def _lenient(spark: SparkSession, source: Any) -> DataFrameReader:
     return reader
 
 
-def corrupt_records(spark: SparkSession, source: Any, df: DataFrame) -> int | None:
+def corrupt_records(spark: SparkSession, source: Input, df: DataFrame) -> int | None:
     """Count the records of a CSV, TSV or JSON input that do not fit its columns: one pass over the files.
 
     Returns:
@@ -242,7 +248,7 @@ def corrupt_records(spark: SparkSession, source: Any, df: DataFrame) -> int | No
         return None
     schema = T.StructType([*df.schema.fields, T.StructField(CORRUPT, T.StringType())])
     reader = _lenient(spark, source).schema(schema)
-    whole = reader.json(source.path) if source.format == "json" else reader.csv(source.path)
+    whole = reader.json(_folder(source)) if source.format == "json" else reader.csv(_folder(source))
     # Spark refuses to read that column alone; counting another one beside it makes it parse the records.
     row = whole.agg(F.count(quoted(df.columns[0])), F.count(quoted(CORRUPT))).first() if df.columns else None
     return int(row[1]) if row is not None else 0
