@@ -79,7 +79,8 @@ def audit(
         bool, typer.Option("--partial", help="Allow rows that only one of the tables has.")
     ] = False,
     out: Annotated[
-        str | None, typer.Option(help="Folder of the metrics. Default: <TABLE>_audit/restricted.")
+        str | None,
+        typer.Option(help="Folder of the metrics. Default: the settings', else <TABLE>_audit/restricted."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be compared; read no data.")

@@ -323,9 +323,9 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
 
     Its lexicon must agree where the settings name one.
     """
-    made_from = artifact.read_manifest(folder).spec
-    engine = made_from.get("engine")
-    if made_from and engine != ENGINE_VERSION:  # first: another engine may have had other settings, too
+    spec = artifact.read_manifest(folder).spec
+    engine = spec.get("engine")
+    if spec and engine != ENGINE_VERSION:  # first: another engine may have had other settings, too
         raise SettingsError(
             f"run.artifact: {str(folder)!r} was made for engine {engine!r}, and this is {ENGINE_VERSION!r}, which draws other "
             "words under the same key; prepare it again."
@@ -334,7 +334,7 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
     if "lexicon" not in config.model_fields_set:
         del wanted["lexicon"]
     for section, value in wanted.items():
-        recorded = made_from.get(section)
+        recorded = spec.get(section)
         pairs = (
             [(f"{section}.{name}", value[name], (recorded or {}).get(name)) for name in value]
             if isinstance(value, dict)

@@ -168,6 +168,11 @@ def _sum_of_eights(builder: Any, count: Any, term: Callable[[Any], Any]) -> Any:
     with _cgutils.for_range(builder, builder.sdiv(count, step)) as loop:
         more = term(builder.mul(loop.index, step))
         builder.store(builder.fadd(builder.load(total), more), total)
+    return _tree(builder, total)
+
+
+def _tree(builder: Any, total: Any) -> Any:
+    """Add the eight partial sums at `total` as a fixed tree."""
     sums = builder.load(total)
     parts = [builder.extract_element(sums, ir.Constant(ir.IntType(32), lane)) for lane in range(8)]
     while len(parts) > 1:
@@ -244,32 +249,20 @@ def squared_gaps(
             _cgutils.create_struct_proxy(signature.args[k])(context, builder, args[k]).data for k in (0, 2)
         ]
         _, left, _, right, stride, count = args
-        narrow, wide = ir.VectorType(ir.FloatType(), 8), ir.VectorType(ir.DoubleType(), 8)
+        wide = ir.VectorType(ir.DoubleType(), 8)
         totals = [_cgutils.alloca_once_value(builder, ir.Constant(wide, [0.0] * 8)) for _ in range(4)]
         rows = [right]
         while len(rows) < len(totals):
             rows.append(builder.add(rows[-1], stride))
 
-        def eight(data: Any, start: Any) -> Any:
-            pointer = builder.bitcast(builder.gep(data, [start]), narrow.as_pointer())
-            load = builder.load(pointer)
-            load.align = 4
-            return builder.fpext(load, wide)
-
         step = ir.Constant(count.type, 8)
         with _cgutils.for_range(builder, builder.sdiv(count, step)) as loop:
             offset = builder.mul(loop.index, step)
-            mine = eight(flats[0], builder.add(left, offset))
+            mine = _eight(builder, flats[0], builder.add(left, offset))
             for total, row in zip(totals, rows, strict=True):
-                gap = builder.fsub(mine, eight(flats[1], builder.add(row, offset)))
+                gap = builder.fsub(mine, _eight(builder, flats[1], builder.add(row, offset)))
                 builder.store(builder.fadd(builder.load(total), builder.fmul(gap, gap)), total)
-        found = []
-        for total in totals:
-            sums = builder.load(total)
-            parts = [builder.extract_element(sums, ir.Constant(ir.IntType(32), lane)) for lane in range(8)]
-            while len(parts) > 1:
-                parts = [builder.fadd(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-            found.append(parts[0])
+        found = [_tree(builder, total) for total in totals]
         return context.make_tuple(builder, signature.return_type, found)
 
     return _types.UniTuple(types.float64, 4)(

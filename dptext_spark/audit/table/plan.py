@@ -170,6 +170,25 @@ class AuditPlan:
     ) -> AuditPlan:
         """Settle what is compared; what is not given is taken from the settings: a file with overrides, or those of a run.
 
+        Args:
+            table: the written table, a folder or a name.
+            source: what it was made from, the same way.
+            columns: the text columns.
+            row_key: the column that identifies a row in both.
+            record_key: the column of the source whose equal values form one record.
+            config: the settings of the model that wrote the table, or a file of them; without them nothing is attacked.
+            overrides: settings of that file that are changed, each as `name=value`.
+            label: a column of the source that a classifier learns to predict.
+            attribute: a column of the source that an adversary guesses from the text.
+            similarity: whether the texts are compared; with a label they are.
+            encoder: a folder or a package of an encoder that compares them, too.
+            masked_model: as that, of a masked language model that attacks the texts.
+            label_rows: how many rows, about, classifiers look at.
+            require: what is required of the figures, each such as `original_share <= 0.6`.
+            sample: how many rows, about, consistency, similarity and attacks look at.
+            partial: whether rows that only one of the tables has are allowed.
+            out: the folder of the metrics; that of the settings, or `<table>_audit/restricted`, if None.
+
         Raises:
             SettingsError: no columns, no row_key, a label that is a text or a key, an invalid requirement, or no place for
                 the metrics; overrides of settings that are not read from a file; an encoder that is neither folder nor package,

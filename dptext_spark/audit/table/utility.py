@@ -28,8 +28,8 @@ from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
 from dptext_spark.audit.utility.encoder_similarity import encoder_similarity
 from dptext_spark.audit.utility.learning import Classifier, TextClassifier
 from dptext_spark.audit.utility.text_metrics import text_overlap, vector_similarity
+from dptext_spark.encoder import outputs
 from dptext_spark.encoder.encoder import Encoder
-from dptext_spark.encoder.outputs import guesses, vectors
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.runtime.progress import Counted
 from dptext_spark.text.engine import Engine
@@ -251,7 +251,7 @@ def encoder_similarity_to(source: str, texts: Both[Sequence[str]]) -> Findings:
         SettingsError, DataError: the encoder cannot be opened; no text has a sub-word.
     """
     encoder = Encoder.open(source, threads=os.cpu_count() or 1)
-    found = encoder_similarity(partial(vectors, encoder), texts.plain, texts.private)
+    found = encoder_similarity(partial(outputs.vectors, encoder), texts.plain, texts.private)
     every = {"embedding_cosine": found.mean} | {
         f"bert_{name.lower()}": estimate for name, estimate in found.matched.items()
     }
@@ -275,7 +275,7 @@ def named_by(
     model = Encoder.open(source, head=True, threads=os.cpu_count() or 1, field="masked_model")
     tokenizer = model.tokenizer
     found = masked_inference(
-        engine, partial(guesses, model), tokenizer.form, frozenset(tokenizer.words()), texts.plain, texts.private,
+        engine, partial(outputs.guesses, model), tokenizer.form, frozenset(tokenizer.words()), texts.plain, texts.private,
         progress=progress,
     )  # fmt: skip
     return Findings(
