@@ -1,6 +1,8 @@
-"""Array types by their standard names, for annotations: the shape stands in the docstring of what takes or returns them."""
+"""Array types by their standard names, and arrays that cannot be written. Shapes stand in docstrings."""
 
 from __future__ import annotations
+
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,3 +20,27 @@ Ids = I32
 
 Vectors = F32
 """Word vectors, float32[V, dim]: a row for each word."""
+
+Array = TypeVar("Array", bound=npt.NDArray[np.generic])
+
+
+def read_only(array: Array) -> Array:
+    """Return a view in C order that cannot be written; the array itself where it is one.
+
+    Loops are compiled for each kind of array that they are given: fresh ones then take the code of memory-mapped ones.
+    """
+    if array.flags.writeable or not array.flags.c_contiguous:
+        held: Any = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        array = held.view()
+        array.flags.writeable = False
+    return array
+
+
+class ReadOnlyArrays:
+    """The base of a dataclass that holds arrays: they are :func:`read_only`, whoever made them."""
+
+    def __post_init__(self) -> None:
+        """Let no array be written."""
+        for name, value in list(vars(self).items()):
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, read_only(value))

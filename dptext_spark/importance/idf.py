@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.arrays import F32, I32, I64
+from dptext_spark.arrays import F32, I32, I64, ReadOnlyArrays
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.runtime.array_checks import Arrays
@@ -38,7 +38,7 @@ LINES = 10_000  # of a corpus that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Idf:
+class Idf(ReadOnlyArrays):
     """Inverse document frequency.
 
     Attributes:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F32
+from dptext_spark.arrays import F32, read_only
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.neighbors import METRICS, Metric
@@ -90,6 +90,7 @@ class Lexicon:
             bool(np.isfinite(vectors[i : i + ROWS]).all()) for i in range(0, len(vectors), ROWS)
         ):
             raise DataError(f"lexicon {self.name}: a vector holds a NaN or an infinity.")
+        object.__setattr__(self, "vectors", read_only(vectors))
 
     def __len__(self) -> int:
         """Return V."""

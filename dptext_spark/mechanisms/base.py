@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F32, F64, I64, U64, Ids
+from dptext_spark.arrays import F32, F64, I64, U64, Ids, ReadOnlyArrays
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -68,8 +68,8 @@ class LawColumns(Protocol):
         """Return P(outputs[i] | words[i]) of int32[n] each, as the formula says: float64[n]."""
 
 
-class Sampler(ABC):
-    """A compiled mechanism: arrays only, no text, no files.
+class Sampler(ReadOnlyArrays, ABC):
+    """A compiled mechanism: arrays that cannot be written, no text, no files.
 
     It draws, and says what it can do beside drawing; what stands here are the defaults of a sampler that states no others.
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.arrays import I32, I64, U8, U64
+from dptext_spark.arrays import I32, I64, U8, U64, ReadOnlyArrays
 from dptext_spark.lexicon.vocabulary import MOST_BYTES, Vocabulary
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64
@@ -192,7 +192,7 @@ def _is_sound(
 
 
 @dataclass(frozen=True, eq=False)
-class WordTable:
+class WordTable(ReadOnlyArrays):
     """Arrays of the table.
 
     Attributes:

@@ -32,7 +32,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F64, I32, I64, Ids, Vectors
+from dptext_spark.arrays import F64, I32, I64, Ids, ReadOnlyArrays, Vectors
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.nearest import Contest, Targets
@@ -50,7 +50,7 @@ _STORED = "cells.words"  # an array that every stored index has
 
 
 @dataclass(frozen=True, eq=False)
-class CellIndex:
+class CellIndex(ReadOnlyArrays):
     """Cells of words.
 
     Attributes:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F64, Ids, Vectors
+from dptext_spark.arrays import F64, Ids, ReadOnlyArrays, Vectors
 from dptext_spark.mechanisms.samplers.scores import best_two, half_squares
 from dptext_spark.runtime.jit import Int, compiled, inlined
 
@@ -131,7 +131,7 @@ def _decide(
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
+class Targets(ReadOnlyArrays):
     """The words that a noisy vector is snapped to.
 
     Attributes:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.arrays import F64, Ids, Vectors
+from dptext_spark.arrays import F64, Ids, ReadOnlyArrays, Vectors
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.mechanisms.samplers.nearest import Targets
 from dptext_spark.mechanisms.samplers.scores import best_two
@@ -27,7 +27,7 @@ OPEN = -1  # in the place of a word: the table does not settle this draw
 
 
 @dataclass(frozen=True, eq=False)
-class NeighborTable:
+class NeighborTable(ReadOnlyArrays):
     """The nearest targets of each word.
 
     Attributes:

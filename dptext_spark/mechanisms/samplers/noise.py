@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F64, I64, U64, Ids, Vectors
+from dptext_spark.arrays import F64, I64, U64, Ids, Vectors, read_only
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import REFUTES, Sampler
@@ -213,13 +213,13 @@ class NoiseSampler(Sampler):
             SettingsError: the noise is so long that float64 does not hold its square.
         """
         words, size = centers.shape
-        held = _read_only(centers)
+        held = read_only(centers)
         made = cls(
             centers=held,
-            targets=Targets.of(held if targets is centers else _read_only(targets)),
+            targets=Targets.of(held if targets is centers else read_only(targets)),
             noise=noise,
-            parameters=_read_only(np.array(parameters, np.float64)),
-            columns=_read_only(np.zeros((0, 0)) if matrix is None else matrix.T),
+            parameters=np.array(parameters, np.float64),
+            columns=np.zeros((0, 0)) if matrix is None else matrix.T,
             second=second,
             table=NeighborTable.none(words),
             guarantee=guarantee,
@@ -393,7 +393,7 @@ class NoiseSampler(Sampler):
     ) -> NoiseSampler:
         """Build again from :meth:`arrays`."""
         assert isinstance(summary, NoiseSummary)
-        held = {name: _read_only(array) for name, array in arrays.items()}
+        held = {name: read_only(array) for name, array in arrays.items()}
         return cls(
             held["centers"],
             Targets(held.get("targets", held["centers"]), held["halves"]),
@@ -406,13 +406,6 @@ class NoiseSampler(Sampler):
             summary,
             restored(held),
         )
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a view that cannot be written, in C order: mapped files and fresh arrays then take the same compiled loops."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def _joined(*pairs: tuple[npt.NDArray[Any], npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], ...]:

@@ -240,7 +240,7 @@ def test_noise_that_float64_does_not_hold(epsilon: float) -> None:
 def near_ties() -> Lexicon:
     """1,500 words of the packaged lexicon, 300 of them a last bit apart from others."""
     whole = Lexicon.default()
-    vectors = np.ascontiguousarray(whole.vectors[:1500])
+    vectors = whole.vectors[:1500].copy()
     vectors[1200:] = np.nextafter(vectors[:300], np.float32(9))
     return Lexicon(Vocabulary.of(whole.vocabulary.strings()[:1500]), vectors)
 
