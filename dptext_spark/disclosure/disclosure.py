@@ -130,8 +130,8 @@ def _protected(facts: RunFacts) -> Sentences:
         )
     if policy.numbers == "random":
         yield (
-            "Numbers become uniform digits of the same number and script: the digits tell nothing of the "
-            "old ones."
+            "Each digit of a number becomes a uniform digit of the same script: the new digits tell nothing of the old ones, "
+            "but how many they are."
         )
 
 
@@ -162,7 +162,7 @@ def _composed(facts: RunFacts) -> Sentences:
     if level == "token":
         yield "With consistency: record, equal words of a record would count once."
     if promised.adds_up:
-        yield "How many that were in this run depends on the text: the figures are in the restricted metrics."
+        yield "How many words were drawn in this run depends on the text: the figures are in the restricted metrics."
 
 
 def _repeated(facts: RunFacts) -> Sentences:
@@ -205,8 +205,8 @@ def _unprotected(facts: RunFacts) -> Sentences:
         )
     if alone:
         yield (
-            f"{percent_up(alone)} of the lexicon's words are alone on their output set: no "
-            "other word is compared with them. In a text they may be more frequent. Another mechanism.mapping changes that."
+            f"{percent_up(alone)} of the lexicon's words share their output set with no other word, so that the guarantee "
+            "compares them with none. In a text they may be more frequent. Another mechanism.mapping changes that."
         )
     if policy.stop_words == "keep":
         yield (

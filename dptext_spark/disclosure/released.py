@@ -29,7 +29,7 @@ def released(facts: RunFacts) -> Iterator[str]:
         "The number of rows, which texts are NULL or empty, and the number of words of each text. No setting hides that."
     )
     if facts.where:
-        yield "That each record satisfies input.where, a condition of the settings. Without input.where: no such thing."
+        yield "That each record satisfies input.where, a condition of the settings. Nothing of the kind without input.where."
     if policy.gaps == "keep":
         yield (
             "Every space, line break, punctuation mark and symbol that is no part of a word (most emoji and invisible "
@@ -157,8 +157,9 @@ def _ruled_out(facts: RunFacts) -> Iterator[str]:
     )
     if law.one_input_share:
         yield (
-            f"The word itself, where one of the {percent_up(law.one_input_share)} of outputs stands that only one word "
-            "can become: they reveal it at any ε. Fewer with larger sets (mechanism.k) or another mechanism.mapping."
+            f"The word itself, where the output is one of the {percent_up(law.one_input_share)} that only one word can "
+            "become: such an output reveals its word at any ε. Fewer with larger sets (mechanism.k) or another "
+            "mechanism.mapping."
         )
 
 

@@ -160,8 +160,8 @@ class Selector:
         )
         left = "" if self.selection.cumulative[-1] == WHOLE else "; the other words are released as they are"
         return (
-            f"It holds for the words that are chosen to be drawn (of each {chosen_in} {self.share}), given which these are: "
-            f"{depends}{left}."
+            f"It holds for the words that are chosen to be drawn (of each {chosen_in} {self.share}), and takes as known which "
+            f"these are: {depends}{left}."
         )
 
     @property

@@ -114,9 +114,9 @@ class Lexicon:
         never = np.flatnonzero(~producible(strings, tokenizer))
         if len(never):
             raise DataError(
-                f"{field}: {len(never):,} of its {len(self):,} words are none to policy.tokenizer {tokenizer!r}, the first "
-                f"{strings[int(never[0])].as_py()!r}; valid: a lexicon that was imported for it (dptext lexicon import "
-                f"--tokenizer {tokenizer}), or another policy.tokenizer."
+                f"{field}: {len(never):,} of its {len(self):,} words are never cut out of a text by policy.tokenizer "
+                f"{tokenizer!r}, the first {strings[int(never[0])].as_py()!r}; valid: a lexicon that was imported for it "
+                f"(dptext lexicon import --tokenizer {tokenizer}), or another policy.tokenizer."
             )
 
     @property

@@ -330,6 +330,6 @@ def test_case_of_words_that_stay() -> None:
 
 def test_the_guarantee_says_what_it_is_about() -> None:
     said = with_importance(privatizer(DRAW, 1), OWN).guarantee().sentence
-    assert "(of each text the most important, 40 %), given which these are" in said
+    assert "(of each text the most important, 40 %), and takes as known which these are" in said
     assert "depends on the whole text and is not protected; the other words are released as they are." in said
     assert "importan" not in privatizer(DRAW, 1).guarantee().sentence

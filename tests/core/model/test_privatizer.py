@@ -512,6 +512,7 @@ def test_a_lexicon_of_another_tokenizer_is_refused() -> None:
     law = CusText(k=2).compile(lexicon)
     assert Privatizer(lexicon, law, Policy(tokenizer="whitespace")).consistency == "token"
     with pytest.raises(
-        DataError, match=r"^lexicon: 1 of its 2 words are none to policy.tokenizer 'words', the first '30'"
+        DataError,
+        match=r"^lexicon: 1 of its 2 words are never cut out of a text by policy.tokenizer 'words', the first '30'",
     ):
         Privatizer(lexicon, law)
