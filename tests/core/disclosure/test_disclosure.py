@@ -155,7 +155,9 @@ def test_no_figure_is_rounded_in_favour_of_the_release() -> None:
     assert "e^ε = 2.719 times" in protected
     behind = Quantiles(1.0, 135.0, 17.0, 19.59)
     summary = replace(SUMMARY, alone_share=0.00004, ruled_out_bits=5.201, inputs_per_output=behind)
-    assert "0.004 % of the lexicon's words share their output set with no other word" in under("What is not protected", mapping=summary)
+    assert "0.004 % of the lexicon's words share their output set with no other word" in under(
+        "What is not protected", mapping=summary
+    )
     clear = under("What is released in clear", mapping=summary)
     assert "stand at most 17 words" in clear
     assert "5.3 of 10.0 bits" in clear
@@ -257,7 +259,9 @@ def test_what_the_output_sets_rule_out_is_said_in_figures() -> None:
     assert "hold 20 to 22 words" in clear
     assert "at most 17 words (1 to 135) of 1,024" in clear
     assert "5.3 of 10.0 bits" in clear
-    assert "2.6 % of the lexicon's words share their output set with no other word" in under("What is not protected")
+    assert "2.6 % of the lexicon's words share their output set with no other word" in under(
+        "What is not protected"
+    )
     same = replace(SUMMARY, set_size=Quantiles(20.0, 20.0, 20.0, 20.0))
     assert "The sets hold 20 words;" in under("What is released in clear", mapping=same)
     assert "rules out" not in said(mapping=Summary())
