@@ -220,14 +220,14 @@ class Engine:
                 drawn = noise.words(ids[:known], blocks[:known])
             else:
                 drawn = noise.at_levels(ids[:known], blocks[:known], levels[:known])
-            numbers = noise.others(others[:other])
+            other_draws = noise.others(others[:other])
             need = at + 2 * size + n * self._longest + SLACK
             if need > len(out):
                 grown = np.empty(max(need, len(out) + len(out) // 2), np.uint8)
                 grown[:at] = out[:at]
                 out = grown
             at = rebuild(
-                data, bounds, cuts.rows, r0, r1, tokens, n, drawn, numbers, outputs, (*letters, chars.zeros), masks,
+                data, bounds, cuts.rows, r0, r1, tokens, n, drawn, other_draws, outputs, (*letters, chars.zeros), masks,
                 (cuts.spans, *identifiers), policy.gaps == "normalise", 3 if policy.case == "carry" else 0, counts, stamp,
                 carried, out, at, out_bounds,
             )  # fmt: skip

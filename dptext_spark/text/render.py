@@ -197,7 +197,7 @@ def _normalise_gap(
 
 @compiled
 def rebuild(
-    data: Any, bounds: Any, rows: Any, r0: Int, r1: Int, tokens: Any, n: Int, drawn: Any, numbers: Any,
+    data: Any, bounds: Any, rows: Any, r0: Int, r1: Int, tokens: Any, n: Int, drawn: Any, other_draws: Any,
     table: Any, chars: Any, masks: Any, identifiers: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any,
     carried: Any, out: Any, at: Int, out_bounds: Any,
 ) -> Int:  # fmt: skip
@@ -212,7 +212,7 @@ def rebuild(
         tokens: int64[n, 4], the listed tokens of these strips, in order.
         n: number of tokens.
         drawn: int32[known], the outputs of the known words, in order.
-        numbers: uint64[others, 2], the draws of unknown words and numbers, in order.
+        other_draws: uint64[others, 2], the draws of unknown words and numbers, in order.
         table: (word_bytes, offsets, outputs uint8[V * 32]) of the word table.
         chars: (stage, classes, lower, upper, zeros).
         masks: (uint8[...], uint8[...]), what replaces unknown words and numbers.
@@ -270,7 +270,7 @@ def rebuild(
                 # Every character by the lower-case table; a kept word's apostrophes stay as they are.
                 at += case_into(data[start:stop], stop - start, UPPER, out, at, stage, chars[2])
             elif code == DRAWN_OOV:
-                word = np.int64(mul_high(numbers[o, 0], words))
+                word = np.int64(mul_high(other_draws[o, 0], words))
                 o += 1
                 changed += 1
                 size = _put_word(word, pattern, outputs, out, at)
@@ -278,7 +278,9 @@ def rebuild(
                     size = _put_long_word(word, pattern, word_bytes, offsets, stage, upper, out, at) - at
                 at += size
             elif code == RANDOM_NUMBER:
-                at, differs = _put_digits(data, start, stop, numbers[o, 0], numbers[o, 1], zeros, out, at)
+                at, differs = _put_digits(
+                    data, start, stop, other_draws[o, 0], other_draws[o, 1], zeros, out, at
+                )
                 o += 1
                 number_changed = number_changed and start == number_end
                 changed += differs and not number_changed

@@ -136,7 +136,7 @@ def _published(facts: ReportFacts) -> Iterator[Block]:
 
 def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
     words = whole.get("words")
-    yield from table(whole)
+    yield from identifiers_by_type(whole)
     if not words:
         yield Text(
             "The metrics of this run hold no counts: it was recovered without its key, or its text is empty.",
@@ -246,8 +246,8 @@ def in_words(counts: Figures) -> str | None:
     return f"{counts['identifiers']:,.0f}{f' ({types})' if types else ''}"
 
 
-def table(counts: Figures) -> Iterator[Block]:
-    """Write the numbers by type, where there are any."""
+def identifiers_by_type(counts: Figures) -> Iterator[Block]:
+    """Write how many identifiers of each type there are, where there are any."""
     held = by_type(counts)
     if held:
         yield Listed(SAID, ("By rules, without a guarantee; they are not among the words.",))

@@ -77,9 +77,9 @@ class Finder:
             rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
             texts: the same texts as Arrow strings, which providers take.
         """
-        starts, ends, order, types, written = self._by_rules(data, rows)
+        starts, ends, ranks, types, written = self._by_rules(data, rows)
         owner = np.searchsorted(rows, starts, side="right") - 1
-        parts = [(owner, starts, ends, order, types, written)]
+        parts = [(owner, starts, ends, ranks, types, written)]
         for number, provider in enumerate(self.providers):
             spans, kinds = provided(provider, data, rows, texts)
             named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]

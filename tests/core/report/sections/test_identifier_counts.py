@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dptext_spark.disclosure.facts import Restricted
-from dptext_spark.report.sections.run import by_type, in_words, table
+from dptext_spark.report.sections.run import by_type, identifiers_by_type, in_words
 from dptext_spark.report.terminal.summary import summary
 from tests.core.report.terminal.test_summary import FACTS, FIGURES
 
@@ -20,8 +20,8 @@ def test_types_that_occurred_most_frequent_first() -> None:
     assert in_words(COUNTS) == "1,205 (phone 1,200, email 5)"
     assert in_words({"identifiers": 0.0}) == "0"
     assert in_words({"words": 3.0}) is None
-    assert list(table({"words": 3.0})) == []
-    assert len(list(table(COUNTS))) == 2
+    assert list(identifiers_by_type({"words": 3.0})) == []
+    assert len(list(identifiers_by_type(COUNTS))) == 2
 
 
 def test_only_those_inside_see_them() -> None:
