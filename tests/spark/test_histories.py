@@ -108,11 +108,13 @@ def draws_of(setup: RunPlan) -> Draws:
     return Draws(KEYS.index(setup.key), level, own, setup.input_version)
 
 
-def write(setup: RunPlan, record: RunRecord, say: Any, at: Any) -> tuple[Counts | None, float, list[Commit]]:
+def write(
+    setup: RunPlan, record: RunRecord, say: Any, at: Any, *, new: bool
+) -> tuple[Counts | None, float, list[Commit]]:
     """Write a file with the run's draws, and commit it with what the real write says in its commit."""
     memory: Any = setup.spark
     with announced(Effect.DATA_COMMIT, at):
-        there = memory.committed(OUT)
+        there = None if new else memory.committed(OUT)
         kept = there.commits[-1].files if there is not None and setup.config.output.mode == "append" else ()
         new = memory.put(OUT, draws_of(setup))
         at(WRITTEN)

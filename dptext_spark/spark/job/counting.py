@@ -37,8 +37,9 @@ ACCURACY = 200
 def observed(paths: Sequence[Path]) -> list[Column]:
     """Return the aggregates for `DataFrame.observe`: sums over nothing are 0, percentiles of nothing NULL."""
     result = F.col(RESULT)
+    # As SQL: each function of a column is a call into the JVM, and here are some hundreds.
     sums = [
-        F.coalesce(F.sum(result.getField(f"{name}_{i}")), F.lit(0)).alias(f"{name}_{i}")
+        F.expr(f"coalesce(sum({RESULT}.{name}_{i}), 0) AS {name}_{i}")
         for i in range(len(paths))
         for name in COUNTERS
     ]

@@ -111,7 +111,9 @@ def run_once(
         try:
             key_then = record.key_commitment
             counts, seconds, commits = (
-                (recounted(plan, key_then, say), None, commits) if committed else write(plan, record, say, at)
+                (recounted(plan, key_then, say), None, commits)
+                if committed
+                else write(plan, record, say, at, new=not commits)
             )
         except Exception as error:
             failure = reduced(error, list(config.columns))

@@ -45,9 +45,9 @@ LEAST_BYTES_NOISE = 256 << 10  # where each word searches the lexicon
 
 
 def write(
-    plan: RunPlan, record: RunRecord, say: Steps, at: Observer = unobserved
+    plan: RunPlan, record: RunRecord, say: Steps, at: Observer = unobserved, *, new: bool
 ) -> tuple[counting.Counts | None, float, list[Commit]]:
-    """Write the target in one commit, which bears the seal of the row that binds the run.
+    """Write the target in one commit, which bears the seal of the row that binds the run; `new` says that there is no target.
 
     Returns:
         (the counts, None where they did not arrive; the seconds of the write; the target's commits after it).
@@ -73,7 +73,6 @@ def write(
     commit = {"userMetadata": json.dumps(metadata), "txnAppId": app, "txnVersion": number}
     target = plan.place.target
     layout = Layout.of(frame.schema, config.output.partition_by)
-    new = not history(spark, target, limit=1)
     made = bool(target.name) and new
     if made:
         with announced(Effect.TABLE_CREATION, at):

@@ -282,9 +282,7 @@ def opened(spark: SparkSession, target: Target, version: int | None = None) -> D
 def history(spark: SparkSession, target: Target, limit: int | None = None) -> list[Commit]:
     """Return the commits of a Delta table, newest first; none where there is no such table."""
     try:
-        found = spark.sql(f"DESCRIBE HISTORY {target.sql}{f' LIMIT {limit}' if limit else ''}").select(
-            "version", "operation", "operationParameters", "userMetadata", "operationMetrics"
-        )
+        found = spark.sql(f"DESCRIBE HISTORY {target.sql}{f' LIMIT {limit}' if limit else ''}")
         return [Commit.of(row) for row in found.collect()]
     except PySparkException as error:
         if is_no_table(error):
