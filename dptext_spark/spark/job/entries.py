@@ -50,9 +50,7 @@ def entries_of(spark: SparkSession, path: str) -> Book:
         if holds_files(spark, path):
             raise DataError(f"ledger.path: {path!r} holds files and is no ledger; name another folder.")
         return Book(-1, [], [])
-    # As it is now, which Delta holds in memory, and not at `version`, which it would put together anew. A reservation that came
-    # since `version` is decided on, too, and the append that names `version` is then skipped, as it was before.
-    table = opened(spark, Target(path=path))
+    table = opened(spark, Target(path=path), version)
     columns = _columns(table)
     newest = max((one or 0 for one in columns.get("format_version", ())), default=0)
     if newest > FORMAT:
