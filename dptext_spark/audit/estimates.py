@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F64
+from dptext_spark.runtime.record import Json
 
 RESAMPLES = 1_000
 CONFIDENCE = 0.95
@@ -23,8 +23,6 @@ PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 _SEED = int.from_bytes(
     hashlib.sha256(b"bootstrap").digest()[:8], "little"
 )  # public: an interval is repeatable
-Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | bool | None"
-"""What JSON holds."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import TypeVar, cast
 
 from pydantic import JsonValue, TypeAdapter
 
-from dptext_spark.audit.estimates import Estimate, Json, Metric
+from dptext_spark.audit.estimates import Estimate, Metric
+from dptext_spark.runtime.record import Json
 
 Figures = Mapping[str, Estimate | float]
 """Figures by what each is: estimates, or plain numbers."""

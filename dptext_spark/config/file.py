@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def is_harmless(name: str, value: str = "") -> bool:
 class _Loader(yaml.SafeLoader):
     """YAML's core schema: only true and false are booleans, 1e3 is a number, a date is text; no key twice."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as in the base class)
     composed = depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -155,7 +156,7 @@ def override(settings: Mapping[str, Any], overrides: Iterable[str]) -> dict[str,
     Raises:
         SettingsError: no `=`, an empty name, a path through something that is no section, or a secret.
     """
-    merged = _copy(settings)
+    merged = deepcopy({**settings})
     for item in overrides:
         name, equals, text = item.partition("=")
         names = name.strip().split(".")
@@ -178,10 +179,6 @@ def override(settings: Mapping[str, Any], overrides: Iterable[str]) -> dict[str,
             section = inner
         section[names[-1]] = _value(text)
     return merged
-
-
-def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _copy(value) if isinstance(value, dict) else value for name, value in settings.items()}
 
 
 def _refuse_secret(names: list[str]) -> None:

@@ -22,6 +22,7 @@ from dptext_spark.mechanisms.base import present_name
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.runtime.record import Json
 from dptext_spark.text.identifiers.types import NONE
 from dptext_spark.text.policy import Policy
 
@@ -72,7 +73,7 @@ class Restricted:
     figures: Figures
     record_epsilon: RecordEpsilon | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return the figures, JSON-able."""
         epsilon = None if self.record_epsilon is None else asdict(self.record_epsilon)
         return {**self.figures, "record_epsilon": epsilon}
@@ -206,7 +207,7 @@ class RunFacts:
         found = None if self.certificate is None else self.certificate.verdict
         return "refuted" in (self.guarantee.status, found)
 
-    def as_dict(self, *, internal: bool = True) -> dict[str, Any]:
+    def as_dict(self, *, internal: bool = True) -> dict[str, Json]:
         """Return the facts, JSON-able, without the restricted ones unless `internal`."""
         of_a_run = self.batches is None
         audited = {"said": self.audited, **({"passed": self.passed} if of_a_run else {})}
@@ -366,11 +367,11 @@ class RunRecord:
             disclosure=json.dumps(facts.disclosure.as_dict(), ensure_ascii=False),
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return the row by column, JSON-able: the time as text."""
         return {**asdict(self), "started_at": self.started_at.isoformat()}
 
-    def opened(self) -> dict[str, Any]:
+    def opened(self) -> dict[str, Json]:
         """Return the row with its JSON read, for a report."""
         found = asdict(self)
         for name in ("config", "guarantee", "certificate", "disclosure", "cumulative", "versions"):
@@ -396,7 +397,7 @@ class Unchanged:
         """The run id."""
         return self.record.run_id
 
-    def as_dict(self, *, internal: bool = True) -> dict[str, Any]:  # noqa: ARG002  (nothing of it depends on the text)
+    def as_dict(self, *, internal: bool = True) -> dict[str, Json]:  # noqa: ARG002  (nothing of it depends on the text)
         """Return it, JSON-able."""
         named = {"status": self.status, "run_id": self.run_id, "input_version_now": self.input_version_now}
         return {**named, "run": self.record.as_dict()}

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from dptext_spark.rounding import rounded_up
+from dptext_spark.runtime.record import Json
 
 PROTECTED = "What is protected"
 
@@ -43,7 +44,7 @@ class Statement:
         """Read a statement back from what :meth:`as_dict` returned."""
         return Statement(tuple((part["heading"], tuple(part["sentences"])) for part in written["sections"]))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return {"sections": [{"heading", "sentences"}]}, JSON-able."""
         return {
             "sections": [

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.base import present_name
+from dptext_spark.runtime.record import Json
 
 PROVIDERS = ("idf", "column", "attention", "random")
 DIRECTIONS = ("top", "medium", "bottom")
@@ -181,7 +182,7 @@ class Importance:
         )
         return cls(**{**values, "levels": levels, "weights": tuple(values.get("weights", ()))})
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return the fields, JSON-able."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         levels = [

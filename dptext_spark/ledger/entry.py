@@ -88,7 +88,7 @@ class Entry:
         """
         for name, sound, valid in _SOUND:
             if not sound(row[name]):
-                raise damaged(row, f"{name} is {row[name]!r}; valid: {valid}")
+                raise damaged(row["run_id"], row["entry"], f"{name} is {row[name]!r}; valid: {valid}")
         return cls(**{field.name: row[field.name] for field in fields(cls)})
 
     @property
@@ -148,9 +148,13 @@ class Decision:
             DataError: it is damaged.
         """
         if not isinstance(row["at"], datetime) or not row["input"]:
-            raise damaged(row, "it does not say when it was written, or of which input it is")
+            raise damaged(
+                row["run_id"], row["entry"], "it does not say when it was written, or of which input it is"
+            )
         if row["status"] == LIMIT and not _is_limit(row["limit"]):
-            raise damaged(row, f"limit is {row['limit']!r}; valid: a finite number above 0")
+            raise damaged(
+                row["run_id"], row["entry"], f"limit is {row['limit']!r}; valid: a finite number above 0"
+            )
         return cls(**{field.name: row[field.name] for field in fields(cls)})
 
 
@@ -211,10 +215,10 @@ def _chose_text_by_text(mechanism: str) -> bool:
     return not (one_level and share == 100)  # drawn all, and all alike
 
 
-def damaged(row: Mapping[str, Any], why: str) -> DataError:
+def damaged(run_id: object, entry: object, why: str) -> DataError:
     """Return the error for a row that cannot be counted."""
     return DataError(
-        f"ledger: the row of run {row['run_id']!r} ({row['entry']!r}) is damaged: {why}. Nothing is counted while it stands; "
+        f"ledger: the row of run {run_id!r} ({entry!r}) is damaged: {why}. Nothing is counted while it stands; "
         "restore the ledger's table, or begin another one by ledger.path and ledger.override."
     )
 

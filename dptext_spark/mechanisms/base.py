@@ -21,6 +21,7 @@ from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.progress import Counted
+from dptext_spark.runtime.record import Json
 
 TOTAL = 1 << 63
 DECIDES = "it confirms the claim or refutes it"
@@ -213,7 +214,7 @@ class Mechanism(ABC):
         if found := [*filter(None, checked)]:
             raise SettingsError("\n".join(found))
 
-    def as_dict(self, *, recorded: bool = False) -> dict[str, Any]:
+    def as_dict(self, *, recorded: bool = False) -> dict[str, Json]:
         """Return the name and the parameters, JSON-able.
 
         Args:

@@ -13,6 +13,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, TypeGuard, get_args
 
 from dptext_spark.errors import unknown
+from dptext_spark.runtime.record import Json
 
 DECLARED = "parameter"  # the key of the metadata
 
@@ -71,7 +72,7 @@ class Parameter(ABC):
             return None
         return f"{name}: {value!r} given; valid: {self.valid}."
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return what is declared, JSON-able: `min`, `max` and `choices` are None where there are none."""
         names = self.names
         return {

@@ -36,6 +36,7 @@ from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_of
 from dptext_spark.runtime.array_checks import Array, Arrays
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
+from dptext_spark.runtime.record import Json
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 
@@ -102,7 +103,7 @@ class SamplerRecord:
             )
         return cls(name, sampler.guarantee, sampler.summary)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return it as a manifest holds it."""
         return {
             "sampler": self.sampler,
@@ -211,7 +212,7 @@ class Manifest:
             private=selector is not None and selector.is_private,
         ).sealed()
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return it as the file holds it."""
         return {
             "format": FORMAT,

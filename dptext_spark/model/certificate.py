@@ -16,7 +16,7 @@ from dptext_spark.mechanisms.privacy_loss import Loss, vector_loss, worst_loss
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact, rounded_down
 from dptext_spark.runtime.progress import Counted
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.record import Json, Record
 
 CHEAP = 50_000  # words: all pairs of them are looked at within seconds
 Verdict = Literal["confirmed", "refuted", "not refuted"]
@@ -74,7 +74,7 @@ class Certificate:
         claimed = Guarantee.from_dict(written["claimed"], "claimed")
         return cls(written["verdict"], claimed, loss, written["sentence"], vector, written.get("seconds"))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return the certificate, JSON-able."""
         return {
             "verdict": self.verdict,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.rounding import rounded_up
+from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.types import FAKE
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
@@ -92,7 +93,7 @@ class Preview:
     words: tuple[Word, ...]
     guarantee: Guarantee
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
         words = [
             {**asdict(word), "candidates": [{"word": w, "probability": p} for w, p in word.candidates]}

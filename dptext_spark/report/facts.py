@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dptext_spark._version import __version__
 from dptext_spark.audit.results import AuditResult
@@ -13,6 +13,7 @@ from dptext_spark.disclosure.statement import Statement
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.report.sections.model_figures import Deniability
 from dptext_spark.report.sections.published import Published
+from dptext_spark.runtime.record import Json
 
 
 class Example(NamedTuple):
@@ -62,7 +63,7 @@ class ReportFacts:
         """Whether it holds figures that depend on the private text."""
         return self.metrics is not None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
         return {
             **vars(self),

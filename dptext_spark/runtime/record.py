@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from dptext_spark.errors import DataError
+
+Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | bool | None"
+"""What JSON holds."""
 
 R = TypeVar("R", bound="Record")
 _PLAIN = {bool: "true or false", int: "an integer", float: "a number", str: "a text", NoneType: "null"}
@@ -29,7 +32,7 @@ class Record:
     unbounded: ClassVar[tuple[str, ...]] = ()
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return the fields, JSON-able."""
         values = ((one, getattr(self, one.name)) for one in fields(self))
         return {
@@ -70,14 +73,15 @@ def _typed_fields(kind: Any) -> tuple[tuple[Field[Any], Any], ...]:
     return tuple((one, hints[one.name]) for one in fields(kind))
 
 
-def _written(value: object) -> object:
+def _written(value: Any) -> Json:
     if isinstance(value, Record):
         return value.as_dict()
     if isinstance(value, Mapping):
         return {name: _written(one) for name, one in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_written(one) for one in value]
-    return value
+    plain: Json = value
+    return plain
 
 
 def _read(kind: Any, value: object, where: str) -> object:

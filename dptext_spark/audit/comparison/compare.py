@@ -15,13 +15,14 @@ from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, Point
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
 from dptext_spark.audit.comparison.spec import ComparisonSpec
-from dptext_spark.audit.estimates import Estimate, Json
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.lexicon.lexicon import with_shared_words
 from dptext_spark.model.compile import load_lexicons
 from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.record import Json
 from dptext_spark.text.records import Records
 
 

@@ -17,7 +17,7 @@ from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.comparison.frontier import Point
 from dptext_spark.audit.comparison.risks import Text, risks, words_of
 from dptext_spark.audit.comparison.spec import ComparisonSpec
-from dptext_spark.audit.estimates import Estimate, Json
+from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.encoder_similarity import Originals
 from dptext_spark.audit.utility.learning import classes_of
 from dptext_spark.audit.utility.retained import (
@@ -39,6 +39,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Sampler
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.runtime.progress import Steps
+from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.records import Records
 from dptext_spark.text.tokens import Reading, drawn_words, read

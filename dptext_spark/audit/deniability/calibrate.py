@@ -21,12 +21,12 @@ from dptext_spark.audit.deniability.deniability import CONFIDENCE, EVERY, Measur
 from dptext_spark.audit.deniability.outcomes import DRAWS
 from dptext_spark.audit.deniability.requirement import WordRequirement, described, figures_of, judge
 from dptext_spark.audit.deniability.word_figures import WordFigure
-from dptext_spark.audit.estimates import Json
 from dptext_spark.audit.requirements import RequirementResult
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.record import Json
 
 LOW, HIGH = 0.01, 100.0
 STEPS = 24

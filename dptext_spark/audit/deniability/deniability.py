@@ -22,11 +22,12 @@ from dptext_spark.audit.deniability.word_figures import (
     Unchanged,
     WordFigure,
 )
-from dptext_spark.audit.estimates import PERCENTILES, Distribution, Json, percentile, statistic
+from dptext_spark.audit.estimates import PERCENTILES, Distribution, percentile, statistic
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import is_number
 from dptext_spark.runtime.progress import Counted
+from dptext_spark.runtime.record import Json
 
 STANDARD: tuple[WordFigure, ...] = (Unchanged(), SmallestSet(), DistinctOutputs(100), DistinctOutputs(1000))
 ENTROPIES = {"N_w": "min_entropy", "S_w": "max_entropy"}

@@ -16,13 +16,13 @@ from dptext_spark.audit.deniability.calibrate import (
     worst_and_typical,
 )
 from dptext_spark.audit.deniability.requirement import word_requirement
-from dptext_spark.audit.estimates import Json
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.model.compile import load_lexicons
 from dptext_spark.rounding import round_conservatively
 from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.tokens import drawn_words
 from dptext_spark.text.word_table import WordTable

@@ -16,8 +16,8 @@ from dptext_spark.audit.deniability.word_figures import (
     Unchanged,
     WordFigure,
 )
-from dptext_spark.audit.estimates import Json
 from dptext_spark.audit.requirements import FORM, Requirement, RequirementResult
+from dptext_spark.runtime.record import Json
 
 MOST_DRAWS = 1_000_000
 VALID = (

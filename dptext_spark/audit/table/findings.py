@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dptext_spark.audit.estimates import Json, Metric
+from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.requirements import Requirement
 from dptext_spark.audit.results import AuditResult
 from dptext_spark.audit.table.metrics import described, holds
+from dptext_spark.runtime.record import Json
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dptext_spark.audit.estimates import Json, Metric
+from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.requirements import FORM, Requirement
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.errors import SettingsError, did_you_mean
+from dptext_spark.runtime.record import Json
 
 COUNTS = (
     "rows", "rows_not_aligned", "words", "words_not_aligned", "same", "drawn", "drawn_same", "unknown", "unknown_same",

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dptext_spark.audit.deniability.simulated import Level
-from dptext_spark.audit.estimates import Json
 from dptext_spark.audit.requirements import Requirement
 from dptext_spark.audit.table.metrics import (
     ATTACKS,
@@ -28,6 +27,7 @@ from dptext_spark.config.locations import TABLE, holds_credentials, inside, same
 from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.encoder.folder import require_encoders
 from dptext_spark.errors import SettingsError
+from dptext_spark.runtime.record import Json
 
 SAMPLE, LABEL_ROWS = 2_000, 10_000
 NO_SETTINGS = (

@@ -10,11 +10,11 @@ import numpy as np
 from dptext_spark.arrays import Ids
 from dptext_spark.audit.deniability.deniability import STANDARD, Measured, deniability
 from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, WordFigure
-from dptext_spark.audit.estimates import Json
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.progress import Progress
+from dptext_spark.runtime.record import Json
 
 SAMPLED = 200  # words that are looked at where a law is as long as the lexicon
 DRAWN = 50  # where there is none, and each word takes a thousand draws

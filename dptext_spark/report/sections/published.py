@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dptext_spark.audit.estimates import Json
 from dptext_spark.errors import SettingsError, require_extra, unknown
 from dptext_spark.rounding import digits_up, exact
+from dptext_spark.runtime.record import Json
 
 # What can be published, by the metric that holds it and what it counts.
 PUBLISHABLE = {

@@ -15,6 +15,7 @@ from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Tex
 from dptext_spark.report.charts import Bar, bars
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.rounding import digits_up, exact, percent_down, percent_up, rounded_down
+from dptext_spark.runtime.record import Json
 
 _KINDS = {
     "epsilon_dp": "ε-DP",
@@ -202,7 +203,7 @@ def configuration(facts: ReportFacts) -> Section:
     return Section("configuration", "Configuration and fingerprints", blocks)
 
 
-def flat(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+def flat(values: Mapping[str, Json], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield settings by their whole names, as --set writes them."""
     for name, value in values.items():
         if isinstance(value, Mapping):

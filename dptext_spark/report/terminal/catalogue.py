@@ -10,7 +10,7 @@ from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from dptext_spark.mechanisms.base import present_name
 from dptext_spark.mechanisms.parameters import Parameter, parameters_of
 from dptext_spark.report.terminal.console import hanging
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.record import Json, Record
 
 LEAST_TEXT = 40  # columns beside the parameters' names; with less, what is said of them stands below
 
@@ -20,7 +20,7 @@ class DescribedParameter(Record):
     """A parameter of a mechanism, its default, and what its declaration says."""
 
     name: str
-    default: object
+    default: Any
     declared: Parameter
 
     @property
@@ -35,9 +35,9 @@ class DescribedParameter(Record):
             return f"{self.name} (required)"
         return f"{self.name} = {'null' if self.default is None else self.default}"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return it, JSON-able."""
-        named = {"name": self.name, "default": self.default, "required": self.required}
+        named: dict[str, Json] = {"name": self.name, "default": self.default, "required": self.required}
         return {**named, **self.declared.as_dict()}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import yaml
 
@@ -17,6 +16,7 @@ from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.report.terminal.console import WIDTH, hanging
 from dptext_spark.runtime.progress import Progress
+from dptext_spark.runtime.record import Json
 
 _NOT_SHOWN = "(hidden: it names a text column)"
 
@@ -65,7 +65,7 @@ class Plan:
         """Return the text, in lines of the usual width."""
         return plan_text(self)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return the plan, JSON-able."""
         facts = self.facts.as_dict()
         return {
@@ -103,7 +103,7 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
     return Plan(facts, tuple(_steps(config)), tuple(_writes(config)), str(artifact), privatizer.fingerprint)
 
 
-def _settings(config: RunConfig) -> dict[str, Any]:
+def _settings(config: RunConfig) -> dict[str, Json]:
     """Return the settings without a condition on the text, which may hold private words."""
     settings = config.as_dict()
     return settings | {"input": settings["input"] | {"where": _where(config)}}

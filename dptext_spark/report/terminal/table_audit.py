@@ -18,7 +18,7 @@ _SHARES = {name for name in (*LABEL, *ATTRIBUTE, *MASKED) if not name.endswith(_
 def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
     """Write a plan."""
     record = f", record key {plan.record_key}" if plan.record_key else ""
-    mechanism = plan.model.as_dict()["mechanism"]
+    mechanism = plan.model.mechanism.as_dict(recorded=True)
     model = f"{mechanism['name']}, ε = {mechanism['epsilon']:g}, consistency {plan.level}"
     learnt = f"learnt from and tried on about {plan.label_rows:,} rows; NULL is left out"
     named = f"which is asked for up to {MOST:,} words of the sample, twice, each a run over its text"

@@ -70,7 +70,7 @@ class Units:
     max: float | None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Units:
+    def of(cls, row: Mapping[str, float | None]) -> Units:
         """Read the aggregates."""
         return cls(*(row.get(f"units_{name}") for name in ("mean", "p50", "p95", "max")))
 
@@ -111,7 +111,7 @@ def counts_of(observation: Observation, seconds: float = WAIT_SECONDS) -> Counts
     Returns:
         The counts, or None if they did not come in time.
     """
-    box: list[Mapping[str, Any]] = []
+    box: list[Mapping[str, float | None]] = []
     waiter = threading.Thread(target=lambda: box.append(observation.get), daemon=True)
     waiter.start()
     waiter.join(seconds)

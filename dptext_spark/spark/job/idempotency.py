@@ -18,7 +18,7 @@ from dptext_spark.importance.selection import Importance
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import present_name
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.record import Json, Record
 from dptext_spark.spark.tables.tables import Commit, our_commits, undone_by
 from dptext_spark.text.identifiers.types import KEEP, NO_IDENTIFIERS
 
@@ -33,7 +33,6 @@ DECIDED = ("columns", "row_key", "record_key", "consistency", "lexicon", "mechan
 PLACE = ("path", "table")
 _COMMITMENT = re.compile(r"(?<=; )[0-9a-f]{32}(?=\))")  # of what a row does not show
 SHOWN = 40  # characters of a value that is shown
-Settings = Mapping[str, object]  # as a row holds them, of any version
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,9 @@ def check_still_there(
     )
 
 
-def differences(before: Settings, now: Settings, section: str = "") -> dict[str, tuple[object, object]]:
+def differences(
+    before: Mapping[str, Json], now: Mapping[str, Json], section: str = ""
+) -> dict[str, tuple[object, object]]:
     """Return the settings that differ, by name with dots: what they were, and what they are.
 
     A setting that a record lacks, for it is older, is what it was then: its default. That rule holds wherever a run or a stream
@@ -276,7 +277,7 @@ def differences(before: Settings, now: Settings, section: str = "") -> dict[str,
     return found
 
 
-def _default(section: str, name: str, values: Settings) -> object:
+def _default(section: str, name: str, values: Mapping[str, Json]) -> object:
     """Return the default of a setting that a section lacks; None where it has none."""
     if section == "mechanism":
         kind = MECHANISMS.get(present_name(str(values.get("name"))))
@@ -288,7 +289,7 @@ def _default(section: str, name: str, values: Settings) -> object:
 
 
 @cache
-def _defaults() -> dict[str, Settings]:
+def _defaults() -> dict[str, Mapping[str, Json]]:
     """Return the defaults by section, those of all settings under the empty name."""
     found = parse_config(
         {"input": {"path": "/in"}, "columns": ["text"], "output": {"path": "/out"}}
@@ -298,7 +299,7 @@ def _defaults() -> dict[str, Settings]:
     return {**sections, "": found, "importance": Importance(percent=100).as_dict() | {"percent": None}}
 
 
-def _decided(settings: ShownSettings) -> dict[str, object]:
+def _decided(settings: ShownSettings) -> dict[str, Json]:
     values = settings.values
     place = {name: (values.get("input") or {}).get(name) for name in PLACE}
     return {**{name: values[name] for name in DECIDED if name in values}, "input": place}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.runtime.progress import Steps
+from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.counting import recounted
@@ -50,11 +50,11 @@ class RunResult:
         return self.outcome.status
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Json]:
         """Everything, JSON-able; `restricted` holds what depends on the private text."""
         return self.as_dict(internal=True)
 
-    def as_dict(self, internal: bool = False) -> dict[str, Any]:
+    def as_dict(self, internal: bool = False) -> dict[str, Json]:
         """Return the facts, JSON-able, without the restricted ones unless `internal`."""
         return self.outcome.as_dict(internal=internal)
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import RunConfig
@@ -28,6 +28,7 @@ from dptext_spark.report.sections.model_figures import Model
 from dptext_spark.report.sections.published import MOST_WORDS, PUBLISHABLE, Published, publish, wanted
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.checks import place_of
@@ -137,7 +138,7 @@ class RunReport:
         require_choice("statement", form, STATEMENTS)
         return rendered(self.facts.statement, form)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
         return self.facts.as_dict()
 
