@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import InitVar, asdict, dataclass
+from dataclasses import InitVar, asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +23,7 @@ from dptext_spark.arrays import F32, read_only
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.neighbors import METRICS, Metric
+from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.readers.builder import ReadCounts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.npy import Traversable, read_array
@@ -61,13 +62,14 @@ class Lexicon:
     name: str = "lexicon"
     counts: ReadCounts | None = None
     checked: InitVar[bool] = False  # skips the pass over the vectors, where their hash vouches for them
+    _prior: Prior | None = field(default=None, repr=False)
 
     def __post_init__(self, checked: bool) -> None:
         """Check the shape, the type and the metric, and that every number is finite.
 
         Raises:
             SettingsError: an unknown metric.
-            DataError: fewer than two words, or vectors that do not fit.
+            DataError: fewer than two words, vectors that do not fit, or a prior of other words.
         """
         require_choice("metric", self.metric, METRICS)
         vectors = self.vectors
@@ -90,6 +92,11 @@ class Lexicon:
             bool(np.isfinite(vectors[i : i + ROWS]).all()) for i in range(0, len(vectors), ROWS)
         ):
             raise DataError(f"lexicon {self.name}: a vector holds a NaN or an infinity.")
+        if self._prior is not None and len(self._prior) != len(vectors):
+            raise DataError(
+                f"prior: {len(self._prior):,} words given, but lexicon {self.name} has {len(vectors):,}; "
+                "valid: a prior of its words."
+            )
         object.__setattr__(self, "vectors", read_only(vectors))
 
     def __len__(self) -> int:
@@ -125,8 +132,24 @@ class Lexicon:
         return int(self.vectors.shape[1])
 
     @cached_property
+    def prior(self) -> Prior:
+        """How frequent its words are in public; Zipf's law over their order where nothing else was given."""
+        return Prior.by_rank(len(self)) if self._prior is None else self._prior
+
+    def with_prior(self, prior: Prior) -> Lexicon:
+        """Return the same lexicon with another prior; its fingerprint stays.
+
+        Raises:
+            DataError: it is of another number of words.
+        """
+        found = replace(self, _prior=prior, checked=True)
+        if "fingerprint" in self.__dict__:
+            found.__dict__["fingerprint"] = self.fingerprint
+        return found
+
+    @cached_property
     def fingerprint(self) -> str:
-        """The sha256 (hex) of words, vectors and metric; the name and the counts are not part of it."""
+        """The sha256 (hex) of words, vectors and metric; the name, the counts and the prior are not part of it."""
         digest = hashlib.sha256()
         head = f"{FORMAT}\n{self.metric}\n{len(self)} {self.dimensions} {len(self.vocabulary.data)}\n"
         digest.update(head.encode())

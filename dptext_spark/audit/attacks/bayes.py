@@ -20,16 +20,15 @@ import numpy as np
 
 from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.posterior import columns_of, likeliest_inputs
-from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
 from dptext_spark.audit.estimates import CONFIDENCE
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.prior import ZIPF, of_drawn, zipf
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.runtime.jit import compiled
 
 WORST = 0.01
-ZIPF = "Zipf-Mandelbrot, 1/(rank + 2.7) over the lexicon's order"
 LISTED = 50  # of the worst words, how many are named
 ROUNDING = 1e-3  # relative: what float32 may hide of the largest P(w)·P(u|w)
 BACKWARDS = (

@@ -1,6 +1,6 @@
 """A smoothed bigram model of a public or held-out text: which word follows which.
 
-P(b|a) = λ(a)·c(a,b)/c(a) + (1 - λ(a))·P(b), P the smoothed unigrams of the same text (:mod:`dptext_spark.audit.attacks.prior`).
+P(b|a) = λ(a)·c(a,b)/c(a) + (1 - λ(a))·P(b), P the smoothed unigrams of the same text (:mod:`dptext_spark.lexicon.prior`).
 By default λ(a) = c(a)/(c(a) + 5·T(a)), T(a) the number of different words seen after a: Witten and Bell (1991) with a factor,
 because a public text is seldom of the same kind (on SST-2 every factor from 3 to 12 beats 1). A fixed λ can be given; 0 leaves
 the unigrams.
@@ -19,8 +19,8 @@ from typing import TypeAlias
 import numpy as np
 
 from dptext_spark.arrays import F64, I64, Bools, Ids
-from dptext_spark.audit.attacks.prior import counted, zipf
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.prior import counted, zipf
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.tokens import EDGE, UNKNOWN
 

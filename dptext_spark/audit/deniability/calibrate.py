@@ -16,7 +16,6 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.audit.attacks.bayes_vulnerability import BayesVulnerability, Guesses, bayes_vulnerability
-from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.audit.deniability.deniability import CONFIDENCE, EVERY, Measured, measure
 from dptext_spark.audit.deniability.outcomes import DRAWS
 from dptext_spark.audit.deniability.requirement import WordRequirement, described, figures_of, judge
@@ -25,6 +24,7 @@ from dptext_spark.audit.estimates import Json
 from dptext_spark.audit.requirements import RequirementResult
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
+from dptext_spark.lexicon.prior import zipf
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.runtime.progress import Progress, silent
 

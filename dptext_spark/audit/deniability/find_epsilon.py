@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dptext_spark.arrays import F64
-from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.deniability.calibrate import (
     HIGH,
     LOW,
@@ -20,6 +19,7 @@ from dptext_spark.audit.estimates import Json
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
+from dptext_spark.lexicon.prior import of_drawn, zipf
 from dptext_spark.model.compile import load_lexicons
 from dptext_spark.rounding import round_conservatively
 from dptext_spark.runtime.progress import Progress, silent

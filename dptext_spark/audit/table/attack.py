@@ -19,12 +19,12 @@ from dptext_spark.audit.attacks.bayes import BayesAttack
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
 from dptext_spark.audit.attacks.frequency import frequency_attack
-from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.simulated import Level
 from dptext_spark.audit.estimates import Metric, rate
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.table.findings import Findings
+from dptext_spark.lexicon.prior import of_drawn, zipf
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.tokens import drawn_words

@@ -11,18 +11,18 @@ import pyarrow as pa
 
 from dptext_spark.arrays import F64, Bools
 from dptext_spark.audit.attacks.adversary import Adversary, adversary, is_small
-from dptext_spark.audit.attacks.bayes import ZIPF, BayesAttack, bayes_attack
+from dptext_spark.audit.attacks.bayes import BayesAttack, bayes_attack
 from dptext_spark.audit.attacks.bayes_vulnerability import worst_words
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import ContextAttack, context_attack
 from dptext_spark.audit.attacks.frequency import frequency_attack
-from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.audit.attacks.side_channels import linked_records
 from dptext_spark.audit.comparison.risks import Text, seen_vectors
 from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.audit.estimates import CONFIDENCE
 from dptext_spark.audit.results import AuditResult
 from dptext_spark.errors import DataError
+from dptext_spark.lexicon.prior import ZIPF, of_drawn, zipf
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.report.sections.measured import sure

@@ -10,9 +10,9 @@ import pytest
 
 from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.frequency import FrequencyAttack
-from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import of_drawn, zipf
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, TEM, CusText, Diffractor, TruncatedGumbel
 from dptext_spark.model.privatizer import Privatizer
