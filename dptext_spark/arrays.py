@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 Bools = npt.NDArray[np.bool_]
 U8 = npt.NDArray[np.uint8]
+U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

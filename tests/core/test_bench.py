@@ -26,9 +26,9 @@ from benchmarks.table import show
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import posterior_guesses
 from dptext_spark.audit.attacks.posterior import candidates
-from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText
 from dptext_spark.model.privatizer import CONSISTENCY, Privatizer

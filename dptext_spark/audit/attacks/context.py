@@ -25,13 +25,13 @@ from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.bigrams import HIDDEN, SPECIAL, Bigrams, guess_bigram_baseline, states
 from dptext_spark.audit.attacks.hmm import decode
 from dptext_spark.audit.attacks.posterior import MOST, Candidates, candidates
-from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.outcomes import DRAWS
 from dptext_spark.audit.deniability.simulated import LEVELS, Level
 from dptext_spark.audit.estimates import CONFIDENCE, rate_interval
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import DataError, require_choice
+from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler
 
 

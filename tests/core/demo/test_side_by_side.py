@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dptext_spark.audit.attacks.bayes_vulnerability import bayes_vulnerability
-from dptext_spark.audit.attacks.prior import of_drawn, zipf
 from dptext_spark.config.load import load_config
 from dptext_spark.demo.demo import SETTINGS, side_by_side
+from dptext_spark.lexicon.prior import of_drawn, zipf
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.policy import Policy

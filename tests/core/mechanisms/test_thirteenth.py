@@ -15,12 +15,12 @@ import pytest
 
 from dptext_spark.audit.attacks.adversary import adversary
 from dptext_spark.audit.attacks.bayes_vulnerability import bayes_vulnerability
-from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.audit.deniability.deniability import deniability
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import zipf
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Law, Mechanism
 from dptext_spark.mechanisms.base import TOTAL, Sampler

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.attacks.bayes import WORST, bayes_attack
-from dptext_spark.audit.attacks.prior import counted, of_drawn, zipf
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import counted, of_drawn, zipf
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText, Diffractor, SanText
 from dptext_spark.mechanisms.tem import TEM

@@ -11,9 +11,9 @@ import pytest
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.frequency import by_neighbours, by_rank, frequency_attack
 from dptext_spark.audit.attacks.posterior import candidates
-from dptext_spark.audit.attacks.prior import of_drawn
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.text.tokens import EDGE
 from tests.core.audit.plain_attacks import table_sampler, transitions
 

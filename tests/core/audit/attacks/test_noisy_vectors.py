@@ -8,8 +8,8 @@ import pytest
 
 from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.noisy_vectors import _Place, bayes_between, candidates_of_vectors
-from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import zipf
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import (
     MVC,

@@ -17,8 +17,8 @@ from dptext_spark.audit.attacks.posterior import (
     columns_of,
     from_columns,
 )
-from dptext_spark.audit.attacks.prior import zipf
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import zipf
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, TEM, CusText, Diffractor, Mechanism, Sampler, SanText
 from dptext_spark.mechanisms.samplers import ExponentialSampler
