@@ -19,11 +19,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F32, read_only
+from dptext_spark.arrays import F32, F64, Bools, read_only
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.neighbors import METRICS, Metric
-from dptext_spark.lexicon.prior import Prior
+from dptext_spark.lexicon.prior import Prior, of_drawn
 from dptext_spark.lexicon.readers.builder import ReadCounts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.npy import Traversable, read_array
@@ -63,6 +63,7 @@ class Lexicon:
     counts: ReadCounts | None = None
     checked: InitVar[bool] = False  # skips the pass over the vectors, where their hash vouches for them
     _prior: Prior | None = field(default=None, repr=False)
+    _drawn: Bools | None = field(default=None, repr=False)
 
     def __post_init__(self, checked: bool) -> None:
         """Check the shape, the type and the metric, and that every number is finite.
@@ -146,6 +147,18 @@ class Lexicon:
         if "fingerprint" in self.__dict__:
             found.__dict__["fingerprint"] = self.fingerprint
         return found
+
+    def drawing(self, drawn: Bools) -> Lexicon:
+        """Return the same lexicon for a policy that draws some of its words only, bool[V]: what is chosen by the prior knows it."""
+        found = replace(self, _drawn=drawn, checked=True)
+        if "fingerprint" in self.__dict__:
+            found.__dict__["fingerprint"] = self.fingerprint
+        return found
+
+    @property
+    def drawn_prior(self) -> F64:
+        """How frequent the words are that are drawn: float64[V], 0 for the others, sums to 1; of all words where none was told."""
+        return of_drawn(self.prior.words, self._drawn)
 
     @cached_property
     def fingerprint(self) -> str:

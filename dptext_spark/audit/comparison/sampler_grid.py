@@ -78,4 +78,4 @@ class SamplerGrid:
         key = (len(fitting), mechanism.lists_of_each, mechanism.list_seed)
         if key not in self._lists:
             self._lists[key] = mechanism.walked(*fitting)
-        return mechanism.along(self._lists[key])
+        return mechanism.along(self._lists[key], fitting[0])

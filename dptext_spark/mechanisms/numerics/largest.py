@@ -1,0 +1,237 @@
+"""For each query the point of the largest score <q, z> + b(z), exactly: float64 in a fixed order decides, float32 only leaves out.
+
+Scores of all queries and points are V² inner products. Most are left out by a bound: q and z are split into their parts along a
+few directions, in which points vary most, and the rest, and <q, z> is at most the product along these directions plus the product
+of the lengths of the rests (Cauchy and Schwarz). One matrix product in float32 gives the bound of every pair, a margin for its
+rounding included; a pair whose bound is below a score that was found already cannot win. The others are scored in float64,
+always with the same additions: the answer depends on no processor, number of threads or library.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dptext_spark.arrays import F64, I64, Bools, Ids
+from dptext_spark.runtime.jit import Int, compiled, inlined, inner_product
+from dptext_spark.runtime.threads import in_threads
+
+DIRECTIONS = 32
+FEW_DIMENSIONS = 40  # and fewer: all of them are directions
+TOGETHER = 256  # queries whose bounds are held at once, by each thread
+CHUNK = 32  # bounds that are compared before one of them is looked at
+LARGEST = 1e15  # with longer vectors float32 squares overflow: every pair is scored
+ROUNDING = 2.0**-24
+
+
+class Best(NamedTuple):
+    """What was found for n queries.
+
+    Attributes:
+        point: int32[n], the id of the point of the largest score, ties to the lower id.
+        unsure: bool[n], whether another point comes within the tolerance of the query.
+    """
+
+    point: Ids
+    unsure: Bools
+
+
+class Points(NamedTuple):
+    """What scores are taken of.
+
+    Attributes:
+        vectors: float64[V, d].
+        bias: float64[V].
+        allowed: int32[m], the ids that can win, ascending, at least one.
+    """
+
+    vectors: F64
+    bias: F64
+    allowed: Ids
+
+
+@inlined
+def _score(queries: Any, i: Int, vectors: Any, z: Int, size: Int, bias: Any) -> Any:
+    """Return <q_i, z> + b(z) in float64, in a fixed order; queries and vectors are flat."""
+    whole = size - size % 8
+    total = inner_product(queries, i * size, vectors, np.int64(z) * size, whole)
+    for k in range(whole, size):
+        total += queries[i * size + k] * vectors[np.int64(z) * size + k]
+    return total + bias[z]
+
+
+@compiled
+def _try(
+    queries: Any, size: Int, vectors: Any, bias: Any, able: Any, starts: Any, ids: Any, best: Any, who: Any
+) -> None:
+    """Take the best of some listed points of each query as its first guess; rows starts[i]:starts[i + 1] of ids."""
+    for i in range(best.shape[0]):
+        for e in range(starts[i], starts[i + 1]):
+            z = ids[e]
+            if not able[z]:
+                continue
+            value = _score(queries, i, vectors, z, size, bias)
+            if value > best[i] or (value == best[i] and z < who[i]) or who[i] < 0:
+                best[i], who[i] = value, z
+
+
+@compiled
+def _search(
+    bounds: Any, first: Int, queries: Any, size: Int, vectors: Any, bias: Any, allowed: Any, shift: Any, margin: Any,
+    tolerance: Any, best: Any, who: Any, unsure: Any,
+) -> None:  # fmt: skip
+    """Score the pairs whose bound reaches the best score so far.
+
+    Args:
+        bounds: float32[n, m] of queries first..first + n and the allowed points; of no columns where all are scored.
+        first: the first query.
+        queries: float64[q * d], flat.
+        size: d.
+        vectors: float64[V * d], flat.
+        bias: float64[V].
+        allowed: int32[m].
+        shift: float64[q], what is added to the score of a query for it to be comparable with its bounds.
+        margin: float64[q], what rounding may take from a bound.
+        tolerance: float64[q], how near another score must come for the query to be unsure.
+        best: float64[q], the best score so far.
+        who: int32[q], its point; -1 where there is none.
+        unsure: bool[q], filled.
+    """
+    points, every = allowed.shape[0], bounds.shape[1] == 0
+    for row in range(bounds.shape[0]):
+        i = first + row
+        value, holder, second = best[i], np.int64(who[i]), -math.inf
+        bar = np.float32(value + shift[i] - margin[i])
+        for begin in range(0, points, CHUNK):
+            end, reached = min(begin + CHUNK, points), np.int64(every)
+            if not every:
+                for j in range(begin, end):
+                    reached += bounds[row, j] >= bar
+            if reached == 0:
+                continue
+            for j in range(begin, end):
+                z = np.int64(allowed[j])
+                if z == holder or not (every or bounds[row, j] >= bar):
+                    continue
+                found = _score(queries, i, vectors, z, size, bias)
+                if holder < 0 or found > value or (found == value and z < holder):
+                    second, value, holder = max(second, value), found, z
+                    bar = np.float32(value + shift[i] - margin[i])
+                else:
+                    second = max(second, found)
+        best[i], who[i] = value, holder
+        unsure[i] = value - second <= tolerance[i]
+
+
+def largest_scores(
+    queries: F64,
+    points: Points,
+    *,
+    guesses: tuple[I64, Ids] | None = None,
+    tolerance: float = 0.0,
+) -> Best:
+    """Return the best point of each query.
+
+    Args:
+        queries: float64[n, d].
+        points: what scores are taken of.
+        guesses: (starts int64[n + 1], ids int32[k]): points worth trying first; None where none are known.
+        tolerance: relative to the length of the query and of the longest point: scores nearer than that leave a query unsure.
+    """
+    size = queries.shape[1]
+    flat, vectors = np.ascontiguousarray(queries).reshape(-1), points.vectors.reshape(-1)
+    best, who = np.full(len(queries), -math.inf), np.full(len(queries), -1, np.int32)
+    unsure = np.zeros(len(queries), np.bool_)
+    able = np.zeros(len(points.vectors), np.bool_)
+    able[points.allowed] = True
+    if guesses is not None:
+        starts, ids = guesses
+
+        def guess(some: I64) -> None:
+            part = slice(int(some[0]), int(some[-1]) + 1)
+            _try(
+                flat[part.start * size : part.stop * size], size, vectors, points.bias, able,
+                starts[part.start : part.stop + 1], ids, best[part], who[part],
+            )  # fmt: skip
+
+        in_threads(guess, np.arange(len(queries)), 8 * TOGETHER)
+    chosen, bias = points.vectors[points.allowed], points.bias[points.allowed]
+    lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries))
+    longest = math.sqrt(float(np.einsum("ij,ij->i", chosen, chosen).max()))
+    near = tolerance * (lengths * longest + float(np.abs(bias).max()))
+    bounds = _Bounds.of(queries, chosen, bias)
+
+    def search(some: I64) -> None:
+        part = slice(int(some[0]), int(some[-1]) + 1)
+        if bounds is None:
+            none = np.zeros(len(queries))
+            _search(
+                np.empty((len(some), 0), np.float32), part.start, flat, size, vectors, points.bias, points.allowed, none, none,
+                near, best, who, unsure,
+            )  # fmt: skip
+            return
+        found = bounds.queries[part] @ bounds.points
+        if guesses is None:
+            likely = points.allowed[found.argmax(axis=1)]
+            _try(
+                flat[part.start * size : part.stop * size], size, vectors, points.bias, able,
+                np.arange(len(some) + 1), likely, best[part], who[part],
+            )  # fmt: skip
+        _search(
+            found, part.start, flat, size, vectors, points.bias, points.allowed, bounds.shift, bounds.margin, near, best, who,
+            unsure,
+        )  # fmt: skip
+
+    in_threads(search, np.arange(len(queries)), TOGETHER)
+    return Best(who, unsure)
+
+
+class _Bounds(NamedTuple):
+    """What one matrix product makes the bounds from.
+
+    Attributes:
+        queries: float32[n, p + 2].
+        points: float32[p + 2, m].
+        shift: float64[n].
+        margin: float64[n].
+    """
+
+    queries: Any
+    points: Any
+    shift: F64
+    margin: F64
+
+    @classmethod
+    def of(cls, queries: F64, points: F64, bias: F64) -> _Bounds | None:
+        """Return them, about the middle of the points, where the rests are shortest; None where float32 has no room."""
+        if max(float(np.abs(queries).max()), float(np.abs(points).max())) > LARGEST:
+            return None
+        middle = points.mean(axis=0)
+        mine, others = queries - middle, points - middle
+        size = points.shape[1]
+        if size <= FEW_DIMENSIONS:
+            along = np.eye(size)
+        else:  # any orthonormal directions will do; these leave the shortest rests
+            along = np.linalg.eigh(others.T @ others)[1][:, : -DIRECTIONS - 1 : -1]
+        parts, rests = zip(*(_split(rows, along) for rows in (mine, others)), strict=True)
+        level = bias + points @ middle
+        ones = np.ones((len(queries), 1))
+        left = np.hstack([parts[0], rests[0][:, None], ones]).astype(np.float32)
+        right = np.hstack([parts[1], rests[1][:, None], level[:, None]]).astype(np.float32)
+        lengths = np.sqrt(np.einsum("ij,ij->i", mine, mine))
+        longest = math.sqrt(float(np.einsum("ij,ij->i", others, others).max()))
+        room = lengths * longest + float(np.abs(level).max())
+        # <q, z> = <q - g, z - g> + <g, z> + <q, g> - <g, g>
+        shift = float(middle @ middle) - queries @ middle
+        margin = 8.0 * (along.shape[1] + 8) * ROUNDING * (room + np.abs(shift))
+        return cls(left, np.ascontiguousarray(right.T), shift, margin)
+
+
+def _split(rows: F64, along: F64) -> tuple[F64, F64]:
+    """Return (float64[n, p], the parts along some directions; float64[n], the lengths of the rests, never too short)."""
+    parts = rows @ along
+    squares = np.einsum("ij,ij->i", rows, rows)
+    left = squares - np.einsum("ij,ij->i", parts, parts)
+    return parts, np.sqrt(np.maximum(left, 0.0) + 1e-12 * squares)
