@@ -149,7 +149,7 @@ class Lexicon:
         return found
 
     def drawing(self, drawn: Bools) -> Lexicon:
-        """Return the same lexicon for a policy that draws some of its words only, bool[V]: what is chosen by the prior knows it."""
+        """Return the same lexicon for a policy that draws some of its words only, bool[V]; see :attr:`drawn_prior`."""
         found = replace(self, _drawn=drawn, checked=True)
         if "fingerprint" in self.__dict__:
             found.__dict__["fingerprint"] = self.fingerprint
@@ -157,7 +157,7 @@ class Lexicon:
 
     @property
     def drawn_prior(self) -> F64:
-        """How frequent the words are that are drawn: float64[V], 0 for the others, sums to 1; of all words where none was told."""
+        """How frequent the words are that a policy draws, all where none was told: float64[V], 0 for others, sums to 1."""
         return of_drawn(self.prior.words, self._drawn)
 
     @cached_property

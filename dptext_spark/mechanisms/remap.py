@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from dptext_spark.arrays import F32, F64, Bools, Ids
+from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric, squared_lengths
@@ -52,7 +52,8 @@ Remap = Literal["none", "bayes"]
 TOGETHER = 128  # outputs whose columns are held at once, by each thread
 TOLERANCE = 1e-7  # relative: scores of sums that a library made are told apart above it
 SENTENCE = (
-    " Each draw is then replaced by a fixed, public table (Bayes remap), which depends on no text: nothing more is told by it."
+    " Each draw is then replaced by a fixed, public table (Bayes remap), which depends on no text: "
+    "nothing more is told by it."
 )
 
 
@@ -141,7 +142,9 @@ def released_together(
     assert isinstance(first, Remappable)
     whole = float(sum(shares))
     table = bayes_remap(
-        [(share / whole, sampler) for share, sampler in zip(shares, samplers, strict=True)], lexicon, first.similarity
+        [(share / whole, sampler) for share, sampler in zip(shares, samplers, strict=True)],
+        lexicon,
+        first.similarity,
     )
     found: list[Sampler] = []
     for mechanism, sampler in zip(mechanisms, samplers, strict=True):
@@ -160,8 +163,8 @@ def require_one_remap(mechanisms: Sequence[Mechanism]) -> None:
     for number, other in enumerate(mechanisms):
         if remap_of(other) != remap_of(first):
             raise SettingsError(
-                f"importance.levels[{number}]: remap {remap_of(other)} given, and {remap_of(first)} for levels[0]; valid: the same "
-                "for all levels, for one table serves them all (one each would tell the level of a word)."
+                f"importance.levels[{number}]: remap {remap_of(other)} given, and {remap_of(first)} for levels[0]; valid: the "
+                "same for all levels, for one table serves them all (one each would tell the level of a word)."
             )
         if remap_of(first) == "none":
             continue
@@ -292,7 +295,8 @@ def _in_order(
     """Return what leads to some outputs, every sum in one fixed order: law by law, word by word."""
     made = Moments(np.zeros((len(outputs), points.shape[1])), np.zeros(len(outputs)))
     tables = [
-        _columns_of_rows(laws_of(sampler.cells), outputs) if isinstance(sampler, TableSampler) else None for _, sampler in laws
+        _columns_of_rows(laws_of(sampler.cells), outputs) if isinstance(sampler, TableSampler) else None
+        for _, sampler in laws
     ]
 
     def add(some: Ids) -> None:
@@ -367,10 +371,14 @@ def remapped(sampler: Sampler, table: Ids, prior: str, sentence: str = SENTENCE)
         summary = _of_formula(made)
     outputs = len(np.unique(table[possible]))
     replaced = int((table[possible] != possible).sum())
-    remap = RemapSummary(prior=prior, outputs_before=len(possible), replaced=replaced)
+    remap = RemapSummary(prior=prior, outputs_before=len(possible), replaced=replaced, outputs=outputs)
+    if isinstance(sampler, ExponentialSampler):
+        remap = replace(remap, drawable=len(sampler.outputs))
     if isinstance(sampler, ExponentialSampler) and sampler.keeps:
         remap = replace(remap, telling=len(telling(sampler, table)))
-    return replace(made, summary=replace(summary, outputs=outputs if summary.outputs is not None else None, remap=remap))
+    return replace(
+        made, summary=replace(summary, outputs=outputs if summary.outputs is not None else None, remap=remap)
+    )
 
 
 def telling(sampler: ExponentialSampler, table: Ids) -> Ids:
@@ -379,7 +387,7 @@ def telling(sampler: ExponentialSampler, table: Ids) -> Ids:
     alone = np.setdiff1d(words, sampler.outputs)
     behind = np.bincount(table, minlength=len(table))
     # Of words that are not sensitive each comes out of itself; one that nothing else becomes is the only one behind its output.
-    return alone[behind[table[alone]] == 1]
+    return np.asarray(alone[behind[table[alone]] == 1], np.int32)
 
 
 def _of_table(summary: TableSummary, found: Laws) -> TableSummary:

@@ -187,7 +187,7 @@ class SanText(Remappable):
         return (self.epsilon, math.inf) if plain else None
 
     def _note(self, outputs: int, words: int, telling: int | None = None) -> str:
-        """Say whom the guarantee compares; `telling`: how many words that are not sensitive come of themselves alone, if not all."""
+        """Say whom the guarantee compares; `telling`: how many of the other words come of themselves alone, where not all do."""
         if self.p == 1:
             return f" Every word is drawn among the {outputs:,} sensitive words of {words:,}: this holds between all."
         reveals, outputs_of = "which reveals it", "that are sensitive"

@@ -34,6 +34,8 @@ class RemapSummary(Record):
         prior: by which the replacements were chosen.
         outputs_before: how many words can be drawn, before the remap.
         replaced: how many of these are released as another word.
+        outputs: how many words can come out.
+        drawable: how many words other words can be drawn as: of SanText+ the sensitive ones.
         telling: SanText+: how many words that are not sensitive can come of themselves alone; None where all words are.
     """
 
@@ -42,6 +44,8 @@ class RemapSummary(Record):
     prior: str
     outputs_before: int
     replaced: int
+    outputs: int
+    drawable: int | None = None
     telling: int | None = None
 
 
@@ -74,3 +78,8 @@ class Summary(Record):
     ruled_out_bits: float | None = None
     rounding: float | None = None
     remap: RemapSummary | None = None
+
+    @property
+    def sensitive(self) -> int | None:
+        """How many words can be drawn: of SanText+ the sensitive ones (of which every word that is drawn becomes one)."""
+        return self.outputs if self.remap is None else self.remap.drawable

@@ -537,7 +537,8 @@ def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
 def _restored(made: SamplerRecord, part: str, arrays: Mapping[str, Array], words: int) -> Sampler:
     """Build a sampler again from what the manifest says of it, and its arrays."""
     kind = _samplers()[made.sampler]
-    held, added = _under(part, arrays), {}
+    held = _under(part, arrays)
+    added: dict[str, Array] = {}
     if made.before is not None:
         held, added = split(held)
     kind.check(Arrays(part, held), words)

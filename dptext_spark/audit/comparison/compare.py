@@ -113,7 +113,8 @@ def compare(
     skipped = {(name, epsilon) for name, epsilon, _ in refused}
     every = ((name, epsilon) for name in spec.curves for epsilon in spec.epsilons[name])
     wanted = [one for one in every if one not in skipped]
-    grid = SamplerGrid(lexicons, spec.curves, wanted, texts.drawn())
+    known = (lexicons[0].drawing(texts.whole.drawable), *lexicons[1:])  # by which a remap chooses
+    grid = SamplerGrid(known, spec.curves, wanted, texts.drawn())
     for done, (name, epsilon) in enumerate(wanted, start=1):
         step = f"{name}, ε = {epsilon:g} ({done} of {len(wanted)})"
         try:

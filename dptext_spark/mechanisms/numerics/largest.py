@@ -1,4 +1,4 @@
-"""For each query the point of the largest score <q, z> + b(z), exactly: float64 in a fixed order decides, float32 only leaves out.
+"""For each query the point of largest score <q, z> + b(z), exactly: float64 in a fixed order decides, float32 only leaves out.
 
 Scores of all queries and points are V² inner products. Most are left out by a bound: q and z are split into their parts along a
 few directions, in which points vary most, and the rest, and <q, z> is at most the product along these directions plus the product
@@ -211,9 +211,8 @@ class _Bounds(NamedTuple):
         middle = points.mean(axis=0)
         mine, others = queries - middle, points - middle
         size = points.shape[1]
-        if size <= FEW_DIMENSIONS:
-            along = np.eye(size)
-        else:  # any orthonormal directions will do; these leave the shortest rests
+        along = np.eye(size)
+        if size > FEW_DIMENSIONS:  # any orthonormal directions will do; these leave the shortest rests
             along = np.linalg.eigh(others.T @ others)[1][:, : -DIRECTIONS - 1 : -1]
         parts, rests = zip(*(_split(rows, along) for rows in (mine, others)), strict=True)
         level = bias + points @ middle

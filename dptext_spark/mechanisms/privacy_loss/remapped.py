@@ -1,10 +1,10 @@
 """The worst-case loss of a law whose outputs are replaced.
 
-Q(z|w)/Q(z|w') lies between the least and the greatest P(y|w)/P(y|w') of the outputs y that become z, so no pair loses more under Q
-than under P. Rows of a table are read as they are released, integer by integer, between the words that shared an output set before
-the remap: sets of what is released may agree by chance, and of such words nothing is promised. Laws over the whole lexicon and along
-lists have a short cut under P, for there the output that tells two words apart best is known. Under Q it is not, and the loss
-of P is stated as a bound of that of Q; for some words every output is compared.
+Q(z|w)/Q(z|w') lies between the least and the greatest P(y|w)/P(y|w') of the outputs y that become z, so no pair loses more
+under Q than under P. Rows of a table are read as they are released, integer by integer, between the words that shared an output
+set before the remap: sets of what is released may agree by chance, and of such words nothing is promised. Laws over the whole
+lexicon and along lists have a short cut under P, for there the output that tells two words apart best is known. Under Q it is
+not, and the loss of P is stated as a bound of that of Q; for some words every output is compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable, laws_of
 from dptext_spark.rounding import digits_up
 
-EVERY, SOME = 96, 12  # words whose laws are compared output by output: of a small lexicon all, of a larger one some
+EVERY, SOME = (
+    96,
+    12,
+)  # words whose laws are compared output by output: of a small lexicon all, of a larger one some
 ERROR = 1e-14  # relative: the roundings of a difference, a weight, their quotient and its logarithm
 
 
@@ -41,7 +44,10 @@ def by_groups(sampler: RemappedTable) -> Loss:
     members = sizes[keys[order][heads] // words]
     shared = members > 1
     pairs = int((sizes * (sizes - 1) // 2).sum())
-    method = "every pair of words that shared an output set before the remap, and every output, from the integers that are sampled"
+    method = (
+        "every pair of words that shared an output set before the remap, and every output, "
+        "from the integers that are sampled"
+    )
     if not shared.any():
         return Loss(0.0, 0.0, pairs, pairs, None, method)
     losses = np.where(shared, np.log1p((high - low).astype(np.float64) / low.astype(np.float64)), 0.0)
@@ -106,7 +112,7 @@ def _distances(sampler: RemappedSampler, words: Ids) -> F64:
     inner = sampler.inner
     if isinstance(inner, OrderingSampler):
         place = np.asarray(inner.place)[words].astype(np.int64)
-        return np.abs(place[:, None] - place[None]).max(axis=2).astype(np.float64)
+        return np.asarray(np.abs(place[:, None] - place[None]).max(axis=2), np.float64)
     assert isinstance(inner, ExponentialSampler)
     others = np.tile(words, (len(words), 1))
     return np.minimum(pair_distances(np.asarray(inner.vectors), words, others), float(inner.figures[1]))

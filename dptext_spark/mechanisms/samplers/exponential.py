@@ -46,7 +46,9 @@ _ARRAYS = (
     "cells", "vectors", "outputs", "level", "surely", "rounds", "fallback", "log_normaliser", "figures",
 )  # fmt: skip
 WAITS = 128.0  # proposals: a stored row keeps draws waiting for this times (1 + 2·outputs/head) on average, at most
-CANCELLED = 1e-3  # of the squares of two vectors: a squared distance below it is taken from the vectors themselves
+CANCELLED = (
+    1e-3  # of the squares of two vectors: a squared distance below it is taken from the vectors themselves
+)
 FARTHEST = 1e39  # apart in one dimension: float32 ends at 3.4e38
 
 
@@ -440,11 +442,15 @@ class ExponentialColumns:
         """Return P(output|w) over all words w, the same bits on every processor: float64[V]."""
         sampler = self.sampler
         step, cut = float(sampler.figures[0]), float(sampler.figures[1])
-        flat, size, words = np.asarray(sampler.vectors).reshape(-1), sampler.vectors.shape[1], len(sampler.level)
+        flat, size, words = (
+            np.asarray(sampler.vectors).reshape(-1),
+            sampler.vectors.shape[1],
+            len(sampler.level),
+        )
         near, out = np.empty(words), np.empty(words)
         squared_distances(flat, size, output, flat, 0, words, near)
         _fixed_column(near, sampler.log_normaliser, step, cut, out)
-        return self._with_kept(out[None], np.array([output], np.int32))[0]
+        return np.asarray(self._with_kept(out[None], np.array([output], np.int32))[0], np.float64)
 
     def _with_kept(self, found: F64, outputs: Ids) -> F64:
         """Take in that some words are released as they are: float64[n, V]."""

@@ -110,7 +110,10 @@ class RemappedSampler(Sampler):
 
     @classmethod
     def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
+        cls,
+        arrays: Mapping[str, npt.NDArray[Any]],  # noqa: ARG003  (others need it)
+        guarantee: Guarantee,  # noqa: ARG003
+        summary: Summary,  # noqa: ARG003
     ) -> Sampler:
         """Refuse: what is stored of a remapped law names the sampler of P; see :func:`around`."""
         raise DataError("artifact: a remapped law is restored with the one that it was made from.")
@@ -154,14 +157,18 @@ class RemappedTable(RemappedSampler):
         return super().arrays() | {_RELEASED: self.cells, _GROUP: self.group}
 
 
-def around(inner: Sampler, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary) -> RemappedSampler:
+def around(
+    inner: Sampler, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
+) -> RemappedSampler:
     """Build a sampler again around that of P, from checked arrays."""
     if isinstance(inner, TableSampler):
         return RemappedTable(inner, arrays[_REMAP], guarantee, summary, arrays[_RELEASED], arrays[_GROUP])
     return RemappedSampler(inner, arrays[_REMAP], guarantee, summary)
 
 
-def split(arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
+def split(
+    arrays: Mapping[str, npt.NDArray[Any]],
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
     """Return (the arrays of P, what the remap adds)."""
     own = {name: array for name, array in arrays.items() if name in (_REMAP, _RELEASED, _GROUP)}
     return {name: array for name, array in arrays.items() if name not in own}, own
