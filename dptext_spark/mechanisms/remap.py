@@ -19,6 +19,7 @@ by a library first, and where that leaves two words too close to tell, summed up
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +46,7 @@ from dptext_spark.mechanisms.samplers.remapped import (
 )
 from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from dptext_spark.mechanisms.summary import Quantiles, RemapSummary, Summary
-from dptext_spark.runtime.jit import compiled
+from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.threads import in_threads
 
 Remap = Literal["none", "bayes"]
@@ -95,15 +96,16 @@ class Remappable(Mechanism):
         """The same mechanism, whose draws are released as they are."""
         return replace(self, remap="none")  # type: ignore[call-arg]  # a field of each
 
-    def remapped(self, sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
+    def remapped(self, sampler: Sampler, table: Ids, prior: str, rows: Laws | None = None) -> RemappedSampler:
         """Return the sampler that releases table[y] for what `sampler` draws.
 
         Args:
             sampler: of :attr:`without_remap`.
             table: int32[V], r.
             prior: the name of the prior that r was chosen by.
+            rows: the laws of a table, where they were read before.
         """
-        return remapped(sampler, table, prior)
+        return remapped(sampler, table, prior, rows)
 
 
 def remap_of(mechanism: Mechanism) -> str:
@@ -121,8 +123,9 @@ def released(mechanism: Remappable, sampler: Any, lexicon: Lexicon) -> Any:
     """
     if remap_of(mechanism) == "none":
         return sampler
-    table = bayes_remap([(1.0, sampler)], lexicon, mechanism.similarity)
-    return mechanism.remapped(sampler, table, lexicon.prior.name)
+    rows = laws_of(sampler.cells) if isinstance(sampler, TableSampler) else None
+    table = bayes_remap([(1.0, sampler)], lexicon, mechanism.similarity, rows)
+    return mechanism.remapped(sampler, table, lexicon.prior.name, rows)
 
 
 def released_together(
@@ -189,13 +192,16 @@ class Moments(NamedTuple):
     weight: F64
 
 
-def bayes_remap(laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similarity: Metric) -> Ids:
+def bayes_remap(
+    laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similarity: Metric, rows: Laws | None = None
+) -> Ids:
     """Return r, int32[V]: what each output becomes.
 
     Args:
         laws: (share, sampler) of each law P_k; the shares sum to 1.
         lexicon: whose vectors and prior of drawn words decide.
         similarity: what is made largest.
+        rows: of the only law, where it is a table that was read before.
     """
     cosine = similarity == "cosine"
     points, bias = _points(lexicon.vectors, cosine)
@@ -207,8 +213,8 @@ def bayes_remap(laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similar
     read: Laws | None = None
     for share, sampler in laws:
         if isinstance(sampler, TableSampler):
-            read = laws_of(sampler.cells)
-            _add_rows(read.starts, read.ids, read.weight, share * prior, points, moments.sums, moments.weight)
+            read = laws_of(sampler.cells) if rows is None else rows
+            _add_laws(read, share * prior, points, moments)
             able[read.ids] = True
         else:
             found: Any = sampler.law_columns()
@@ -253,17 +259,31 @@ def _queries(moments: Moments, points: F64, cosine: bool) -> F64:
 
 
 @compiled
-def _add_rows(starts: Any, ids: Any, weight: Any, prior: Any, points: Any, sums: Any, total: Any) -> None:
-    """Add the laws of all words, in the order of the words: sums float64[V, d] and total float64[V]."""
-    size = points.shape[1]
+def _add_rows(
+    starts: Any, ids: Any, weight: Any, prior: Any, points: Any, first: Int, last: Int, sums: Any, total: Any
+) -> None:
+    """Add the laws of all words, word by word: coordinates first..last of sums float64[V, d], and total float64[V]."""
     for w in range(starts.shape[0] - 1):
         if prior[w] <= 0.0:
             continue
         for e in range(starts[w], starts[w + 1]):
             share, y = prior[w] * (np.float64(weight[e]) / 9223372036854775808.0), ids[e]
-            total[y] += share
-            for k in range(size):
+            if first == 0:
+                total[y] += share
+            for k in range(first, last):
                 sums[y, k] += share * points[w, k]
+
+
+def _add_laws(laws: Laws, prior: F64, points: F64, moments: Moments) -> None:
+    """Add the laws of all words, each thread some coordinates: the order of additions is one."""
+
+    def add(some: Ids) -> None:
+        _add_rows(
+            laws.starts, laws.ids, laws.weight, prior, points, int(some[0]), int(some[-1]) + 1, moments.sums, moments.weight
+        )  # fmt: skip
+
+    size = points.shape[1]
+    in_threads(add, np.arange(size, dtype=np.int32), -(-size // (os.cpu_count() or 1)))
 
 
 def _add_columns(columns: ExactColumns, outputs: Ids, prior: F64, points: F64, moments: Moments) -> None:
@@ -347,20 +367,20 @@ def _possible(sampler: Sampler) -> Ids:
     return np.arange(sampler.summary.words or 0, dtype=np.int32)
 
 
-def remapped(sampler: Sampler, table: Ids, prior: str, sentence: str = SENTENCE) -> RemappedSampler:
+def remapped(sampler: Sampler, table: Ids, prior: str, rows: Laws | None = None) -> RemappedSampler:
     """Return a sampler that releases table[y] for what another one draws, with the figures of what is released.
 
     Args:
         sampler: of P.
         table: int32[V], r.
         prior: the name of the prior that r was chosen by.
-        sentence: what the guarantee says of it.
+        rows: the laws of a table, where they were read before.
     """
-    promised = replace(sampler.guarantee, sentence=sampler.guarantee.sentence + sentence)
+    promised = replace(sampler.guarantee, sentence=sampler.guarantee.sentence + SENTENCE)
     if isinstance(sampler, TableSampler):
-        drawn = laws_of(sampler.cells)
+        drawn = laws_of(sampler.cells) if rows is None else rows
         found = merged(drawn, table)
-        possible = np.unique(drawn.ids)
+        possible = np.flatnonzero(np.bincount(drawn.ids, minlength=len(table))).astype(np.int32)
         summary: Summary = _of_table(sampler.summary, found)
         made = RemappedTable(
             sampler, table, promised, summary, relabelled(sampler.cells, table), groups_of(drawn)

@@ -30,7 +30,7 @@ from dptext_spark.arrays import Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric
-from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.base import Laws, Sampler
 from dptext_spark.mechanisms.parameters import Parameter, declared, is_number, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice, telling
@@ -169,10 +169,10 @@ class SanText(Remappable):
             note=self._note(len(outputs), len(lexicon)),
         )
 
-    def remapped(self, sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
+    def remapped(self, sampler: Sampler, table: Ids, prior: str, rows: Laws | None = None) -> RemappedSampler:
         """Say of words that are not sensitive what holds of them after the remap: some may then come of others, too."""
         assert isinstance(sampler, ExponentialSampler)
-        made = super().remapped(sampler, table, prior)
+        made = super().remapped(sampler, table, prior, rows)
         if not sampler.keeps:
             return made
         outputs, words = len(sampler.outputs), len(table)

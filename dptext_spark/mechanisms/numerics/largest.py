@@ -13,12 +13,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.runtime.jit import Int, compiled, inlined, inner_product
 from dptext_spark.runtime.threads import in_threads
 
-DIRECTIONS = 32
+DIRECTIONS = 24
+LOOKED_AT = 4096  # points that the directions are found by
 FEW_DIMENSIONS = 40  # and fewer: all of them are directions
 TOGETHER = 256  # queries whose bounds are held at once, by each thread
 CHUNK = 32  # bounds that are compared before one of them is looked at
@@ -161,7 +163,10 @@ def largest_scores(
     lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries))
     longest = math.sqrt(float(np.einsum("ij,ij->i", chosen, chosen).max()))
     near = tolerance * (lengths * longest + float(np.abs(bias).max()))
-    bounds = _Bounds.of(queries, chosen, bias)
+    with threadpool_limits(
+        1, "blas"
+    ):  # small products, for which threads of a library only wait for each other
+        bounds = _Bounds.of(queries, chosen, bias)
 
     def search(some: I64) -> None:
         part = slice(int(some[0]), int(some[-1]) + 1)
@@ -213,7 +218,8 @@ class _Bounds(NamedTuple):
         size = points.shape[1]
         along = np.eye(size)
         if size > FEW_DIMENSIONS:  # any orthonormal directions will do; these leave the shortest rests
-            along = np.linalg.eigh(others.T @ others)[1][:, : -DIRECTIONS - 1 : -1]
+            some = others[:: -(-len(others) // LOOKED_AT)]
+            along = np.linalg.eigh(some.T @ some)[1][:, : -DIRECTIONS - 1 : -1]
         parts, rests = zip(*(_split(rows, along) for rows in (mine, others)), strict=True)
         level = bias + points @ middle
         ones = np.ones((len(queries), 1))
