@@ -333,7 +333,9 @@ def test_an_artifact_of_the_first_packaged_lexicon_is_refused(tmp_path: Path) ->
     assert manifest.spec["lexicon"].pop("version") == 2
     manifest.sealed().write(tmp_path / "model")
     run = {"artifact": str(tmp_path / "model")}
-    with pytest.raises(SettingsError, match=r"run.artifact: .* was made with version 1 of the packaged lexicon"):
+    with pytest.raises(
+        SettingsError, match=r"run.artifact: .* was made with version 1 of the packaged lexicon"
+    ):
         prepare(parse_model_config({"lexicon": {"source": "default"}, "run": run}))
     prepare(parse_model_config({"run": run}))  # the artifact alone says which words it has
     assert parse_model_config({"run": run}).as_dict()["lexicon"]["version"] is None
