@@ -10,12 +10,13 @@ always with the same additions: the answer depends on no processor, number of th
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dptext_spark.arrays import F64, I64, Bools, Ids
+from dptext_spark.arrays import F32, F64, I64, Bools, Ids
 from dptext_spark.runtime.jit import Int, compiled, inlined, inner_product
 from dptext_spark.runtime.threads import in_threads
 
@@ -23,6 +24,7 @@ DIRECTIONS = 24
 LOOKED_AT = 4096  # points that the directions are found by
 FEW_DIMENSIONS = 40  # and fewer: all of them are directions
 TOGETHER = 256  # queries whose bounds are held at once, by each thread
+TILE = 2_048  # points, whose bounds stay in the cache
 CHUNK = 32  # bounds that are compared before one of them is looked at
 LARGEST = 1e15  # with longer vectors float32 squares overflow: every pair is scored
 ROUNDING = 2.0**-24
@@ -81,31 +83,29 @@ def _try(
 
 @compiled
 def _search(
-    bounds: Any, first: Int, queries: Any, size: Int, vectors: Any, bias: Any, allowed: Any, shift: Any, margin: Any,
-    tolerance: Any, best: Any, who: Any, unsure: Any,
+    bounds: Any, first: Int, queries: Any, size: Int, vectors: Any, bias: Any, allowed: Any, margin: Any, best: Any, who: Any,
+    second: Any,
 ) -> None:  # fmt: skip
     """Score the pairs whose bound reaches the best score so far.
 
     Args:
-        bounds: float32[n, m] of queries first..first + n and the allowed points; of no columns where all are scored.
+        bounds: float32[n, m] of queries first..first + n and some points; of no columns where all are scored.
         first: the first query.
         queries: float64[q * d], flat.
         size: d.
         vectors: float64[V * d], flat.
         bias: float64[V].
-        allowed: int32[m].
-        shift: float64[q], what is added to the score of a query for it to be comparable with its bounds.
+        allowed: int32[m], the ids of the points.
         margin: float64[q], what rounding may take from a bound.
-        tolerance: float64[q], how near another score must come for the query to be unsure.
         best: float64[q], the best score so far.
         who: int32[q], its point; -1 where there is none.
-        unsure: bool[q], filled.
+        second: float64[q], the best score of another point.
     """
     points, every = allowed.shape[0], bounds.shape[1] == 0
     for row in range(bounds.shape[0]):
         i = first + row
-        value, holder, second = best[i], np.int64(who[i]), -math.inf
-        bar = np.float32(value + shift[i] - margin[i])
+        value, holder, other = best[i], np.int64(who[i]), second[i]
+        bar = np.float32(value - margin[i])
         for begin in range(0, points, CHUNK):
             end, reached = min(begin + CHUNK, points), np.int64(every)
             if not every:
@@ -119,12 +119,11 @@ def _search(
                     continue
                 found = _score(queries, i, vectors, z, size, bias)
                 if holder < 0 or found > value or (found == value and z < holder):
-                    second, value, holder = max(second, value), found, z
-                    bar = np.float32(value + shift[i] - margin[i])
+                    other, value, holder = max(other, value), found, z
+                    bar = np.float32(value - margin[i])
                 else:
-                    second = max(second, found)
-        best[i], who[i] = value, holder
-        unsure[i] = value - second <= tolerance[i]
+                    other = max(other, found)
+        best[i], who[i], second[i] = value, holder, other
 
 
 def largest_scores(
@@ -145,98 +144,101 @@ def largest_scores(
     size = queries.shape[1]
     flat, vectors = np.ascontiguousarray(queries).reshape(-1), points.vectors.reshape(-1)
     best, who = np.full(len(queries), -math.inf), np.full(len(queries), -1, np.int32)
-    unsure = np.zeros(len(queries), np.bool_)
+    second = np.full(len(queries), -math.inf)
     able = np.zeros(len(points.vectors), np.bool_)
     able[points.allowed] = True
-    if guesses is not None:
-        starts, ids = guesses
-
-        def guess(some: I64) -> None:
-            part = slice(int(some[0]), int(some[-1]) + 1)
-            _try(
-                flat[part.start * size : part.stop * size], size, vectors, points.bias, able,
-                starts[part.start : part.stop + 1], ids, best[part], who[part],
-            )  # fmt: skip
-
-        in_threads(guess, np.arange(len(queries)), 8 * TOGETHER)
     chosen, bias = points.vectors[points.allowed], points.bias[points.allowed]
     lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries))
     longest = math.sqrt(float(np.einsum("ij,ij->i", chosen, chosen).max()))
-    near = tolerance * (lengths * longest + float(np.abs(bias).max()))
+    room = lengths * longest + float(np.abs(bias).max())
     with threadpool_limits(
         1, "blas"
     ):  # small products, for which threads of a library only wait for each other
-        bounds = _Bounds.of(queries, chosen, bias)
+        bounds = _Bounds.of(queries, chosen, bias, points.allowed)
+    margin = 8.0 * (min(size, FEW_DIMENSIONS) + 8) * ROUNDING * room
+
+    def guess(part: slice, starts: I64, ids: Ids) -> None:
+        _try(
+            flat[part.start * size : part.stop * size], size, vectors, points.bias, able, starts, ids, best[part], who[part]
+        )  # fmt: skip
 
     def search(some: I64) -> None:
         part = slice(int(some[0]), int(some[-1]) + 1)
-        if bounds is None:
-            none = np.zeros(len(queries))
+        if guesses is not None:
+            guess(part, guesses[0][part.start : part.stop + 1], guesses[1])
+        elif bounds is not None:
+            guess(part, np.arange(len(some) + 1), bounds.likely(part))
+        tiles = (
+            [(np.empty((len(some), 0), np.float32), points.allowed)] if bounds is None else bounds.tiles(part)
+        )
+        for found, ids in tiles:
             _search(
-                np.empty((len(some), 0), np.float32), part.start, flat, size, vectors, points.bias, points.allowed, none, none,
-                near, best, who, unsure,
+                found, part.start, flat, size, vectors, points.bias, ids, margin, best, who, second
             )  # fmt: skip
-            return
-        found = bounds.queries[part] @ bounds.points
-        if guesses is None:
-            likely = points.allowed[found.argmax(axis=1)]
-            _try(
-                flat[part.start * size : part.stop * size], size, vectors, points.bias, able,
-                np.arange(len(some) + 1), likely, best[part], who[part],
-            )  # fmt: skip
-        _search(
-            found, part.start, flat, size, vectors, points.bias, points.allowed, bounds.shift, bounds.margin, near, best, who,
-            unsure,
-        )  # fmt: skip
 
     in_threads(search, np.arange(len(queries)), TOGETHER)
-    return Best(who, unsure)
+    return Best(who, best - second <= tolerance * room)
 
 
 class _Bounds(NamedTuple):
-    """What one matrix product makes the bounds from.
+    """What matrix products make the bounds from.
 
     Attributes:
         queries: float32[n, p + 2].
-        points: float32[p + 2, m].
-        shift: float64[n].
-        margin: float64[n].
+        points: float32[p + 2, t] of each tile.
+        allowed: int32[t], the ids of its points.
     """
 
-    queries: Any
-    points: Any
-    shift: F64
-    margin: F64
+    queries: F32
+    points: list[F32]
+    allowed: list[Ids]
 
     @classmethod
-    def of(cls, queries: F64, points: F64, bias: F64) -> _Bounds | None:
-        """Return them, about the middle of the points, where the rests are shortest; None where float32 has no room."""
+    def of(cls, queries: F64, points: F64, bias: F64, allowed: Ids) -> _Bounds | None:
+        """Return them; None where float32 has no room."""
         if max(float(np.abs(queries).max()), float(np.abs(points).max())) > LARGEST:
             return None
-        middle = points.mean(axis=0)
-        mine, others = queries - middle, points - middle
-        size = points.shape[1]
-        along = np.eye(size)
-        if size > FEW_DIMENSIONS:  # any orthonormal directions will do; these leave the shortest rests
-            some = others[:: -(-len(others) // LOOKED_AT)]
-            along = np.linalg.eigh(some.T @ some)[1][:, : -DIRECTIONS - 1 : -1]
-        parts, rests = zip(*(_split(rows, along) for rows in (mine, others)), strict=True)
-        level = bias + points @ middle
-        ones = np.ones((len(queries), 1))
-        left = np.hstack([parts[0], rests[0][:, None], ones]).astype(np.float32)
-        right = np.hstack([parts[1], rests[1][:, None], level[:, None]]).astype(np.float32)
-        lengths = np.sqrt(np.einsum("ij,ij->i", mine, mine))
-        longest = math.sqrt(float(np.einsum("ij,ij->i", others, others).max()))
-        room = lengths * longest + float(np.abs(level).max())
-        # <q, z> = <q - g, z - g> + <g, z> + <q, g> - <g, g>
-        shift = float(middle @ middle) - queries @ middle
-        margin = 8.0 * (along.shape[1] + 8) * ROUNDING * (room + np.abs(shift))
-        return cls(left, np.ascontiguousarray(right.T), shift, margin)
+        along = np.eye(points.shape[1])
+        if (
+            points.shape[1] > FEW_DIMENSIONS
+        ):  # any orthonormal directions will do; these leave the shortest rests
+            some = points[:: -(-len(points) // LOOKED_AT)]
+            along = np.ascontiguousarray(np.linalg.eigh(some.T @ some)[1][:, : -DIRECTIONS - 1 : -1])
+        left = _split(queries, along, np.ones(len(queries)))
+        right = _split(points, along, bias)
+        starts = range(0, len(points), TILE)
+        return cls(
+            left,
+            [np.ascontiguousarray(right[start : start + TILE].T) for start in starts],
+            [allowed[start : start + TILE] for start in starts],
+        )
+
+    def tiles(self, part: slice) -> Iterator[tuple[F32, Ids]]:
+        """Yield (float32[n, t], the bounds of some queries and the points of a tile; their ids). One array serves all."""
+        queries = self.queries[part]
+        room = np.empty(len(queries) * TILE, np.float32)
+        for points, allowed in zip(self.points, self.allowed, strict=True):
+            found = room[: len(queries) * len(allowed)].reshape(len(queries), len(allowed))
+            yield np.matmul(queries, points, out=found), allowed
+
+    def likely(self, part: slice) -> Ids:
+        """Return the points of the largest bounds, int32[n]."""
+        best = np.full(part.stop - part.start, -math.inf)
+        named = np.zeros(len(best), np.int32)
+        for found, allowed in self.tiles(part):
+            place = found.argmax(axis=1)
+            value = found[np.arange(len(found)), place]
+            named = np.where(value > best, allowed[place], named)
+            best = np.maximum(best, value)
+        return named
 
 
-def _split(rows: F64, along: F64) -> tuple[F64, F64]:
-    """Return (float64[n, p], the parts along some directions; float64[n], the lengths of the rests, never too short)."""
+def _split(rows: F64, along: F64, last: F64) -> F32:
+    """Return float32[n, p + 2]: parts of rows along some directions, lengths of the rests, never too short, and `last`."""
     parts = rows @ along
     squares = np.einsum("ij,ij->i", rows, rows)
     left = squares - np.einsum("ij,ij->i", parts, parts)
-    return parts, np.sqrt(np.maximum(left, 0.0) + 1e-12 * squares)
+    out = np.empty((len(rows), along.shape[1] + 2), np.float32)
+    out[:, :-2], out[:, -1] = parts, last
+    out[:, -2] = np.sqrt(np.maximum(left, 0.0) + 1e-12 * squares)
+    return out
