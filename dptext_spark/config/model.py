@@ -91,6 +91,8 @@ class ModelConfig(Section):
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets."""
         values = self.model_dump(mode="json", exclude={"mechanism", "policy", "importance"})
+        if self.lexicon.prior is None:  # what is not used leaves no trace
+            del values["lexicon"]["prior"]
         version = values["lexicon"].pop("version")
         if version is not None:  # of other lexicons there is none to record
             values["lexicon"]["version"] = self.lexicon_version

@@ -69,8 +69,17 @@ class Embedding(Section):
         return self
 
 
+class PriorSource(Section):
+    """A public text whose words and pairs of words are counted: UTF-8, a document a line."""
+
+    corpus: Place
+
+
 class LexiconSource(Embedding):
     """The words, and further embeddings of them where the mechanism takes several: the words that are in all are used."""
+
+    # How frequent words and pairs are in public; null: packaged counts of the packaged lexicon, Zipf's law for any other.
+    prior: PriorSource | None = None
 
     more: Annotated[tuple[Embedding, ...], BeforeValidator(parse_sources)] = ()
     # Of the packaged lexicon: this package's, and no other can be asked for.

