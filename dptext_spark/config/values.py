@@ -59,6 +59,14 @@ def parse_mechanism(value: object) -> Mechanism:
     given = _mapping("mechanism", value)
     name = given.pop("name", next(iter(MECHANISMS)))
     kind = _safely(lambda: mechanism_named("mechanism.name", name))
+    if "remap" in given and "remap" not in parameters_of(kind):
+        if given["remap"] != "none":
+            able = ", ".join(one for one, each in MECHANISMS.items() if "remap" in parameters_of(each))
+            raise problem(
+                f"mechanism.remap: {shown(given['remap'])} given with {kind.name}, which has no law that could be "
+                f"remapped; valid with it: none, and with {able}: none or bayes."
+            )
+        del given["remap"]
     for field, parameter in parameters_of(kind).items():
         if parameter.words and isinstance(given.get(field), Mapping):
             given[field] = _parse_words(f"mechanism.{field}", given[field])

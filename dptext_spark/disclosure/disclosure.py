@@ -104,8 +104,8 @@ def _protected(facts: RunFacts) -> Sentences:
     guarantee, law, policy = facts.guarantee, facts.mapping, facts.policy
     columns = ", ".join(facts.config.columns)
     words = "the words of the lexicon" if law.words is None else f"the {law.words:,} words of the lexicon"
-    if guarantee.compared == "sensitive words" and law.outputs is not None:
-        words = f"the {law.outputs:,} sensitive words among {words}"
+    if guarantee.compared == "sensitive words" and law.sensitive is not None:
+        words = f"the {law.sensitive:,} sensitive words among {words}"
     stop = ", stop words excepted" if policy.stop_words == "keep" else ", stop words included"
     yield f"Drawn words in {columns}: {words}{stop}."
     if policy.tokenizer == "words":
@@ -124,9 +124,13 @@ def _protected(facts: RunFacts) -> Sentences:
             "and changes more of the text."
         )
     yield from _composed(facts)
+    yield from _remapped(facts)
     if policy.oov == "draw":
+        drawn = "become a uniform word of the lexicon"
+        if law.remap is not None:
+            drawn = "draw a uniform word of the lexicon, which the same table replaces, so that what comes out is not uniform"
         yield (
-            "Unknown words become a uniform word of the lexicon: the replacement tells nothing of the word "
+            f"Unknown words {drawn}: the replacement tells nothing of the word "
             f"itself{' but its case' if policy.case == 'carry' else ''}."
         )
     if policy.numbers == "random":
@@ -134,6 +138,26 @@ def _protected(facts: RunFacts) -> Sentences:
             "Each digit of a number becomes a uniform digit of the same script: the new digits tell nothing of the old ones, "
             "but how many they are."
         )
+
+
+def _remapped(facts: RunFacts) -> Sentences:
+    """Say what a remap does to the draws."""
+    found = facts.mapping.remap
+    if found is None:
+        return
+    levels = importance.levels_of(facts.selection)
+    several = f", one for all {levels} levels" if levels > 1 else ""
+    yield (
+        f"What is released is not the draw but the word that a fixed, public table puts in its place (Bayes remap{several}; "
+        f"chosen by the prior: {found.prior}). Of the {found.outputs_before:,} words that can be drawn it replaces "
+        f"{found.replaced:,}; {found.outputs:,} words can come out. Draws are calibrated and bounded before the remap, and a "
+        "table that depends on no text tells nothing more."
+    )
+    yield (
+        "More words stay as they are than without the remap, though nobody learns more: the table names the commonest of the "
+        "words that a draw may have come from, which is what who guesses would name. How often words are guessed is the figure "
+        "to look at, not how many stay. Another prior gives another table, and releasing by it is a second release."
+    )
 
 
 def _composed(facts: RunFacts) -> Sentences:
@@ -199,10 +223,13 @@ def _unprotected(facts: RunFacts) -> Sentences:
             "mechanism that compares any two words (`dptext mechanisms`), would change that."
         )
     if facts.guarantee.compared == "sensitive words":
+        law = facts.mapping
+        stood = "An output that is not sensitive is the word that stood there."
+        if law.remap is not None and law.remap.telling is not None:
+            stood = f"For {law.remap.telling:,} of them an output that is not sensitive is the word that stood there."
         yield (
-            "Words that are not sensitive: the guarantee compares sensitive words with each other alone. An output that is not "
-            "sensitive is the word that stood there. Less with a greater mechanism.p, gone with mechanism.p: 1, or with "
-            "mechanism.sensitive: none."
+            f"Words that are not sensitive: the guarantee compares sensitive words with each other alone. {stood} "
+            "Less with a greater mechanism.p, gone with mechanism.p: 1, or with mechanism.sensitive: none."
         )
     if alone:
         yield (

@@ -264,6 +264,11 @@ class ShownSettings:
         return present_name(str(self.values["mechanism"]["name"]))
 
     @property
+    def remap(self) -> str:
+        """What is released of a draw: `none` for the draw itself, or `bayes`."""
+        return str(self.values["mechanism"].get("remap", "none"))
+
+    @property
     def releases_other_columns(self) -> bool:
         """Whether the output holds other columns than texts, as it does by default."""
         return bool(self.values["output"].get("other_columns") != "drop")

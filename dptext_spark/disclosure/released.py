@@ -131,12 +131,19 @@ def _clear_words(policy: Policy) -> Iterator[str]:
 
 def _not_sensitive(facts: RunFacts) -> Iterator[str]:
     """Write how many words SanText+ keeps."""
-    mechanism, words, outputs = facts.config.mechanism, facts.mapping.words or 0, facts.mapping.outputs or 0
+    mechanism, law = facts.config.mechanism, facts.mapping
+    words, outputs = law.words or 0, law.sensitive or 0
     kept = 1.0 - mechanism.p if isinstance(mechanism, SanText) else 0.0
     if outputs < words and kept > 0:
+        told = "An output that is not sensitive is the word itself."
+        if law.remap is not None and law.remap.telling is not None:
+            told = (
+                f"An output that is not sensitive is the word itself for {law.remap.telling:,} of them; the others can come of "
+                "other words, too, for a remap puts them in the place of draws."
+            )
         yield (
             f"WORDS THAT ARE NOT SENSITIVE, {percent_up(kept)} of the time, as they stand: {words - outputs:,} of the {words:,} "
-            "words of the lexicon. An output that is not sensitive is the word itself. Less with a greater mechanism.p, none "
+            f"words of the lexicon. {told} Less with a greater mechanism.p, none "
             "with mechanism.sensitive: none."
         )
 
@@ -148,8 +155,11 @@ def _ruled_out(facts: RunFacts) -> Iterator[str]:
         return
     least, most = f"{sizes.min:,.0f}", f"{sizes.max:,.0f}"
     held = least if least == most else f"{least} to {most}"
+    outside = "every word whose output set does not hold it"
+    if law.remap is not None:
+        outside = "every word of whose output set nothing is replaced by it (the remap is read from what is released)"
     yield (
-        f"What an output rules out at any ε: every word whose output set does not hold it. The sets hold "
+        f"What an output rules out at any ε: {outside}. The sets hold "
         f"{held} words; behind half of the outputs stand at most {rounded_down(behind.p50, 0)} words "
         f"({behind.min:,.0f} to {behind.max:,.0f}) of {words:,}. If all words were equally likely, an output "
         f"tells {rounded_up(law.ruled_out_bits or 0.0)} of {rounded_up(math.log2(words))} bits of the word on "

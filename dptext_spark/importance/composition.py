@@ -15,7 +15,7 @@ from dptext_spark.rounding import exact
 
 STATUSES = ("proved", "verified", "claimed", "refuted")  # from the best known to the worst
 # Parameters that decide how words are drawn and not how far apart they are.
-NOT_OF_THE_DISTANCE = ("epsilon", "calibration", "search")
+NOT_OF_THE_DISTANCE = ("epsilon", "calibration", "search", "remap")
 LARGEST = 10**9  # multiple of a unit: the sum over a billion words is still an integer of 64 bits
 
 

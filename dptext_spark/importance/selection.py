@@ -165,6 +165,12 @@ class Importance:
         return tuple(accumulate([*shares, *rest]))
 
     @property
+    def shares(self) -> tuple[int, ...]:
+        """The share of each level, in parts of `WHOLE`: public, as the settings are."""
+        steps = self.cumulative
+        return tuple(last - before for before, last in zip((0, *steps), steps, strict=False))
+
+    @property
     def own_data(self) -> bool:
         """Whether it needs document frequencies of the very texts that are sanitized."""
         return self.provider == "idf" and self.corpus is None

@@ -19,11 +19,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F32, read_only
+from dptext_spark.arrays import F32, F64, Bools, read_only
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.neighbors import METRICS, Metric
-from dptext_spark.lexicon.prior import PairModel, Prior
+from dptext_spark.lexicon.prior import PairModel, Prior, of_drawn
 from dptext_spark.lexicon.readers.builder import ReadCounts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.npy import Traversable, read_array
@@ -68,6 +68,7 @@ class Lexicon:
     _prior: Prior | Callable[[], Prior] | None = field(
         default=None, repr=False
     )  # or how it is had when it is asked for
+    _drawn: Bools | None = field(default=None, repr=False)
 
     def __post_init__(self, checked: bool) -> None:
         """Check the shape, the type and the metric, and that every number is finite.
@@ -166,6 +167,18 @@ class Lexicon:
         if "fingerprint" in self.__dict__:
             found.__dict__["fingerprint"] = self.fingerprint
         return found
+
+    def drawing(self, drawn: Bools) -> Lexicon:
+        """Return the same lexicon for a policy that draws some of its words only, bool[V]; see :attr:`drawn_prior`."""
+        found = replace(self, _drawn=drawn, checked=True)
+        if "fingerprint" in self.__dict__:
+            found.__dict__["fingerprint"] = self.fingerprint
+        return found
+
+    @property
+    def drawn_prior(self) -> F64:
+        """How frequent the words are that a policy draws, all where none was told: float64[V], 0 for others, sums to 1."""
+        return of_drawn(self.prior.words, self._drawn)
 
     @cached_property
     def fingerprint(self) -> str:

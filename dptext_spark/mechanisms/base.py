@@ -152,6 +152,16 @@ class Sampler(ReadOnlyArrays, ABC):
         """Return P(w|w) of int32[n] words, and bounds of the error of its logarithm; None where it takes the whole law."""
         return None
 
+    @property
+    def before(self) -> Sampler | None:
+        """The sampler of the law that is drawn, where another one is released: its outputs are replaced. None where it is not."""
+        return None
+
+    @property
+    def remap(self) -> Ids | None:
+        """What is released in the place of each output, int32[V]; None where outputs are released as they are drawn."""
+        return None
+
     def noisy_vectors(self) -> Any:
         """Return the sampler itself where it adds noise of known density to vectors, which attacks may see; else None."""
         return None
@@ -221,6 +231,8 @@ class Mechanism(ABC):
             recorded: with the older names (`RECORDED_AS`), as everything that binds a run, a stream or a ledger stores them.
         """
         parameters = asdict(self)
+        if parameters.get("remap") == "none":  # what is not used is recorded nowhere
+            del parameters["remap"]
         listed = {name: list(value) for name, value in parameters.items() if isinstance(value, tuple)}
         values = {"name": self.name, **parameters, **listed}
         texts = {name: value for name, value in values.items() if recorded and isinstance(value, str)}

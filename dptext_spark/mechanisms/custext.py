@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,11 +28,12 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric
-from dptext_spark.mechanisms.base import Mechanism, Sampler
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.output_sets import Mapping, Remainder, mapping_summary, output_sets
 from dptext_spark.mechanisms.parameters import choice, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import within_groups
+from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
 from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.mechanisms.set_scores import normalised_scores
@@ -43,7 +44,7 @@ LEAST = 1e-12  # ε below which a law is uniform
 
 
 @dataclass(frozen=True)
-class CusText(Mechanism):
+class CusText(Remappable):
     """The parameters of CusText.
 
     Examples:
@@ -88,8 +89,14 @@ class CusText(Mechanism):
         "together), or make a set of their `own`.",
     )
     calibration: Calibration = calibration_choice()
+    remap: Remap = remap_choice()
 
-    def compile(self, lexicon: Lexicon) -> TableSampler:
+    @property
+    def similarity(self) -> Metric:
+        """That of the output sets."""
+        return self.metric
+
+    def compile(self, lexicon: Lexicon) -> Any:
         """Return the sampler.
 
         Args:
@@ -100,7 +107,7 @@ class CusText(Mechanism):
         """
         return self.over_epsilons(lexicon)(self.epsilon)
 
-    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], TableSampler]:
+    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], Any]:
         """Return what compiles at another ε, with the output sets searched and scored once."""
         (lexicon,) = lexicons
         if self.k > len(lexicon):
@@ -122,14 +129,15 @@ class CusText(Mechanism):
             probability = np.where(outputs >= 0, np.maximum(probability, np.finfo(np.float64).tiny), 0.0)
             return TableSampler.of(outputs, probability, guarantee, summary)
 
-        def compile_at(epsilon: float) -> TableSampler:
+        def compile_at(epsilon: float) -> Any:
             guarantee = replace(self, epsilon=epsilon)._guarantee(summary)
-            return calibrate(
+            made = calibrate(
                 lambda internal: sampler(internal, guarantee),
                 epsilon,
                 self.calibration,
                 lambda made: within_groups(made, len(lexicon)),
             )
+            return released(self, made, lexicon)
 
         return compile_at
 

@@ -17,16 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from dptext_spark.arrays import Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon, same_words
+from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.lexicon.orderings import several_walks
-from dptext_spark.mechanisms.base import Mechanism, Sampler
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import choice, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import by_steps
+from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
 from dptext_spark.mechanisms.samplers.ordering import (
     OrderingSampler,
     OrderingSummary,
@@ -60,7 +62,7 @@ class Lists(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Diffractor(Mechanism):
+class Diffractor(Remappable):
     """The parameters of 1-Diffractor.
 
     Examples:
@@ -99,6 +101,12 @@ class Diffractor(Mechanism):
         below=1,
     )
     calibration: Calibration = calibration_choice()
+    remap: Remap = remap_choice()
+
+    @property
+    def similarity(self) -> Metric:
+        """Minus the squared Euclidean distance, in the first embedding."""
+        return "euclidean"
 
     def __post_init__(self) -> None:
         """Check every parameter, and that the preset has as many lists."""
@@ -115,7 +123,7 @@ class Diffractor(Mechanism):
         preset = PRESETS[self.preset]
         return range(1, MAX_EMBEDDINGS + 1) if preset is None else range(preset[1], preset[1] + 1)
 
-    def compile(self, lexicon: Lexicon, *others: Lexicon) -> OrderingSampler:
+    def compile(self, lexicon: Lexicon, *others: Lexicon) -> Any:
         """Return the sampler.
 
         Args:
@@ -127,9 +135,9 @@ class Diffractor(Mechanism):
         """
         return self.over_epsilons(lexicon, *others)(self.epsilon)
 
-    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], OrderingSampler]:
+    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], Any]:
         """Return what compiles at another ε, with the lists walked once."""
-        return self.along(self.walked(*lexicons))
+        return self.along(self.walked(*lexicons), lexicons[0])
 
     @property
     def lists_of_each(self) -> int:
@@ -156,8 +164,13 @@ class Diffractor(Mechanism):
         starts, order = several_walks([one.vectors for one in lexicons], self.lists_of_each, self.list_seed)
         return Lists(len(lexicons), starts, order)
 
-    def along(self, walked: Lists) -> Callable[[float], OrderingSampler]:
-        """Return what compiles at an ε along lists that :meth:`walked` made with the same `preset`, `lists` and `list_seed`."""
+    def along(self, walked: Lists, lexicon: Lexicon) -> Callable[[float], Any]:
+        """Return what compiles at an ε along lists that :meth:`walked` made with the same `preset`, `lists` and `list_seed`.
+
+        Args:
+            walked: the lists.
+            lexicon: the first one, by which outputs are replaced where they are.
+        """
         count, words = walked.order.shape
         summary = OrderingSummary(
             words=words,
@@ -185,11 +198,12 @@ class Diffractor(Mechanism):
             )
             return OrderingSampler.of(walked.order, window, guarantee, made)
 
-        def compile_at(epsilon: float) -> OrderingSampler:
+        def compile_at(epsilon: float) -> Any:
             guarantee = replace(self, epsilon=epsilon)._guarantee(count)
-            return calibrate(
+            made = calibrate(
                 lambda internal: sampler(internal, guarantee), epsilon, self.calibration, by_steps
             )
+            return released(self, made, lexicon)
 
         return compile_at
 

@@ -20,7 +20,7 @@ run records, and outputs show which words are sensitive. A list made from the pr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,11 +29,14 @@ import pyarrow as pa
 from dptext_spark.arrays import Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism, Sampler
+from dptext_spark.lexicon.neighbors import Metric
+from dptext_spark.mechanisms.base import Laws, Sampler
 from dptext_spark.mechanisms.parameters import Parameter, declared, is_number, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
+from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice, telling
 from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.mechanisms.samplers.exponential import bound_up
+from dptext_spark.mechanisms.samplers.remapped import RemappedSampler
 from dptext_spark.mechanisms.tight_epsilon import Calibration, calibration_choice
 
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
@@ -97,7 +100,7 @@ def sensitive_ids(sensitive: str | float | tuple[str, ...], lexicon: Lexicon) ->
 
 
 @dataclass(frozen=True)
-class SanText(Mechanism):
+class SanText(Remappable):
     """The parameters of SanText and SanText+.
 
     Examples:
@@ -126,6 +129,12 @@ class SanText(Mechanism):
         0.2, "SanText+: the probability that a word which is not sensitive is drawn.", least=LEAST_P, most=1
     )
     calibration: Calibration = calibration_choice()
+    remap: Remap = remap_choice()
+
+    @property
+    def similarity(self) -> Metric:
+        """Minus the squared Euclidean distance."""
+        return "euclidean"
 
     def __post_init__(self) -> None:
         """Check every parameter."""
@@ -133,7 +142,7 @@ class SanText(Mechanism):
             object.__setattr__(self, "sensitive", tuple(self.sensitive))
         super().__post_init__()
 
-    def compile(self, lexicon: Lexicon) -> ExponentialSampler:
+    def compile(self, lexicon: Lexicon) -> Any:
         """Return the sampler.
 
         Args:
@@ -142,6 +151,10 @@ class SanText(Mechanism):
         Raises:
             SettingsError: a sensitive word is not in the lexicon, or fewer than two are left.
         """
+        return released(self, self._drawn(lexicon), lexicon)
+
+    def _drawn(self, lexicon: Lexicon) -> ExponentialSampler:
+        """Return the sampler of what is drawn."""
         if self.sensitive == "none":
             return calibrated_whole(lexicon.vectors, self.epsilon, self.calibration)
         outputs = sensitive_ids(self.sensitive, lexicon)
@@ -156,16 +169,33 @@ class SanText(Mechanism):
             note=self._note(len(outputs), len(lexicon)),
         )
 
+    def remapped(self, sampler: Sampler, table: Ids, prior: str, rows: Laws | None = None) -> RemappedSampler:
+        """Say of words that are not sensitive what holds of them after the remap: some may then come of others, too."""
+        assert isinstance(sampler, ExponentialSampler)
+        made = super().remapped(sampler, table, prior, rows)
+        if not sampler.keeps:
+            return made
+        outputs, words = len(sampler.outputs), len(table)
+        before = self._note(outputs, words)
+        after = self._note(outputs, words, len(telling(sampler, table)))
+        sentence = made.guarantee.sentence.replace(before, after)
+        return replace(made, guarantee=replace(made.guarantee, sentence=sentence))
+
     def by_distance(self, words: int) -> tuple[float, float] | None:  # noqa: ARG002  (others need it)
         """Return (ε, infinity) of SanText itself, as published."""
         plain = self.sensitive == "none" and self.calibration == "published"
         return (self.epsilon, math.inf) if plain else None
 
-    def _note(self, outputs: int, words: int) -> str:
+    def _note(self, outputs: int, words: int, telling: int | None = None) -> str:
+        """Say whom the guarantee compares; `telling`: how many of the other words come of themselves alone, where not all do."""
         if self.p == 1:
             return f" Every word is drawn among the {outputs:,} sensitive words of {words:,}: this holds between all."
+        reveals, outputs_of = "which reveals it", "that are sensitive"
+        if telling is not None:
+            reveals = f"which reveals {telling:,} of these {words - outputs:,} words (the others can come of other words, too)"
+            outputs_of = "other than what it is kept as"
         return (
             f" This holds between the {outputs:,} sensitive words of {words:,}. A word that is not sensitive is kept with "
-            f"probability {1 - self.p:.6g}, which reveals it, and otherwise drawn among the sensitive ones: with ln(1/p) = "
-            f"{bound_up(-math.log(self.p))} more against a sensitive word, for outputs that are sensitive."
+            f"probability {1 - self.p:.6g}, {reveals}, and otherwise drawn among the sensitive ones: with ln(1/p) = "
+            f"{bound_up(-math.log(self.p))} more against a sensitive word, for outputs {outputs_of}."
         )

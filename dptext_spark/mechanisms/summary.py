@@ -27,6 +27,29 @@ class Quantiles(Ends):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RemapSummary(Record):
+    """What a Bayes remap replaces.
+
+    Attributes:
+        prior: by which the replacements were chosen.
+        outputs_before: how many words can be drawn, before the remap.
+        replaced: how many of these are released as another word.
+        outputs: how many words can come out.
+        drawable: how many words other words can be drawn as: of SanText+ the sensitive ones.
+        telling: SanText+: how many words that are not sensitive can come of themselves alone; None where all words are.
+    """
+
+    sparse: ClassVar[bool] = True
+
+    prior: str
+    outputs_before: int
+    replaced: int
+    outputs: int
+    drawable: int | None = None
+    telling: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Summary(Record):
     """The figures that the disclosure reads; each is None where a law has none. Samplers add their own.
 
@@ -40,6 +63,7 @@ class Summary(Record):
         one_input_share: share of the outputs that one word alone can have produced.
         ruled_out_bits: log2(V / words that can have produced an output), averaged over the outputs.
         rounding: the greatest error of a log-probability, where the law is sampled up to one.
+        remap: of a law whose outputs are replaced; the other figures are those of what is released.
     """
 
     sparse: ClassVar[bool] = True
@@ -53,3 +77,9 @@ class Summary(Record):
     one_input_share: float | None = None
     ruled_out_bits: float | None = None
     rounding: float | None = None
+    remap: RemapSummary | None = None
+
+    @property
+    def sensitive(self) -> int | None:
+        """How many words can be drawn: of SanText+ the sensitive ones (of which every word that is drawn becomes one)."""
+        return self.outputs if self.remap is None else self.remap.drawable

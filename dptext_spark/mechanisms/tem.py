@@ -13,19 +13,21 @@ V·(1-β)/β below 10^12; the law is rounded to integers, and by how much is sta
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism, Sampler
+from dptext_spark.lexicon.neighbors import Metric
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
+from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
 from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.mechanisms.tight_epsilon import Calibration, calibration_choice
 
 
 @dataclass(frozen=True)
-class TEM(Mechanism):
+class TEM(Remappable):
     """The parameters of TEM.
 
     Examples:
@@ -50,6 +52,12 @@ class TEM(Mechanism):
         None, "The radius γ; null: the published (2/ε)·ln((1-β)(V-1)/β).", above=0, null=True
     )
     calibration: Calibration = calibration_choice()
+    remap: Remap = remap_choice()
+
+    @property
+    def similarity(self) -> Metric:
+        """Minus the squared Euclidean distance."""
+        return "euclidean"
 
     def radius(self, words: int, epsilon: float | None = None) -> float:
         """Return γ for a lexicon of V words; `epsilon` is the internal one, where it is another."""
@@ -57,19 +65,20 @@ class TEM(Mechanism):
             return float(self.gamma)
         return 2.0 / (epsilon or self.epsilon) * logarithm((1.0 - self.beta) * (words - 1) / self.beta)
 
-    def compile(self, lexicon: Lexicon) -> ExponentialSampler:
+    def compile(self, lexicon: Lexicon) -> Any:
         """Return the sampler.
 
         Args:
             lexicon: V words; its own metric is not used.
         """
-        return calibrated_whole(
+        made = calibrated_whole(
             lexicon.vectors,
             self.epsilon,
             self.calibration,
             radius=lambda epsilon: self.radius(len(lexicon), epsilon),
         )
+        return released(self, made, lexicon)
 
     def by_distance(self, words: int) -> tuple[float, float] | None:
-        """Return (ε, γ), as published."""
+        """Return (ε, γ) of what is drawn, as published."""
         return (self.epsilon, self.radius(words)) if self.calibration == "published" else None

@@ -32,6 +32,7 @@ from dptext_spark.lexicon.prior import PairModel, Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.samplers.remapped import around, check_added, split
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_of
@@ -71,11 +72,13 @@ class SamplerRecord:
         sampler: the name of its class.
         guarantee: that it gives.
         summary: figures of its law.
+        before: of the law before a remap, whose class `sampler` names; None where outputs are released as they are drawn.
     """
 
     sampler: str
     guarantee: Guarantee
     summary: Summary
+    before: SamplerRecord | None = None
 
     @classmethod
     def of(cls, written: Mapping[str, Any], part: str) -> SamplerRecord:
@@ -89,7 +92,9 @@ class SamplerRecord:
             raise DataError(f"artifact: {MANIFEST} holds no valid guarantee of {part}.")
         kind = _samplers()[written["sampler"]].summary_type
         summary = kind.from_dict(written["summary"], f"artifact: {MANIFEST}, summary of {part}")
-        return cls(written["sampler"], guarantee, summary)
+        before = written.get("before")
+        drawn = None if before is None else cls.of(before | {"sampler": written["sampler"]}, part)
+        return cls(written["sampler"], guarantee, summary, drawn)
 
     @classmethod
     def of_sampler(cls, sampler: Sampler) -> SamplerRecord:
@@ -98,6 +103,10 @@ class SamplerRecord:
         Raises:
             SettingsError: no mechanism compiles to one of its class.
         """
+        drawn = sampler.before
+        if drawn is not None:
+            before = cls.of_sampler(drawn)
+            return cls(before.sampler, sampler.guarantee, sampler.summary, before)
         name = type(sampler).__name__
         if name not in _samplers():
             raise SettingsError(
@@ -111,6 +120,7 @@ class SamplerRecord:
             "sampler": self.sampler,
             "guarantee": self.guarantee.as_dict(),
             "summary": self.summary.as_dict(),
+            **({} if self.before is None else {"before": self.before.as_dict()}),
         }
 
 
@@ -595,5 +605,12 @@ def _restored(made: SamplerRecord, part: str, arrays: Mapping[str, Array], words
     """Build a sampler again from what the manifest says of it, and its arrays."""
     kind = _samplers()[made.sampler]
     held = _under(part, arrays)
+    added: dict[str, Array] = {}
+    if made.before is not None:
+        held, added = split(held)
     kind.check(Arrays(part, held), words)
-    return kind.restore(held, made.guarantee, made.summary)
+    if made.before is None:
+        return kind.restore(held, made.guarantee, made.summary)
+    check_added(kind, Arrays(part, added), words)
+    drawn = kind.restore(held, made.before.guarantee, made.before.summary)
+    return around(drawn, added, made.guarantee, made.summary)

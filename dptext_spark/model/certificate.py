@@ -50,6 +50,7 @@ class Certificate:
         vector: what was found of the noisy vector, on which a claim may rest though only the word next to it is released;
             None where it was not looked at.
         seconds: wall time; None of a certificate that was kept, so that equal models are equal files.
+        before: what was found of the law before a remap, which promises the same; None where outputs are released as drawn.
 
     Examples:
         >>> found = dp.certify(model, sample=200)
@@ -63,16 +64,19 @@ class Certificate:
     sentence: str
     vector: LossFigure | None = None
     seconds: float | None = None
+    before: LossFigure | None = None
 
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> Certificate:
         """Read a certificate back from what :meth:`as_dict` returned: of an artifact, of a row of `runs`, or of --json."""
-        loss, vector = (
+        loss, vector, before = (
             LossFigure.from_dict(written[name], name) if written.get(name) else None
-            for name in ("loss", "vector")
+            for name in ("loss", "vector", "before")
         )
         claimed = Guarantee.from_dict(written["claimed"], "claimed")
-        return cls(written["verdict"], claimed, loss, written["sentence"], vector, written.get("seconds"))
+        return cls(
+            written["verdict"], claimed, loss, written["sentence"], vector, written.get("seconds"), before
+        )
 
     def as_dict(self) -> dict[str, Json]:
         """Return the certificate, JSON-able."""
@@ -81,6 +85,7 @@ class Certificate:
             "claimed": self.guarantee.as_dict(),
             "loss": None if self.loss is None else self.loss.as_dict(),
             "vector": None if self.vector is None else self.vector.as_dict(),
+            **({} if self.before is None else {"before": self.before.as_dict()}),
             **({} if self.seconds is None else {"seconds": round(self.seconds, 3)}),
             "sentence": self.sentence,
         }
@@ -144,6 +149,14 @@ def _of_word(claimed: Guarantee, loss: Loss) -> str:
     return f"Release of the word, {_alone(claimed, loss)}: {found} ({loss.pairs:,} of {loss.total:,} pairs; {loss.method})."
 
 
+def _of_drawn(claimed: Guarantee, before: Loss | None) -> str:
+    """Write the loss of the law that is drawn, where another one is released."""
+    if before is None:
+        return ""
+    per = " for each unit of distance" if claimed.kind == "metric_dp" else ""
+    return f" Before the remap, by the law that is drawn and calibrated, at most {digits_up(before.value, 6)}{per}."
+
+
 def certify(model: Privatizer, *, sample: int | None = None, progress: Counted | None = None) -> Certificate:
     """Compute the true worst-case loss of the law that a model samples, and compare it with the guarantee.
 
@@ -170,16 +183,21 @@ def certify(model: Privatizer, *, sample: int | None = None, progress: Counted |
 def _certified(sampler: Sampler, words: int, progress: Counted | None, sample: int | None) -> Certificate:
     """Certify one law."""
     began = time.perf_counter()
-    loss = worst_loss(sampler, words, progress, sample)
+    claimed, drawn = sampler.guarantee, sampler.before
+    before = None if drawn is None else worst_loss(drawn, words, progress, sample)
+    loss = worst_loss(sampler, words, progress, sample, before=before)
     vector = vector_loss(sampler, progress, sample)
-    claimed = sampler.guarantee
     decided = verdict(claimed, loss, vector)
+    if before is not None and verdict(claimed, before) == "refuted":
+        decided = "refuted"
     figures = (
         None if one is None else LossFigure(**vars(one), verdict=_alone(claimed, one))
-        for one in (loss, vector)
+        for one in (loss, vector, before)
     )
-    said = _sentence(decided, claimed, loss, vector)
-    return Certificate(decided, claimed, next(figures), said, next(figures), time.perf_counter() - began)
+    said = _sentence(decided, claimed, loss, vector) + _of_drawn(claimed, before)
+    return Certificate(
+        decided, claimed, next(figures), said, next(figures), time.perf_counter() - began, next(figures)
+    )
 
 
 def is_cheap(privatizer: Privatizer) -> bool:

@@ -21,6 +21,8 @@ from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon, with_shared_words
 from dptext_spark.mechanisms import Mechanism
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.remap import Remappable, released_together, remap_of, require_one_remap
 from dptext_spark.model import artifact
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import file_digest, made_from, with_importance
@@ -29,8 +31,11 @@ from dptext_spark.model.public_text import FIELD, check_corpus, read_prior
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.provider import Provider
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.tokens import drawn_words
+from dptext_spark.text.word_table import WordTable
 
 
 def compile(
@@ -77,14 +82,35 @@ def compile(
         if len(shared) not in allowed:
             valid = f"{allowed[0]}" if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
             raise SettingsError(f"lexicon: {len(shared)} given, but {one.name} takes {valid}.")
+    require_one_remap(mechanisms)
+    policy = policy or Policy()
+    shared = for_policy(mechanisms[0], shared, policy)
     say(f"compiling {mechanism.name} for {len(shared[0]):,} words", None)
-    sampler, *further = (one.compile(*shared) for one in mechanisms)
+    sampler, *further = _samplers(mechanisms, shared, importance)
     require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
-    made = Privatizer(shared[0], sampler, policy or Policy(), consistency, providers=tuple(providers))
+    made = Privatizer(shared[0], sampler, policy, consistency, providers=tuple(providers))
     if importance is None:
         return made
     say("weighing words", None)
     return with_importance(made, importance, tuple(further), frequencies)
+
+
+def _samplers(
+    mechanisms: Sequence[Mechanism], lexicons: Sequence[Lexicon], importance: Importance | None
+) -> list[Sampler]:
+    """Compile the mechanism of each level. Where outputs are replaced, one table serves all levels (mechanisms/remap)."""
+    if importance is None or len(mechanisms) == 1 or remap_of(mechanisms[0]) == "none":
+        return [one.compile(*lexicons) for one in mechanisms]
+    drawn = [one.without_remap.compile(*lexicons) for one in mechanisms if isinstance(one, Remappable)]
+    return [*released_together(mechanisms, drawn, importance.shares, lexicons[0])]
+
+
+def for_policy(mechanism: Mechanism, lexicons: Sequence[Lexicon], policy: Policy) -> tuple[Lexicon, ...]:
+    """Return lexicons that know which words a policy draws, where the mechanism depends on it; else as they are."""
+    if remap_of(mechanism) == "none" or not lexicons:
+        return tuple(lexicons)
+    table = WordTable.build(lexicons[0].vocabulary, policy.stop_list())
+    return (lexicons[0].drawing(drawn_words(Engine(table, policy))), *lexicons[1:])
 
 
 def prepare(
@@ -363,6 +389,9 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
     wanted = config.spec()
     if "lexicon" not in config.model_fields_set:
         del wanted["lexicon"]
+    for values in (wanted, spec):  # recorded only where it is used
+        if isinstance(values.get("mechanism"), dict):
+            values["mechanism"] = {"remap": "none", **values["mechanism"]}
     for section, value in wanted.items():
         recorded = spec.get(section)
         pairs = (

@@ -38,9 +38,10 @@ ALL_DRAWS = 5_000  # of all words of a text, as far as each has the least
 # What the settings do with a word: (what happens, why).
 STOP_KEPT = ("kept", "stop word")
 NOT_CHOSEN = ("kept", "NOT CHOSEN, IN CLEAR")
+UNIFORMLY, REMAPPED = "drawn uniformly", "drawn uniformly, then remapped"
 OOV_FATE = {
     "mask": ("masked", "unknown"),
-    "draw": ("drawn uniformly", "unknown"),
+    "draw": (UNIFORMLY, "unknown"),
     "keep": ("kept", "UNKNOWN, IN CLEAR"),
 }
 NUMBER_FATE = {
@@ -56,7 +57,7 @@ class Word:
 
     Attributes:
         text: as it stands there.
-        action: drawn, kept, masked, fake, `drawn uniformly` or `random digits`.
+        action: drawn, kept, masked, fake, `drawn uniformly` (`, then remapped`) or `random digits`.
         reason: why; empty for a drawn word.
         became: what this draw made of it.
         outputs: how many words it can become; None for a word that is not drawn.
@@ -80,6 +81,13 @@ class Word:
 class Preview:
     """A sentence, one draw of it, and what can happen to each of its words.
 
+    Attributes:
+        text: the sentence.
+        output: what it came out as.
+        words: each of its words.
+        guarantee: of a drawn word.
+        remapped: what a remap does to the draws, a sentence; None where they are released as they are.
+
     Examples:
         >>> shown = dp.preview(model, "Please send the parcel")
         >>> shown.text
@@ -92,6 +100,7 @@ class Preview:
     output: str
     words: tuple[Word, ...]
     guarantee: Guarantee
+    remapped: str | None = None
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
@@ -104,6 +113,7 @@ class Preview:
             "output": self.output,
             "words": words,
             "guarantee": self.guarantee.as_dict(),
+            **({} if self.remapped is None else {"remapped": self.remapped}),
         }
 
 
@@ -159,6 +169,8 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
             action, reason = identifiers[start]
         else:
             action, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
+            if action == UNIFORMLY and model.sampler.remap is not None:
+                action = REMAPPED
         if code >= 0 and level in candidates:
             at = f"level {level + 1}" if len(candidates) > 1 else ""
             found = candidates[level][code]
@@ -168,7 +180,19 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
             words.append(Word(written, action, reason, became))
         else:
             words.append(Word(written, action, reason, piece.lstrip(" ")))
-    return Preview(text, output, tuple(_as_in(output, words)), model.guarantee())
+    return Preview(text, output, tuple(_as_in(output, words)), model.guarantee(), _remapped(model.sampler))
+
+
+def _remapped(sampler: Sampler) -> str | None:
+    """Say what a remap does to draws; None where there is none."""
+    found = sampler.summary.remap
+    if found is None:
+        return None
+    return (
+        f"Probabilities are those of what is released: of the {found.outputs_before:,} words that can be drawn, "
+        f"{found.replaced:,} are replaced (Bayes remap; prior: {found.prior}), so that {found.outputs:,} can come out. More "
+        "words stay as they are, and nobody learns more than from the draw itself."
+    )
 
 
 def _as_in(output: str, words: list[Word]) -> Iterator[Word]:
@@ -272,6 +296,7 @@ def shown(result: Preview) -> RenderableType:
         table,
         Text(""),
         Text(str(result.guarantee)),
+        *([] if result.remapped is None else [Text(result.remapped)]),
         Text("One draw with a fresh key; the same command draws anew.", "dim"),
     )
 

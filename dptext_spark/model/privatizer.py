@@ -150,7 +150,7 @@ class Privatizer:
     def engine(self) -> Engine:
         """The text engine."""
         assert self.table is not None
-        return Engine(self.table, self.policy, self.providers)
+        return Engine(self.table, self.policy, self.providers, self.sampler.remap)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that sampling needs, by file name."""

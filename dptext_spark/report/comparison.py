@@ -319,6 +319,11 @@ def sentences_of(found: Comparison) -> list[str]:
         "Between two ε utility is taken as linear in risk; outside the measured risks, or where their bounds leave that open: "
         f"not reached ({NONE}).",
     ]
+    if found.remapped:
+        sentences.append(
+            f"{', '.join(found.remapped)}: what is measured is what is released, after the remap. More words stay there though "
+            "nobody learns more, so that curves are compared at equal risk, never at equal ε; fewer different words come out."
+        )
     sentences += _alike(found.points)
     sentences += [f"{name} refuses ε = {epsilon:g}: {why}" for name, epsilon, why in found.refused]
     return sentences

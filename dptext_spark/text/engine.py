@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dptext_spark.arrays import I32, I64, U8, U64, Bools
+from dptext_spark.arrays import I32, I64, U8, U64, Bools, Ids, read_only
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness.draws import byte_view
@@ -114,16 +114,25 @@ class Engine:
         table: the look-up table.
         policy: what happens to each kind of token.
         providers: who adds identifiers to those of the policy.
+        remap: int32[V], what is released in the place of each word that an unknown word draws; None: that word. Known words pass
+            through it where they are drawn.
     """
 
     table: WordTable
     policy: Policy
     providers: tuple[Provider, ...] = ()
+    remap: Ids | None = None
     _longest: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        """Note the longest output word."""
+        """Note the longest output word.
+
+        Raises:
+            ValueError: a remap of other words.
+        """
         size = int(self.table.size[0])
+        if self.remap is not None and len(self.remap) != size:
+            raise ValueError(f"remap: {len(self.remap)} words given; valid: {size}, as in the table")
         longest = int(np.diff(self.table.offsets[: size + 1]).max(initial=0))
         object.__setattr__(self, "_longest", max(2 * longest, LONGEST_MASK))
 
@@ -191,6 +200,7 @@ class Engine:
         letters = (chars.stage, chars.classes, chars.lower, chars.upper)
         masks = tuple(np.frombuffer(mask.encode(), np.uint8) for mask in (OOV_MASK, NUMBER_MASK))
         stamp = np.zeros(int(table.size[0]), np.int32)
+        remap = read_only(np.empty(0, np.int32) if self.remap is None else self.remap)
         cut = cut_words if policy.tokenizer == "words" else cut_whitespace
         out = np.empty(int(bounds[-1]) + int(bounds[-1]) // 4 + 4096, np.uint8)
         out_bounds = np.zeros(len(bounds), np.int64)
@@ -227,7 +237,7 @@ class Engine:
                 grown[:at] = out[:at]
                 out = grown
             at = rebuild(
-                data, bounds, cuts.rows, r0, r1, tokens, n, drawn, other_draws, outputs, (*letters, chars.zeros), masks,
+                data, bounds, cuts.rows, r0, r1, tokens, n, drawn, other_draws, remap, outputs, (*letters, chars.zeros), masks,
                 (cuts.spans, *identifiers), policy.gaps == "normalise", 3 if policy.case == "carry" else 0, counts, stamp,
                 carried, out, at, out_bounds,
             )  # fmt: skip

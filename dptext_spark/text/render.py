@@ -198,7 +198,7 @@ def _normalise_gap(
 @compiled
 def rebuild(
     data: Any, bounds: Any, rows: Any, r0: Int, r1: Int, tokens: Any, n: Int, drawn: Any, other_draws: Any,
-    table: Any, chars: Any, masks: Any, identifiers: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any,
+    remap: Any, table: Any, chars: Any, masks: Any, identifiers: Any, normalise: bool, shapes: Int, counts: Any, stamp: Any,
     carried: Any, out: Any, at: Int, out_bounds: Any,
 ) -> Int:  # fmt: skip
     """Write strips r0..r1 to `out`.
@@ -213,6 +213,7 @@ def rebuild(
         n: number of tokens.
         drawn: int32[known], the outputs of the known words, in order.
         other_draws: uint64[others, 2], the draws of unknown words and numbers, in order.
+        remap: int32[V], what is released in the place of a word that an unknown word draws; int32[0]: that word.
         table: (word_bytes, offsets, outputs uint8[V * 32]) of the word table.
         chars: (stage, classes, lower, upper, zeros).
         masks: (uint8[...], uint8[...]), what replaces unknown words and numbers.
@@ -271,6 +272,8 @@ def rebuild(
                 at += case_into(data[start:stop], stop - start, UPPER, out, at, stage, chars[2])
             elif code == DRAWN_OOV:
                 word = np.int64(mul_high(other_draws[o, 0], words))
+                if remap.shape[0] > 0:
+                    word = np.int64(remap[word])
                 o += 1
                 changed += 1
                 size = _put_word(word, pattern, outputs, out, at)

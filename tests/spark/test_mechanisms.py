@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pytest
 
 from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
+from dptext_spark.errors import RunError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.model.compile import compile as compile_model
+from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
@@ -50,6 +55,64 @@ def test_a_mechanism_draws_on_spark_as_it_does_in_the_core(
         run_id="r",
     )
     assert {row["id"]: row["body"] for row in out.collect()} == dict(enumerate(wanted.to_pylist()))
+
+
+@pytest.mark.parametrize(
+    ("name", "consistency"),
+    [("custext", "token"), ("diffractor", "record"), ("santext", "dataset"), ("tem", "token")],
+)
+def test_a_remap_is_applied_on_spark_as_in_the_core(
+    spark, words: Lexicon, name: str, consistency: str
+) -> None:
+    policy = Policy(stop_words="draw", oov="draw")
+    model = compile_model(MECHANISMS[name](remap="bayes"), words, policy, consistency)  # type: ignore[arg-type,call-arg]
+    frame = spark.createDataFrame(ROWS, "id long, body string").repartition(3, "body")
+    out = dps.privatize(frame, ["body"], model, row_key="id", key=KEY, run_id="r")
+    texts, ids = pa.array([body for _, body in ROWS]), pa.array([i for i, _ in ROWS])
+    wanted, _ = model.privatize(texts, column="body", row_ids=ids, key=KEY, run_id="r")
+    assert {row["id"]: row["body"] for row in out.collect()} == dict(enumerate(wanted.to_pylist()))
+    assert len(set(model.sampler.remap.tolist())) < len(words)
+
+
+def test_a_run_with_a_remap_over_columns_lists_and_levels(spark, tmp_path) -> None:
+    """One table for all of them; the account states both losses, and the run id is bound to the remap."""
+    rows = [(i, body or "good day", ["time of day", "people say much"]) for i, body in ROWS]
+    frame = spark.createDataFrame(rows, "id long, body string, tags array<string>")
+    frame.write.format("delta").save(str(tmp_path / "in"))
+    settings = {
+        "input": {"path": str(tmp_path / "in")},
+        "columns": ["body", "tags"],
+        "row_key": "id",
+        "consistency": "record",
+        "mechanism": {"name": "custext", "epsilon": 1.5, "calibration": "exact", "remap": "bayes"},
+        "policy": {"oov": "draw", "stop_words": "draw"},
+        "importance": {"provider": "random", "levels": [{"share": 40}, {"share": 60, "epsilon": 3.0}]},
+        "output": {"path": str(tmp_path / "out")},
+        "run": {"id": "remapped"},
+    }
+    config = parse_config(settings)
+    report = run(config, spark, key=KEY)
+    assert report.status == "succeeded"
+    model, _ = prepare(config)
+    image = {model.vocabulary.word(int(word)) for word in set(model.sampler.remap.tolist())}
+    written = spark.read.format("delta").load(str(tmp_path / "out")).collect()
+    words = {
+        word.lower()
+        for row in written
+        for text in (row["body"], *row["tags"])
+        for word in re.findall("[a-z']+", text.lower())
+    }
+    assert words <= {part for word in image for part in re.findall("[a-z']+", word)}
+    found = report.facts["certificate"]
+    assert found["verdict"] == "confirmed"
+    assert found["loss"]["value"] <= found["before"]["value"] <= 3.0
+    said = " ".join(s for part in report.facts["disclosure"]["sections"] for s in part["sentences"])
+    assert "one for all 2 levels" in said
+    assert "what comes out is not uniform" in said
+    assert run(config, spark, key=KEY).status == "unchanged"
+    other = parse_config(settings | {"mechanism": settings["mechanism"] | {"remap": "none"}})
+    with pytest.raises(RunError, match=r"mechanism\.remap \(bayes then, none now\)"):
+        run(other, spark, key=KEY)
 
 
 @pytest.mark.parametrize("name", ["tem", "gaussian"])

@@ -20,6 +20,7 @@ from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.lexicon.lexicon import with_shared_words
+from dptext_spark.mechanisms.remap import remap_of
 from dptext_spark.model.compile import load_lexicons
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
@@ -36,6 +37,7 @@ class Comparison:
         refused: (curve, ε, why) of those that the mechanism does not accept.
         unprotected: the utilities of the text as it is.
         settings: what it was made with.
+        remapped: the curves whose draws are replaced by a Bayes remap.
 
     Examples:
         >>> sorted(found.as_dict())
@@ -47,10 +49,12 @@ class Comparison:
     refused: tuple[tuple[str, float, str], ...]
     unprotected: dict[str, Estimate]
     settings: CorpusSettings
+    remapped: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
         return {
+            **({"remapped": list(self.remapped)} if self.remapped else {}),
             "restricted": True,
             "frontiers": [one.as_dict() for one in self.frontiers],
             "points": [one.as_dict() for one in self.points],
@@ -114,7 +118,8 @@ def compare(
     skipped = {(name, epsilon) for name, epsilon, _ in refused}
     every = ((name, epsilon) for name in spec.curves for epsilon in spec.epsilons[name])
     wanted = [one for one in every if one not in skipped]
-    grid = SamplerGrid(lexicons, spec.curves, wanted, texts.drawn())
+    known = (lexicons[0].drawing(texts.whole.drawable), *lexicons[1:])  # by which a remap chooses
+    grid = SamplerGrid(known, spec.curves, wanted, texts.drawn())
     for done, (name, epsilon) in enumerate(wanted, start=1):
         step = f"{name}, ε = {epsilon:g} ({done} of {len(wanted)})"
         try:
@@ -131,7 +136,10 @@ def compare(
     frontiers = tuple(
         frontier(points, risk, utility, spec.levels) for risk in (BAYES, CONTEXT) for utility in names
     )
-    return Comparison(frontiers, tuple(points), tuple(refused), texts.unprotected(), texts.settings())
+    remapped = tuple(name for name, one in spec.curves.items() if remap_of(one) != "none")
+    return Comparison(
+        frontiers, tuple(points), tuple(refused), texts.unprotected(), texts.settings(), remapped
+    )
 
 
 def _refused(comparison: ComparisonSpec) -> list[tuple[str, float, str]]:

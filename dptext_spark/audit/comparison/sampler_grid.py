@@ -13,6 +13,7 @@ from dptext_spark.arrays import Ids
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Diffractor, Mechanism, Sampler
 from dptext_spark.mechanisms.diffractor import Lists
+from dptext_spark.mechanisms.remap import Remappable, released
 from dptext_spark.mechanisms.samplers import ExponentialSampler
 
 Point = tuple[str, float]
@@ -66,7 +67,11 @@ class SamplerGrid:
             self._made = dict(zip(self._together, made, strict=True))
             self._together = {}
         if point in self._made:
-            return self._made.pop(point)
+            drawn, mechanism = self._made.pop(point), self._mechanisms[name]
+            if not isinstance(mechanism, Remappable):
+                return drawn
+            found: Sampler = released(mechanism, drawn, self._lexicons[0])
+            return found
         if name not in self._over:
             self._over[name] = self._over_epsilons(self._mechanisms[name])
         return self._over[name](epsilon)
@@ -78,4 +83,4 @@ class SamplerGrid:
         key = (len(fitting), mechanism.lists_of_each, mechanism.list_seed)
         if key not in self._lists:
             self._lists[key] = mechanism.walked(*fitting)
-        return mechanism.along(self._lists[key])
+        return mechanism.along(self._lists[key], fitting[0])

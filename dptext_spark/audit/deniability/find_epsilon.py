@@ -19,7 +19,7 @@ from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.lexicon.prior import of_drawn
-from dptext_spark.model.compile import load_lexicons
+from dptext_spark.model.compile import for_policy, load_lexicons
 from dptext_spark.rounding import round_conservatively
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
@@ -108,6 +108,7 @@ def calibrate(
         )
     say = progress or silent
     lexicons = with_shared_words(load_lexicons(config, say))
+    lexicons = for_policy(config.mechanism, lexicons, config.policy)
     say(f"preparing {config.mechanism.name} for {len(lexicons[0]):,} words", None)
     quick = config.mechanism.sampler.compiles_quickly
     found = search_epsilon(

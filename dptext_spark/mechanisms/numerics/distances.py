@@ -58,6 +58,13 @@ def squared_distances(flat: Any, size: Int, i: Int, others: Any, first: Int, las
 
 
 @compiled
+def squared_pairs(flat: Any, size: Int, left: Any, right: Any, out: Any) -> None:
+    """Fill `out`, float64[n], with the squared distances of rows left[i] and right[i] (int32[n]): bits of `squared_distance`."""
+    for i in range(out.shape[0]):
+        out[i] = squared_distance(flat, size, np.int64(left[i]), np.int64(right[i]))
+
+
+@compiled
 def _pair_distances(flat: Any, size: Int, rows: Any, others: Any) -> Any:
     out = np.empty(others.shape)
     for i in range(others.shape[0]):

@@ -11,12 +11,14 @@ from dptext_spark.mechanisms.privacy_loss.exponential import by_distance
 from dptext_spark.mechanisms.privacy_loss.finite import by_rank, by_steps, within_groups
 from dptext_spark.mechanisms.privacy_loss.half_spaces import by_half_spaces
 from dptext_spark.mechanisms.privacy_loss.loss import Loss
+from dptext_spark.mechanisms.privacy_loss.remapped import by_bound, by_groups
 from dptext_spark.mechanisms.privacy_loss.sampled import by_draws
 from dptext_spark.mechanisms.privacy_loss.truncated_laplace import by_exits
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
+from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable
 from dptext_spark.runtime.progress import Counted
 
 __all__ = [
@@ -34,7 +36,12 @@ __all__ = [
 
 
 def worst_loss(
-    sampler: Sampler, words: int, progress: Counted | None = None, sample: int | None = None
+    sampler: Sampler,
+    words: int,
+    progress: Counted | None = None,
+    sample: int | None = None,
+    *,
+    before: Loss | None = None,
 ) -> Loss | None:
     """Return the largest loss of the word that a compiled mechanism releases, by the way that its law allows.
 
@@ -43,10 +50,16 @@ def worst_loss(
         words: V.
         progress: is told how much is done.
         sample: how many words to look at where a search would take the square of V; other searches look at all words.
+        before: of the law before a remap, where it is known already.
 
     Returns:
         None for a sampler of another package whose `worst_loss` returns None.
     """
+    if isinstance(sampler, RemappedTable):
+        return by_groups(sampler)
+    if isinstance(sampler, RemappedSampler):
+        found = before or worst_loss(sampler.inner, words, progress, sample)
+        return None if found is None else by_bound(sampler, found)
     own: Loss | None = sampler.worst_loss(words, progress, sample)
     if own is not None:
         return own

@@ -27,13 +27,15 @@ import numpy.typing as npt
 from dptext_spark.arrays import F32, F64, U64, Ids
 from dptext_spark.guarantee import SENSITIVE, Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
-from dptext_spark.mechanisms.numerics.elementary import exponentials
+from dptext_spark.mechanisms.numerics.distances import squared_distances, squared_pairs
+from dptext_spark.mechanisms.numerics.elementary import exponential, exponentials
 from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
 from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, add_tails, longest_wait, propose
 from dptext_spark.mechanisms.samplers.table import check_cells, draw_all, read_row, read_rows
 from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.jit import compiled
 from dptext_spark.runtime.threads import products
 
 DEEPEST = 40 * math.log(2.0)  # -ln of the smallest weight beside that of distance 0
@@ -44,6 +46,9 @@ _ARRAYS = (
     "cells", "vectors", "outputs", "level", "surely", "rounds", "fallback", "log_normaliser", "figures",
 )  # fmt: skip
 WAITS = 128.0  # proposals: a stored row keeps draws waiting for this times (1 + 2·outputs/head) on average, at most
+CANCELLED = (
+    1e-3  # of the squares of two vectors: a squared distance below it is taken from the vectors themselves
+)
 FARTHEST = 1e39  # apart in one dimension: float32 ends at 3.4e38
 
 
@@ -219,6 +224,11 @@ class ExponentialSampler(Sampler):
                 "the law was compiled for some words only, and one of the words to draw is not among them"
             )
         return rows
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a word that cannot come out of others may be released as it is."""
+        return self.guarantee.compared == "sensitive words"
 
     @property
     def slack(self) -> float:
@@ -406,6 +416,59 @@ class ExponentialColumns:
             out[alone, outputs[alone]] = kept[outputs[alone]]
         return out
 
+    def precise(self, outputs: Ids) -> F64:
+        """Return P(u|w) of some outputs u over all words w in float64, by matrix products: float64[n, V], within 1e-9."""
+        sampler, vectors, squares = self.sampler, self._doubles, self._double_squares
+        step, cut = float(sampler.figures[0]), float(sampler.figures[1])
+        found = vectors[outputs] @ vectors.T
+        found *= -2.0
+        found += squares
+        room = squares[outputs][:, None] + squares
+        found += squares[outputs][:, None]
+        # Where vectors are close, the difference of their squares has lost its digits.
+        row, word = np.nonzero(found < CANCELLED * room)
+        flat, size = np.asarray(sampler.vectors).reshape(-1), sampler.vectors.shape[1]
+        close = np.empty(len(row))
+        squared_pairs(flat, size, outputs[row], word.astype(np.int32), close)
+        found[row, word] = close
+        np.sqrt(found, out=found)
+        np.minimum(found, cut, out=found)
+        found *= -step
+        found -= np.asarray(sampler.log_normaliser)
+        np.exp(found, out=found)
+        return self._with_kept(found, outputs)
+
+    def fixed(self, output: int) -> F64:
+        """Return P(output|w) over all words w, the same bits on every processor: float64[V]."""
+        sampler = self.sampler
+        step, cut = float(sampler.figures[0]), float(sampler.figures[1])
+        flat, size, words = (
+            np.asarray(sampler.vectors).reshape(-1),
+            sampler.vectors.shape[1],
+            len(sampler.level),
+        )
+        near, out = np.empty(words), np.empty(words)
+        squared_distances(flat, size, output, flat, 0, words, near)
+        _fixed_column(near, sampler.log_normaliser, step, cut, out)
+        return np.asarray(self._with_kept(out[None], np.array([output], np.int32))[0], np.float64)
+
+    def _with_kept(self, found: F64, outputs: Ids) -> F64:
+        """Take in that some words are released as they are: float64[n, V]."""
+        if self._is_restricted:
+            found *= 1.0 - self.kept
+            alone = np.flatnonzero(~np.isin(outputs, self.sampler.outputs))
+            found[alone] = 0.0
+            found[alone, outputs[alone]] = self.kept[outputs[alone]]
+        return found
+
+    @cached_property
+    def _doubles(self) -> F64:
+        return np.asarray(self.sampler.vectors).astype(np.float64)
+
+    @cached_property
+    def _double_squares(self) -> F64:
+        return np.asarray(np.einsum("ij,ij->i", self._doubles, self._doubles))
+
     def probability(self, words: Ids, outputs: Ids) -> F64:
         """Return P(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
         sampler = self.sampler
@@ -418,6 +481,13 @@ class ExponentialColumns:
             found = np.where(np.isin(outputs, sampler.outputs), found * (1.0 - kept), 0.0)
             found = np.where((words == outputs) & (kept > 0), kept, found)
         return np.asarray(found, np.float64)
+
+
+@compiled
+def _fixed_column(near: Any, logs: Any, step: float, cut: float, out: Any) -> None:
+    """Turn squared distances float64[V] into probabilities e^(-step·min(d, cut) - ln Z): out float64[V]."""
+    for w in range(out.shape[0]):
+        out[w] = exponential(-step * min(math.sqrt(near[w]), cut) - logs[w])
 
 
 def cut_off(radius: float, step: float) -> float:

@@ -455,6 +455,20 @@ class OrderingColumns:
         )  # fmt: skip
         return found
 
+    def precise(self, outputs: Ids) -> F64:
+        """Return P(u|w) of some outputs u over all words w, as :meth:`fixed` does: float64[n, V]."""
+        sampler, words = self.sampler, len(self.sampler.place)
+        found = np.zeros((len(outputs), words))
+        _of_lists(
+            sampler.place, sampler.edges, sampler.start, sampler.width, outputs, np.empty(words), np.empty(words, np.int64),
+            found,
+        )  # fmt: skip
+        return found
+
+    def fixed(self, output: int) -> F64:
+        """Return P(output|w) over all words w, the same bits on every processor: float64[V]."""
+        return np.asarray(self.precise(np.array([output], np.int32))[0], np.float64)
+
     def probability(self, words: Ids, outputs: Ids) -> F64:
         """Return P(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
         sampler = self.sampler

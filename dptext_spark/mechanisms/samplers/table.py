@@ -127,23 +127,23 @@ def greatest(flat: Any, out: Any) -> None:
     out[0], out[1] = threshold, output
 
 
-def check_cells(arrays: Arrays, words: int, outcomes: int, most_slots: int) -> U64:
-    """Return stored alias rows uint64[words, 2^m, 2] whose outcomes are below `outcomes`.
+def check_cells(arrays: Arrays, words: int, outcomes: int, most_slots: int, name: str = "cells") -> U64:
+    """Return stored alias rows `name`, uint64[words, 2^m, 2], whose outcomes are below `outcomes`.
 
     Raises:
         DataError: another shape, a threshold above a slot's capacity, or an outcome that does not exist.
     """
-    cells = arrays.take("cells", np.uint64, words, None, 2)
+    cells = arrays.take(name, np.uint64, words, None, 2)
     slots = cells.shape[1]
     arrays.require(
-        "cells",
+        name,
         1 <= slots <= most_slots and not slots & (slots - 1),
         f"2^m slots a row, at most {most_slots}",
     )
     extremes = np.zeros(2, np.uint64)
     greatest(cells.reshape(-1, 2), extremes)
-    arrays.within("cells (thresholds)", extremes[:1], 0, TOTAL // slots)
-    arrays.within("cells (outputs)", extremes[1:], 0, outcomes - 1)
+    arrays.within(f"{name} (thresholds)", extremes[:1], 0, TOTAL // slots)
+    arrays.within(f"{name} (outputs)", extremes[1:], 0, outcomes - 1)
     return cells
 
 

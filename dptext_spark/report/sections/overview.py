@@ -18,6 +18,7 @@ _BETWEEN = {
     "epsilon_dp_within_group": "between words of one output set",
     "approx_dp": "between any two words",
 }
+_REMAPPED = "; the remap raises it though nobody learns more"
 _ENDED = {
     "succeeded": "succeeded",
     "recovered": "succeeded; its account was made afterwards",
@@ -133,9 +134,10 @@ def _found(facts: ReportFacts) -> Iterator[Tile]:
         most, side = ("", "values") if stays.exact else (" at most", "upper")
         median, worst = (stays.statistic(side, name)[0] for name in ("p50", "max"))
         which = "worst" if stays.is_whole else f"worst of {len(stays.words):,}"
+        raised = _REMAPPED if facts.run.settings.remap != "none" else ""
         yield Tile(
             "A word stays as it is", percent_up(median),
-            f"of the draws{most}, for the median word; {percent_up(worst)} for the {which}",
+            f"of the draws{most}, for the median word; {percent_up(worst)} for the {which}{raised}",
         )  # fmt: skip
 
 

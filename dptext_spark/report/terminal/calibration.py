@@ -63,6 +63,12 @@ def _sentences(found: FoundEpsilon) -> list[str]:
                 f"{one.subject} does not move one way only as ε grows: between the ε that were looked at it may fail, and "
                 "no finer search was made."
             )
+    mechanism = found.settings["mechanism"]
+    if isinstance(mechanism, dict) and "remap" in mechanism:  # recorded where it is used
+        sentences.append(
+            "These are figures of what is released, after the remap. N_w rises by it though nobody learns more: require "
+            "`bayes token` in its place."
+        )
     if result.guessing is not None:
         sentences.append(_guessing(result.guessing))
     if not result.words:

@@ -19,7 +19,7 @@ from dptext_spark.disclosure.facts import RunMetric, RunRecord
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice, require_extra
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.lexicon.lexicon import with_shared_words
-from dptext_spark.model.compile import load_lexicons, prepare
+from dptext_spark.model.compile import for_policy, load_lexicons, prepare
 from dptext_spark.report.facts import Example, ReportFacts
 from dptext_spark.report.page import page
 from dptext_spark.report.results import STATEMENTS, read_results, rendered, require_run
@@ -339,6 +339,7 @@ def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | 
         lexicons = () if artifact else with_shared_words(load_lexicons(config, say))
     except DPTextError:
         lexicons = ()
+    lexicons = for_policy(config.mechanism, lexicons, config.policy)
     return Model(privatizer, config.mechanism.over_epsilons(*lexicons) if lexicons else None), ""
 
 

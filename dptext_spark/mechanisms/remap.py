@@ -1,0 +1,441 @@
+"""Bayes remap: each output y becomes the word r(y) that is nearest, on average, to what it may have come from.
+
+Source: Chatzikokolakis, ElSalamouny and Palamidessi 2017, "Efficient Utility Improvement for Location Privacy", PoPETs 2017 (4),
+there for places.
+Formula: r(y) = argmax_z Σ_w π(w)·P(y|w)·s(w, z) over the words z that the mechanism can put out, ties to the lower id. With
+m(y) = Σ_w π(w)·P(y|w)·x(w): where s is the cosine, x(w) are unit vectors and r(y) is the word of the largest inner product
+with m(y); where it is minus the squared Euclidean distance, r(y) is the word nearest to m(y)/Σ_w π(w)·P(y|w).
+π: the lexicon's public prior over the words that the policy draws; words that it keeps, such as stop words, count for nothing.
+Guarantee: that of P. r depends on public data only, so that to release r(y) in place of y is post-processing.
+Deviations: an output that no drawn word leads to becomes the word nearest to itself (only a uniform draw for an unknown word
+meets one). The prior is public; another one gives another r, and that is another release.
+
+One table serves all levels of importance, P then being Σ_k share_k·P_k with the shares of the settings: a table for each level
+would tell the level of a word, which depends on the text.
+
+r is computed in float64 in a fixed order of additions, so that every processor finds the same one: laws by distance are summed up
+by a library first, and where that leaves two words too close to tell, summed up again in the fixed order.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from dptext_spark.arrays import F32, F64, Ids
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.neighbors import Metric, squared_lengths
+from dptext_spark.mechanisms.base import TOTAL, Laws, Mechanism, Sampler
+from dptext_spark.mechanisms.numerics.largest import Points, largest_scores
+from dptext_spark.mechanisms.parameters import choice
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, ExponentialSummary
+from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
+from dptext_spark.mechanisms.samplers.remapped import (
+    RemappedSampler,
+    RemappedTable,
+    groups_of,
+    laws_of,
+    merged,
+    relabelled,
+)
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
+from dptext_spark.mechanisms.summary import Quantiles, RemapSummary, Summary
+from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.runtime.threads import in_threads
+
+Remap = Literal["none", "bayes"]
+TOGETHER = 128  # outputs whose columns are held at once, by each thread
+TOLERANCE = 1e-7  # relative: scores of sums that a library made are told apart above it
+SENTENCE = (
+    " Each draw is then replaced by a fixed, public table (Bayes remap), which depends on no text: "
+    "nothing more is told by it."
+)
+
+
+def remap_choice() -> Any:
+    """Declare the parameter `remap`."""
+    return choice(
+        Remap,
+        "none",
+        "What is released of a draw: `none`, the word that was drawn; or `bayes`, in its place the word nearest on average to "
+        "what it may have come from, by the lexicon's public prior. The guarantee stays: a fixed table is applied to the draw.",
+    )
+
+
+@runtime_checkable
+class ExactColumns(Protocol):
+    """P(u|w) output by output, as exactly as a remap needs it."""
+
+    def precise(self, outputs: Ids) -> F64:
+        """Return P(u|w) of some outputs u over all words w: float64[n, V], within 1e-9 (relative) of :meth:`fixed`."""
+
+    def fixed(self, output: int) -> F64:
+        """Return P(output|w) over all words w, the same bits on every processor: float64[V]."""
+
+
+@dataclass(frozen=True)
+class Remappable(Mechanism):
+    """A mechanism with a law, whose outputs can be replaced.
+
+    Each declares `remap: Remap = remap_choice()` as its last parameter.
+    """
+
+    @property
+    @abstractmethod
+    def similarity(self) -> Metric:
+        """What r makes largest: the cosine, or minus the squared Euclidean distance."""
+
+    @property
+    def without_remap(self) -> Mechanism:
+        """The same mechanism, whose draws are released as they are."""
+        return replace(self, remap="none")  # type: ignore[call-arg]  # a field of each
+
+    def remapped(self, sampler: Sampler, table: Ids, prior: str, rows: Laws | None = None) -> RemappedSampler:
+        """Return the sampler that releases table[y] for what `sampler` draws.
+
+        Args:
+            sampler: of :attr:`without_remap`.
+            table: int32[V], r.
+            prior: the name of the prior that r was chosen by.
+            rows: the laws of a table, where they were read before.
+        """
+        return remapped(sampler, table, prior, rows)
+
+
+def remap_of(mechanism: Mechanism) -> str:
+    """Return what a mechanism does with its draws: `none`, or `bayes`."""
+    return str(getattr(mechanism, "remap", "none"))
+
+
+def released(mechanism: Remappable, sampler: Any, lexicon: Lexicon) -> Any:
+    """Return what a mechanism compiles to: `sampler` itself, or with its outputs replaced.
+
+    Args:
+        mechanism: with its setting.
+        sampler: of its law P.
+        lexicon: whose vectors and prior decide; of several the first.
+    """
+    if remap_of(mechanism) == "none":
+        return sampler
+    rows = laws_of(sampler.cells) if isinstance(sampler, TableSampler) else None
+    table = bayes_remap([(1.0, sampler)], lexicon, mechanism.similarity, rows)
+    return mechanism.remapped(sampler, table, lexicon.prior.name, rows)
+
+
+def released_together(
+    mechanisms: Sequence[Mechanism], samplers: Sequence[Sampler], shares: Sequence[float], lexicon: Lexicon
+) -> tuple[Sampler, ...]:
+    """Return the samplers of levels of importance, all with one table, or as they are where none is remapped.
+
+    Args:
+        mechanisms: of the levels.
+        samplers: of their laws P.
+        shares: of the words, which each level draws; public.
+        lexicon: whose vectors and prior decide.
+    """
+    first = mechanisms[0]
+    if remap_of(first) == "none":
+        return tuple(samplers)
+    assert isinstance(first, Remappable)
+    whole = float(sum(shares))
+    table = bayes_remap(
+        [(share / whole, sampler) for share, sampler in zip(shares, samplers, strict=True)],
+        lexicon,
+        first.similarity,
+    )
+    found: list[Sampler] = []
+    for mechanism, sampler in zip(mechanisms, samplers, strict=True):
+        assert isinstance(mechanism, Remappable)
+        found.append(mechanism.remapped(sampler, table, lexicon.prior.name))
+    return tuple(found)
+
+
+def require_one_remap(mechanisms: Sequence[Mechanism]) -> None:
+    """Refuse levels of importance of which one is remapped and another is not, or by another similarity.
+
+    Raises:
+        SettingsError: naming the level.
+    """
+    first = mechanisms[0]
+    for number, other in enumerate(mechanisms):
+        if remap_of(other) != remap_of(first):
+            raise SettingsError(
+                f"importance.levels[{number}]: remap {remap_of(other)} given, and {remap_of(first)} for levels[0]; valid: the "
+                "same for all levels, for one table serves them all (one each would tell the level of a word)."
+            )
+        if remap_of(first) == "none":
+            continue
+        assert isinstance(first, Remappable)
+        assert isinstance(other, Remappable)
+        if other.similarity != first.similarity:
+            raise SettingsError(
+                f"importance.levels[{number}]: its remap goes by {other.similarity}, that of levels[0] by {first.similarity}; "
+                "valid: mechanisms of one similarity, for one table serves all levels."
+            )
+
+
+class Moments(NamedTuple):
+    """What outputs may have come from.
+
+    Attributes:
+        sums: float64[V, d], Σ_w π(w)·P(y|w)·x(w) of each output y.
+        weight: float64[V], Σ_w π(w)·P(y|w); 0 where nothing that is drawn leads to y.
+    """
+
+    sums: F64
+    weight: F64
+
+
+def bayes_remap(
+    laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similarity: Metric, rows: Laws | None = None
+) -> Ids:
+    """Return r, int32[V]: what each output becomes.
+
+    Args:
+        laws: (share, sampler) of each law P_k; the shares sum to 1.
+        lexicon: whose vectors and prior of drawn words decide.
+        similarity: what is made largest.
+        rows: of the only law, where it is a table that was read before.
+    """
+    cosine = similarity == "cosine"
+    points, bias = _points(lexicon.vectors, cosine)
+    prior = lexicon.drawn_prior
+    words, size = points.shape
+    moments = Moments(np.zeros((words, size)), np.zeros(words))
+    able = np.zeros(words, np.bool_)
+    columns: list[tuple[float, ExactColumns]] = []
+    read: Laws | None = None
+    for share, sampler in laws:
+        if isinstance(sampler, TableSampler):
+            read = laws_of(sampler.cells) if rows is None else rows
+            _add_laws(read, share * prior, points, moments)
+            able[read.ids] = True
+        else:
+            found: Any = sampler.law_columns()
+            assert isinstance(found, ExactColumns)
+            columns.append((share, found))
+            possible = _possible(sampler)
+            able[possible] = True
+            # Alone, a word that SanText+ keeps comes of itself only: it is nearest to itself.
+            alone = len(laws) == 1 and isinstance(sampler, ExponentialSampler)
+            outputs = np.asarray(sampler.outputs, np.int32) if alone else possible  # type: ignore[attr-defined]
+            _add_columns(found, outputs, share * prior, points, moments)
+    queries = _queries(moments, points, cosine)
+    allowed = np.flatnonzero(able).astype(np.int32)
+    if not columns:
+        guesses = None if read is None else _behind(read, words)
+        return largest_scores(queries, Points(points, bias, allowed), guesses=guesses).point
+    # Of equal vectors the lowest id wins whatever the sums are, so that they need not be told apart.
+    allowed = _distinct(points, allowed)
+    best = largest_scores(queries, Points(points, bias, allowed), tolerance=TOLERANCE)
+    table, unsure = best.point.copy(), np.flatnonzero(best.unsure & (moments.weight > 0)).astype(np.int32)
+    if len(unsure):
+        again = _in_order(laws, unsure, prior, points, moments)
+        exact = largest_scores(_queries(again, points[unsure], cosine), Points(points, bias, allowed))
+        table[unsure] = exact.point
+    return table
+
+
+def _points(vectors: F32, cosine: bool) -> tuple[F64, F64]:
+    """Return (float64[V, d], the vectors, of length 1 for cosines; float64[V], what is added to an inner product)."""
+    squares, points = np.asarray(squared_lengths(vectors), np.float64), vectors.astype(np.float64)
+    if not cosine:
+        return points, -0.5 * squares
+    return points / np.where(squares > 0, np.sqrt(squares), 1.0)[:, None], np.zeros(len(points))
+
+
+def _queries(moments: Moments, points: F64, cosine: bool) -> F64:
+    """Return what r is nearest to, float64[n, d]: the mean, or for cosines its direction; the word itself where nothing leads."""
+    led = moments.weight > 0
+    scale = np.asarray(np.sqrt(squared_lengths(moments.sums)) if cosine else moments.weight, np.float64)
+    scale = np.where(scale > 0, scale, 1.0)
+    return np.where(led[:, None], moments.sums / scale[:, None], points)
+
+
+@compiled
+def _add_rows(
+    starts: Any, ids: Any, weight: Any, prior: Any, points: Any, first: Int, last: Int, sums: Any, total: Any
+) -> None:
+    """Add the laws of all words, word by word: coordinates first..last of sums float64[V, d], and total float64[V]."""
+    for w in range(starts.shape[0] - 1):
+        if prior[w] <= 0.0:
+            continue
+        for e in range(starts[w], starts[w + 1]):
+            share, y = prior[w] * (np.float64(weight[e]) / 9223372036854775808.0), ids[e]
+            if first == 0:
+                total[y] += share
+            for k in range(first, last):
+                sums[y, k] += share * points[w, k]
+
+
+def _add_laws(laws: Laws, prior: F64, points: F64, moments: Moments) -> None:
+    """Add the laws of all words, each thread some coordinates: the order of additions is one."""
+
+    def add(some: Ids) -> None:
+        _add_rows(
+            laws.starts, laws.ids, laws.weight, prior, points, int(some[0]), int(some[-1]) + 1, moments.sums, moments.weight
+        )  # fmt: skip
+
+    size = points.shape[1]
+    in_threads(add, np.arange(size, dtype=np.int32), -(-size // (os.cpu_count() or 1)))
+
+
+def _add_columns(columns: ExactColumns, outputs: Ids, prior: F64, points: F64, moments: Moments) -> None:
+    """Add what leads to some outputs, by matrix products."""
+
+    def add(some: Ids) -> None:
+        leads = columns.precise(some)
+        leads *= prior
+        moments.sums[some] += leads @ points
+        moments.weight[some] += leads.sum(axis=1)
+
+    in_threads(add, outputs, TOGETHER)
+
+
+@compiled
+def _sum_up(leads: Any, points: Any, sums: Any) -> float:
+    """Add leads[w]·points[w] to sums float64[d], in the order of the words; return the sum of leads."""
+    total = 0.0
+    for w in range(points.shape[0]):
+        total += leads[w]
+        for k in range(points.shape[1]):
+            sums[k] += leads[w] * points[w, k]
+    return total
+
+
+def _in_order(
+    laws: Sequence[tuple[float, Sampler]], outputs: Ids, prior: F64, points: F64, approximate: Moments
+) -> Moments:
+    """Return what leads to some outputs, every sum in one fixed order: law by law, word by word."""
+    made = Moments(np.zeros((len(outputs), points.shape[1])), np.zeros(len(outputs)))
+    tables = [
+        _columns_of_rows(laws_of(sampler.cells), outputs) if isinstance(sampler, TableSampler) else None
+        for _, sampler in laws
+    ]
+
+    def add(some: Ids) -> None:
+        for row in some:
+            for (share, sampler), table in zip(laws, tables, strict=True):
+                if table is None:
+                    columns: Any = sampler.law_columns()
+                    leads = columns.fixed(int(outputs[row]))
+                else:
+                    leads = table[row]
+                made.weight[row] += _sum_up(share * prior * leads, points, made.sums[row])
+
+    in_threads(add, np.arange(len(outputs), dtype=np.int32), 1)
+    # What a library took for 0 stays 0, so that which outputs nothing leads to is settled once.
+    return made._replace(weight=np.where(approximate.weight[outputs] > 0, made.weight, 0.0))
+
+
+def _columns_of_rows(laws: Laws, outputs: Ids) -> F64:
+    """Return P(outputs[i]|w) over all words w, read off rows: float64[n, V]."""
+    words = len(laws.starts) - 1
+    place = np.full(max(int(laws.ids.max()), int(outputs.max())) + 1, -1, np.int64)
+    place[outputs] = np.arange(len(outputs))
+    row, column = np.repeat(np.arange(words), np.diff(laws.starts)), place[laws.ids]
+    found = np.zeros((len(outputs), words))
+    held = column >= 0
+    found[column[held], row[held]] = laws.weight[held] / float(TOTAL)
+    return found
+
+
+def _behind(laws: Laws, words: int) -> tuple[Any, Ids]:
+    """Return (starts int64[V + 1], ids): for each output the words that lead to it, which are likely to be near it."""
+    order = np.argsort(laws.ids, kind="stable")
+    row = np.repeat(np.arange(words, dtype=np.int32), np.diff(laws.starts))
+    return np.append(0, np.cumsum(np.bincount(laws.ids, minlength=words))), row[order]
+
+
+def _distinct(points: F64, allowed: Ids) -> Ids:
+    """Return the lowest id of each vector among some ids, ascending."""
+    rows = np.ascontiguousarray(points[allowed]) + 0.0  # no negative zero
+    keys = rows.view(np.dtype((np.void, rows.shape[1] * 8))).reshape(-1)
+    return np.sort(allowed[np.unique(keys, return_index=True)[1]])
+
+
+def _possible(sampler: Sampler) -> Ids:
+    """Return what can come out, ascending."""
+    if isinstance(sampler, ExponentialSampler) and not sampler.keeps:
+        return np.asarray(sampler.outputs, np.int32)
+    return np.arange(sampler.summary.words or 0, dtype=np.int32)
+
+
+def remapped(sampler: Sampler, table: Ids, prior: str, rows: Laws | None = None) -> RemappedSampler:
+    """Return a sampler that releases table[y] for what another one draws, with the figures of what is released.
+
+    Args:
+        sampler: of P.
+        table: int32[V], r.
+        prior: the name of the prior that r was chosen by.
+        rows: the laws of a table, where they were read before.
+    """
+    promised = replace(sampler.guarantee, sentence=sampler.guarantee.sentence + SENTENCE)
+    if isinstance(sampler, TableSampler):
+        drawn = laws_of(sampler.cells) if rows is None else rows
+        found = merged(drawn, table)
+        possible = np.flatnonzero(np.bincount(drawn.ids, minlength=len(table))).astype(np.int32)
+        summary: Summary = _of_table(sampler.summary, found)
+        made = RemappedTable(
+            sampler, table, promised, summary, relabelled(sampler.cells, table), groups_of(drawn)
+        )  # fmt: skip
+    else:
+        possible = _possible(sampler)
+        made = RemappedSampler(sampler, table, promised, sampler.summary)  # type: ignore[assignment]
+        summary = _of_formula(made)
+    outputs = len(np.unique(table[possible]))
+    replaced = int((table[possible] != possible).sum())
+    remap = RemapSummary(prior=prior, outputs_before=len(possible), replaced=replaced, outputs=outputs)
+    if isinstance(sampler, ExponentialSampler):
+        remap = replace(remap, drawable=len(sampler.outputs))
+    if isinstance(sampler, ExponentialSampler) and sampler.keeps:
+        remap = replace(remap, telling=len(telling(sampler, table)))
+    return replace(
+        made, summary=replace(summary, outputs=outputs if summary.outputs is not None else None, remap=remap)
+    )
+
+
+def telling(sampler: ExponentialSampler, table: Ids) -> Ids:
+    """Return the words of SanText+ that are not sensitive and come of themselves alone, whose release names them: ascending."""
+    words = np.arange(len(table), dtype=np.int32)
+    alone = np.setdiff1d(words, sampler.outputs)
+    behind = np.bincount(table, minlength=len(table))
+    # Of words that are not sensitive each comes out of itself; one that nothing else becomes is the only one behind its output.
+    return np.asarray(alone[behind[table[alone]] == 1], np.int32)
+
+
+def _of_table(summary: TableSummary, found: Laws) -> TableSummary:
+    """Return the figures of output sets that a remap changes: groups stay those of P."""
+    words = len(found.starts) - 1
+    behind = np.bincount(found.ids, minlength=words)
+    reachable = behind[behind > 0]
+    return replace(
+        summary,
+        set_size=_quantiles(np.diff(found.starts)),
+        inputs_per_output=_quantiles(reachable),
+        one_input_share=float((reachable == 1).mean()),
+        ruled_out_bits=float(np.log2(words / reachable).mean()),
+    )
+
+
+def _of_formula(made: RemappedSampler) -> Summary:
+    """Return the figures of a law over the whole lexicon, or along lists, that a remap changes."""
+    summary = made.summary
+    if isinstance(summary, OrderingSummary):
+        return replace(summary, unchanged_mid_list=None, unchanged_list_end=None)
+    assert isinstance(summary, ExponentialSummary)
+    assert isinstance(made.inner, ExponentialSampler)
+    found = made.unchanged(np.asarray(made.inner.outputs, np.int32))
+    assert found is not None
+    return replace(summary, unchanged=_quantiles(found[0]))
+
+
+def _quantiles(values: Any) -> Quantiles:
+    low, middle, high = (float(one) for one in np.quantile(values, [0.0, 0.5, 1.0]))
+    return Quantiles(low, high, middle, float(np.mean(values)))

@@ -1,0 +1,312 @@
+"""A law P whose outputs are replaced by a fixed public table r: what is released is r(y), by the law Q.
+
+Q(z|w) = Σ_{y: r(y) = z} P(y|w), in the integers of P: the law that is released is as exact as the one that is drawn. Replacing
+outputs by a table that depends on no text is post-processing: no guarantee of P is lost (concepts/mechanisms, Bayes remap).
+
+Rows of a table are relabelled once, so that a draw costs what it did. Other laws are drawn as before, and r is looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.arrays import F32, F64, I64, U64, Ids
+from dptext_spark.errors import DataError
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import TOTAL, Law, LawColumns, Laws, Sampler
+from dptext_spark.mechanisms.samplers.table import (
+    MAX_SLOTS,
+    TableSampler,
+    check_cells,
+    draw_all,
+    read_row,
+)
+from dptext_spark.mechanisms.summary import Summary
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.jit import compiled
+
+COLUMNS = 512  # of P that are held at once while those of Q are added up
+PAIRS = 1 << 20  # of words and outputs of P, likewise
+_LOWER, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
+_REMAP, _RELEASED, _GROUP = "remap", "released", "group"
+
+
+@dataclass(frozen=True, eq=False)
+class RemappedSampler(Sampler):
+    """Sampler of a law whose outputs are replaced.
+
+    Attributes:
+        inner: draws y by P.
+        table: int32[V], r: what is released in the place of each output.
+        guarantee: what holds for one draw: that of P.
+        summary: public figures of Q.
+    """
+
+    is_confirmed = True
+
+    inner: Sampler
+    table: Ids
+    guarantee: Guarantee
+    summary: Summary
+
+    def sample(self, ids: Ids, draws: Draws) -> Ids:
+        """Draw one output for each of int32[n]."""
+        return np.asarray(self.table.take(self.inner.sample(ids, draws)), np.int32)
+
+    @property
+    def before(self) -> Sampler:
+        """The sampler of P."""
+        return self.inner
+
+    @property
+    def remap(self) -> Ids:
+        """The table r."""
+        return self.table
+
+    def law(self, word_id: int) -> Law:
+        """Return the law of a word: the weights of P, added up."""
+        law = self.inner.law(word_id)
+        assert law is not None
+        found = merged(Laws(np.array([0, len(law.ids)]), law.ids, law.weight), self.table)
+        return Law(found.ids, found.weight, found.weight.astype(np.float64) / TOTAL)
+
+    def laws(self, words: Ids) -> Laws:
+        """Return the laws of int32[n] words."""
+        found = self.inner.laws(words)
+        assert found is not None
+        return merged(found, self.table)
+
+    def law_bytes(self) -> int | None:
+        """Return about how many bytes a law takes while it is made."""
+        return self.inner.law_bytes()
+
+    def law_columns(self) -> LawColumns | None:
+        """Return what adds the columns of P up, where P has such a reading."""
+        columns = self.inner.law_columns()
+        return None if columns is None else RemappedColumns.of(columns, self.table)
+
+    def unchanged(self, words: Ids) -> tuple[F64, F64] | None:
+        """Return Q(w|w), the sum of P(y|w) over all y that w is released for, and bounds of the error of its logarithm."""
+        columns = self.law_columns()
+        if self.inner.unchanged(words[:1]) is None or columns is None:
+            return None
+        slack = (self.inner.summary.rounding or 0.0) + UNCHANGED_ERROR
+        return columns.probability(words, words), np.full(len(words), slack)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return those of P, and the table."""
+        return self.inner.arrays() | {_REMAP: self.table}
+
+    @classmethod
+    def check(cls, arrays: Arrays, words: int) -> None:
+        """Refuse a table of words that do not exist; the arrays of P are checked by its own sampler."""
+        arrays.within(_REMAP, arrays.take(_REMAP, np.int32, words), 0, words - 1)
+
+    @classmethod
+    def restore(
+        cls,
+        arrays: Mapping[str, npt.NDArray[Any]],  # noqa: ARG003  (others need it)
+        guarantee: Guarantee,  # noqa: ARG003
+        summary: Summary,  # noqa: ARG003
+    ) -> Sampler:
+        """Refuse: what is stored of a remapped law names the sampler of P; see :func:`around`."""
+        raise DataError("artifact: a remapped law is restored with the one that it was made from.")
+
+
+# Relative, of a probability that is read off a formula in float64, and of a sum of such.
+UNCHANGED_ERROR = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class RemappedTable(RemappedSampler):
+    """Sampler of a table whose rows are relabelled.
+
+    Attributes:
+        cells: uint64[V, 2^m, 2], the alias rows of Q.
+        group: int32[V], equal for words that share an output set of P: whom the guarantee compares. Sets of Q do not tell.
+    """
+
+    has_short_laws = True
+
+    cells: U64
+    group: Ids
+
+    def sample(self, ids: Ids, draws: Draws) -> Ids:
+        """Draw one output for each of int32[n] by lane 0."""
+        out = np.empty(len(ids), np.int32)
+        draw_all(self.cells, self.cells.shape[1].bit_length() - 1, ids, draws.u64(0), out)
+        return out
+
+    def law(self, word_id: int) -> Law:
+        """Return the law of a word, read off its alias row."""
+        ids, weight = read_row(self.cells[word_id])
+        return Law(ids, weight, weight.astype(np.float64) / TOTAL)
+
+    def laws(self, words: Ids) -> Laws:
+        """Return the laws of int32[n] words, read off their alias rows."""
+        return laws_of(self.cells[words])
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the rows of P and of Q, the table and the groups."""
+        return super().arrays() | {_RELEASED: self.cells, _GROUP: self.group}
+
+
+def around(
+    inner: Sampler, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
+) -> RemappedSampler:
+    """Build a sampler again around that of P, from checked arrays."""
+    if isinstance(inner, TableSampler):
+        return RemappedTable(inner, arrays[_REMAP], guarantee, summary, arrays[_RELEASED], arrays[_GROUP])
+    return RemappedSampler(inner, arrays[_REMAP], guarantee, summary)
+
+
+def split(
+    arrays: Mapping[str, npt.NDArray[Any]],
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
+    """Return (the arrays of P, what the remap adds)."""
+    own = {name: array for name, array in arrays.items() if name in (_REMAP, _RELEASED, _GROUP)}
+    return {name: array for name, array in arrays.items() if name not in own}, own
+
+
+def check_added(inner: type[Sampler], added: Arrays, words: int) -> None:
+    """Refuse arrays of a remap that sampling could not bear.
+
+    Args:
+        inner: the class of the sampler of P.
+        added: what the remap adds.
+        words: V.
+
+    Raises:
+        DataError: names the array, what it holds and what is valid.
+    """
+    if not issubclass(inner, TableSampler):
+        added.only(_REMAP)
+        RemappedSampler.check(added, words)
+        return
+    added.only(_REMAP, _RELEASED, _GROUP)
+    RemappedSampler.check(added, words)
+    check_cells(added, words, words, MAX_SLOTS, _RELEASED)
+    added.within(_GROUP, added.take(_GROUP, np.int32, words), 0, words - 1)
+
+
+def laws_of(cells: U64) -> Laws:
+    """Return the laws of all words of alias rows uint64[n, 2^m, 2]."""
+    words, slots = cells.shape[:2]
+    outputs = np.stack([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _SHIFT], axis=2).astype(np.int32)
+    parts = np.stack([cells[:, :, 0], np.uint64(TOTAL // slots) - cells[:, :, 0]], axis=2)
+    starts = np.arange(words + 1, dtype=np.int64) * (2 * slots)
+    most = int(outputs.max(initial=0)) + 1
+    return merged(Laws(starts, outputs.reshape(-1), parts.reshape(-1)), np.arange(most, dtype=np.int32))
+
+
+def groups_of(laws: Laws) -> Ids:
+    """Return int32[n]: for each law the place of the first with the same set of outputs."""
+    first: dict[bytes, int] = {}
+    bounds = zip(laws.starts[:-1].tolist(), laws.starts[1:].tolist(), strict=True)
+    sets = (laws.ids[start:end].tobytes() for start, end in bounds)
+    return np.array([first.setdefault(held, word) for word, held in enumerate(sets)], np.int32)
+
+
+def relabelled(cells: U64, table: Ids) -> U64:
+    """Return alias rows uint64[V, 2^m, 2] that draw table[y] where `cells` draw y."""
+    names = table.astype(np.uint64)
+    out = cells.copy()
+    both = cells[:, :, 1]
+    out[:, :, 1] = names[both & _LOWER] | (names[both >> _SHIFT] << _SHIFT)
+    return out
+
+
+@compiled
+def _merge(starts: Any, ids: Any, weight: Any, table: Any, at: Any, out_ids: Any, out_weight: Any) -> None:
+    """Add up the weights of outputs that get one name, row by row.
+
+    Args:
+        starts: int64[n + 1].
+        ids: int32[m].
+        weight: uint64[m].
+        table: int32[V].
+        at: int64[n + 1], filled with where rows begin.
+        out_ids: int32[m], filled; ascending within a row.
+        out_weight: uint64[m], filled.
+    """
+    words = table.shape[0]
+    total, seen = np.zeros(words, np.uint64), np.empty(words, np.int32)
+    at[0] = 0
+    for row in range(starts.shape[0] - 1):
+        many = 0
+        for e in range(starts[row], starts[row + 1]):
+            if weight[e] == 0:
+                continue
+            z = table[ids[e]]
+            if total[z] == 0:
+                seen[many] = z
+                many += 1
+            total[z] += weight[e]
+        seen[:many].sort()
+        for k in range(many):
+            z = seen[k]
+            out_ids[at[row] + k], out_weight[at[row] + k] = z, total[z]
+            total[z] = np.uint64(0)
+        at[row + 1] = at[row] + many
+
+
+def merged(laws: Laws, table: Ids) -> Laws:
+    """Return laws whose outputs are replaced by a table: weights of outputs that become one are added as integers."""
+    starts = np.zeros(len(laws.starts), np.int64)
+    ids, weight = np.empty(len(laws.ids), np.int32), np.empty(len(laws.ids), np.uint64)
+    _merge(laws.starts, laws.ids, laws.weight, table, starts, ids, weight)
+    size = int(starts[-1])
+    return Laws(starts, ids[:size], weight[:size])
+
+
+@dataclass(frozen=True, eq=False)
+class RemappedColumns:
+    """Q(z|w) output by output: the columns of P of all outputs that become z, added up.
+
+    Attributes:
+        columns: of P.
+        order: int32[V], the outputs of P by what they become, ascending.
+        starts: int64[V + 1]: order[starts[z]:starts[z + 1]] become z.
+    """
+
+    columns: LawColumns
+    order: Ids
+    starts: I64
+
+    @classmethod
+    def of(cls, columns: LawColumns, table: Ids) -> RemappedColumns:
+        """Turn the table round."""
+        order = np.argsort(table, kind="stable").astype(np.int32)
+        return cls(columns, order, np.append(0, np.cumsum(np.bincount(table, minlength=len(table)))))
+
+    def _behind(self, outputs: Ids) -> tuple[I64, Ids]:
+        """Return (place in `outputs`, output of P) of everything that becomes one of them."""
+        first, many = self.starts[outputs], self.starts[outputs + 1] - self.starts[outputs]
+        place = np.repeat(np.arange(len(outputs)), many)
+        within = np.arange(len(place)) - np.repeat(np.cumsum(many) - many, many)
+        return place, self.order[first[place] + within]
+
+    def __call__(self, outputs: Ids) -> F32:
+        """Return Q(z|w) of some outputs z over all words w: float32[n, V]."""
+        found = np.zeros((len(outputs), len(self.order)), np.float32)
+        place, behind = self._behind(outputs)
+        for start in range(0, len(behind), COLUMNS):
+            part = slice(start, start + COLUMNS)
+            heads = np.flatnonzero(np.diff(place[part], prepend=-1))
+            found[place[part][heads]] += np.add.reduceat(self.columns(behind[part]), heads, axis=0)
+        return found
+
+    def probability(self, words: Ids, outputs: Ids) -> F64:
+        """Return Q(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
+        found = np.zeros(len(outputs))
+        place, behind = self._behind(outputs)
+        for start in range(0, len(behind), PAIRS):
+            part = slice(start, start + PAIRS)
+            np.add.at(found, place[part], self.columns.probability(words[place[part]], behind[part]))
+        return found
