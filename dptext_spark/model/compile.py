@@ -21,6 +21,7 @@ from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.mechanisms import Mechanism
+from dptext_spark.mechanisms.base import check_context
 from dptext_spark.model import artifact
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import made_from, with_importance
@@ -76,6 +77,8 @@ def compile(
         if len(shared) not in allowed:
             valid = f"{allowed[0]}" if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
             raise SettingsError(f"lexicon: {len(shared)} given, but {one.name} takes {valid}.")
+    if any(one.reads_context for one in mechanisms):
+        check_context(consistency, len(mechanisms))
     say(f"compiling {mechanism.name} for {len(shared[0]):,} words", None)
     sampler, *further = (one.compile(*shared) for one in mechanisms)
     require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
