@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from dptext_spark.model.compile import compile
     from dptext_spark.model.preview import Preview, preview
     from dptext_spark.model.privatizer import Privatizer
+    from dptext_spark.model.public_text import read_prior
     from dptext_spark.randomness.draws import RunKey
     from dptext_spark.report.terminal.plan import Plan, plan
     from dptext_spark.text.counters import Counters
@@ -89,6 +90,7 @@ _HOMES = {
     "open_model": "dptext_spark.model.artifact",
     "plan": "dptext_spark.report.terminal.plan",
     "preview": "dptext_spark.model.preview",
+    "read_prior": "dptext_spark.model.public_text",
     "save_model": "dptext_spark.model.artifact",
     "tickets": "dptext_spark.demo.tickets",
 }
@@ -127,6 +129,7 @@ __all__ = [
     "open_model",
     "plan",
     "preview",
+    "read_prior",
     "save_model",
     "tickets",
 ]

@@ -67,12 +67,16 @@ def lexicon_build_default(
     source: Annotated[
         Path | None, typer.Option(help="The source package's wheel or folder. Default: the installed one.")
     ] = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(help="The same of symspellpy, whose English dictionary tells words from debris."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Rebuild the packaged lexicon from the model that its vectors come from."""
     from dptext_spark.lexicon.build.default import build_default
 
-    _describe(build_default(source, folder), as_json, folder)
+    _describe(build_default(source, folder, dictionary), as_json, folder)
 
 
 def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None) -> None:

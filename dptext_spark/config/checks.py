@@ -78,6 +78,11 @@ def check_places(config: RunConfig) -> Iterable[str]:
     }
     sources = {"lexicon.source": config.lexicon.source, "lexicon.vocabulary": config.lexicon.vocabulary}
     sources |= {"run.artifact": config.run.artifact}
+    corpus = None if config.lexicon.prior is None else config.lexicon.prior.corpus
+    sources |= {"lexicon.prior.corpus": corpus}
+    private = None if source.path is None or holds_credentials(source.path) else source.path
+    if corpus is not None and private is not None and (same_path(corpus, private) or inside(corpus, private)):
+        yield f"lexicon.prior.corpus: {corpus!r} is the input, which is private; valid: a public text."
     for n, one in enumerate(config.lexicon.more):
         sources |= {f"lexicon.more[{n}].source": one.source, f"lexicon.more[{n}].vocabulary": one.vocabulary}
     for name, path in {**places, **sources}.items():

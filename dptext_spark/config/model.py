@@ -29,12 +29,34 @@ from dptext_spark.config.sections import (
 )
 from dptext_spark.config.values import parse_mechanism, parse_policy, parse_section, parse_selection
 from dptext_spark.importance.selection import Importance
+from dptext_spark.lexicon.lexicon import PACKAGED
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.text.policy import Policy
 
 STREAMS = ("incremental", "streaming")
 HIDDEN = "(hidden)"  # in the place of the value of a reader's option
 TRIGGER = "10 seconds"  # of streaming, where none is named
+
+
+def recorded_version(lexicon: Mapping[str, Any]) -> int | None:
+    """Return the version of the packaged lexicon that a recorded section names; older records, which name none, had the first.
+
+    Args:
+        lexicon: the section of a run, a stream or an artifact, of any version of the package.
+
+    Returns:
+        None where the packaged one is not used, or where an artifact alone decided.
+    """
+    if "version" in lexicon:
+        found: int | None = lexicon["version"]
+        return found
+    sources = [lexicon.get("source"), *(one.get("source") for one in lexicon.get("more") or ())]
+    return 1 if PACKAGED in sources else None
+
+
+def other_lexicon(then: int, now: int) -> str:
+    """Say that the packaged lexicon was another one, and what that means."""
+    return f"lexicon.version ({then} then, {now} now): the packaged lexicon was changed, and the same key gives other draws since"
 
 
 class ModelConfig(Section):
@@ -58,6 +80,12 @@ class ModelConfig(Section):
         """Return the settings with a mechanism whose draws do not depend on the word before them."""
         return self.model_copy(update={"mechanism": self.mechanism.without_context()})
 
+    @property
+    def lexicon_version(self) -> int | None:
+        """The version of the packaged lexicon; None where it is not used, or where an artifact alone says which words it has."""
+        by_artifact = self.run.artifact is not None and "lexicon" not in self.model_fields_set
+        return None if by_artifact else self.lexicon.version
+
     def spec(self) -> dict[str, Any]:
         """Return what an artifact is made from, JSON-able."""
         values = self.as_dict()
@@ -67,6 +95,11 @@ class ModelConfig(Section):
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets."""
         values = self.model_dump(mode="json", exclude={"mechanism", "policy", "importance"})
+        if self.lexicon.prior is None:  # what is not used leaves no trace
+            del values["lexicon"]["prior"]
+        version = values["lexicon"].pop("version")
+        if version is not None:  # of other lexicons there is none to record
+            values["lexicon"]["version"] = self.lexicon_version
         values["mechanism"] = self.mechanism.as_dict(recorded=True)
         values["importance"] = None if self.importance is None else self.importance.as_dict()
         words = self.policy.stop_word_list

@@ -22,6 +22,7 @@ from dptext_spark.config.values import (
     parse_sources,
     parse_table,
 )
+from dptext_spark.lexicon.lexicon import PACKAGED, PACKAGED_VERSION
 
 Name = Annotated[str, Field(min_length=1)]
 Place = Annotated[str, Field(min_length=1)]
@@ -53,7 +54,7 @@ class Input(Section):
 class Embedding(Section):
     """Words and their vectors: the packaged lexicon, a saved folder, or a file of word vectors to read."""
 
-    source: Place = "default"
+    source: Place = PACKAGED
     format: Literal["auto", "glove", "word2vec", "word2vec-binary", "fasttext", "npz", "parquet"] = "auto"
     limit: Annotated[int, Field(ge=2)] | None = None
     vocabulary: Place | None = None
@@ -61,17 +62,47 @@ class Embedding(Section):
     @model_validator(mode="after")
     def _only_for_files(self) -> Embedding:
         given = [name for name in ("limit", "vocabulary") if getattr(self, name) is not None]
-        if given and (self.source == "default" or Path(self.source).is_dir()):
+        if given and (self.source == PACKAGED or Path(self.source).is_dir()):
             raise problem(
                 f"lexicon: {given[0]} cuts a file while it is read, but source {self.source!r} is no file; valid there: null."
             )
         return self
 
 
+class PriorSource(Section):
+    """A public text whose words and pairs of words are counted: UTF-8, a document a line."""
+
+    corpus: Place
+
+
 class LexiconSource(Embedding):
     """The words, and further embeddings of them where the mechanism takes several: the words that are in all are used."""
 
+    # How frequent words and pairs are in public; null: packaged counts of the packaged lexicon, Zipf's law for any other.
+    prior: PriorSource | None = None
+
     more: Annotated[tuple[Embedding, ...], BeforeValidator(parse_sources)] = ()
+    # Of the packaged lexicon: this package's, and no other can be asked for.
+    version: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def is_packaged(self) -> bool:
+        """Whether words are those of the packaged lexicon, of one embedding at least."""
+        return PACKAGED in (self.source, *(one.source for one in self.more))
+
+    @model_validator(mode="after")
+    def _is_the_version(self) -> LexiconSource:
+        if self.version is not None and not self.is_packaged:
+            raise problem(
+                f"lexicon.version: {self.version} given, but the packaged lexicon is not used; valid: null."
+            )
+        if self.version not in (None, PACKAGED_VERSION):
+            raise problem(
+                f"lexicon.version: {self.version} given, but this package holds version {PACKAGED_VERSION} of its lexicon; "
+                f"valid: null, or {PACKAGED_VERSION}."
+            )
+        object.__setattr__(self, "version", PACKAGED_VERSION if self.is_packaged else None)
+        return self
 
 
 class Output(Section):

@@ -17,6 +17,7 @@ from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import filters_on_text, released, rule_based
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import counted
+from dptext_spark.lexicon.lexicon import PACKAGED
 from dptext_spark.rounding import digits_up, exact, percent_up
 
 MANY_ALONE = 0.5  # share of words alone on their output set from which a warning is due
@@ -235,8 +236,14 @@ def _made_with(config: RunConfig) -> Sentences:
     """Name the mechanism with every parameter, and the lexicon."""
     made = config.mechanism.as_dict()
     parameters = ", ".join(f"{name} {_said(value)}" for name, value in made.items() if name != "name")
+    version = f" (version {config.lexicon_version})" if config.lexicon_version is not None else ""
     words = " and ".join(
-        " ".join([one.source, *(f"({name} {_said(cut)})" for name in _CUTS if (cut := getattr(one, name)))])
+        " ".join(
+            [
+                one.source + (version if one.source == PACKAGED else ""),
+                *(f"({name} {_said(cut)})" for name in _CUTS if (cut := getattr(one, name))),
+            ]
+        )
         for one in (config.lexicon, *config.lexicon.more)
     )
     yield f"The mechanism is {made['name']} ({parameters}); the words are those of the lexicon {words}."

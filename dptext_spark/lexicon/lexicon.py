@@ -10,8 +10,8 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import InitVar, asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import InitVar, asdict, dataclass, field, fields, replace
+from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -23,16 +23,19 @@ from dptext_spark.arrays import F32, read_only
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.neighbors import METRICS, Metric
-from dptext_spark.lexicon.prior import Prior
+from dptext_spark.lexicon.prior import PairModel, Prior
 from dptext_spark.lexicon.readers.builder import ReadCounts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.npy import Traversable, read_array
 
 MANIFEST_FILE = "manifest.json"
 VECTORS_FILE = "vectors.npy"
+PRIOR_FILE = "prior.{}.npy"
 FORMAT = "dptext-lexicon"
 FORMAT_VERSION = 1
 ROWS = 1 << 14  # rows checked at once
+PACKAGED = "default"  # what settings call the packaged lexicon
+PACKAGED_VERSION = 2  # 1: with remainders of words; what was made with it does not name a version
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,7 @@ class Lexicon:
 
     Examples:
         >>> dp.Lexicon.default()
-        Lexicon('all-MiniLM-L6-v2 words, 100 dimensions', 21,721 words, 100 dimensions, cosine)
+        Lexicon('all-MiniLM-L6-v2 words, 100 dimensions', 21,215 words, 100 dimensions, cosine)
         >>> import numpy as np
         >>> np.savez("vectors.npz", words=["cat", "dog", "lorry"], vectors=np.eye(3, dtype=np.float32))
         >>> dp.Lexicon.read("vectors.npz", limit=2).save("animals")
@@ -62,7 +65,9 @@ class Lexicon:
     name: str = "lexicon"
     counts: ReadCounts | None = None
     checked: InitVar[bool] = False  # skips the pass over the vectors, where their hash vouches for them
-    _prior: Prior | None = field(default=None, repr=False)
+    _prior: Prior | Callable[[], Prior] | None = field(
+        default=None, repr=False
+    )  # or how it is had when it is asked for
 
     def __post_init__(self, checked: bool) -> None:
         """Check the shape, the type and the metric, and that every number is finite.
@@ -92,11 +97,8 @@ class Lexicon:
             bool(np.isfinite(vectors[i : i + ROWS]).all()) for i in range(0, len(vectors), ROWS)
         ):
             raise DataError(f"lexicon {self.name}: a vector holds a NaN or an infinity.")
-        if self._prior is not None and len(self._prior) != len(vectors):
-            raise DataError(
-                f"prior: {len(self._prior):,} words given, but lexicon {self.name} has {len(vectors):,}; "
-                "valid: a prior of its words."
-            )
+        if isinstance(self._prior, Prior):
+            self._require_own(self._prior)
         object.__setattr__(self, "vectors", read_only(vectors))
 
     def __len__(self) -> int:
@@ -134,13 +136,31 @@ class Lexicon:
     @cached_property
     def prior(self) -> Prior:
         """How frequent its words are in public; Zipf's law over their order where nothing else was given."""
-        return Prior.by_rank(len(self)) if self._prior is None else self._prior
+        if self._prior is None:
+            return Prior.by_rank(len(self))
+        found = self._prior if isinstance(self._prior, Prior) else self._prior()
+        self._require_own(found)
+        return found
 
-    def with_prior(self, prior: Prior) -> Lexicon:
+    def _require_own(self, prior: Prior) -> None:
+        if len(prior) != len(self.vocabulary):
+            raise DataError(
+                f"prior: {len(prior):,} words given, but lexicon {self.name} has {len(self.vocabulary):,}; valid: a prior of its "
+                "words."
+            )
+
+    def with_prior(self, prior: Prior | None) -> Lexicon:
         """Return the same lexicon with another prior; its fingerprint stays.
+
+        Args:
+            prior: of the same words, in their order; None for Zipf's law over that order.
 
         Raises:
             DataError: it is of another number of words.
+
+        Examples:
+            >>> lexicon.with_prior(None).prior.pairs is None
+            True
         """
         found = replace(self, _prior=prior, checked=True)
         if "fingerprint" in self.__dict__:
@@ -164,7 +184,7 @@ class Lexicon:
 
     @classmethod
     def default(cls) -> Lexicon:
-        """Return the packaged lexicon: about 21,700 English words, 100 dimensions (see its NOTICE)."""
+        """Return the packaged lexicon: about 21,200 English words, 100 dimensions (see its NOTICE)."""
         return _load(files("dptext_spark.lexicon") / "default", verify=True)
 
     @classmethod
@@ -249,10 +269,15 @@ def write_lexicon(lexicon: Lexicon, folder: Path, stored: npt.NDArray[Any]) -> N
         "fingerprint": lexicon.fingerprint,
         "counts": None if lexicon.counts is None else asdict(lexicon.counts),
     }
+    prior = lexicon.prior
+    if not prior.is_by_rank:
+        manifest["prior"] = {"name": prior.name, "others": list(prior.others), "digest": prior.digest}
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as spare:
         draft = Path(spare) / "lexicon"
         lexicon.vocabulary.save(draft)
         np.save(draft / VECTORS_FILE, stored, allow_pickle=False)
+        for name, array in ({} if prior.is_by_rank else prior.arrays()).items():
+            np.save(draft / PRIOR_FILE.format(name), array, allow_pickle=False)
         (draft / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         os.replace(draft, folder)
 
@@ -280,9 +305,12 @@ def _load(folder: Path | Traversable, *, verify: bool) -> Lexicon:
             name=manifest["name"],
             counts=None if manifest["counts"] is None else ReadCounts(**manifest["counts"]),
             checked=True,
+            _prior=None
+            if manifest.get("prior") is None
+            else partial(_read_prior, folder, dict(manifest["prior"])),
         )
         recorded = str(manifest["fingerprint"])
-    except (KeyError, TypeError) as reason:
+    except (KeyError, TypeError, ValueError) as reason:
         raise DataError(f"{folder}: {MANIFEST_FILE} is damaged.") from reason
     if verify and lexicon.fingerprint != recorded:
         raise DataError(
@@ -291,6 +319,17 @@ def _load(folder: Path | Traversable, *, verify: bool) -> Lexicon:
         )
     lexicon.__dict__["fingerprint"] = recorded  # what cached_property would keep
     return lexicon
+
+
+def _read_prior(folder: Path | Traversable, said: dict[str, Any]) -> Prior:
+    """Read the prior of a lexicon folder, memory-mapped where it is on disk."""
+    names = [one.name for one in fields(PairModel)]
+    held = [name for name in ("words", *names) if (folder / PRIOR_FILE.format(name)).is_file()]
+    arrays = {name: read_array(folder / PRIOR_FILE.format(name)) for name in held}
+    try:
+        return Prior.restore(str(said["name"]), arrays, tuple(said["others"]), str(said["digest"]))
+    except (KeyError, TypeError) as reason:
+        raise DataError(f"{folder}: {MANIFEST_FILE} is damaged.") from reason
 
 
 def same_words(lexicons: Sequence[Lexicon]) -> bool:
@@ -329,6 +368,7 @@ def with_shared_words(lexicons: Sequence[Lexicon]) -> tuple[Lexicon, ...]:
             name=lexicon.name,
             counts=lexicon.counts,
             checked=True,
+            _prior=None if lexicon.prior.is_by_rank else lexicon.prior.of_words(found[kept]),
         )
         for lexicon, found in zip(lexicons, ids, strict=True)
     )

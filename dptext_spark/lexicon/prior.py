@@ -14,8 +14,12 @@ A prior is public by declaration. It is no part of a lexicon's fingerprint.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,9 +94,9 @@ class PairArrays(NamedTuple):
 
 @inlined
 def pair_weight(pairs: Any, context: Int, word: Int) -> Int:
-    """`pair_weight(pairs: PairArrays, h, u) -> uint64`: b(u|h); h may be -1, neither is checked."""
+    """`pair_weight(pairs: PairArrays, h, u) -> uint64`: b(u|h); any h that is no context of the model is -1; u is not checked."""
     last = pairs.starts.shape[0] - 1
-    h = context if context >= 0 else last
+    h = context if 0 <= context < last else last
     low = pairs.starts[h] if h < last else np.int64(0)
     end = pairs.starts[h + 1] if h < last else np.int64(0)
     high = end
@@ -120,9 +124,9 @@ def _weights(pairs: Any, contexts: Any, words: Any, out: Any) -> None:
 class PairModel(ReadOnlyArrays):
     """b(u|h): a positive integer weight, 1 <= b < 2^28, of every lexicon word u after every context h.
 
-    For a pair that was not counted it is max(1, (λ(h)·base(u)) >> 28). Contexts are the words of a word table: the V words of the
-    lexicon, then words that it lacks (stop words). -1 is any other context: the boundary of a sentence, `[OOV]`, a number, an
-    identifier, an unknown word.
+    For a pair that was not counted it is max(1, (λ(h)·base(u)) >> 28). Contexts are the words of a word table: the V words of
+    the lexicon, then words that it lacks (stop words). -1, or a number of H or more, is any other context: the boundary of a
+    sentence, `[OOV]`, a number, an identifier, an unknown word.
 
     Attributes:
         starts: int64[H + 1]; the counted continuations of context h are following[starts[h]:starts[h + 1]].
@@ -192,24 +196,20 @@ class PairModel(ReadOnlyArrays):
         """Return b(u|h), elementwise.
 
         Args:
-            contexts: int32[n], from -1 to H - 1.
+            contexts: int32[n]; what is no context from 0 to H - 1 is that of no known word.
             words: int32[n], from 0 to V - 1.
 
         Returns:
             uint32[n], 1 or more and below 2^28.
 
         Raises:
-            DataError: an id out of its range.
+            DataError: a word out of its range.
         """
         contexts, words = np.asarray(contexts, np.int32), np.asarray(words, np.int32)
-        for name, ids, least, most in (
-            ("contexts", contexts, -1, self.contexts),
-            ("words", words, 0, self.words),
-        ):
-            if len(ids) and not (ids.min() >= least and ids.max() < most):
-                raise DataError(
-                    f"prior: {name} from {ids.min()} to {ids.max()}; valid: {least} to {most - 1}."
-                )
+        if len(words) and not (words.min() >= 0 and words.max() < self.words):
+            raise DataError(
+                f"prior: words from {words.min()} to {words.max()}; valid: 0 to {self.words - 1}."
+            )
         out = np.empty(len(words), np.uint32)
         _weights(self.loops, read_only(contexts), read_only(words), out)
         return out
@@ -249,6 +249,31 @@ class PairModel(ReadOnlyArrays):
             base,
         )
 
+    def with_contexts(self, rows: I64) -> PairModel:
+        """Return the model with other contexts before the same words.
+
+        Args:
+            rows: int64[H'], the present context that each is; -1 for that of no known word.
+        """
+        sizes = np.where(rows >= 0, np.append(np.diff(self.starts), 0)[rows], 0)
+        starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        place = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes) + np.repeat(self.starts[rows], sizes)
+        backoff = np.append(self.backoff[rows], self.backoff[-1])
+        return PairModel(starts, self.following[place], self.weight[place], backoff, self.base)
+
+    def of_words(self, kept: Ids) -> PairModel:
+        """Return the model of some of the words, int32[V'], ascending or not; of other contexts those that follow them stay."""
+        number = np.full(self.words, -1, np.int64)
+        number[kept] = np.arange(len(kept))
+        rows = np.append(kept, np.arange(self.words, self.contexts)).astype(np.int64)
+        cut = self.with_contexts(rows)
+        context = np.repeat(np.arange(len(rows)), np.diff(cut.starts))
+        stays = np.flatnonzero(number[cut.following] >= 0)
+        stays = stays[np.lexsort((number[cut.following[stays]], context[stays]))]
+        starts = np.append(0, np.cumsum(np.bincount(context[stays], minlength=len(rows)))).astype(np.int64)
+        following = number[cut.following[stays]].astype(np.int32)
+        return PairModel(starts, following, cut.weight[stays], cut.backoff, self.base[kept])
+
 
 @dataclass(frozen=True, eq=False)
 class Prior(ReadOnlyArrays):
@@ -258,11 +283,18 @@ class Prior(ReadOnlyArrays):
         name: what every figure says that it used.
         words: float64[V], positive, sums to 1.
         pairs: which word follows which; None where only single words are known.
+        others: the words of contexts V to H - 1, in look-up form.
+
+    Examples:
+        >>> prior = dp.Lexicon.default().prior
+        >>> len(prior), prior.pairs.words
+        (21215, 21215)
     """
 
     name: str
     words: F64
     pairs: PairModel | None = None
+    others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -278,6 +310,8 @@ class Prior(ReadOnlyArrays):
             raise DataError("prior: frequencies of words must be above 0 and sum to 1.")
         if self.pairs is not None and self.pairs.words != len(words):
             raise DataError(f"prior: pairs of {self.pairs.words:,} words given; valid: {len(words):,}.")
+        if (0 if self.pairs is None else self.pairs.contexts - len(words)) != len(self.others):
+            raise DataError("prior: each context that is no word of the lexicon needs its word in `others`.")
 
     def __len__(self) -> int:
         """Return V."""
@@ -292,3 +326,71 @@ class Prior(ReadOnlyArrays):
     def by_rank(cls, words: int) -> Prior:
         """Return Zipf's law over a lexicon's order."""
         return cls(ZIPF, zipf(words))
+
+    @property
+    def is_by_rank(self) -> bool:
+        """Whether it is Zipf's law: then nothing is known but the lexicon's order, and nothing need be kept."""
+        return self.name == ZIPF
+
+    @cached_property
+    def digest(self) -> str:
+        """The sha256 (hex) of its numbers; the name is not part of it."""
+        digest = hashlib.sha256(json.dumps(self.others).encode())
+        for name, array in sorted(self.arrays().items()):
+            digest.update(f"{name}|{array.dtype.str}|{len(array)}|".encode())
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays by name."""
+        return {"words": self.words, **({} if self.pairs is None else self.pairs.arrays())}
+
+    @classmethod
+    def restore(
+        cls,
+        name: str,
+        arrays: Mapping[str, npt.NDArray[Any]],
+        others: tuple[str, ...] = (),
+        digest: str | None = None,
+    ) -> Prior:
+        """Build again from :meth:`arrays`.
+
+        Args:
+            name: of the prior.
+            arrays: its arrays, which may be memory-mapped.
+            others: the words of contexts beyond the lexicon's.
+            digest: that is expected; None: any.
+
+        Raises:
+            DataError: they are those of no prior, or of another.
+        """
+        held = [one.name for one in fields(PairModel)]
+        if set(arrays) not in ({"words"}, {"words", *held}):
+            raise DataError(
+                f"prior: it holds {', '.join(sorted(arrays))}; valid: words, alone or with {', '.join(held)}."
+            )
+        pairs = PairModel(**{one: arrays[one] for one in held}) if len(arrays) > 1 else None
+        found = cls(name, arrays["words"], pairs, others)
+        if digest is not None and found.digest != digest:
+            raise DataError("prior: its numbers are not those that were saved.")
+        return found
+
+    def of_words(self, kept: Ids) -> Prior:
+        """Return the prior of some of the words, int32[V']."""
+        words = self.words[kept]
+        pairs = None if self.pairs is None else self.pairs.of_words(kept)
+        return Prior(self.name, np.asarray(words / math.fsum(words)), pairs, self.others)
+
+    def before(self, others: Sequence[str]) -> Prior:
+        """Return the same prior, its contexts beyond the lexicon's words in the order of a word table.
+
+        Args:
+            others: the words of the table that the lexicon lacks, in its order; nothing is known to follow those that were
+                not counted.
+        """
+        if self.pairs is None or tuple(others) == self.others:
+            return self
+        place = {word: self.pairs.words + number for number, word in enumerate(self.others)}
+        beyond = np.array([place.get(word, -1) for word in others], np.int64)
+        rows = np.append(np.arange(self.pairs.words, dtype=np.int64), beyond)
+        return Prior(self.name, self.words, self.pairs.with_contexts(rows), tuple(others))

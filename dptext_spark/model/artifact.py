@@ -18,7 +18,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.selection import Importance
 from dptext_spark.importance.selector import Choice, restored
+from dptext_spark.lexicon.prior import PairModel, Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import Sampler
@@ -57,6 +58,7 @@ _HELD: dict[str, tuple[type, ...]] = {
     "importance": (dict, type(None)),
     "certificate": (dict, type(None)),
     "private": (bool, type(None)),
+    "prior": (dict, type(None)),
 }
 
 
@@ -139,6 +141,52 @@ class ImportanceRecord:
 
 
 @dataclass(frozen=True)
+class PriorRecord:
+    """What a manifest says of the public prior.
+
+    Its arrays lie beside the model's. They are no part of the model's fingerprint, since no draw depends on them; the seal covers
+    their digest.
+
+    Attributes:
+        name: what figures say that they used.
+        digest: sha256 of its numbers, hex.
+        has_pairs: whether it knows which word follows which.
+        others: the words of contexts beyond the lexicon's.
+    """
+
+    name: str
+    digest: str
+    has_pairs: bool
+    others: tuple[str, ...]
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> PriorRecord:
+        """Read it back from a manifest."""
+        others = tuple(map(str, written["others"]))
+        return cls(str(written["name"]), str(written["digest"]), bool(written["pairs"]), others)
+
+    @classmethod
+    def of_prior(cls, prior: Prior) -> PriorRecord:
+        """Describe a prior."""
+        return cls(prior.name, prior.digest, prior.pairs is not None, prior.others)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a manifest holds it."""
+        return {
+            "name": self.name,
+            "digest": self.digest,
+            "pairs": self.has_pairs,
+            "others": list(self.others),
+        }
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The names of its arrays, as its files have them."""
+        names = ("words", *(one.name for one in fields(PairModel))) if self.has_pairs else ("words",)
+        return tuple(f"prior.{name}" for name in names)
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What stands beside the arrays of an artifact.
 
@@ -152,6 +200,7 @@ class Manifest:
         importance: how words are chosen; None where all are drawn alike.
         certificate: what was found of the guarantee; None where it was not looked for.
         private: whether an array holds counts of private texts.
+        prior: which public prior lies beside the arrays; None for Zipf's law over the lexicon's order.
         seal: sha256 of all that, hex.
     """
 
@@ -164,12 +213,13 @@ class Manifest:
     importance: ImportanceRecord | None = None
     certificate: Certificate | None = None
     private: bool = False
+    prior: PriorRecord | None = None
     seal: str = ""
 
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> Manifest:
         """Read it back from what :meth:`as_dict` returned."""
-        chosen, found = written.get("importance"), written.get("certificate")
+        chosen, found, prior = (written.get(name) for name in ("importance", "certificate", "prior"))
         return cls(
             fingerprint=written["fingerprint"],
             sampler=SamplerRecord.of(written, "sampler"),
@@ -180,6 +230,7 @@ class Manifest:
             importance=None if chosen is None else ImportanceRecord.of(chosen),
             certificate=None if found is None else Certificate.of(found),
             private=bool(written.get("private")),
+            prior=None if prior is None else PriorRecord.of(prior),
             seal=written["seal"],
         )
 
@@ -209,6 +260,7 @@ class Manifest:
             arrays=tuple(sorted(privatizer.arrays())),
             importance=chosen,
             private=selector is not None and selector.is_private,
+            prior=None if privatizer.prior.is_by_rank else PriorRecord.of_prior(privatizer.prior),
         ).sealed()
 
     def as_dict(self) -> dict[str, Any]:
@@ -224,6 +276,7 @@ class Manifest:
             **({} if self.importance is None else {"importance": self.importance.as_dict()}),
             **({} if self.certificate is None else {"certificate": self.certificate.as_dict()}),
             **({"private": True} if self.private else {}),
+            **({} if self.prior is None else {"prior": self.prior.as_dict()}),
             "seal": self.seal,
         }
 
@@ -288,6 +341,8 @@ def save_model(
         built.mkdir()
         for name, array in model.arrays().items():
             np.save(built / f"{name}.npy", array, allow_pickle=False)
+        for name, array in ({} if manifest.prior is None else model.prior.arrays()).items():
+            np.save(built / f"prior.{name}.npy", array, allow_pickle=False)
         manifest.write(built)
         if manifest.private:
             _close(built)
@@ -463,7 +518,9 @@ def open_model(
         raise DataError(f"artifact: {str(folder)!r} holds another model than the one that was sent.")
     arrays: dict[str, Array] = {}
     exposed: str | None = None
-    for name in manifest.arrays:
+    # Where Spark brought the files, there is no prior among them: workers draw, and judge nothing.
+    beside = () if manifest.prior is None or prefix else manifest.prior.arrays
+    for name in (*manifest.arrays, *beside):
         try:
             file = _file(folder, f"{prefix}{name}.npy", inside=not prefix)
             if not prefix and file.stat().st_mode & 0o077:
@@ -474,7 +531,8 @@ def open_model(
                 f"artifact: {name}.npy of {str(folder)!r} cannot be read ({type(error).__name__})."
             ) from None
     try:
-        return _built(manifest, arrays, str(folder), verify, exposed)
+        public = _prior(manifest, {name: arrays.pop(name) for name in beside}, verify)
+        return replace(_built(manifest, arrays, str(folder), verify, exposed), public=public)
     except (SettingsError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         raise _describes_none(folder, error) from error
 
@@ -514,6 +572,14 @@ def _built(
     if unused:
         raise DataError(f"artifact: {folder!r} holds arrays that belong to no part of it ({min(unused)}).")
     return made
+
+
+def _prior(manifest: Manifest, arrays: Mapping[str, Array], verify: bool) -> Prior | None:
+    """Build the public prior from its arrays; None where there are none."""
+    said = manifest.prior
+    if said is None or not arrays:
+        return None
+    return Prior.restore(said.name, _under("prior", arrays), said.others, said.digest if verify else None)
 
 
 def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:

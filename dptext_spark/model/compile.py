@@ -13,19 +13,20 @@ from typing import Any, Literal
 
 from dptext_spark._version import __version__
 from dptext_spark.config.messages import briefly
-from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.model import ModelConfig, recorded_version
 from dptext_spark.config.sections import Embedding
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.composition import require_one_distance
 from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Importance
-from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
+from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon, with_shared_words
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import check_context
 from dptext_spark.model import artifact
 from dptext_spark.model.certificate import certify, is_cheap
-from dptext_spark.model.importance import made_from, with_importance
+from dptext_spark.model.importance import file_digest, made_from, with_importance
 from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatizer
+from dptext_spark.model.public_text import FIELD, check_corpus, read_prior
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Progress, silent
@@ -166,7 +167,33 @@ def load_lexicons(config: ModelConfig, progress: Progress | None = None) -> tupl
     """
     say = progress or silent
     tokenizer = config.policy.tokenizer
-    return tuple(_load(source, field, tokenizer, say) for field, source in _sources(config).items())
+    given = config.lexicon.prior
+    if given is not None:
+        check_corpus(given.corpus)
+    first, *more = (_load(source, field, tokenizer, say) for field, source in _sources(config).items())
+    if given is not None:
+        say("counting the public text", None)
+        first = first.with_prior(read_prior(given.corpus, first, config.policy))
+    return first, *more
+
+
+def _known_prior(config: ModelConfig) -> str | None:
+    """Return what tells the prior of the settings from others, before it is read; None for Zipf's law.
+
+    Raises:
+        DataError: the corpus cannot be read, or a saved prior is damaged.
+    """
+    if config.lexicon.prior is not None:
+        check_corpus(config.lexicon.prior.corpus)
+        return file_digest(FIELD, config.lexicon.prior.corpus)
+    source = config.lexicon.source
+    if source == PACKAGED:
+        found = Lexicon.default().prior
+    elif Path(source).is_dir():
+        found = Lexicon.open(source, verify=False).prior
+    else:
+        return None
+    return None if found.is_by_rank else found.digest
 
 
 def _sources(config: ModelConfig) -> dict[str, Embedding]:
@@ -268,6 +295,9 @@ def _cached(config: ModelConfig, fingerprints: Sequence[str], frequencies: Frequ
         "version": __version__,
         "stop_words": config.policy.stop_list(),
     }
+    prior = _known_prior(config)
+    if prior is not None:
+        parts["prior"] = prior
     return user_cache() / "artifacts" / _digest(parts)
 
 
@@ -343,6 +373,15 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
             if isinstance(value, dict)
             else [(section, value, recorded)]
         )
+        if section == "lexicon":
+            then = recorded_version(recorded or {})
+            if None not in (then, config.lexicon_version) and then != config.lexicon_version:
+                raise SettingsError(
+                    f"run.artifact: {str(folder)!r} was made with version {then} of the packaged lexicon, and this package holds "
+                    f"version {config.lexicon_version}, which has other words; prepare it again."
+                )
+            pairs = [one for one in pairs if one[0] not in ("lexicon.version", "lexicon.prior")]
+            pairs.append(("lexicon.prior", value.get("prior"), (recorded or {}).get("prior")))
         for name, given, there in pairs:
             if given != there:
                 raise SettingsError(

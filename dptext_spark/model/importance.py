@@ -48,7 +48,7 @@ def made_from(selection: Importance, frequencies: Frequencies | None) -> list[An
     """
     made: str | None = None
     if selection.corpus is not None:
-        made = _digest("importance.corpus", selection.corpus)
+        made = file_digest("importance.corpus", selection.corpus)
     elif selection.provider == "attention":
         from dptext_spark.importance.providers import Attention
 
@@ -56,8 +56,12 @@ def made_from(selection: Importance, frequencies: Frequencies | None) -> list[An
     return [selection.as_dict(), made, None if frequencies is None else frequencies.digest]
 
 
-def _digest(field: str, file: str) -> str:
-    """Return the sha256 of a file, hex."""
+def file_digest(field: str, file: str) -> str:
+    """Return the sha256 of a file, hex.
+
+    Raises:
+        DataError: it cannot be read; the message names the field.
+    """
     digest = hashlib.sha256()
     try:
         with Path(file).open("rb") as stream:

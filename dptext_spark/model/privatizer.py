@@ -25,6 +25,7 @@ from dptext_spark.importance.providers import ColumnWeights
 from dptext_spark.importance.selection import agree
 from dptext_spark.importance.selector import Choice, Selector
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import NO_WORD, Sampler, check_context
 from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
@@ -74,6 +75,8 @@ class Privatizer:
         selector: chooses which of the words that the policy draws are drawn, and at which level; None for all of them. The
             sampler is that of the first level.
         providers: who finds identifiers beside the policy's own patterns; their names are bound to the draws.
+        public: how frequent words and pairs are in public; None for what the lexicon says. No draw depends on it, and it is no
+            part of the fingerprint.
 
     Examples:
         >>> import pyarrow as pa
@@ -97,6 +100,7 @@ class Privatizer:
     table: WordTable | None = None
     selector: Selector | None = None
     providers: tuple[Provider, ...] = ()
+    public: Prior | None = None
     _draws: dict[bytes, Ids] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -117,6 +121,13 @@ class Privatizer:
             self.lexicon.require_cut_by(self.policy.tokenizer)
         if self.table is None:
             object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
+        prior = (
+            self.lexicon.prior if self.public is None and isinstance(self.lexicon, Lexicon) else self.public
+        )
+        if prior is not None and prior.others:
+            assert self.table is not None
+            prior = prior.before(self.table.beyond())
+        object.__setattr__(self, "public", prior)
         if not self.fingerprint:
             bound = None if self.selector is None else self.selector.bound()
             names = tuple(provider.name for provider in self.providers)
@@ -131,6 +142,11 @@ class Privatizer:
     def vocabulary(self) -> Vocabulary:
         """The words by id."""
         return self.lexicon.vocabulary if isinstance(self.lexicon, Lexicon) else self.lexicon
+
+    @property
+    def prior(self) -> Prior:
+        """How frequent words and pairs are in public, as each figure of this model assumes it."""
+        return Prior.by_rank(len(self.vocabulary)) if self.public is None else self.public
 
     @cached_property
     def engine(self) -> Engine:

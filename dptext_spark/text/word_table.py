@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -251,6 +252,12 @@ class WordTable(ReadOnlyArrays):
     def shift(self) -> int:
         """How far a 64-bit mix is shifted for a slot of `cells`."""
         return 64 - (int(self.cells.shape[0]).bit_length() - 1)
+
+    def beyond(self) -> tuple[str, ...]:
+        """Return the words after the lexicon's: stop words that it lacks, in their order."""
+        places = self.offsets[int(self.size[0]) :]
+        data = np.asarray(self.word_bytes)
+        return tuple(data[a:b].tobytes().decode() for a, b in pairwise(places))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name."""

@@ -41,6 +41,7 @@ SIGNATURES = {
     "dp.Lexicon.open": "(folder, *, verify)",
     "dp.Lexicon.read": "(path, *, format, limit, vocabulary, tokenizer, metric, progress)",
     "dp.Lexicon.save": "(self, folder)",
+    "dp.Lexicon.with_prior": "(self, prior)",
     "dp.Policy": "(stop_words, stop_word_list, oov, numbers, case, gaps, tokenizer, identifiers)",
     "dp.RunKey.from_env": "(name, deliver)",
     "dp.RunKey.from_file": "(path, deliver)",
@@ -52,6 +53,7 @@ SIGNATURES = {
     "dp.open_model": "(folder, *, verify, seal, prefix)",
     "dp.plan": "(config, progress)",
     "dp.preview": "(model, text, *, top)",
+    "dp.read_prior": "(corpus, lexicon, policy)",
     "dp.save_model": "(model, folder, *, spec)",
     "dp.tickets": "(rows, seed)",
     "dps.audit": "(table, against, *, config, columns, row_key, record_key, label, attribute, similarity, encoder, "

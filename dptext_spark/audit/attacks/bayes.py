@@ -24,7 +24,7 @@ from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
 from dptext_spark.audit.estimates import CONFIDENCE
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import SettingsError
-from dptext_spark.lexicon.prior import ZIPF, of_drawn, zipf
+from dptext_spark.lexicon.prior import Prior, of_drawn
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.runtime.jit import compiled
 
@@ -149,7 +149,7 @@ def found_by_word(guess: Ids, best: F64, prior: F64) -> F64:
 def bayes_attack(
     sampler: Sampler,
     words: int,
-    prior: F64 | None = None,
+    prior: Prior | F64 | None = None,
     drawn: Bools | None = None,
     *,
     draws: int = DRAWS,
@@ -162,7 +162,7 @@ def bayes_attack(
     Args:
         sampler: of any mechanism.
         words: V.
-        prior: float64[V], how frequent words are in public; None for Zipf's law over the lexicon's order.
+        prior: how frequent words are in public, with its name or as float64[V]; None for Zipf's law over the lexicon's order.
         drawn: bool[V], the words that can be the input (those that the policy draws); None for all.
         draws: of each word, where there is no law; an even number.
         confidence: of the bounds, where there is no law.
@@ -174,7 +174,9 @@ def bayes_attack(
     """
     if not 0 < confidence < 1:
         raise SettingsError(f"confidence: {confidence!r} given; valid: a number between 0 and 1.")
-    chosen = of_drawn(zipf(words) if prior is None else prior, drawn)
+    public = Prior.by_rank(words) if prior is None else prior
+    law, used = (public.words, public.name) if isinstance(public, Prior) else (public, "given")
+    chosen = of_drawn(law, drawn)
     if len(chosen) != words:
         raise SettingsError(f"prior: {len(chosen)} words given; valid: {words}, as in the lexicon.")
     if draws < 2:
@@ -207,6 +209,6 @@ def bayes_attack(
         by_word_mean=float(shares.mean()), worst_share=WORST, worst_mean=min(1.0, float(measured[worst].mean())),
         worst_words=tuple(int(w) for w in worst[:LISTED]), never=float((shares == 0).mean()),
         baseline=float(chosen.max()), candidates=len(inputs), restricted=restricted,
-        settings={"prior": ZIPF if prior is None else "given"},
+        settings={"prior": used},
         how=BACKWARDS if backwards else f"Laws are {sampler.law_is}." if sampler.law_is else "",
     )  # fmt: skip

@@ -20,7 +20,7 @@ import numpy as np
 
 from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.lexicon.prior import counted, zipf
+from dptext_spark.lexicon.prior import Prior, counted
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.tokens import EDGE, UNKNOWN
 
@@ -77,7 +77,9 @@ class Bigrams:
         return len(self.unigram) - SPECIAL
 
     @classmethod
-    def of(cls, tokens: Ids, bounds: I64, words: int, weight: float | None = None) -> Bigrams:
+    def of(
+        cls, tokens: Ids, bounds: I64, words: int, weight: float | None = None, prior: Prior | None = None
+    ) -> Bigrams:
         """Count a text.
 
         Args:
@@ -85,9 +87,10 @@ class Bigrams:
             bounds: int64[s + 1], record i is tokens[bounds[i]:bounds[i + 1]].
             words: V.
             weight: λ for all words, at least 0 and below 1; None for the above.
+            prior: how frequent words are where the text is silent; None for Zipf's law over the lexicon's order.
 
         Raises:
-            SettingsError: a weight out of its range.
+            SettingsError: a weight out of its range, or a prior of other words.
             DataError: a token out of its range.
         """
         if weight is not None and not 0 <= weight < 1:
@@ -108,7 +111,10 @@ class Bigrams:
             weights = np.divide(before, before + CAUTION * kinds, out=np.zeros(size), where=seen)
         else:
             weights = np.where(seen, weight, 0.0)
-        base = np.append(zipf(words) * (words / size), np.full(SPECIAL, 1.0 / size))
+        public = Prior.by_rank(words) if prior is None else prior
+        if len(public) != words:
+            raise SettingsError(f"prior: {len(public):,} words given; valid: {words:,}, as in the lexicon.")
+        base = np.append(public.words * (words / size), np.full(SPECIAL, 1.0 / size))
         unigram = counted(np.bincount(stream, minlength=size).astype(np.int64), base)
         how = (
             f"λ(a) = c(a)/(c(a) + {CAUTION}·T(a)), after Witten and Bell"
@@ -117,7 +123,7 @@ class Bigrams:
         )
         return cls(
             unigram, weights, np.append(0, np.cumsum(kinds)).astype(np.int64), second, counts / before[first], len(tokens),
-            f"λ·bigram + (1 - λ)·unigram with {how}; unigrams completed by Zipf's law over the lexicon's order",
+            f"λ·bigram + (1 - λ)·unigram with {how}; unigrams completed by {public.name}",
         )  # fmt: skip
 
     def probability(self, first: Ids, second: Ids) -> F64:

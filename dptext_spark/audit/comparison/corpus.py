@@ -36,6 +36,7 @@ from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.outputs import vectors
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import ZIPF
 from dptext_spark.mechanisms import Sampler
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.runtime.progress import Steps
@@ -59,6 +60,7 @@ class CorpusSettings:
         few: words that the adversary considers at most; `draws` of each of them.
         records: that were replaced; `attacked` of them.
         encoder: the fingerprint of the encoder, or None.
+        prior: which public prior completes what the adversary learns from the public text.
     """
 
     version: str
@@ -73,6 +75,7 @@ class CorpusSettings:
     records: int
     attacked: int
     encoder: str | None = None
+    prior: str = ZIPF
 
     def as_dict(self) -> dict[str, Json]:
         """Return the fields, JSON-able, without an encoder where there is none."""
@@ -130,7 +133,7 @@ class EvaluationCorpus:
             raise DataError(
                 "public: it holds no word of the lexicon; valid: a text in the lexicon's language."
             )
-        bigrams = Bigrams.of(known.words, known.bounds, len(lexicon))
+        bigrams = Bigrams.of(known.words, known.bounds, len(lexicon), prior=lexicon.prior)
         drawable = drawn_words(engine)
 
         def text(reading: Reading) -> Text:
@@ -163,6 +166,7 @@ class EvaluationCorpus:
             records=len(self.whole.bounds) - 1,
             attacked=len(self.attacked.bounds) - 1,
             encoder=None if self.encoder is None else self.encoder.model.fingerprint,
+            prior=self.lexicons[0].prior.name,
         )
 
     def drawn(self) -> Ids | None:

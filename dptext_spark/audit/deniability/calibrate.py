@@ -24,7 +24,7 @@ from dptext_spark.audit.estimates import Json
 from dptext_spark.audit.requirements import RequirementResult
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
-from dptext_spark.lexicon.prior import zipf
+from dptext_spark.lexicon.prior import ZIPF, zipf
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.runtime.progress import Progress, silent
 
@@ -99,6 +99,7 @@ def search_epsilon(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
     prior: F64 | None = None,
+    prior_name: str = "given",
     progress: Progress | None = None,
 ) -> Calibration:
     """Search the largest ε that satisfies every requirement.
@@ -114,6 +115,7 @@ def search_epsilon(
         draws: of each word, where there is no law.
         confidence: that all bounds at one ε hold, for each figure, where there is no law.
         prior: float64[V], how frequent the words are that can be the input, for `bayes`; None for Zipf's law over all words.
+        prior_name: what the result calls it.
         progress: progress callback, called with each step.
 
     Raises:
@@ -155,7 +157,11 @@ def search_epsilon(
         search.drawn,
         None if search.drawn is None else confidence,
         bool(stretch) and stretch[-1] == grid[-1],
-        None if guesses is None else Guessing(len(guesses.words), guesses.how, guesses.exact, confidence),
+        None
+        if guesses is None
+        else Guessing(
+            len(guesses.words), guesses.how, guesses.exact, confidence, ZIPF if prior is None else prior_name
+        ),
     )
 
 
@@ -269,12 +275,14 @@ class Guessing:
         how: as a sentence without its end; empty where it is exact.
         exact: whether it was read off laws.
         confidence: of the bounds at one ε, where they are estimated.
+        prior: the name of the public prior that words are drawn from.
     """
 
     words: int
     how: str
     exact: bool
     confidence: float
+    prior: str = ZIPF
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dptext_spark.audit.estimates import Json
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
-from dptext_spark.lexicon.prior import of_drawn, zipf
+from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.compile import load_lexicons
 from dptext_spark.rounding import round_conservatively
 from dptext_spark.runtime.progress import Progress, silent
@@ -119,6 +119,7 @@ def calibrate(
         steps=steps if steps is not None else QUICK_STEPS if quick else SLOW_STEPS,
         sample=lambda: worst_and_typical(lexicons[0].vectors, sample),
         prior=_prior(config, lexicons[0]),
+        prior_name=lexicons[0].prior.name,
         progress=say,
     )
     if found.epsilon is None:
@@ -131,7 +132,7 @@ def calibrate(
 def _prior(config: ModelConfig, lexicon: Lexicon) -> F64:
     """Return how frequent the words are that the policy draws: float64[V]."""
     table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
-    return of_drawn(zipf(len(lexicon)), drawn_words(Engine(table, config.policy)))
+    return of_drawn(lexicon.prior.words, drawn_words(Engine(table, config.policy)))
 
 
 def _none(found: Calibration, lexicon: Lexicon, low: float, high: float) -> str:

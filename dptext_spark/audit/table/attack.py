@@ -24,7 +24,7 @@ from dptext_spark.audit.deniability.simulated import Level
 from dptext_spark.audit.estimates import Metric, rate
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.table.findings import Findings
-from dptext_spark.lexicon.prior import of_drawn, zipf
+from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.tokens import drawn_words
@@ -64,11 +64,11 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
     if not attacked.drawn.any():
         return Findings(left_out=[TOO_FEW])
     size, drawn = len(privatizer.vocabulary), drawn_words(privatizer.engine)
-    bigrams = Bigrams.of(taught.words, taught.bounds, size)
+    bigrams = Bigrams.of(taught.words, taught.bounds, size, prior=privatizer.prior)
     sampler, outputs = privatizer.sampler, attacked.outputs[attacked.drawn]
     learnt, public = (
         adversary(sampler, of_drawn(prior, drawn), measured=False)
-        for prior in (bigrams.unigram[:size], zipf(size))
+        for prior in (bigrams.unigram[:size], privatizer.prior.words)
     )
     plausible = learnt.plausible(outputs)
     context = context_attack(sampler, attacked, bigrams, drawn, level=level, plausible=plausible)
@@ -85,13 +85,18 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
     )
     is_open = True if missing else None
     in_context = replace(
-        context, measures=f"{context.measures} {_HERE} {_LEARNT}", also={**also, "words learnt from": f"{bigrams.tokens:,}"},
+        context, measures=f"{context.measures} {_HERE} {_LEARNT}",
+        also={
+            **also, "words learnt from": f"{bigrams.tokens:,}",
+            "prior": f"pairs and words of the rest of the sample, completed by {privatizer.prior.name}",
+        },
         how=how, open=is_open,
     )  # fmt: skip
     word_by_word = WordAttack(
         name="each word alone", measures=f"{BayesAttack.measures} {_HERE}", knows=BayesAttack.knows, success=alone.value,
         lower=alone.lower, upper=alone.upper, confidence=context.confidence, random=context.random,
-        most_frequent=context.most_frequent, unchanged=context.unchanged, unprotected=context.unprotected, also=also, how=how,
+        most_frequent=context.most_frequent, unchanged=context.unchanged, unprotected=context.unprotected,
+        also={**also, "prior": privatizer.prior.name}, how=how,
         open=is_open,
     )  # fmt: skip
     attacks: dict[str, WordAttack] = {"bayes_success": word_by_word, "context_success": in_context}

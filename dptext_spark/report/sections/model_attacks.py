@@ -22,7 +22,7 @@ from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.audit.estimates import CONFIDENCE
 from dptext_spark.audit.results import AuditResult
 from dptext_spark.errors import DataError
-from dptext_spark.lexicon.prior import ZIPF, of_drawn, zipf
+from dptext_spark.lexicon.prior import Prior, of_drawn
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.report.sections.measured import sure
@@ -75,20 +75,20 @@ def attacks_on(privatizer: Privatizer, lines: Sequence[str], say: Progress) -> t
 def _alone(privatizer: Privatizer) -> BayesAttack:
     """Return the attack on one word at a time."""
     sampler, total = privatizer.sampler, len(privatizer.vocabulary)
-    drawn = drawn_words(privatizer.engine)
+    drawn, prior = drawn_words(privatizer.engine), privatizer.prior
     small = is_small(total) and sampler.law(0) is not None
     if sampler.has_short_laws or small:
-        found = _of_every_word(bayes_attack(sampler, total, drawn=drawn))
+        found = _of_every_word(bayes_attack(sampler, total, prior, drawn))
     elif sampler.law_columns() is not None and total * total <= MOST_ENTRIES:
-        found = _of_every_word(bayes_attack(sampler, total, drawn=drawn, backwards=True))
+        found = _of_every_word(bayes_attack(sampler, total, prior, drawn, backwards=True))
     else:
-        found = _estimated(sampler, drawn)
+        found = _estimated(sampler, prior, drawn)
     strings = privatizer.vocabulary.strings()
     also = {
         "words that can be the input": f"{found.candidates:,}",
         **(found.also or {}),
         "most often guessed": ", ".join(strings[word].as_py() for word in found.worst_words[:NAMED]),
-        "prior": ZIPF,
+        "prior": prior.name,
     }
     return replace(found, most_frequent=found.baseline, random=1.0 / found.candidates, also=also)
 
@@ -103,9 +103,9 @@ def _of_every_word(attack: BayesAttack) -> BayesAttack:
     return replace(attack, worst=attack.worst_mean, also=also)
 
 
-def _estimated(sampler: Sampler, drawn: Bools) -> BayesAttack:
+def _estimated(sampler: Sampler, public: Prior, drawn: Bools) -> BayesAttack:
     """Return the attack between bounds, and on the words of a sample that it finds most often."""
-    prior = of_drawn(zipf(len(drawn)), drawn)
+    prior = of_drawn(public.words, drawn)
     best = adversary(sampler, prior)
     worst = worst_words(sampler, best, drawn, CONFIDENCE)
     assert best.alone is not None
@@ -115,7 +115,7 @@ def _estimated(sampler: Sampler, drawn: Bools) -> BayesAttack:
         success=best.alone.value, lower=best.alone.lower, upper=best.alone.upper, confidence=CONFIDENCE, draws=None,
         how=f"{how} {_BOUNDED.format(exact(CONFIDENCE))}", worst=worst.mean.value, worst_lower=worst.mean.lower,
         worst_upper=worst.mean.upper, worst_words=worst.words, baseline=float(prior.max()), candidates=int(drawn.sum()),
-        restricted=False, settings={"prior": ZIPF},
+        restricted=False, settings={"prior": public.name},
         also={
             "words tried for those found most often": f"{worst.looked_at:,}, evenly spaced, {trial} draws each; the "
             f"{len(worst.words)} found most often measured on {fresh} fresh draws each"
@@ -130,7 +130,7 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[AuditResul
     text = _short_enough(sampler, read(engine, pa.array(lines[1::2], pa.string())))
     if not text.drawn.any():
         raise DataError("public_text: no word of it would be drawn; valid: a text in the lexicon's language.")
-    bigrams = Bigrams.of(learnt.words, learnt.bounds, total)
+    bigrams = Bigrams.of(learnt.words, learnt.bounds, total, prior=privatizer.prior)
     level, drawn = privatizer.consistency, drawn_words(engine)
     tokens = simulate(sampler, text.words, text.drawn, text.bounds, level, numbers=text.numbers)
     prior = of_drawn(bigrams.unigram[:total], drawn)
@@ -143,6 +143,7 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[AuditResul
         "replaced words attacked": f"{attack.tokens:,}",
         "records": f"{attack.records:,}",
         "words learnt from": f"{bigrams.tokens:,}",
+        "prior": f"pairs and words of the public text, completed by {privatizer.prior.name}",
         "context adds": f"{100 * attack.gain:.1f} ({100 * attack.gain_lower:.1f} to {100 * attack.gain_upper:.1f}) "
         "points to each word alone",
     }

@@ -84,10 +84,7 @@ def _sentences(found: FoundEpsilon) -> list[str]:
 
 def _guessing(found: Guessing) -> str:
     """Say over which words `bayes` is, and how sure."""
-    said = (
-        f"bayes: over the {found.words:,} words that the policy draws, as frequent as Zipf's law over the lexicon's order has "
-        "it; "
-    )
+    said = f"bayes: over the {found.words:,} words that the policy draws, as frequent as the prior has it: {found.prior}; "
     if found.exact:
         return f"{said}exact."
     said += f"{found.how}. Limits are compared with the bound on the cautious side"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dptext_spark._version import FIRST_ENGINE
 from dptext_spark.config.load import parse_config
+from dptext_spark.config.model import other_lexicon, recorded_version
 from dptext_spark.disclosure.facts import RunRecord, ShownSettings
 from dptext_spark.errors import RunError
 from dptext_spark.importance.selection import Importance
@@ -149,6 +150,9 @@ def bind_run(
         before = replace(before, config=now.config)
     differ = [name for name in SETTINGS if getattr(before, name) != getattr(now, name)]
     if differ:
+        _check_lexicon(
+            before.config, now.config, f"run.id: {plan.run_id!r} was begun with another", "a new run id"
+        )
         also = ", ".join([*([] if same_key or commit else ["key_commitment"]), *differ])
         raise RunError(
             f"run.id: {plan.run_id!r} was begun with another {also}; use a new run id, or the same settings."
@@ -184,6 +188,16 @@ def _are_equal(before: str, now: str) -> bool:
         return False
 
 
+def _check_lexicon(before: str, now: str, said: str, valid: str) -> None:
+    """Refuse settings of another version of the packaged lexicon, with that reason; digests of settings do not say."""
+    try:
+        found = differences(json.loads(before), json.loads(now)).get("lexicon.version")
+    except ValueError:
+        return
+    if found is not None:
+        raise RunError(f"{said} {version_of_lexicon(found)}. Nothing was written; valid: {valid}.")
+
+
 def check_finished(record: RunRecord, earlier: RunRecord) -> None:
     """Refuse a run id that finished as another release than the one that is asked for.
 
@@ -195,7 +209,10 @@ def check_finished(record: RunRecord, earlier: RunRecord) -> None:
         RunError: with the settings that differ.
     """
     found = differences(_decided(earlier.settings), _decided(record.settings))
-    said = [f"{name}{_then_and_now(*values)}" for name, values in found.items()]
+    said = [
+        version_of_lexicon(values) if name == "lexicon.version" else f"{name}{_then_and_now(*values)}"
+        for name, values in found.items()
+    ]
     then = engine_of(earlier)
     if then != ENGINE_VERSION:
         said.append(other_engine(then))
@@ -264,6 +281,8 @@ def differences(before: Settings, now: Settings, section: str = "") -> dict[str,
         one, other = (
             values[name] if name in values else _default(section, name, values) for values in (before, now)
         )
+        if (section, name) == ("lexicon", "version") and None in (one, other):
+            continue  # of one an artifact decided: the model's fingerprint tells
         if (
             isinstance(one, dict)
             and isinstance(other, dict)
@@ -284,6 +303,8 @@ def _default(section: str, name: str, values: Settings) -> object:
         return known.get(name)
     if section == "identifiers":
         return KEEP
+    if (section, name) == ("lexicon", "version"):
+        return recorded_version(values)
     return _defaults().get(section, {}).get(name)
 
 
@@ -296,6 +317,12 @@ def _defaults() -> dict[str, Settings]:
     found["policy"]["identifiers"] = asdict(NO_IDENTIFIERS)  # before they were looked for there were none
     sections = {name: values for name, values in found.items() if isinstance(values, dict)}
     return {**sections, "": found, "importance": Importance(percent=100).as_dict() | {"percent": None}}
+
+
+def version_of_lexicon(values: tuple[object, object]) -> str:
+    """Return the sentence of two versions of the packaged lexicon that differ."""
+    then, now = values
+    return other_lexicon(int(str(then)), int(str(now)))
 
 
 def _decided(settings: ShownSettings) -> dict[str, object]:

@@ -21,7 +21,7 @@ from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import delta_detail, holds_files
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.idempotency import DECIDED, differences, other_engine
+from dptext_spark.spark.job.idempotency import DECIDED, differences, other_engine, version_of_lexicon
 from dptext_spark.spark.tables.tables import Target, delta_version, our_commits
 
 if TYPE_CHECKING:
@@ -155,7 +155,14 @@ def _compared(plan: RunPlan, place: Target) -> str:
             "version of the package that began it, or a new checkpoint and a new target."
         )
     differ = [name for name in ("key", "source") if getattr(before, name) != getattr(now, name)]
-    differ += differences(before.settings.values, now.settings.values)
+    found = differences(before.settings.values, now.settings.values)
+    if "lexicon.version" in found:
+        other = version_of_lexicon(found["lexicon.version"])
+        raise SettingsError(
+            f"stream.checkpoint: {checkpoint!r} is of a stream with another {other}. Valid: "
+            "go on with the version of the package that began it, or a new checkpoint and a new target."
+        )
+    differ += found
     if not differ and before.model != now.model:
         differ = ["model (the lexicon's content)"]
     if before.columns != now.columns:

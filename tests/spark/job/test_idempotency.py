@@ -415,3 +415,20 @@ def test_a_mechanism_binds_by_the_name_that_older_rows_have() -> None:
         assert differences({"mechanism": older}, {"mechanism": now.as_dict()["mechanism"]}) == {}
         assert f"The mechanism is {present['name']} (" in str([*disclosure._made_with(now)])
         assert "calibrated" not in str([*disclosure._made_with(now)])
+
+
+def test_the_first_packaged_lexicon_has_no_version_and_is_another_one() -> None:
+    old = {"source": "default", "format": "auto", "limit": None, "vocabulary": None, "more": []}
+    new = {**old, "version": 2}
+    said = r"lexicon\.version \(1 then, 2 now\): the packaged lexicon was changed"
+    with pytest.raises(RunError, match=rf"begun with another {said}.*a new run id"):
+        bind_run(setup_of(), row_of(lexicon=new), row_of(lexicon=old), None)
+    with pytest.raises(RunError, match=rf"committed with another {said}"):
+        check_finished(row_of(lexicon=new), row_of(lexicon=old))
+    bind_run(setup_of(), row_of(lexicon=new), row_of(lexicon=new), None)
+    # Of another lexicon there is no version, and where an artifact alone decides its fingerprint tells.
+    glove = {**old, "source": "/glove.txt"}
+    for before, now in ((glove, glove), (old, {**old, "version": None}), (new, {**old, "version": None})):
+        assert differences({"lexicon": before}, {"lexicon": now}) == {}
+    more = {**glove, "more": [{"source": "default"}]}
+    assert differences({"lexicon": more}, {"lexicon": {**more, "version": 2}}) == {"lexicon.version": (1, 2)}
