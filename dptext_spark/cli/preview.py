@@ -17,16 +17,25 @@ def preview(
     top: Annotated[int, typer.Option(min=1, help="Candidates listed for each word.")] = 4,
     as_json: Json = False,
 ) -> None:
-    """Draw one sentence without Spark, with a fresh key: what becomes of each word, and why."""
+    """Draw one sentence without Spark, with a fresh key: what becomes of each word, and why.
+
+    With mechanism.fluent it is also drawn without, at the same ε.
+    """
+    from dataclasses import replace
+
     from dptext_spark.config.load import load_model_config
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.preview import preview as draw
     from dptext_spark.model.preview import shown
 
     settings = load_model_config(config, overrides or ())
+    both = settings.mechanism.reads_context and settings.run.artifact is None
     with progress() as say:
         privatizer, _ = prepare(settings, say)
+        plain = prepare(settings.without_context(), say)[0] if both else None
     result = draw(privatizer, text, top=top)
+    if plain is not None:
+        result = replace(result, plain=draw(plain, text, top=top).output)
     if as_json:
         write_json(result.as_dict())
     else:

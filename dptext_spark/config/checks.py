@@ -1,6 +1,6 @@
 """What the sections of a run's settings must agree on: each function yields sentences, naming the field and what is valid.
 
-The last two are of the selection of words by importance.
+The last three are of draws that depend on the word before them, and of the selection of words by importance.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.config.sections import Stream
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import agree, check_record_key
+from dptext_spark.mechanisms.base import check_context
 
 
 def check_lexicons(config: ModelConfig) -> Iterable[str]:
@@ -181,6 +182,20 @@ def check_importance(config: ModelConfig) -> Iterable[str]:
         place = getattr(selection, name)
         if place is not None and holds_credentials(place):
             yield f"importance.{name}: holds a password or a signature; valid: a path without."
+
+
+def check_fluent(config: ModelConfig) -> Iterable[str]:
+    """Yield what does not fit draws that depend on the word before them: another level of consistency, several levels."""
+    selection = config.importance
+    try:
+        mechanisms = config.mechanisms()
+    except SettingsError:
+        return  # said of the levels
+    if any(one.reads_context for one in mechanisms):
+        try:
+            check_context(config.consistency, 1 if selection is None else len(mechanisms))
+        except SettingsError as error:
+            yield str(error)
 
 
 def check_rows(config: RunConfig) -> Iterable[str]:

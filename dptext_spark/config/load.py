@@ -74,7 +74,11 @@ def _validated(kind: type[C], settings: Mapping[str, Any]) -> C:
 
 def _agreeing(config: C) -> C:
     """Return the settings, if their sections agree with each other."""
-    problems = [*checks.check_lexicons(config), *checks.check_importance(config)]
+    problems = [
+        *checks.check_lexicons(config),
+        *checks.check_importance(config),
+        *checks.check_fluent(config),
+    ]
     if isinstance(config, RunConfig):
         problems += [
             *checks.check_columns(config),

@@ -76,6 +76,10 @@ class ModelConfig(Section):
         """Return the mechanism of each level of importance; where there is one level, or all words are drawn, the only one."""
         return (self.mechanism,) if self.importance is None else self.importance.mechanisms(self.mechanism)
 
+    def without_context(self) -> ModelConfig:
+        """Return the settings with a mechanism whose draws do not depend on the word before them."""
+        return self.model_copy(update={"mechanism": self.mechanism.without_context()})
+
     @property
     def lexicon_version(self) -> int | None:
         """The version of the packaged lexicon; None where it is not used, or where an artifact alone says which words it has."""

@@ -24,6 +24,10 @@ from dptext_spark.runtime.progress import Counted
 from dptext_spark.runtime.record import Json
 
 TOTAL = 1 << 63
+NO_WORD, PREVIOUS = (
+    -1,
+    -2,
+)  # in the place of the word before a draw: none that is known; the output of the draw before
 DECIDES = "it confirms the claim or refutes it"
 HALF_SPACES = "by draws on half-spaces between distant words: a lower bound on its δ at a stated confidence"
 REFUTES = "it can refute the claim and never confirms it: `not refuted` is the best verdict"
@@ -59,6 +63,20 @@ class Laws(NamedTuple):
     weight: U64
 
 
+class Inputs(NamedTuple):
+    """The words that can give some outputs in context, one behind the other.
+
+    Attributes:
+        starts: int64[n + 1], where the words of each output begin.
+        words: int32[m], ascending for each output.
+        probability: float64[m], P(output | word, the word before).
+    """
+
+    starts: I64
+    words: Ids
+    probability: F64
+
+
 class LawColumns(Protocol):
     """P(u|w) output by output, for laws over a whole lexicon, which are too large to be held all at once."""
 
@@ -88,6 +106,9 @@ class Sampler(ReadOnlyArrays, ABC):
         compiles_quickly: in well under a second at another ε.
         draws_quickly: without a law, but so that attacks can afford many draws of every word.
         searches: a draw is a search over the lexicon.
+        reads_context: a draw also depends on the word released before it: see :meth:`sample_after`, :meth:`law_after` and
+            :meth:`inputs_after`; laws without a context are averages.
+        law_is: what a law without a context is, as a phrase; empty where no draw has one.
     """
 
     guarantee: Guarantee
@@ -100,6 +121,8 @@ class Sampler(ReadOnlyArrays, ABC):
     compiles_quickly: ClassVar[bool] = False
     draws_quickly: ClassVar[bool] = False
     searches: ClassVar[bool] = False
+    reads_context: ClassVar[bool] = False
+    law_is: ClassVar[str] = ""
 
     @abstractmethod
     def sample(self, ids: Ids, draws: Draws) -> Ids:
@@ -124,6 +147,37 @@ class Sampler(ReadOnlyArrays, ABC):
         cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
     ) -> Sampler:
         """Build the sampler again from :meth:`arrays` (memory-mapped or not), with a summary of `summary_type`."""
+
+    def sample_after(self, ids: Ids, before: Ids, draws: Draws) -> Ids:
+        """Draw one output for each input, in order, where draws depend on the word before.
+
+        Args:
+            ids: int32[n].
+            before: int32[n], the word released before each: a number of the word table, `NO_WORD`, or `PREVIOUS`, the output of
+                the draw before it in this array.
+            draws: draw i reads only number i.
+
+        Returns:
+            int32[n].
+        """
+        return self.sample(ids, draws)
+
+    def law_after(self, word_id: int, before: int) -> Law:
+        """Return the exact law of a word after another (a number of the word table, or `NO_WORD`), where draws depend on it.
+
+        Its weights sum to less than 2^64: P(u) = weight / their sum, exactly as sampled.
+
+        Raises:
+            ValueError: they do not, or there is no closed form.
+        """
+        found = self.law(word_id)
+        if found is None:
+            raise ValueError("there is no closed form")
+        return found
+
+    def inputs_after(self, outputs: Ids, before: Ids) -> Inputs | None:
+        """Return every word that can give int32[n] outputs after int32[n] words; None where draws have no context."""
+        return None
 
     def law(self, word_id: int) -> Law | None:
         """Return the exact law of a word, or None where there is no closed form."""
@@ -179,6 +233,24 @@ def present_name(name: str) -> str:
     return next((now for now, recorded in RECORDED_AS.items() if recorded == name), name)
 
 
+def check_context(consistency: str, levels: int = 1) -> None:
+    """Refuse draws that depend on the word before them where they are no draws of one occurrence by one law.
+
+    Raises:
+        SettingsError: another level of consistency than token, or several levels of importance.
+    """
+    if consistency != "token":
+        raise SettingsError(
+            f"consistency: {consistency!r} given with mechanism.fluent, by which each occurrence of a word is drawn after the "
+            "word before it; valid with it: token."
+        )
+    if levels > 1:
+        raise SettingsError(
+            f"importance.levels: {levels} given with mechanism.fluent, whose draws follow each other by one law; valid with it: "
+            "importance.percent, or no importance."
+        )
+
+
 @dataclass(frozen=True)
 class Mechanism(ABC):
     """The user's parameters: a frozen dataclass whose fields are made by :mod:`dptext_spark.mechanisms.parameters`.
@@ -195,6 +267,7 @@ class Mechanism(ABC):
     paper: ClassVar[str]
     protects: ClassVar[str]
     sampler: ClassVar[type[Sampler]]
+    other_samplers: ClassVar[tuple[type[Sampler], ...]] = ()  # that some of its settings compile to
     certified_by: ClassVar[str | None] = (
         None  # where it is searched in another way than the rest of its sampler's
     )
@@ -233,6 +306,8 @@ class Mechanism(ABC):
         parameters = asdict(self)
         if parameters.get("remap") == "none":  # what is not used is recorded nowhere
             del parameters["remap"]
+        if parameters.get("fluent") is False:  # what is not used is recorded nowhere
+            del parameters["fluent"]
         listed = {name: list(value) for name, value in parameters.items() if isinstance(value, tuple)}
         values = {"name": self.name, **parameters, **listed}
         texts = {name: value for name, value in values.items() if recorded and isinstance(value, str)}
@@ -259,6 +334,15 @@ class Mechanism(ABC):
             SettingsError: a parameter does not fit the lexicon; from what is returned, an ε that is out of range.
         """
         return lambda epsilon: replace(self, epsilon=epsilon).compile(*lexicons)
+
+    @property
+    def reads_context(self) -> bool:
+        """Whether its draws also depend on the words released before them."""
+        return False
+
+    def without_context(self) -> Mechanism:
+        """Return the same mechanism with draws that depend on no other word."""
+        return self
 
     def by_distance(self, words: int) -> tuple[float, float] | None:
         """Return (ε, γ) where the law is ∝ exp(-ε·min(d, γ)/2) over all V words, d Euclidean; None where it is another."""

@@ -4,6 +4,9 @@ Paper: Chen et al. 2022, "A Customized Text Sanitization Mechanism with Differen
 Formula: s(w,u) is the cosine or minus the Euclidean distance, min-max normalised over the output set Y'(w) to [0, 1], so
 its sensitivity is 1; P(u|w) = exp(ε·s(w,u)/2) / Σ over Y'(w).
 Guarantee: ε-DP between words that share an output set (the same Y' as a set), nothing between words that do not.
+Fluent draws (ours): P(u|w, h) ∝ b(u|h)·exp(ε·s(w,u)/2), h the word released before w in its sentence and b a public count of
+word pairs, in integers (:mod:`dptext_spark.mechanisms.samplers.fluent`). b cancels between two inputs, so the loss is at most the
+range of the log ratio, whatever b is: ε again, which `calibration: exact` can hardly raise. ε is 32 at most: integers flatten it.
 Reading: in the balanced walk a word without a set takes its K nearest words, of all words, as Y', which becomes the set of those
 members that have none yet; the others keep theirs. So it is in the reference code.
 Deviations: the walk follows the order of the lexicon, which is public (the reference code walks by frequency in the
@@ -24,23 +27,39 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dptext_spark.arrays import F64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric
+from dptext_spark.lexicon.prior import PairModel
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.output_sets import Mapping, Remainder, mapping_summary, output_sets
-from dptext_spark.mechanisms.parameters import choice, integer, number
+from dptext_spark.mechanisms.parameters import choice, flag, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import within_groups
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
+from dptext_spark.mechanisms.privacy_loss.log_range import by_log_range
 from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
+from dptext_spark.mechanisms.samplers.fluent import FluentSampler, factors
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.mechanisms.set_scores import normalised_scores
-from dptext_spark.mechanisms.tight_epsilon import Calibration, calibrate, calibration_choice
+from dptext_spark.mechanisms.tight_epsilon import (
+    Calibration,
+    calibrate,
+    calibration_choice,
+    internal_epsilon,
+    lowered_epsilon,
+)
 from dptext_spark.rounding import exact, percent_up
 
 LEAST = 1e-12  # ε below which a law is uniform
+MOST_FLUENT = 32
+IN_CONTEXT = (
+    "What it becomes also depends on the word released before it in its sentence, which is a word in clear or an earlier draw, "
+    "never a later one: the bound holds whatever that word is, between whole texts that agree in all that is released as it is "
+    "and in which places are drawn, and adds up over the words in which two such texts differ."
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +79,7 @@ class CusText(Remappable):
     )
     protects: ClassVar[str] = "ε-DP between words that share an output set, nothing between words that do not"
     sampler: ClassVar[type[Sampler]] = TableSampler
+    other_samplers: ClassVar[tuple[type[Sampler], ...]] = (FluentSampler,)
     measured: ClassVar[str | None] = "some 5 ns for the draw of some 50 ns a token, text to text, on one core"
 
     epsilon: float = number(
@@ -89,12 +109,43 @@ class CusText(Remappable):
         "together), or make a set of their `own`.",
     )
     calibration: Calibration = calibration_choice()
+    fluent: bool = flag(
+        "Whether a draw also depends on the word released before it in its sentence, by public counts of word pairs: text that "
+        "reads better at the same ε, at token level. It needs a lexicon whose prior has pairs, and an ε of at most 32."
+    )
     remap: Remap = remap_choice()
 
     @property
     def similarity(self) -> Metric:
         """That of the output sets."""
         return self.metric
+
+    def __post_init__(self) -> None:
+        """Check the parameters, and what they must agree on.
+
+        Raises:
+            SettingsError: values are not valid, or not together; a line for each.
+        """
+        super().__post_init__()
+        if self.fluent and self.epsilon > MOST_FLUENT:
+            raise SettingsError(
+                f"mechanism.epsilon: {exact(self.epsilon)} given with mechanism.fluent; valid: {MOST_FLUENT} or less, for "
+                "integers of 24 bits hold no larger ratios."
+            )
+        if self.fluent and self.remap != "none":
+            raise SettingsError(
+                f"mechanism.fluent: given with mechanism.remap: {self.remap}, by which other words are released than were drawn; "
+                "valid: one of the two."
+            )
+
+    @property
+    def reads_context(self) -> bool:
+        """Whether its draws also depend on the words released before them."""
+        return self.fluent
+
+    def without_context(self) -> CusText:
+        """Return it without fluent draws."""
+        return replace(self, fluent=False)
 
     def compile(self, lexicon: Lexicon) -> Any:
         """Return the sampler.
@@ -103,7 +154,8 @@ class CusText(Remappable):
             lexicon: V words; its own metric is not used, the mechanism names one.
 
         Raises:
-            SettingsError: K is larger than the lexicon, or its last set would hold more words than a law can.
+            SettingsError: K is larger than the lexicon, its last set would hold more words than a law can, or fluent draws are
+                asked for and the lexicon's prior has no pairs.
         """
         return self.over_epsilons(lexicon)(self.epsilon)
 
@@ -116,10 +168,19 @@ class CusText(Remappable):
                 f"valid: an integer from 2 to {min(len(lexicon), MAX_SLOTS)}."
             )
         self._check_last_set(len(lexicon))
+        pairs = lexicon.prior.pairs
+        if self.fluent and pairs is None:
+            raise SettingsError(
+                f"mechanism.fluent: given, but nothing says which words follow each other in {lexicon.name} (prior: "
+                f"{lexicon.prior.name}); valid: the packaged lexicon, or lexicon.prior: {{corpus: a public text}}."
+            )
         sets, of_word = output_sets(lexicon.vectors, self.k, self.mapping, self.metric, self.remainder)
         outputs = sets[of_word]
         scaled = normalised_scores(lexicon.vectors, sets, of_word, self.metric == "cosine")
         summary = mapping_summary(sets, of_word)
+        if self.fluent:
+            assert pairs is not None
+            return self._fluent(sets, of_word, scaled, pairs, summary)
         least = max(LEAST, outputs.shape[1] ** 2 * 2.0**-47)
 
         def sampler(epsilon: float, guarantee: Guarantee) -> TableSampler:
@@ -138,6 +199,29 @@ class CusText(Remappable):
                 lambda made: within_groups(made, len(lexicon)),
             )
             return released(self, made, lexicon)
+
+        return compile_at
+
+    def _fluent(
+        self, sets: Ids, of_word: Ids, scores: F64, pairs: PairModel, summary: TableSummary
+    ) -> Callable[[float], FluentSampler]:
+        """Return what compiles fluent draws at an ε: the integers' own loss is within it, also where ε is not made tight."""
+        held = sets[of_word] >= 0
+        guarantee = self._guarantee(summary)
+        first = FluentSampler.of(sets, of_word, factors(scores, held, 0.0), pairs, guarantee, summary)
+
+        def loss_of(internal: float) -> float:
+            return by_log_range(replace(first, factor=factors(scores, held, internal))).value
+
+        def compile_at(epsilon: float) -> FluentSampler:
+            asked = replace(self, epsilon=epsilon)
+            internal = lowered_epsilon(epsilon, loss_of)
+            if self.calibration == "exact" and epsilon > 0.0:
+                internal = min(MOST_FLUENT, internal_epsilon(epsilon, loss_of, least=internal))
+            own = replace(summary, internal_epsilon=None if internal == epsilon else internal)
+            return replace(
+                first, factor=factors(scores, held, internal), guarantee=asked._guarantee(own), summary=own
+            )
 
         return compile_at
 
@@ -167,4 +251,6 @@ class CusText(Remappable):
             sentence += (
                 f" {percent_up(alone)} of the lexicon's words are alone on their set: they have no such word."
             )
+        if self.fluent:
+            sentence += f" {IN_CONTEXT}"
         return Guarantee("epsilon_dp_within_group", float(self.epsilon), sentence=sentence)

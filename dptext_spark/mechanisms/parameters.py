@@ -1,7 +1,7 @@
 """The parameters of mechanisms, each declared once: its default, what is valid and what it means.
 
-A mechanism's dataclass makes its fields with :func:`number`, :func:`integer` and :func:`choice`. The declaration stands in the
-field's metadata: the mechanism checks its values by it, and the catalogue shows it.
+A mechanism's dataclass makes its fields with :func:`number`, :func:`integer`, :func:`choice` and :func:`flag`. The declaration
+stands in the field's metadata: the mechanism checks its values by it, and the catalogue shows it.
 """
 
 from __future__ import annotations
@@ -187,6 +187,22 @@ class Choice(Parameter):
         return self.choices
 
 
+@dataclass(frozen=True)
+class Flag(Parameter):
+    """True or false."""
+
+    kind: ClassVar[str] = "boolean"
+
+    @property
+    def domain(self) -> str:
+        """Both."""
+        return "true or false"
+
+    def accepts(self, value: object) -> bool:
+        """Whether `value` is one of the two."""
+        return isinstance(value, bool)
+
+
 def declared(default: Any, parameter: Parameter) -> Any:
     """Return the dataclass field of a parameter. A default that is not valid stands for a value that must be given."""
     return field(default=default, metadata={DECLARED: parameter})
@@ -216,6 +232,11 @@ def integer(default: int | None, meaning: str, *, least: int, most: int) -> Any:
 def choice(names: Any, default: str, meaning: str) -> Any:
     """Declare a choice between the names of a `Literal` type."""
     return declared(default, Choice(meaning, False, get_args(names)))
+
+
+def flag(meaning: str) -> Any:
+    """Declare a switch, off by default."""
+    return declared(False, Flag(meaning))
 
 
 def parameters_of(mechanism: Any) -> dict[str, Parameter]:

@@ -47,8 +47,29 @@ def calibrate(
     return tight
 
 
-def internal_epsilon(asked: float, loss_of: Callable[[float], float], close: float = CLOSE) -> float:
-    """Return an internal ε, `asked` at least, with loss_of(ε) <= asked: the largest that a search from below finds.
+def lowered_epsilon(asked: float, loss_of: Callable[[float], float]) -> float:
+    """Return an internal ε, `asked` at most, with loss_of(ε) <= asked: the first that a search from above finds.
+
+    For laws in integers whose rounding can lift the loss above ε by a little; at ε = 0 the loss is 0.
+
+    Args:
+        asked: the ε of the promise.
+        loss_of: the certified loss under an internal ε.
+    """
+    tried, step = asked, 1.0
+    while tried > 0.0:
+        above = loss_of(tried) - asked
+        if above <= 0.0:
+            return tried
+        # What is too much, and more each time: rounding jumps where ε is large.
+        tried, step = tried - max(above * step, tried * 1e-12), step * 1.25
+    return 0.0
+
+
+def internal_epsilon(
+    asked: float, loss_of: Callable[[float], float], close: float = CLOSE, least: float | None = None
+) -> float:
+    """Return an internal ε, `least` at least, with loss_of(ε) <= asked: the largest that a search from below finds.
 
     The loss is taken to grow with ε; where it does not, the result still holds, for its own loss was computed, but a larger
     one may exist.
@@ -57,10 +78,12 @@ def internal_epsilon(asked: float, loss_of: Callable[[float], float], close: flo
         asked: the ε of the promise, > 0.
         loss_of: the certified loss under an internal ε. One call or more for each of up to `STEPS` steps.
         close: stop where the loss is at least asked·(1 - close).
+        least: where to begin; None for `asked`.
     """
-    low, reached = asked, loss_of(asked)
+    low = asked if least is None else least
+    reached = loss_of(low)
     if not 0.0 < reached <= asked:
-        return asked  # nothing to gain, or no pair that could lose
+        return low  # nothing to gain, or no pair that could lose
     high = float("inf")
     for _ in range(STEPS):
         if reached >= asked * (1.0 - close) or high - low <= low * 1e-12:

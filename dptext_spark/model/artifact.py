@@ -429,7 +429,8 @@ def seal_of(privatizer: Privatizer, spec: Mapping[str, Any] | None = None) -> st
 
 def _samplers() -> dict[str, type[Sampler]]:
     """Return the samplers that the mechanisms compile to, by class name."""
-    return {mechanism.sampler.__name__: mechanism.sampler for mechanism in MECHANISMS.values()}
+    kinds = (kind for one in MECHANISMS.values() for kind in (one.sampler, *one.other_samplers))
+    return {kind.__name__: kind for kind in kinds}
 
 
 def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:

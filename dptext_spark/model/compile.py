@@ -23,6 +23,7 @@ from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon, with_shared_words
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.remap import Remappable, released_together, remap_of, require_one_remap
+from dptext_spark.mechanisms.base import check_context
 from dptext_spark.model import artifact
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import file_digest, made_from, with_importance
@@ -85,6 +86,8 @@ def compile(
     require_one_remap(mechanisms)
     policy = policy or Policy()
     shared = for_policy(mechanisms[0], shared, policy)
+    if any(one.reads_context for one in mechanisms):
+        check_context(consistency, len(mechanisms))
     say(f"compiling {mechanism.name} for {len(shared[0]):,} words", None)
     sampler, *further = _samplers(mechanisms, shared, importance)
     require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from dptext_spark.arrays import U64, Ids
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.base import PREVIOUS, Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.rounding import rounded_up
@@ -87,6 +88,7 @@ class Preview:
         words: each of its words.
         guarantee: of a drawn word.
         remapped: what a remap does to the draws, a sentence; None where they are released as they are.
+        plain: one draw by the same mechanism where draws depend on no other word; None where that was not asked for.
 
     Examples:
         >>> shown = dp.preview(model, "Please send the parcel")
@@ -101,6 +103,7 @@ class Preview:
     words: tuple[Word, ...]
     guarantee: Guarantee
     remapped: str | None = None
+    plain: str | None = None
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
@@ -114,6 +117,7 @@ class Preview:
             "words": words,
             "guarantee": self.guarantee.as_dict(),
             **({} if self.remapped is None else {"remapped": self.remapped}),
+            **({} if self.plain is None else {"plain": self.plain}),
         }
 
 
@@ -154,14 +158,22 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
     levels = levels_of_words(model, rows.slice(0, 1), listed)
     starts = [start for start, _, _ in spans]
     chosen = chosen_alone(starts, levels, [len(row) for row in (raw, *alone)], len(model.samplers))
-    drawn, _ = model.privatize(rows, column="text", row_ids=same_row, key=RunKey.generate(), chosen=chosen)
+    key = RunKey.generate()
+    drawn, _ = model.privatize(rows, column="text", row_ids=same_row, key=key, chosen=chosen)
     output, *pieces = drawn.to_pylist()
+    whole = chosen
+    if chosen is not None:
+        first = slice(0, len(starts))
+        whole = chosen._replace(
+            starts=chosen.starts[first], levels=chosen.levels[first], units=chosen.units[:1]
+        )
+    after = drawn_after(model, rows.slice(0, 1), key, whole)
     known = {(levels.get(start, 0), code) for start, code in listed.items() if code >= 0}
     candidates = {
         level: _candidates(sampler, model.vocabulary, sorted(c for at, c in known if at == level), top)
         for level, sampler in enumerate(model.samplers)
     }
-    words = []
+    words, turn = [], iter(after)
     for (start, end, _), piece in zip(spans, pieces, strict=True):
         written = raw[start:end].decode("utf-8")
         code, level = listed.get(start, LOWERED), levels.get(start, 0)
@@ -174,6 +186,9 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
         if code >= 0 and level in candidates:
             at = f"level {level + 1}" if len(candidates) > 1 else ""
             found = candidates[level][code]
+            if model.sampler.reads_context:
+                before, output_word = next(turn)
+                found, piece = _in_context(model, code, before, top), model.vocabulary.word(output_word)
             words.append(replace(found, text=written, reason=at, became=piece.lstrip(" ")))
         elif action == "kept":
             became = _lowered(written) if policy.case == "lower" else written
@@ -193,6 +208,33 @@ def _remapped(sampler: Sampler) -> str | None:
         f"{found.replaced:,} are replaced (Bayes remap; prior: {found.prior}), so that {found.outputs:,} can come out. More "
         "words stay as they are, and nobody learns more than from the draw itself."
     )
+
+
+def drawn_after(
+    model: Privatizer, text: pa.Array, key: RunKey, chosen: TokenSelection | None
+) -> list[tuple[int, int]]:  # fmt: skip
+    """Draw one text, and return (the word before, the output) of each draw that depends on it; none where draws do not."""
+    noise, seen = model.noise(_binary([b""]), "text", key, ""), list[tuple[int, int]]()
+    draw = noise.in_context
+    if draw is None:
+        return []
+
+    def noted(ids: Ids, before: Ids, blocks: U64) -> Ids:
+        outputs = draw(ids, before, blocks)
+        for place, (h, u) in enumerate(zip(before.tolist(), outputs.tolist(), strict=True)):
+            seen.append((int(outputs[place - 1]) if h == PREVIOUS else h, u))
+        return outputs
+
+    model.engine.privatize(text, noise._replace(in_context=noted), chosen)
+    return seen
+
+
+def _in_context(model: Privatizer, word: int, before: int, top: int) -> Word:
+    """Return what a word can become after another, from its law there."""
+    law = model.sampler.law_after(word, before)
+    share, name = law.probability, model.vocabulary.word
+    likely = [(name(int(law.ids[i])), float(share[i])) for i in np.lexsort((law.ids, -share))[:top]]
+    return Word("", "drawn", "", "", len(law.ids), float(share[law.ids == word].sum()), tuple(likely))
 
 
 def _as_in(output: str, words: list[Word]) -> Iterator[Word]:
@@ -292,6 +334,7 @@ def shown(result: Preview) -> RenderableType:
     return Group(
         Text.assemble(("before  ", "bold"), result.text),
         Text.assemble(("after   ", "bold"), result.output),
+        *([] if result.plain is None else [Text.assemble(("plain   ", "bold"), result.plain)]),
         Text(""),
         table,
         Text(""),

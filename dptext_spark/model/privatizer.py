@@ -27,7 +27,7 @@ from dptext_spark.importance.selector import Choice, Selector
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.base import NO_WORD, Sampler, check_context
 from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
@@ -114,6 +114,8 @@ class Privatizer:
         if self.selector is not None:
             agree(self.selector.selection.strategy, self.consistency)
             self.selector.guarantee(self.sampler.guarantee)
+        if any(sampler.reads_context for sampler in self.samplers):
+            check_context(self.consistency, len(self.samplers))
         check_providers(self.providers, TYPES)
         if isinstance(self.lexicon, Lexicon):
             self.lexicon.require_cut_by(self.policy.tokenizer)
@@ -249,7 +251,7 @@ class Privatizer:
         if chosen is None:
             found = self.choose([Texts(texts, None, weights)])
             chosen = None if found is None else found[0]
-        noise = self._noise(identities, column, key, run_id)
+        noise = self.noise(identities, column, key, run_id)
         rows, counts, placed = self.engine.privatize_with_spans(texts, noise, chosen)
         if chosen is not None:
             return rows, Counters(counts, chosen.units), placed
@@ -300,7 +302,8 @@ class Privatizer:
         shared = ("draws", self.fingerprint, ENGINE_VERSION, self.consistency)
         return (*shared, run_id, column) if self.consistency == "token" else shared
 
-    def _noise(self, identities: pa.Array, column: str, key: RunKey, run_id: str) -> Noise:
+    def noise(self, identities: pa.Array, column: str, key: RunKey, run_id: str) -> Noise:
+        """Return where the draws of a batch come from: see :meth:`privatize`."""
         context = self._context(column, run_id)
         level = CONSISTENCY.index(self.consistency)
         identity = np.zeros((1, 2), np.uint64)
@@ -324,6 +327,16 @@ class Privatizer:
             lambda blocks: encrypt(others, blocks),
             lambda blocks: encrypt(fakes, blocks),
         )
+        if self.sampler.reads_context:
+            named = self.policy.stop_word_list is not None
+
+            def in_context(ids: Ids, before: Ids, blocks: U64) -> Ids:
+                # Contexts beyond the lexicon are the packaged stop words that it lacks; another list has other words there.
+                if named and len(before):
+                    before = np.where(before < len(self.vocabulary), before, NO_WORD)
+                return self.sampler.sample_after(ids, before, Draws(words, blocks, lane_keys))
+
+            return noise._replace(in_context=in_context)
         if self.selector is None or not self.selector.further:
             return noise
         samplers = self.samplers

@@ -17,6 +17,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness.draws import byte_view
 from dptext_spark.text.chunks import Strips, strips
+from dptext_spark.text.context import NO_WORD, PREVIOUS, words_before
 from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.provider import Provider
@@ -47,6 +48,8 @@ class Noise(NamedTuple):
         others: blocks uint64[n, 2] -> uint64[n, 2], the draws of unknown words and numbers.
         identifiers: the same for the fakes of identifiers, by a subkey of their own.
         at_levels: as `words`, with the level of importance of each, uint8[n]; needed where words are chosen.
+        in_context: as `words`, with the word released before each, int32[n] (:func:`~dptext_spark.text.context.words_before`);
+            None where draws do not depend on it.
     """
 
     level: int
@@ -56,6 +59,7 @@ class Noise(NamedTuple):
     others: Callable[[U64], U64]
     identifiers: Callable[[U64], U64]
     at_levels: Callable[[I32, U64, U8], I32] | None = None
+    in_context: Callable[[I32, I32, U64], I32] | None = None
 
     def keyed(self) -> Keyed:
         """Return what fakes are drawn from."""
@@ -205,6 +209,7 @@ class Engine:
         out = np.empty(int(bounds[-1]) + int(bounds[-1]) // 4 + 4096, np.uint8)
         out_bounds = np.zeros(len(bounds), np.int64)
         carried, last = np.zeros(2, np.int64), np.full(2, -1, np.int64)
+        context = np.array([-1, 0, NO_WORD], np.int64)
         forms = np.zeros((2, 4096), np.uint8)
         at, room, place = 0, 0, 0
         for r0, r1 in byte_blocks(cuts):
@@ -226,11 +231,20 @@ class Engine:
             known, other = assign_blocks(
                 tokens, n, content, rows, cuts.rows, noise.identity, noise.level, ids, blocks, others
             )
-            if chosen is None or noise.at_levels is None:
+            other_draws = noise.others(others[:other])
+            if noise.in_context is not None:
+                before = np.empty(known, np.int32)
+                words_before(
+                    data, rows, cuts.rows, tokens, n, other_draws, lookup, letters, policy.tokenizer == "whitespace", context,
+                    before,
+                )  # fmt: skip
+                drawn = noise.in_context(ids[:known], before, blocks[:known])
+                if context[2] == PREVIOUS:
+                    context[2] = drawn[-1]
+            elif chosen is None or noise.at_levels is None:
                 drawn = noise.words(ids[:known], blocks[:known])
             else:
                 drawn = noise.at_levels(ids[:known], blocks[:known], levels[:known])
-            other_draws = noise.others(others[:other])
             need = at + 2 * size + n * self._longest + SLACK
             if need > len(out):
                 grown = np.empty(max(need, len(out) + len(out) // 2), np.uint8)

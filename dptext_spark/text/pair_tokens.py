@@ -38,6 +38,7 @@ class Words:
         pieces: int64[rows + 1], text i is the pieces pieces[i]:pieces[i + 1].
         invalid: bool[rows], invalid UTF-8.
         spans: where the words stand.
+        numbers: int32[n], `ids` with the stop words that the lexicon lacks, by their numbers in the word table.
     """
 
     ids: I32
@@ -48,6 +49,7 @@ class Words:
     pieces: I64
     invalid: Bools
     spans: Spans
+    numbers: I32
 
     @property
     def bounds(self) -> I64:
@@ -73,7 +75,7 @@ class Pairing:
 @compiled
 def _describe(
     data: Any, bounds: Any, tokens: Any, n: Int, table: Any, chars: Any, k0: Int, k1: Int, ids: Any, kind: Any,
-    form: Any, marked: Any, starts: Any, pieces: Any,
+    form: Any, marked: Any, starts: Any, pieces: Any, numbers: Any,
 ) -> Int:  # fmt: skip
     """Fill what :class:`Words` holds; return how many pieces there are."""
     stage, classes, lower = chars
@@ -100,14 +102,15 @@ def _describe(
             size = lower_into(data, start, stop, spelt, stage, lower)
             form[t, 0], form[t, 1] = hash_bytes(spelt, 0, size, k0, k1)
             marked[t] = mark
-            ids[t] = UNKNOWN
+            ids[t] = numbers[t] = UNKNOWN
             if code >= 0:
-                ids[t], kind[t] = code, DRAWN_WORD
+                ids[t], numbers[t], kind[t] = code, code, DRAWN_WORD
             elif code == LOWERED:
                 kind[t] = KEPT_WORD
                 info = look_up_form(spelt, size, table)
-                if info >= 0 and (info & 0xFFFFFFFF) < table[6]:
-                    ids[t] = info & 0xFFFFFFFF
+                if info >= 0:
+                    numbers[t] = info & 0xFFFFFFFF
+                    ids[t] = numbers[t] if numbers[t] < table[6] else UNKNOWN
             elif code == IDENTIFIER:
                 kind[t] = NO_WORD
             else:
@@ -134,9 +137,10 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
     ids, kind = np.empty(n, np.int32), np.empty(n, np.uint8)
     form, marked = np.empty((n, 2), np.uint64), np.empty(n, np.bool_)
     starts, pieces = np.zeros(n + 1, np.int64), np.zeros(len(texts) + 1, np.int64)
+    numbers = np.empty(n, np.int32)
     count = _describe(
         found.data, found.bounds, found.tokens, n, listing.lookup, (chars.stage, chars.classes, chars.lower), keys[0],
-        keys[1], ids, kind, form, marked, starts, pieces,
+        keys[1], ids, kind, form, marked, starts, pieces, numbers,
     )  # fmt: skip
     starts = starts[: count + 1]
     spans = Spans(
@@ -146,7 +150,7 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
         found.tokens[:n, 1].copy(),
         starts[pieces],
     )
-    return Words(ids, kind, form, marked, starts, pieces, found.counts[:, INVALID] > 0, spans)
+    return Words(ids, kind, form, marked, starts, pieces, found.counts[:, INVALID] > 0, spans, numbers)
 
 
 def pair(source: Words, output: Words) -> Pairing:

@@ -36,20 +36,25 @@ class Reading:
         drawn: bool[n], what the policy draws from the mechanism.
         case: uint8[n]: 0 lower, 1 Capitalised, 2 UPPER, 3 mixed; 0 for what was not drawn.
         bounds: int64[rows + 1], text i is words[bounds[i]:bounds[i + 1]].
+        numbers: int32[n], `words` with the stop words that the lexicon lacks, by their numbers in the word table.
     """
 
     words: I32
     drawn: Bools
     case: U8
     bounds: I64
+    numbers: I32
 
 
 @compiled
 def _read(
     data: Any, bounds: Any, tokens: Any, n: Int, table: Any, chars: Any, words: Any, drawn: Any, case: Any,
-    out_bounds: Any,
+    out_bounds: Any, numbers: Any,
 ) -> Int:  # fmt: skip
-    """Fill words, drawn and case; return how many there are. Marks between two words are one edge, and so are those at an end."""
+    """Fill words, drawn, case and numbers; return how many there are.
+
+    Marks between two words are one edge, and so are those at an end.
+    """
     stage, classes, lower = chars
     form = np.zeros(4096, np.uint8)
     t, at = np.int64(0), np.int64(0)
@@ -64,12 +69,12 @@ def _read(
                 mark = mark or (code >= 0 and classes[cell(code, stage)] == PASS)
                 position += length
             if mark:
-                words[at] = EDGE
+                words[at] = numbers[at] = EDGE
                 at += 1
             if not more:
                 break
             code = tokens[t, 2]
-            words[at] = code if code >= 0 else UNKNOWN
+            words[at] = numbers[at] = code if code >= 0 else UNKNOWN
             if code >= 0:
                 drawn[at], case[at] = True, (tokens[t, 3] >> 40) & 3
             if code == LOWERED:
@@ -79,8 +84,9 @@ def _read(
                 info = look_up_form(
                     form, lower_into(data, tokens[t, 0], tokens[t, 1], form, stage, lower), table
                 )
-                if info >= 0 and (info & 0xFFFFFFFF) < table[6]:
-                    words[at] = info & 0xFFFFFFFF
+                if info >= 0:
+                    numbers[at] = info & 0xFFFFFFFF
+                    words[at] = numbers[at] if numbers[at] < table[6] else UNKNOWN
             at += 1
             position = tokens[t, 1]
             t += 1
@@ -154,13 +160,13 @@ def read(engine: Engine, texts: pa.Array) -> Reading:
     n = found.size
     most = 2 * n + len(texts)
     words, drawn, case = np.empty(most, np.int32), np.zeros(most, np.bool_), np.zeros(most, np.uint8)
-    ends = np.zeros(len(texts) + 1, np.int64)
+    ends, numbers = np.zeros(len(texts) + 1, np.int64), np.empty(most, np.int32)
     chars = tables()
     at = _read(
         found.data, found.bounds, found.tokens, n, listing.lookup, (chars.stage, chars.classes, chars.lower), words, drawn,
-        case, ends,
+        case, ends, numbers,
     )  # fmt: skip
-    return Reading(words[:at], drawn[:at], case[:at], ends)
+    return Reading(words[:at], drawn[:at], case[:at], ends, numbers[:at])
 
 
 def drawn_words(engine: Engine) -> Bools:

@@ -93,6 +93,7 @@ def adversary(
             found = bayes_attack(sampler, words, prior)
             alone = Estimate(found.success, found.lower, found.upper, exact=True)
         how = "exact: every law of the lexicon was read"
+        how += f", {sampler.law_is}" if sampler.law_is else ""
         return Adversary(alone, partial(candidates, sampler, prior), possible, how)
     if sampler.law_columns() is not None:
         alone = bayes_by_tries(sampler, prior, tries, confidence) if measured else None

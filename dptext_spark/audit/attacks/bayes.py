@@ -210,5 +210,5 @@ def bayes_attack(
         worst_words=tuple(int(w) for w in worst[:LISTED]), never=float((shares == 0).mean()),
         baseline=float(chosen.max()), candidates=len(inputs), restricted=restricted,
         settings={"prior": used},
-        how=BACKWARDS if backwards else "",
+        how=BACKWARDS if backwards else f"Laws are {sampler.law_is}." if sampler.law_is else "",
     )  # fmt: skip

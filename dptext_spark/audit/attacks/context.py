@@ -1,7 +1,8 @@
 """The contextual adversary: guesses each replaced word from its replacement and from the words around it.
 
 The text is a hidden Markov chain: emissions are the mechanism's law, transitions a smoothed bigram model of a public or
-held-out text, words that were kept and punctuation are seen as they are. Each word is guessed by its posterior probability
+held-out text, words that were kept and punctuation are seen as they are. Where a draw depends on the word released before it, the
+emission is the law given that word, P(u|w, h), h as it stands in the release. Each word is guessed by its posterior probability
 given the whole record (forward-backward), over the likeliest inputs of its output; what the pruning leaves out is stated.
 At record and dataset level, where equal words share a draw, what their occurrences tell is put together
 (:mod:`dptext_spark.audit.attacks.context`).
@@ -24,7 +25,7 @@ import numpy as np
 from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.bigrams import HIDDEN, SPECIAL, Bigrams, guess_bigram_baseline, states
 from dptext_spark.audit.attacks.hmm import decode
-from dptext_spark.audit.attacks.posterior import MOST, Candidates, candidates
+from dptext_spark.audit.attacks.posterior import MOST, Candidates, candidates, candidates_after
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.deniability.outcomes import DRAWS
 from dptext_spark.audit.deniability.simulated import LEVELS, Level
@@ -145,11 +146,16 @@ def context_attack(
     truth, outputs = tokens.words[at], tokens.outputs[at]
     if plausible is None:
         plausible = candidates(sampler, prior, outputs, most, draws)
-    guesses, certainty = posterior_guesses(tokens, plausible, bigrams)
+    row, covered = plausible.slot[outputs], plausible.covered[plausible.slot[outputs]]
+    in_chain, observed = plausible, None
+    if sampler.reads_context:
+        in_chain, pairs = candidates_after(sampler, prior, outputs, tokens.before[at], plausible.most)
+        observed, covered = np.zeros(len(tokens.words), np.int32), in_chain.covered[pairs]
+        observed[at] = pairs
+    guesses, certainty = posterior_guesses(tokens, in_chain, bigrams, observed)
     apart = float((guesses[at] == truth).mean())
     if level != "token":
         guesses, certainty = pooled_guesses(tokens, plausible, bigrams, prior, level == "record")
-    row = plausible.slot[outputs]
     alone = plausible.best[row]
     alone = np.where(alone < 0, outputs, alone)  # as the chain does
     hit, single = guesses[at] == truth, alone == truth
@@ -164,7 +170,7 @@ def context_attack(
         most_frequent=float((truth == prior.argmax()).mean()),
         random=float((1.0 / np.maximum(plausible.possible[row], 1)).mean()),
         unchanged=float((outputs == truth).mean()), unprotected=1.0,
-        tokens=len(at), records=tokens.records, covered=float(plausible.covered[row].mean()),
+        tokens=len(at), records=tokens.records, covered=float(covered.mean()),
         draws=plausible.draws, confidence=confidence, restricted=restricted,
         settings={
             "level": level, "candidates": plausible.most, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens,

@@ -140,6 +140,52 @@ def candidates(
     )
 
 
+def candidates_after(
+    sampler: Sampler, prior: F64, outputs: Ids, before: Ids, most: int = MOST
+) -> tuple[Candidates, Ids]:
+    """Read a mechanism backwards whose draws depend on the word before them.
+
+    Args:
+        sampler: of such a mechanism.
+        prior: float64[V], of the words that are drawn; words of probability 0 are no candidates.
+        outputs: int32[n].
+        before: int32[n], what is released before each.
+        most: candidates of an output.
+
+    Returns:
+        (the candidates of each different pair of an output and what is before it; int32[n], which pair each is, as `slot` takes
+        it).
+    """
+    pairs = (np.asarray(outputs, np.int64) << 32) + np.asarray(before, np.int64) + (1 << 16)
+    seen, observed = np.unique(pairs, return_inverse=True)
+    outputs, before = (seen >> 32).astype(np.int32), ((seen & 0xFFFFFFFF) - (1 << 16)).astype(np.int32)
+    found = sampler.inputs_after(outputs, before)
+    assert found is not None
+    score = prior[found.words] * found.probability
+    row = np.repeat(np.arange(len(seen)), np.diff(found.starts))
+    order = np.lexsort((found.words, -score, row))
+    order = order[score[order] > 0]
+    possible = np.bincount(row[order], minlength=len(seen)).astype(np.int64)
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(possible) - possible, possible)
+    kept = order[rank < most]
+    total = np.bincount(row, weights=score, minlength=len(seen))
+    held = np.bincount(row[kept], weights=score[kept], minlength=len(seen))
+    covered = np.divide(held, total, out=np.ones(len(seen)), where=total > 0)
+    starts = np.append(0, np.cumsum(np.minimum(possible, most))).astype(np.int64)
+    slot = np.arange(len(seen), dtype=np.int32)
+    listed = Candidates(
+        slot,
+        starts,
+        found.words[kept],
+        found.probability[kept],
+        possible,
+        np.minimum(covered, 1.0),
+        most,
+        None,
+    )
+    return listed, observed.reshape(-1).astype(np.int32)
+
+
 def columns_of(sampler: Sampler) -> LawColumns:
     """Return what reads a law output by output.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dptext_spark.arrays import I64, Bools, Ids
 from dptext_spark.errors import DataError
+from dptext_spark.mechanisms.base import NO_WORD
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +18,8 @@ class Tokens:
     Attributes:
         words: int32[n], the input: word ids, or `EDGE` (punctuation) and `UNKNOWN` (numbers, unknown words) of
             :mod:`dptext_spark.text.tokens`.
-        outputs: int32[n], what was released in its place; read only where `drawn`.
+        outputs: int32[n], what was released in its place. Where nothing was drawn it is a number of the word table, or below 0
+            (anything else), and read only where draws depend on the word before them.
         drawn: bool[n], where the mechanism drew. All else is released as it is, or tells nothing (`UNKNOWN`).
         bounds: int64[s + 1], record i is the tokens bounds[i]:bounds[i + 1].
     """
@@ -49,6 +51,12 @@ class Tokens:
         """Count the flagged tokens of each record: int64[s]."""
         ends = np.append(0, np.cumsum(flags))
         return np.asarray(ends[self.bounds[1:]] - ends[self.bounds[:-1]], np.int64)
+
+    @property
+    def before(self) -> Ids:
+        """What is released before each token: int32[n], a number of the word table, or `NO_WORD`."""
+        left, _ = self.neighbours(self.outputs, NO_WORD)
+        return np.where(left >= 0, left, NO_WORD).astype(np.int32)
 
     def neighbours(self, values: Ids, edge: int) -> tuple[Ids, Ids]:
         """Return what stands before and after each token: int32[n] each.

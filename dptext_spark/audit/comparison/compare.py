@@ -21,6 +21,7 @@ from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.lexicon.lexicon import with_shared_words
 from dptext_spark.mechanisms.remap import remap_of
+from dptext_spark.mechanisms.base import check_context
 from dptext_spark.model.compile import load_lexicons
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
@@ -83,7 +84,7 @@ def compare(
 
     Raises:
         SettingsError: run.artifact or importance is set; the public text is the private one; a mechanism accepts fewer than two
-            ε; labels, but no scikit-learn.
+            ε, or does not fit the level of consistency; labels, but no scikit-learn.
         DataError: the lexicon is missing or damaged; the public text holds no word of it; no word of the private text would be
             drawn; one class of labels.
 
@@ -103,6 +104,8 @@ def compare(
         raise SettingsError(
             "importance: given, but a comparison draws all words and attacks each of them; valid: null (--set importance=null)."
         )
+    if any(mechanism.reads_context for mechanism in spec.curves.values()):
+        check_context(config.consistency)
     if public.texts.equals(private.texts):
         raise SettingsError(
             "public: the private text itself given; valid: another text of the same language."

@@ -138,7 +138,8 @@ class EvaluationCorpus:
         drawable = drawn_words(engine)
 
         def text(reading: Reading) -> Text:
-            return Text(reading.words, reading.drawn, reading.bounds, drawable, bigrams, config.consistency)
+            level, numbers = config.consistency, reading.numbers
+            return Text(reading.words, reading.drawn, reading.bounds, drawable, bigrams, level, numbers)
 
         chosen = private.spaced(comparison.records)
         whole, attacked = (read(engine, one.texts) for one in (chosen, chosen.spaced(comparison.attacked)))

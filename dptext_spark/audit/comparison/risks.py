@@ -43,6 +43,7 @@ class Text:
         drawable: bool[V], the words that the policy draws.
         public: word pairs of the public text.
         level: at which draws are shared.
+        numbers: int32[n], the words by their numbers in the word table; None: `words`.
     """
 
     words: Ids
@@ -51,10 +52,11 @@ class Text:
     drawable: Bools
     public: Bigrams
     level: Level
+    numbers: Ids | None = None
 
     def replaced(self, sampler: Sampler) -> Tokens:
         """Return it with what the mechanism drew."""
-        return simulate(sampler, self.words, self.drawn, self.bounds, self.level)
+        return simulate(sampler, self.words, self.drawn, self.bounds, self.level, numbers=self.numbers)
 
 
 def risks(

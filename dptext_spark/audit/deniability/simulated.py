@@ -13,7 +13,7 @@ import numpy as np
 from dptext_spark.arrays import I64, Bools, Ids
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.errors import require_choice
-from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS, Sampler, check_context
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.threads import in_threads
 
@@ -36,6 +36,7 @@ def simulate(
     bounds: I64,
     level: Level = "token",
     subkey: bytes = SUBKEY,
+    numbers: Ids | None = None,
 ) -> Tokens:
     """Replace the words of a text.
 
@@ -46,11 +47,18 @@ def simulate(
         bounds: int64[s + 1], of the records.
         level: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
         subkey: 32 bytes that the draws are made from.
+        numbers: int32[n], the words by their numbers in the word table, on which draws may depend; None: `words`.
 
     Returns:
         The text with its outputs; what is not drawn stays as it is.
+
+    Raises:
+        SettingsError: another level than token, where draws depend on the word before them.
     """
     require_choice("level", level, LEVELS)
+    if sampler.reads_context:
+        check_context(level)
+        return _in_context(sampler, words, drawn, bounds, subkey, words if numbers is None else numbers)
     at = np.flatnonzero(drawn)
     blocks = np.zeros((len(at), 2), np.uint64)
     if level == "token":
@@ -69,4 +77,22 @@ def simulate(
     drawn_words = np.ascontiguousarray(words[at[distinct]], np.int32)
     outputs = np.array(words, np.int32)
     outputs[at] = sampled(sampler, drawn_words, Draws(subkey, blocks[distinct]))[where.reshape(-1)]
+    return Tokens(words, outputs, drawn, bounds)
+
+
+def _in_context(
+    sampler: Sampler, words: Ids, drawn: Bools, bounds: I64, subkey: bytes, numbers: Ids
+) -> Tokens:  # fmt: skip
+    """Replace the words of a text at token level, each after the word that is released before it."""
+    at = np.flatnonzero(drawn)
+    kept = Tokens(words, np.array(numbers, np.int32), drawn, bounds)
+    left, _ = kept.neighbours(
+        np.where(drawn, PREVIOUS, np.maximum(numbers, NO_WORD)).astype(np.int32), NO_WORD
+    )
+    blocks = np.zeros((len(at), 2), np.uint64)
+    blocks[:, 0] = at
+    outputs = np.array(numbers, np.int32)
+    outputs[at] = sampler.sample_after(
+        np.ascontiguousarray(words[at], np.int32), left[at], Draws(subkey, blocks)
+    )
     return Tokens(words, outputs, drawn, bounds)

@@ -10,11 +10,13 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.exponential import by_distance
 from dptext_spark.mechanisms.privacy_loss.finite import by_rank, by_steps, within_groups
 from dptext_spark.mechanisms.privacy_loss.half_spaces import by_half_spaces
+from dptext_spark.mechanisms.privacy_loss.log_range import by_log_range
 from dptext_spark.mechanisms.privacy_loss.loss import Loss
 from dptext_spark.mechanisms.privacy_loss.remapped import by_bound, by_groups
 from dptext_spark.mechanisms.privacy_loss.sampled import by_draws
 from dptext_spark.mechanisms.privacy_loss.truncated_laplace import by_exits
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
+from dptext_spark.mechanisms.samplers.fluent import FluentSampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
@@ -27,6 +29,7 @@ __all__ = [
     "by_draws",
     "by_exits",
     "by_half_spaces",
+    "by_log_range",
     "by_rank",
     "by_steps",
     "vector_loss",
@@ -63,6 +66,8 @@ def worst_loss(
     own: Loss | None = sampler.worst_loss(words, progress, sample)
     if own is not None:
         return own
+    if isinstance(sampler, FluentSampler):
+        return by_log_range(sampler, progress)
     if isinstance(sampler, ExponentialSampler):
         return by_distance(sampler, progress, sample)
     if isinstance(sampler, OrderingSampler):

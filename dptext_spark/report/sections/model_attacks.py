@@ -132,7 +132,7 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[AuditResul
         raise DataError("public_text: no word of it would be drawn; valid: a text in the lexicon's language.")
     bigrams = Bigrams.of(learnt.words, learnt.bounds, total, prior=privatizer.prior)
     level, drawn = privatizer.consistency, drawn_words(engine)
-    tokens = simulate(sampler, text.words, text.drawn, text.bounds, level)
+    tokens = simulate(sampler, text.words, text.drawn, text.bounds, level, numbers=text.numbers)
     prior = of_drawn(bigrams.unigram[:total], drawn)
     best = adversary(sampler, prior, measured=False)
     plausible = best.plausible(tokens.outputs[tokens.drawn])
@@ -186,7 +186,8 @@ def _short_enough(sampler: Sampler, text: Reading) -> Reading:
     drawn = np.append(0, np.cumsum(text.drawn))[text.bounds]
     records = max(1, int(np.searchsorted(drawn, MOST_SEARCHES, side="right")) - 1)
     end = int(text.bounds[records])
-    return Reading(text.words[:end], text.drawn[:end], text.case[:end], text.bounds[: records + 1])
+    bounds, numbers = text.bounds[: records + 1], text.numbers[:end]
+    return Reading(text.words[:end], text.drawn[:end], text.case[:end], bounds, numbers)
 
 
 def read_lines(file: Path | None) -> list[str]:

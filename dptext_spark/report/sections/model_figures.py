@@ -91,7 +91,8 @@ def deniability_of(epsilon: float, model: Model, say: Progress) -> Deniability:
         basis = "" if found[-1].exact else _of_curves(found[-1], len(some))
     strings = model.privatizer.vocabulary.strings()
     named = {word: strings[word].as_py() for figure in found for word, _ in figure.worst()}
-    return Deniability(found, grid, _basis(found, total), named, why, basis)
+    laws = f" Laws are {sampler.law_is}." if sampler.law_is else ""
+    return Deniability(found, grid, f"{_basis(found, total)}{laws}", named, why, basis)
 
 
 def _over(

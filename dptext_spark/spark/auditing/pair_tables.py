@@ -161,12 +161,10 @@ class PairTables:
         scope = _hashes(identify(batch.column("scope"), self.key, "table audit scope"))
         for found in self._paired(privatizer, batch):
             source, partner = found.source, found.pairing.partner
-            outputs = np.where(
-                found.aligned,
-                found.output.ids[np.maximum(partner, 0)] if len(found.output.ids) else EDGE,
-                EDGE,
-            )
+            released = found.output.numbers[np.maximum(partner, 0)] if len(found.output.ids) else EDGE
+            outputs = np.where(found.aligned, released, EDGE)
             drawn = found.aligned & (source.kind == DRAWN_WORD) & (outputs >= 0)
+            drawn &= outputs < len(privatizer.vocabulary)
             # A text begins with an edge, and so does what follows punctuation.
             bounds = source.bounds
             edge = source.marked.copy()

@@ -1,0 +1,91 @@
+"""The range of the log ratio against every pair of words and against priors that come close to it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.privacy_loss import by_log_range, worst_loss
+from dptext_spark.mechanisms.samplers.fluent import FluentSampler
+from tests.core.mechanisms.fluent_toys import lexicon_of
+
+
+def made(**settings: Any) -> FluentSampler:
+    found = CusText(fluent=True, **settings).compile(lexicon_of(30, 1))
+    assert isinstance(found, FluentSampler)
+    return found
+
+
+def ranges(sampler: FluentSampler) -> dict[tuple[int, int], Fraction]:
+    """Return e^R of every pair that shares a set, in integers."""
+    found = {}
+    for a, b in itertools.combinations(range(len(sampler.of_word)), 2):
+        mine, other = (sampler.sets[sampler.of_word[w]].tolist() for w in (a, b))
+        if mine != other:
+            continue
+        ratios = [
+            Fraction(int(x), int(y)) for x, y in zip(sampler.factor[a], sampler.factor[b], strict=True) if x
+        ]
+        found[a, b] = max(ratios) / min(ratios)
+    return found
+
+
+@pytest.mark.parametrize("mapping", ["aggressive", "balanced", "conservative"])
+def test_it_is_the_largest_of_all_pairs(mapping: str) -> None:
+    sampler = made(epsilon=3.0, k=6, mapping=mapping)
+    loss, found = by_log_range(sampler), ranges(sampler)
+    assert (loss.pairs, loss.total) == (len(found), len(found))
+    if not found:
+        assert loss.value == 0.0
+        return
+    largest = math.log(max(found.values()))
+    assert loss.attained <= largest <= loss.value <= largest + 1e-12
+    assert loss.worst is not None
+    assert found[tuple(sorted(loss.worst))] == max(found.values())  # type: ignore[index]
+    assert worst_loss(sampler, 30) == loss
+
+
+def test_no_prior_loses_more_and_some_come_close() -> None:
+    sampler = made(epsilon=2.0, k=5)
+    loss = by_log_range(sampler)
+    assert loss.worst is not None
+    w, v = loss.worst
+    f, g = (sampler.factor[one].astype(np.float64) for one in (w, v))
+    f, g = f[f > 0], g[g > 0]
+    random, closest = np.random.default_rng(0), 0.0
+    ratio = np.log(f) - np.log(g)
+    heaped = [np.where(np.arange(len(f)) == at, 1.0, 1e-9) for at in (ratio.argmin(), ratio.argmax())]
+    for b in [*random.pareto(0.5, (200, len(f))) + 1e-6, *heaped]:
+        p, q = b * f / (b * f).sum(), b * g / (b * g).sum()
+        closest = max(closest, float(np.abs(np.log(p) - np.log(q)).max()))
+    assert closest <= loss.value
+    assert closest >= loss.value - 1e-6
+
+
+@pytest.mark.parametrize("calibration", ["published", "exact"])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.5, 2.0, 8.0, 25.0, 32.0])
+def test_the_integers_of_a_law_keep_the_claim(epsilon: float, calibration: str) -> None:
+    sampler = made(epsilon=epsilon, k=6, calibration=calibration)
+    largest = max(ranges(sampler).values())
+    assert math.log(largest) <= epsilon + 1e-15
+    if calibration == "exact" and 0.5 <= epsilon <= 8.0:
+        assert math.log(largest) >= epsilon * (1 - 1e-3)
+
+
+def test_a_shift_of_the_product_would_break_it() -> None:
+    """Why b·f is never rounded: two inputs of one set, a common word and a rare one."""
+    f, g, b = (np.array(x, object) for x in ([1 << 24, 1 << 23], [1 << 24, 1 << 24], [1 << 27, 3]))
+
+    bound = math.log((f[0] * g[1]) / (g[0] * f[1]))
+
+    def loss(shift: int) -> float:
+        p, q = (np.array([max(1, int(x) >> shift) for x in b * one]) for one in (f, g))
+        return float(max(abs(math.log(p[i] / p.sum() * (q.sum() / q[i]))) for i in range(2)))
+
+    assert loss(0) <= bound < loss(24)

@@ -1,0 +1,220 @@
+"""The fluent sampler against plain integers: its law, its draws, what is averaged, and what stored arrays may hold."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dptext_spark.errors import DataError
+from dptext_spark.lexicon.prior import SHIFT, PairModel
+from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS
+from dptext_spark.mechanisms.samplers import fluent
+from dptext_spark.mechanisms.samplers.fluent import FluentSampler, draw_by_depth
+from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.randomness.draws import Draws
+from dptext_spark.runtime.array_checks import Arrays
+from tests.core.mechanisms.fluent_toys import lexicon_of
+
+KEY = bytes(range(32))
+
+
+@pytest.fixture(scope="module", params=["rows", "tables"])
+def sampler(request: pytest.FixtureRequest) -> FluentSampler:
+    """One whose contexts have whole rows, and one whose contexts have hash tables; sets of different sizes."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "tables":
+            patch.setattr(fluent, "MOST_ROWS", 0)
+        made: Any = CusText(epsilon=2.0, k=7, mapping="conservative", fluent=True).compile(lexicon_of(40, 3))
+    assert (len(made.rows) > 0) == (request.param == "rows")
+    assert (len(made.cells) > 0) == (request.param == "tables" or len(made.backoff) > 65)
+    return made  # type: ignore[no-any-return]
+
+
+def blocks(count: int) -> np.ndarray:
+    return np.stack([np.arange(count), np.full(count, 9)], axis=1).astype(np.uint64)
+
+
+def plain_law(sampler: FluentSampler, pairs: PairModel, word: int, before: int) -> dict[int, int]:
+    ids = [int(u) for u in sampler.sets[sampler.of_word[word]] if u >= 0]
+    h = before if 0 <= before < pairs.contexts else -1
+    counted = pairs.weights(np.full(len(ids), h, np.int32), np.array(ids, np.int32))
+    factor = sampler.factor[word][: len(ids)]
+    return {u: int(b) * int(f) for u, b, f in zip(ids, counted, factor, strict=True)}
+
+
+def test_the_law_is_the_product_of_both_integers(sampler: FluentSampler) -> None:
+    pairs = lexicon_of(40, 3).prior.pairs
+    assert pairs is not None
+    for before in (NO_WORD, *range(pairs.contexts), pairs.contexts + 3):
+        for word in (0, 17, 39):
+            law = sampler.law(word, before)
+            found = dict(zip(law.ids.tolist(), law.weight.tolist(), strict=True))
+            assert found == plain_law(sampler, pairs, word, before)
+            np.testing.assert_allclose(law.probability, law.weight / law.weight.sum(), rtol=1e-15)
+
+
+def test_a_draw_is_the_upper_word_of_the_product(sampler: FluentSampler) -> None:
+    random, count = np.random.default_rng(1), 3_000
+    ids = random.integers(0, 40, count).astype(np.int32)
+    before = random.integers(-2, 45, count).astype(np.int32)
+    draws = Draws(KEY, blocks(count))
+    outputs, numbers = sampler.sample_after(ids, before, draws), draws.pair(0)
+    assert (before == PREVIOUS).sum() > 20
+    for i in range(count):
+        h = int(before[i])
+        if h == PREVIOUS:
+            h = int(outputs[i - 1]) if i else NO_WORD
+        law = sampler.law(int(ids[i]), h)
+        ends = np.cumsum(law.weight).tolist()
+        x = (int(numbers[i, 0]) << 64) | int(numbers[i, 1])
+        assert outputs[i] == law.ids[np.searchsorted(ends, x * ends[-1] >> 128, side="right")]
+    # However it is cut, where what was drawn last is told.
+    parts, last = [], NO_WORD
+    for start in range(0, count, 37):
+        some = before[start : start + 37].copy()
+        some[0] = last if some[0] == PREVIOUS else some[0]
+        parts.append(
+            sampler.sample_after(
+                ids[start : start + 37], some, draws.take(np.arange(start, min(count, start + 37)))
+            )
+        )
+        last = int(parts[-1][-1])
+    np.testing.assert_array_equal(np.concatenate(parts), outputs)
+
+
+def test_draws_follow_the_law_of_their_context(sampler: FluentSampler) -> None:
+    """Chi-square at a false-alarm rate of 1e-6 for each of twelve contexts, under a fixed key."""
+    count = 40_000
+    for word, before in [(w, h) for w in (0, 21, 38) for h in (NO_WORD, 2, 11, 50)]:
+        drawn = sampler.sample_after(
+            np.full(count, word, np.int32), np.full(count, before, np.int32), Draws(KEY, blocks(count))
+        )
+        law = sampler.law(word, before)
+        seen = np.bincount(drawn, minlength=40)[law.ids]
+        assert seen.sum() == count
+        expected = law.probability * count
+        some = expected >= 5
+        rest = (seen[~some].sum(), expected[~some].sum())
+        statistic = float(((seen[some] - expected[some]) ** 2 / expected[some]).sum())
+        statistic += (rest[0] - rest[1]) ** 2 / rest[1] if rest[1] >= 1 else 0.0
+        assert statistic < chi2.ppf(1 - 1e-6, max(1, int(some.sum()) - (rest[1] < 1)))
+
+
+class _Numbers:
+    """Draws whose first blocks are given: all zeros ask for the next block, unless Σ is a power of two."""
+
+    def __init__(self, first: np.ndarray) -> None:
+        self.first, self.asked = first, list[int]()
+
+    def pair(self, index: int, rows: slice = slice(None)) -> np.ndarray:
+        self.asked.append(index)
+        if index == 0:
+            return self.first[rows]
+        made = np.zeros((rows.stop - rows.start, 2), np.uint64)
+        made[:, 0] = (index - 1) << 60 if index > 2 else 0  # block 2 is refused, too
+        return made
+
+
+def test_a_number_below_the_remainder_is_drawn_again(sampler: FluentSampler) -> None:
+    first = np.array([[1 << 63, 5], [0, 0], [1 << 63, 5]], np.uint64)
+    ids, before = np.array([3, 3, 3], np.int32), np.array([NO_WORD, PREVIOUS, PREVIOUS], np.int32)
+    numbers: Any = _Numbers(first)
+    outputs = sampler.sample_after(ids, before, numbers)
+    assert numbers.asked == [0, 2, 3]
+    law = sampler.law(3, int(outputs[0]))
+    ends = np.cumsum(law.weight).tolist()
+    assert outputs[1] == law.ids[np.searchsorted(ends, ((2 << 60) << 64) * ends[-1] >> 128, side="right")]
+    for total in (3, 1 << 40, (1 << 64) - 1, 12345678901234567):
+        assert int(fluent._remainder(np.uint64(total))) == pow(2, 128, total)
+
+
+def test_the_largest_sum_fits() -> None:
+    words, most = fluent.MAX_SLOTS, (1 << 28) - 1
+    none = np.zeros(0, np.int32)
+    backoff, base = np.full(words + 1, 1 << SHIFT, np.uint32), np.full(words, most, np.uint32)
+    pairs = PairModel(np.zeros(words + 1, np.int64), none, none.astype(np.uint32), backoff, base)
+    sets = np.arange(words, dtype=np.int32)[None, :]
+    factor = np.full((words, words), 1 << 24, np.uint32)
+    guarantee: Any = CusText().compile(lexicon_of(30)).guarantee
+    made = FluentSampler.of(sets, np.zeros(words, np.int32), factor, pairs, guarantee, TableSummary())
+    law = made.law(7, NO_WORD)
+    assert sum(law.weight.tolist()) == words * (most << 24) < 1 << 64
+    top = np.full((1, 2), np.iinfo(np.uint64).max, np.uint64)
+    out, order, ends = np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([0, 1, 1], np.int64)
+    ids, before = np.array([7], np.int32), np.array([NO_WORD], np.int32)
+    assert draw_by_depth(made.tables, made._bases, ids, before, top, order, ends, 1, 0, out) == 1
+    assert out[0] == words - 1
+
+
+def test_a_law_without_a_context_is_the_average_that_is_sampled(sampler: FluentSampler) -> None:
+    contexts, shares = sampler._before
+    assert math.isclose(float(shares.sum()), 1.0)
+    law = sampler.law(5)
+    mean = sum(float(s) * sampler.law(5, int(h)).probability for h, s in zip(contexts, shares, strict=True))
+    np.testing.assert_allclose(law.probability, mean, rtol=1e-12)
+    assert int(law.weight.sum()) == 2**63
+    count = 60_000
+    seen = np.bincount(sampler.sample(np.full(count, 5, np.int32), Draws(KEY, blocks(count))), minlength=40)
+    expected = law.probability * count
+    assert seen[law.ids].sum() == count
+    some = expected >= 5
+    statistic = ((seen[law.ids][some] - expected[some]) ** 2 / expected[some]).sum()
+    assert statistic < chi2.ppf(1 - 1e-6, len(law.ids))
+
+
+def test_inputs_are_all_words_that_can_give_an_output(sampler: FluentSampler) -> None:
+    outputs, before = np.array([4, 30, 4], np.int32), np.array([NO_WORD, 12, 7], np.int32)
+    found = sampler.inputs_after(outputs, before)
+    for i, (u, h) in enumerate(zip(outputs, before, strict=True)):
+        part = slice(int(found.starts[i]), int(found.starts[i + 1]))
+        exact = {w: sampler.law(w, int(h)) for w in range(40)}
+        expected = {
+            w: float(law.probability[law.ids == u][0]) for w, law in exact.items() if (law.ids == u).any()
+        }
+        assert dict(
+            zip(found.words[part].tolist(), found.probability[part].tolist(), strict=True)
+        ) == pytest.approx(expected)
+        assert sorted(expected) == found.words[part].tolist()
+
+
+def test_stored_arrays_that_loops_could_not_bear_are_refused(sampler: FluentSampler) -> None:
+    held = sampler.arrays()
+    FluentSampler.check(Arrays("sampler", held), 40)
+    again = FluentSampler.restore(held, sampler.guarantee, sampler.summary)
+    assert again.law(3, 5).weight.tolist() == sampler.law(3, 5).weight.tolist()
+
+    def changed(name: str, place: tuple[int, ...], value: int) -> dict[str, Any]:
+        array = np.array(held[name])
+        array[place] = value
+        return {**held, name: array}
+
+    wrong = [
+        changed("sets", (0, 0), 40), changed("sets", (0, 1), 0), changed("sets", (0, 0), -1), changed("of_word", (0,), 99),
+        changed("factor", (0, 0), 0), changed("factor", (0, 0), (1 << 24) + 1), changed("starts", (-1,), 1 << 20),
+        changed("backoff", (0,), 2**32 - 1), {**held, "base": held["base"] * np.uint32(0)},
+    ]  # fmt: skip
+    if len(held["rows"]):
+        wrong += [changed("rows", (0, 0), 0), changed("row", (0,), 99)]
+    if len(held["cells"]):
+        full = np.maximum(held["cells"], np.uint64(1 << 32))
+        wrong += [{**held, "cells": full}, {**held, "held": held["held"] * np.uint8(0)}]
+    for arrays in wrong:
+        with pytest.raises(DataError, match="artifact: sampler"):
+            FluentSampler.check(Arrays("sampler", arrays), 40)
+
+
+def test_factors_are_rounded_and_never_zero() -> None:
+    score = np.array([[0.0, 0.25, 1.0, 0.5]])
+    held = np.array([[True, True, True, False]])
+    for epsilon in (0.0, 1.0, 32.0):
+        found = fluent.factors(score, held, epsilon)[0].tolist()
+        exact = [
+            max(1, round(Fraction(2**24) * Fraction(math.exp(epsilon * (s - 1) / 2)))) for s in score[0][:3]
+        ]
+        assert found == [*exact, 0]

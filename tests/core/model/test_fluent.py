@@ -1,0 +1,403 @@
+"""Fluent draws in whole texts: the theorem by brute force, what stands before each word, equal bytes however texts are cut."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import chi2
+
+from dptext_spark.config.load import parse_model_config
+from dptext_spark.errors import SettingsError
+from dptext_spark.importance.selection import Importance, Level
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import MECHANISMS, CusText
+from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS, Sampler
+from dptext_spark.mechanisms.privacy_loss import by_log_range
+from dptext_spark.mechanisms.samplers.fluent import FluentSampler
+from dptext_spark.model.artifact import open_model, save_model
+from dptext_spark.model.certificate import certify
+from dptext_spark.model.compile import compile as compile_model
+from dptext_spark.model.preview import preview
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text import chunks, engine
+from dptext_spark.text.policy import Policy
+from tests.core.mechanisms.fluent_toys import lexicon_of, number_of
+
+KEY = RunKey.insecure(4)
+FLUENT = CusText(epsilon=2.0, k=4, fluent=True)
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return lexicon_of(30, 5, among=("john", "of", "well"))
+
+
+@pytest.fixture(scope="module")
+def model(lexicon: Lexicon) -> Privatizer:
+    return compile_model(FLUENT, lexicon)
+
+
+def released(model: Privatizer, texts: pa.Array, **given: Any) -> pa.Array:
+    ids = given.pop("row_ids", pa.array(range(len(texts)), pa.int64()))
+    return model.privatize(texts, column="c", row_ids=ids, key=KEY, **given)[0]
+
+
+def before_of(model: Privatizer, text: str) -> tuple[list[int], list[int]]:
+    """Return what was before each drawn word of a text as the engine says it, and the outputs."""
+    noise, seen = model.noise(pa.array([0]), "c", KEY, ""), list[tuple[Any, Any]]()
+    draw = noise.in_context
+    assert draw is not None
+
+    def noted(ids: Any, before: Any, blocks: Any) -> Any:
+        outputs = draw(ids, before, blocks)
+        seen.append((before.copy(), outputs))
+        return outputs
+
+    model.engine.privatize(pa.array([text]), noise._replace(in_context=noted))
+    before, outputs = (np.concatenate(part).tolist() for part in zip(*seen, strict=True))
+    return before, outputs
+
+
+class TestTheorem:
+    """All texts of three words with one skeleton, all outputs, three priors, kept words between or a boundary."""
+
+    # What is before each of the three words: a word in clear, no known word, or what came out before (PREVIOUS).
+    SKELETONS = (
+        (NO_WORD, PREVIOUS, PREVIOUS),  # w w w
+        (NO_WORD, 25, PREVIOUS),  # w kept w w
+        (NO_WORD, PREVIOUS, NO_WORD),  # w w, w
+        (28, 27, 26),  # kept w kept w kept w
+    )
+
+    @pytest.mark.parametrize("prior", range(3))
+    def test_no_two_texts_lose_more_than_the_ranges_of_the_words_that_differ(self, prior: int) -> None:
+        sampler = FLUENT.compile(lexicon_of(30, 40 + prior, share=(0.05, 0.5, 1.0)[prior]))
+        assert isinstance(sampler, FluentSampler)
+        shared = max((np.flatnonzero(sampler.of_word == s) for s in range(len(sampler.sets))), key=len)[:3]
+        assert len(shared) == 3
+        outputs = sampler.sets[sampler.of_word[shared[0]]].tolist()
+        law = {
+            (w, h): dict(zip(*self._law(sampler, w, h), strict=True))
+            for w in shared.tolist()
+            for h in range(-1, 30)
+        }
+        longest = by_log_range(sampler).value
+        spread = {
+            (a, b): self._range(sampler, a, b) for a, b in itertools.product(shared.tolist(), repeat=2)
+        }  # fmt: skip
+        assert max(spread.values()) <= longest <= 2.0
+        worst = 0.0
+        for skeleton in self.SKELETONS:
+            texts = list(itertools.product(shared.tolist(), repeat=3))
+            table = np.array([list(self._all(law, text, skeleton, outputs)) for text in texts])
+            np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-12)
+            loss = np.abs(np.log(table)[:, None] - np.log(table)[None]).max(axis=2)
+            bound = np.array(
+                [[sum(spread[a, b] for a, b in zip(s, t, strict=True)) for t in texts] for s in texts]
+            )
+            assert (loss <= bound + 1e-12).all()
+            worst = max(worst, float((loss / np.maximum(bound, 1e-300)).max()))
+        assert worst > 0.3  # the bound is not idle
+
+    @staticmethod
+    def _law(sampler: FluentSampler, word: int, before: int) -> tuple[list[int], list[float]]:
+        found = sampler.law(word, before)
+        return found.ids.tolist(), found.probability.tolist()
+
+    @staticmethod
+    def _range(sampler: FluentSampler, a: int, b: int) -> float:
+        ratio = sampler.factor[a] / sampler.factor[b]
+        return math.log(ratio.max() / ratio.min())
+
+    @staticmethod
+    def _all(
+        law: Any, text: tuple[int, ...], skeleton: tuple[int, ...], outputs: list[int]
+    ) -> Iterator[float]:
+        for out in itertools.product(outputs, repeat=len(text)):
+            chance = 1.0
+            for place, (word, h) in enumerate(zip(text, skeleton, strict=True)):
+                chance *= law[word, out[place - 1] if h == PREVIOUS else h][out[place]]
+            yield chance
+
+
+def test_texts_follow_the_product_of_their_laws(model: Privatizer) -> None:
+    """Chi-square over the joint outputs of three words, the second after a stop word, at a false-alarm rate of 1e-6."""
+    count = 60_000
+    drawn = released(model, pa.array(["qab the qac qad."] * count)).to_pylist()
+    seen: dict[tuple[int, ...], int] = {}
+    for text in drawn:
+        first, _, second, third = text.rstrip(".").split()
+        key = tuple(number_of_word(model, word) for word in (first, second, third))
+        seen[key] = seen.get(key, 0) + 1
+    ids = [number_of_word(model, word) for word in ("qab", "qac", "qad")]
+    the = number_of(lexicon_of(30, 5, among=("john", "of", "well")), "the")
+    laws: Any = model.sampler
+    statistic, cells = 0.0, 0
+    for a, p in zip(*law(laws, ids[0], NO_WORD), strict=True):
+        for b, q in zip(*law(laws, ids[1], the), strict=True):
+            for c, r in zip(*law(laws, ids[2], b), strict=True):
+                expected = count * p * q * r
+                if expected >= 5:
+                    statistic += (seen.get((a, b, c), 0) - expected) ** 2 / expected
+                    cells += 1
+    assert cells >= 20
+    assert statistic < chi2.ppf(1 - 1e-6, cells)
+
+
+def law(sampler: FluentSampler, word: int, before: int) -> tuple[list[int], list[float]]:
+    found = sampler.law(word, before)
+    return found.ids.tolist(), found.probability.tolist()
+
+
+def number_of_word(model: Privatizer, word: str) -> int:
+    return int(model.vocabulary.ids(pa.array([word]))[0])
+
+
+class TestBefore:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("qab qac", ["-", "<"]),
+            ("qab  \n\tqac", ["-", "<"]),
+            ("the qab", ["the"]),
+            ("THE qab", ["the"]),
+            ("don't qab", ["don't"]),
+            ("don\u2019t qab", ["don't"]),
+            ("qab, qac", ["-", "-"]),
+            ("qab. The qac", ["-", "the"]),
+            ("the (qab) of qac", ["-", "of"]),
+            ("the-qab", ["the"]),
+            ("qab-qac", ["-", "<"]),
+            ("john's qab", ["-", "s"]),
+            ("qab zzunknown qac", ["-", "-"]),
+            ("qab 42 qac", ["-", "-"]),
+            ("qab a@b.cc qac", ["-", "-"]),
+            ("the \u2014 qab", ["-"]),
+            ("'the' qab", ["the"]),
+            ("qab to the qac", ["-", "the"]),
+            ("qab the1 qac", ["-", "-"]),
+            ("QAB Qac", ["-", "<"]),
+        ],
+    )
+    @pytest.mark.parametrize("case", ["carry", "lower"])
+    def test_it_is_what_is_released(
+        self, lexicon: Lexicon, model: Privatizer, text: str, expected: list[str], case: Any
+    ) -> None:
+        policy = Policy(case=case, identifiers={"email": "mask"})  # type: ignore[arg-type]
+        told = Privatizer(lexicon, model.sampler, policy)
+        before, _ = before_of(told, text)
+        known = {"-": NO_WORD, "<": PREVIOUS}
+        assert before == [known[one] if one in known else number_of(lexicon, one) for one in expected]
+
+    def test_kept_unknown_words_and_numbers_are_no_known_word(
+        self, lexicon: Lexicon, model: Privatizer
+    ) -> None:
+        told = Privatizer(lexicon, model.sampler, Policy(oov="keep", numbers="keep"))
+        assert before_of(told, "qab zzunknown qac 7 qad")[0] == [NO_WORD] * 3
+
+    def test_an_unknown_word_that_is_drawn_is_the_word_it_becomes(
+        self, lexicon: Lexicon, model: Privatizer
+    ) -> None:
+        told = Privatizer(lexicon, model.sampler, Policy(oov="draw"))
+        text = released(told, pa.array(["zzunknown qac"]), row_ids=pa.array([0]))[0].as_py()
+        assert before_of(told, "zzunknown qac")[0] == [number_of(lexicon, text.split()[0])]
+
+    def test_stop_words_that_are_drawn_are_draws(self, lexicon: Lexicon, model: Privatizer) -> None:
+        told = Privatizer(lexicon, model.sampler, Policy(stop_words="draw"))
+        assert before_of(told, "of qab the qac")[0] == [NO_WORD, PREVIOUS, NO_WORD]
+
+    def test_words_of_another_stop_list_are_not_taken_for_the_packaged_ones(
+        self, lexicon: Lexicon, model: Privatizer
+    ) -> None:
+        told = Privatizer(lexicon, model.sampler, Policy(stop_word_list=("zzkept", "of")))
+        texts = pa.array(["zzkept qab of qac"] * 300)
+        one = Privatizer(
+            lexicon,
+            model.sampler,
+            Policy(stop_word_list=("of", "yyy", "zzkept")),
+            fingerprint=told.fingerprint,
+        )
+        assert released(told, texts).equals(released(one, texts))
+
+    def test_whitespace_cuts_at_spaces(self, lexicon: Lexicon, model: Privatizer) -> None:
+        told = Privatizer(lexicon, model.sampler, Policy(tokenizer="whitespace"))
+        before, _ = before_of(told, "the qab , qac do n't qad - qab ( of ) qac")
+        expected = [number_of(lexicon, "the"), NO_WORD, number_of(lexicon, "n't"), PREVIOUS, NO_WORD]
+        assert before == expected
+
+    def test_words_that_importance_keeps_are_words_in_clear(self, lexicon: Lexicon) -> None:
+        some = compile_model(FLUENT, lexicon, importance=Importance(percent=50, provider="random"))
+        texts = pa.array(
+            [" ".join(f"q{'a'}{chr(97 + (i * 7 + j) % 20)}" for j in range(8)) for i in range(50)]
+        )
+        chosen = some.choose([engine_texts(texts)])
+        assert chosen is not None
+        everything = compile_model(FLUENT, lexicon)
+        drawn = released(some, texts).to_pylist()
+        kept = [
+            a == b
+            for t, o in zip(texts.to_pylist(), drawn, strict=True)
+            for a, b in zip(t.split(), o.split(), strict=True)
+        ]
+        assert 0.4 < np.mean(kept) < 0.9
+        assert drawn != released(everything, texts).to_pylist()
+
+
+def engine_texts(texts: pa.Array) -> Any:
+    from dptext_spark.text.selection import Texts
+
+    return Texts(texts)
+
+
+def corpus() -> pa.Array:
+    random = np.random.default_rng(7)
+    words = [f"q{a}{b}" for a in "ab" for b in "abcdefghij"] + [
+        "the",
+        "of",
+        "don't",
+        "to",
+        "zzunknown",
+        "17",
+        "a@b.cc",
+        "john's",
+    ]
+    marks = [" ", " ", " ", " ", ", ", ". ", "\n", " - ", "  "]
+    rows = [
+        "".join(str(random.choice(words)) + str(random.choice(marks)) for _ in range(random.integers(0, 120)))
+        for _ in range(120)
+    ]
+    return pa.array([*rows, None, ""])
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"gaps": "normalise", "case": "lower"}, {"oov": "draw", "stop_words": "draw"}]
+)
+def test_bytes_do_not_depend_on_batches_blocks_and_strips(
+    lexicon: Lexicon, model: Privatizer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Privatizer(lexicon, model.sampler, Policy(identifiers={"email": "fake"}, **settings))  # type: ignore[arg-type]
+    texts = corpus()
+    whole = released(told, texts)
+    assert whole.null_count == 1
+    for size in (1, 7, 50):
+        parts = [
+            released(told, texts.slice(at, size), row_ids=pa.array(range(at, min(len(texts), at + size))))
+            for at in range(0, len(texts), size)
+        ]
+        assert pa.concat_arrays(parts).equals(whole)
+    for block, strip in ((64, 16_384), (98_304, 32), (100, 64)):
+        monkeypatch.setattr(engine, "BLOCK_BYTES", block)
+        monkeypatch.setattr(chunks, "STRIP_BYTES", strip)
+        assert released(told, texts).equals(whole)
+
+
+def test_a_stored_model_draws_the_same(model: Privatizer, tmp_path: Any) -> None:
+    save_model(model, tmp_path / "model")
+    again = open_model(tmp_path / "model")
+    assert (again.fingerprint, again.guarantee()) == (model.fingerprint, model.guarantee())
+    assert released(again, corpus()).equals(released(model, corpus()))
+    assert certify(again).verdict == "confirmed"
+
+
+def test_the_prior_is_part_of_a_fluent_model_alone(lexicon: Lexicon, model: Privatizer) -> None:
+    other = lexicon.with_prior(lexicon_of(30, 6, among=("john", "of", "well")).prior)
+    assert other.fingerprint == lexicon.fingerprint
+    assert compile_model(FLUENT, other).fingerprint != model.fingerprint
+    plain = CusText(epsilon=2.0, k=4)
+    assert compile_model(plain, other).fingerprint == compile_model(plain, lexicon).fingerprint
+    assert "fluent" not in plain.as_dict(recorded=True)
+    assert FLUENT.as_dict(recorded=True)["fluent"] is True
+    assert FLUENT.without_context() == plain
+
+
+def test_guarantee_and_certificate(model: Privatizer) -> None:
+    found = certify(model)
+    assert (found.verdict, found.guarantee.status) == ("confirmed", "proved")
+    assert found.loss is not None
+    assert found.loss.value <= 2.0
+    assert "for every prior" in found.sentence
+    assert "released before it in its sentence" in model.guarantee().sentence
+
+
+def test_a_preview_shows_laws_where_they_stand(model: Privatizer) -> None:
+    shown = preview(model, "The qab qac, QAD zzunknown", top=3)
+    by_text = {word.text: word for word in shown.words}
+    sampler: Any = model.sampler
+    the = sampler.law(
+        number_of_word(model, "qab"), number_of(lexicon_of(30, 5, among=("john", "of", "well")), "the")
+    )
+    assert by_text["qab"].candidates[0][1] == pytest.approx(float(the.probability.max()))
+    first = number_of_word(model, by_text["qab"].became)
+    after = sampler.law(number_of_word(model, "qac"), first)
+    assert by_text["qac"].candidates[0][1] == pytest.approx(float(after.probability.max()))
+    assert (
+        shown.output == f"The {by_text['qab'].became} {by_text['qac'].became}, {by_text['QAD'].became} [OOV]"
+    )
+
+
+class TestRefused:
+    @pytest.mark.parametrize("consistency", ["record", "dataset"])
+    def test_another_level_of_consistency(
+        self, lexicon: Lexicon, model: Privatizer, consistency: Any
+    ) -> None:
+        for make in (
+            lambda: parse_model_config(
+                {"mechanism": {"name": "custext", "fluent": True}, "consistency": consistency}
+            ),
+            lambda: compile_model(FLUENT, lexicon, consistency=consistency),
+            lambda: Privatizer(lexicon, model.sampler, consistency=consistency),
+        ):
+            with pytest.raises(
+                SettingsError,
+                match=f"consistency: '{consistency}' given with mechanism.fluent.*valid with it: token",
+            ):
+                make()
+
+    def test_levels_of_importance(self, lexicon: Lexicon) -> None:
+        levels = Importance(provider="random", levels=(Level(30, 1.0), Level(None, 2.0)))
+        with pytest.raises(SettingsError, match=r"importance\.levels: 2 given with mechanism\.fluent"):
+            compile_model(FLUENT, lexicon, importance=levels)
+        section = {"provider": "random", "levels": [{"share": 30, "epsilon": 1}, {"epsilon": 2}]}
+        with pytest.raises(SettingsError, match=r"importance\.levels: 2 given with mechanism\.fluent"):
+            parse_model_config({"mechanism": {"fluent": True}, "importance": section})
+
+    def test_a_prior_without_pairs(self) -> None:
+        plain = lexicon_of(30)
+        bare = Lexicon(plain.vocabulary, plain.vectors)
+        with pytest.raises(
+            SettingsError,
+            match=r"mechanism\.fluent: given, but nothing says which words follow .*lexicon\.prior",
+        ):
+            FLUENT.compile(bare)
+
+    def test_values(self) -> None:
+        for given, said in (
+            (
+                {"epsilon": 33, "fluent": True},
+                r"mechanism\.epsilon: 33 given with mechanism\.fluent; valid: 32 or less",
+            ),
+            ({"fluent": "yes"}, r"mechanism\.fluent: 'yes' given; valid: true or false"),
+            ({"fluent": 1}, r"mechanism\.fluent: 1 given; valid: true or false"),
+        ):
+            with pytest.raises(SettingsError, match=said):
+                parse_model_config({"mechanism": given})
+        for name in MECHANISMS:
+            if name != "custext":
+                with pytest.raises(SettingsError, match=r"mechanism\.fluent: no such setting"):
+                    parse_model_config({"mechanism": {"name": name, "fluent": True, "epsilon": 50}})
+
+
+def test_others_read_no_context(lexicon: Lexicon) -> None:
+    plain: Sampler = CusText(k=4).compile(lexicon)
+    assert not plain.reads_context
+    assert plain.inputs_after(np.zeros(1, np.int32), np.zeros(1, np.int32)) is None
+    alone, after = plain.law(3), plain.law_after(3, 5)
+    assert alone is not None
+    np.testing.assert_array_equal(after.weight, alone.weight)
