@@ -87,6 +87,7 @@ class Sampler(ReadOnlyArrays, ABC):
         compiles_quickly: in well under a second at another ε.
         draws_quickly: without a law, but so that attacks can afford many draws of every word.
         searches: a draw is a search over the lexicon.
+        adapts: a law depends on what was drawn before it, so that draws compose by bounds that allow for that alone.
     """
 
     guarantee: Guarantee
@@ -99,6 +100,7 @@ class Sampler(ReadOnlyArrays, ABC):
     compiles_quickly: ClassVar[bool] = False
     draws_quickly: ClassVar[bool] = False
     searches: ClassVar[bool] = False
+    adapts: ClassVar[bool] = False
 
     @abstractmethod
     def sample(self, ids: Ids, draws: Draws) -> Ids:
@@ -159,6 +161,17 @@ class Sampler(ReadOnlyArrays, ABC):
         """Return the :class:`~dptext_spark.mechanisms.privacy_loss.loss.Loss` of a law that this package does not know.
 
         None leaves it to :func:`dptext_spark.mechanisms.privacy_loss.worst_loss`.
+        """
+        return None
+
+    def groups(self) -> Ids | None:
+        """Return which words the guarantee compares, int32[V]: equal numbers share an output set; None where it is not so."""
+        return None
+
+    def record_loss(self, words: int, progress: Counted | None = None) -> Any:
+        """Return the :class:`~dptext_spark.mechanisms.privacy_loss.RecordLoss` of a law that this package does not know.
+
+        None leaves it to :func:`dptext_spark.mechanisms.privacy_loss.record_loss`.
         """
         return None
 
