@@ -1,7 +1,7 @@
 """What n draws of one law cost together, up to a probability δ: closed forms, each from a figure of one draw.
 
 A draw's log ratio ρ(u) = ln P(u|w) - ln P(u|w') has a range R = max ρ - min ρ, a largest size, and a Rényi divergence D_α of each
-order. All bounds hold where the words differ from draw to draw (concepts/mechanisms, ε of a record):
+order. All bounds hold where the words differ from draw to draw (concepts/mechanisms, Composition over a record):
 
 - :func:`bounded_range`: laws fixed without looking at outputs, from R (Dong, Durfee and Rogers 2020, "Optimal Differential
   Privacy Composition for Exponential Mechanisms", ICML).
