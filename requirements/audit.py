@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-LOCKS = ("build.txt", "run.txt", "test.txt", "docs.txt", "oldest.txt", "tools.txt")
+LOCKS = ("build.txt", "run.txt", "test.txt", "docs.txt", "oldest.txt", "tools.txt", "accounting.txt")
 SERVICES = ("pypi", "osv")
 FOUND, NOT_CHECKED = 1, 3
 SHOWN = 120  # characters of an error

@@ -28,6 +28,7 @@ def certify(
     from dptext_spark.model.artifact import certificate_of, expected_fingerprint, keep_certificate
     from dptext_spark.model.certificate import certify as examine
     from dptext_spark.model.compile import prepare
+    from dptext_spark.model.record import SIZES, WEAK, record_account
 
     settings = load_model_config(config, overrides or ())
     with progress() as say:
@@ -45,10 +46,15 @@ def certify(
     words = privatizer.vocabulary.strings()
     pair = found.loss.worst if found.loss is not None else None
     worst = None if pair is None else [words[word].as_py() for word in pair]
+    record = record_account(privatizer)
     if as_json:
-        return write_json({**found.as_dict(), "worst_words": worst})
+        sizes = [one.as_dict() for size in SIZES if (one := record.of(size)) is not None]
+        return write_json({**found.as_dict(), "worst_words": worst, "record": sizes})
     write(hanging("", f"{privatizer.guarantee().sentence}", width()))
     write(hanging("", found.sentence, width()))
     if worst is not None:
         write(f"worst pair: {' / '.join(worst)}")
+    write(hanging("", record.stated, width()))
+    if not record.why and record.levels == 1:
+        write(hanging("", f"{record.unit} {record.meaning()} {WEAK}", width()))
     write(f"{found.seconds:.1f} s")

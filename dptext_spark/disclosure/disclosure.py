@@ -18,6 +18,7 @@ from dptext_spark.disclosure.released import filters_on_text, released, rule_bas
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import counted
 from dptext_spark.lexicon.lexicon import PACKAGED
+from dptext_spark.model.record import RARE, WEAK
 from dptext_spark.rounding import digits_up, exact, percent_up
 
 MANY_ALONE = 0.5  # share of words alone on their output set from which a warning is due
@@ -81,8 +82,21 @@ def _warnings(facts: RunFacts) -> Sentences:
             "The records of an unfinished run were released a second time, with other draws: their ε counts "
             "twice."
         )
+    yield from _many(facts)
     if facts.ledger is not None:
         yield from facts.ledger.warnings
+
+
+def _many(facts: RunFacts) -> Sentences:
+    """Warn where the δ of a record is not small beside the number of records."""
+    account, rows = facts.record, facts.rows
+    if account is None or account.why or account.levels > 1 or not rows or facts.is_refuted:
+        return
+    if account.times(rows) > RARE:
+        yield (
+            f"The δ of a record's ε is {exact(account.delta)}, and there are {rows:,} records: about "
+            f"{digits_up(account.times(rows), 2)} of them may fare worse than that ε says."
+        )
 
 
 def _weak(facts: RunFacts) -> Sentences:
@@ -186,8 +200,23 @@ def _composed(facts: RunFacts) -> Sentences:
         )
     if level == "token":
         yield "With consistency: record, equal words of a record would count once."
+    yield from _of_a_record(facts)
     if promised.adds_up:
         yield "How many words were drawn in this run depends on the text: the figures are in the restricted metrics."
+
+
+def _of_a_record(facts: RunFacts) -> Sentences:
+    """State ε of a record up to δ, what is compared, and what δ means (concepts/mechanisms, Composition over a record)."""
+    account = facts.record
+    if account is None or facts.is_refuted or not facts.guarantee.adds_up:
+        if account is not None and account.loss.why:
+            yield account.loss.why
+        return
+    yield account.stated
+    if account.why or account.levels > 1:
+        return
+    yield account.unit
+    yield f"{account.meaning(facts.rows)} {WEAK}"
 
 
 def _repeated(facts: RunFacts) -> Sentences:

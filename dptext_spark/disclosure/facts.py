@@ -19,9 +19,11 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.selection import Importance
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.mechanisms.base import present_name
+from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import RecordAccount
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.identifiers.types import NONE
 from dptext_spark.text.policy import Policy
@@ -52,6 +54,8 @@ class RecordEpsilon:
         p50: the median.
         p95: 95 % of the records have at most this.
         max: of all.
+        bound_p50: the least bound of a record of the median number of drawn words; None where there is none.
+        bound_max: of the largest.
     """
 
     basis: str
@@ -59,6 +63,18 @@ class RecordEpsilon:
     p50: float | None = None
     p95: float | None = None
     max: float | None = None
+    bound_p50: RecordBound | None = None
+    bound_max: RecordBound | None = None
+
+    def of_words(self, counted: str) -> str:
+        """Return the bounds as a part of a sentence, of records of so many drawn words; empty where there are none."""
+        if self.bound_p50 is None or self.bound_max is None:
+            return ""
+        middle, most = self.bound_p50, self.bound_max
+        return (
+            f"{middle} for the {middle.draws:,} {counted} of a record of median length, {most} for the {most.draws:,} of the "
+            "longest"
+        )
 
 
 @dataclass(frozen=True)
@@ -123,6 +139,7 @@ class RunFacts:
         compiled_loops: how many loops had to be compiled.
         batches: of a stream.
         record_epsilon: how ε composes over a record, in words.
+        record: how the draws of a record compose, whatever their number.
         corrupt_records: of the input.
         runs: path of the table `runs`; `metrics` that of the table `metrics`, which depends on the text.
         audited: what the consistency audit found, in a sentence; `passed` where it ran.
@@ -155,6 +172,7 @@ class RunFacts:
     compiled_loops: int | None = None
     batches: MicroBatches | None = None
     record_epsilon: str | None = None
+    record: RecordAccount | None = None
     input: str = ""
     input_version: str | None = None
     corrupt_records: int | None = None
@@ -169,9 +187,13 @@ class RunFacts:
 
     @classmethod
     def planned(
-        cls, config: RunConfig, privatizer: Privatizer, certificate: Certificate | None = None
+        cls,
+        config: RunConfig,
+        privatizer: Privatizer,
+        certificate: Certificate | None = None,
+        record: RecordAccount | None = None,
     ) -> RunFacts:
-        """Return what is known before a run."""
+        """Return what is known before a run; `record` is that of the privatizer, where it was looked at."""
         others = config.output.other_columns
         known = {"keep": None, "drop": ()}
         return cls(
@@ -184,6 +206,7 @@ class RunFacts:
             key_kind=config.key.kind,
             identity="row_key" if config.row_key else None,
             other_columns=known[others] if isinstance(others, str) else others,
+            record=record,
         )
 
     @property

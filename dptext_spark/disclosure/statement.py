@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from dptext_spark.rounding import rounded_up
+from dptext_spark.rounding import exact, rounded_up
 from dptext_spark.runtime.record import Json
 
 PROTECTED = "What is protected"
@@ -60,14 +60,25 @@ class Statement:
             tuple((name, (*said, *sentences) if name == heading else said) for name, said in self.sections)
         )
 
-    def with_composed(self, epsilon: Mapping[str, float]) -> Statement:
+    def with_composed(
+        self, epsilon: Mapping[str, float], bound: Mapping[str, float] | None = None
+    ) -> Statement:
         """Return the statement with what ε came to over this run's records, for readers who may see such figures.
 
         Args:
-            epsilon: `mean`, `p95` and `max` over the records, from the restricted metrics.
+            epsilon: `mean`, `p95` and `max` over the records, from the restricted metrics: plain sums.
+            bound: `p50`, `max` and `delta`, likewise: the least bound of a record of median length and of the longest.
         """
+        least = ""
+        if bound:
+            up_to = f", up to a probability δ = {exact(bound['delta'])}" if bound["delta"] else ""
+            least = (
+                f" By the least bound that is valid it came to {exact(bound['p50'])} for a record of the median number of "
+                f"drawn words and to {exact(bound['max'])} for one of the largest{up_to}."
+            )
         return self.extended(
             PROTECTED,
-            f"Restricted, for it depends on the text: over a record of this run ε came to {rounded_up(epsilon['mean'])} on "
-            f"average, to {rounded_up(epsilon['p95'])} at most for 95 % of them, and to {rounded_up(epsilon['max'])} at most.",
+            "Restricted, for it depends on the text: over a record of this run the sum of ε came to "
+            f"{rounded_up(epsilon['mean'])} on average, to {rounded_up(epsilon['p95'])} at most for 95 % of them, and to "
+            f"{rounded_up(epsilon['max'])} at most.{least}",
         )

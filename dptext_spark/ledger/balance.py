@@ -21,7 +21,15 @@ from dptext_spark.ledger.entry import (
     Entry,
     of_input,
 )
-from dptext_spark.ledger.sums import Spent, difference, left_of, over, spent_on
+from dptext_spark.ledger.sums import (
+    RecordSpent,
+    Spent,
+    difference,
+    left_of,
+    over,
+    spent_on,
+    spent_on_record,
+)
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Record
 
@@ -45,6 +53,7 @@ class Spending(Record):
         left: of the limit, where most was spent; older accounts do not say.
         decisions: what is to be said of each.
         sentence: what all releases have spent.
+        record: what was spent on one record; older accounts do not say. `limit_record` is the limit that bound the run.
         notes: what the figures count.
         warnings: for the Warnings section.
     """
@@ -63,6 +72,8 @@ class Spending(Record):
     sentence: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    record: RecordSpent | None = None
+    limit_record: float | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,8 @@ class Balance:
         kept: the limit that the ledger keeps for the input.
         overrides: runs that passed a limit, each with its reason.
         decisions: the limits that were set and raised, and that the ledger was begun anew.
+        record: what was spent on one record.
+        limit_record: that binds the run in hand.
     """
 
     ledger: str
@@ -92,6 +105,8 @@ class Balance:
     overrides: tuple[str, ...] = ()
     kept: float | None = None
     decisions: tuple[Decision, ...] = ()
+    record: RecordSpent | None = None
+    limit_record: float | None = None
 
     @property
     def sentence(self) -> str:
@@ -141,6 +156,10 @@ class Balance:
             )
             found.append(f"The limit is ε = {exact(self.limit)}{lower}; ε = {exact(left)} of it is left.")
         found += [f"{said[0].upper()}{said[1:]}." for said in self.raises]
+        if self.record is not None and (self.record.times or self.record.without):
+            found.append(f"On one record, all its drawn words together, they have spent {self.record}.")
+        if self.limit_record is not None:
+            found.append(f"The limit of a record is ε = {exact(self.limit_record)}.")
         if self.unfinished:
             found.append(
                 f"Counted with them: {self.unfinished:,} that did not finish, for what they may have left behind holds draws."
@@ -174,6 +193,13 @@ class Balance:
         return min((left_of(self.limit, one.total) for one in self.columns), default=self.limit)
 
     @property
+    def _record(self) -> RecordSpent | None:
+        limit, spent = self.limit_record, self.record
+        if limit is None or spent is None:
+            return spent
+        return replace(spent, left=left_of(limit, spent.epsilon))
+
+    @property
     def said(self) -> tuple[str, ...]:
         """What is to be said of each decision, in order."""
         return tuple(map(_said, self.decisions))
@@ -192,7 +218,7 @@ class Balance:
         )
         return Spending(
             self.ledger, f"{self.since:%Y-%m-%d}", self.input, tuple(columns), self.unfinished, self.limit, self.kept, self.left,
-            self.override, self.overrides, self.said, self.sentence, self.notes, self.warnings,
+            self.override, self.overrides, self.said, self.sentence, self.notes, self.warnings, self._record, self.limit_record,
         )  # fmt: skip
 
 
@@ -215,7 +241,16 @@ def after(before: Sequence[Entry], asked: Sequence[Entry], ledger: str) -> Balan
     return Balance(
         ledger, min(entry.at for entry in [*before, *asked]), first.input, tuple(columns),
         _unfinished(there, {entry.run_id for entry in asked}),
+        record=record_after(there, asked),
     )  # fmt: skip
+
+
+def record_after(there: Sequence[Entry], asked: Sequence[Entry]) -> RecordSpent:
+    """Return what a record comes to with the entries that are asked for, and what they add."""
+    old, new = spent_on_record(there), spent_on_record([*there, *asked])
+    if math.isinf(new.epsilon):
+        return replace(new, more=0.0 if new == old else math.inf)
+    return replace(new, more=difference(new.epsilon, old.epsilon))
 
 
 def kept_limit(book: Book) -> float | None:
@@ -260,6 +295,49 @@ def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tu
         f"ledger.limit: {exact(named)} given; the ledger keeps {exact(kept)} for {place}, {spent}, and ε = "
         f"{exact(left_of(kept, worst))} is left. Valid: null, which takes that limit; {exact(kept)} or less; or "
         "ledger.raise_limit with the reason, which is recorded: the greater limit is kept from then on. Nothing was written."
+    )
+
+
+def allowed_record(
+    balance: Balance, before: RecordSpent, limit: float | None, override: str | None
+) -> Balance:
+    """Return the balance with the limit of a record; the reason goes in only where it was needed.
+
+    Args:
+        balance: with what the run asks for.
+        before: what was spent on a record before.
+        limit: of the run's settings; no ledger keeps it.
+        override: the reason to pass it.
+
+    Raises:
+        RunError: the run spends, and passes the limit or adds to releases that have no figure for a record; no reason is given.
+    """
+    spent = balance.record
+    balance = replace(balance, limit_record=limit)
+    if limit is None or spent is None or (spent.times, spent.without) == (before.times, before.without):
+        return balance
+    passed, lacking = over(spent.epsilon, limit), spent.without
+    if not passed and not lacking:
+        return balance
+    if override is not None:
+        return replace(balance, override=override)
+    if lacking:
+        why = (
+            "this run has no figure for a record (its mechanism, its level or its rows have none)"
+            if not before.without
+            else f"{before.without:,} of the releases of {balance.input} have no figure for a record, for they are older or of "
+            "mechanisms without one, so that nobody knows what is left"
+        )
+    elif math.isinf(spent.epsilon):
+        why = "a guarantee was refuted or a key is no secret, so that no ε stands for a record"
+    else:
+        why = (
+            f"ε = {exact(before.epsilon)} was spent on the longest record of {balance.input}, and this run asks for "
+            f"{exact(spent.more)} more, which makes {exact(spent.epsilon)}"
+        )
+    raise RunError(
+        f"ledger.limit_record: {exact(limit)} given; {why}. Valid: a greater limit; the same draws again, which spend nothing; "
+        "or ledger.override with the reason, which is recorded and lets this run pass. Nothing was written."
     )
 
 
@@ -314,7 +392,7 @@ def balances(
         found.append(
             Balance(
                 ledger, first.at, first.input, columns, _unfinished(here.entries, set()), limit=kept, kept=kept,
-                overrides=_overrides(here.entries), decisions=tuple(here.decisions),
+                overrides=_overrides(here.entries), decisions=tuple(here.decisions), record=spent_on_record(here.entries),
             )
         )  # fmt: skip
         entered, decided = ({one.entry for one in rows} for rows in (here.entries, here.decisions))

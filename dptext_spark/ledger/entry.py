@@ -24,6 +24,7 @@ METRIC = "metric_dp"
 LIMIT, BEGUN = "limit", "begun"  # rows that spend nothing
 COUNTS = "(published counts)"  # in the place of a column, of counts that were published with noise
 TABLE = "table:"  # before the name of an input that has no place of its own
+OF_RECORD = ("record_words", "record_epsilon", "record_delta")  # columns that older tables lack
 _WEIGHT = {RESERVED: 0, VOID: 1, SPENT: 2}
 
 
@@ -51,6 +52,10 @@ class Entry:
         limit: that bound it when it was reserved; `override` the reason for which it was passed.
         output: where the release is.
         format_version: of the row.
+        record_words: drawn words of the longest record, rounded up to a quarter power of two, of which the next two speak; None
+            of older entries, and where a record has no ε.
+        record_epsilon: what one release of that record was found to cost.
+        record_delta: up to which probability.
     """
 
     entry: str
@@ -78,6 +83,9 @@ class Entry:
     override: str | None
     output: str
     format_version: int
+    record_words: int | None = None
+    record_epsilon: float | None = None
+    record_delta: float | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Entry:
@@ -87,9 +95,10 @@ class Entry:
             DataError: it is damaged: what counts in it is missing, or has a value that is not valid.
         """
         for name, sound, valid in _SOUND:
-            if not sound(row[name]):
-                raise damaged(row["run_id"], row["entry"], f"{name} is {row[name]!r}; valid: {valid}")
-        return cls(**{field.name: row[field.name] for field in fields(cls)})
+            if not sound(row.get(name)):
+                raise damaged(row["run_id"], row["entry"], f"{name} is {row.get(name)!r}; valid: {valid}")
+        held: dict[str, Any] = {field.name: row.get(field.name) for field in fields(cls)}
+        return cls(**held)
 
     @property
     def spend(self) -> tuple[str, str]:
@@ -180,7 +189,9 @@ class Book(NamedTuple):
         """
         decides = [status in (LIMIT, BEGUN) for status in columns["status"]]
         spends = [not one for one in decides]
-        held = {field.name: list(compress(columns[field.name], spends)) for field in fields(Entry)}
+        # A table of an older version lacks what a record costs.
+        none = [None] * len(spends)
+        held = {field.name: list(compress(columns.get(field.name, none), spends)) for field in fields(Entry)}
         if not all(sound(value) for name, sound, _ in _SOUND for value in set(held[name])):
             for row in _rows(held):
                 Entry.of(row)  # says which row it is
@@ -235,8 +246,14 @@ def settled(rows: Iterable[Entry]) -> list[Entry]:
         if first is None:
             found[row.entry] = row
         elif (_WEIGHT[row.status], row.why is not None) >= (_WEIGHT[first.status], first.why is not None):
-            found[row.entry] = replace(first, status=row.status, why=row.why)
+            found[row.entry] = replace(first, status=row.status, why=row.why, **_of_record(first, row))
     return list(found.values())
+
+
+def _of_record(first: Entry, later: Entry) -> dict[str, Any]:
+    """Return what a record costs as the later row says it, or as the first one did: the words are counted while a run writes."""
+    row = first if later.record_epsilon is None else later
+    return {name: getattr(row, name) for name in OF_RECORD}
 
 
 class OfInput(Protocol):
@@ -281,6 +298,16 @@ def _text(value: object) -> bool:
 _SOUND: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("epsilon", lambda value: _is_number(value) and 0 <= value < math.inf, "a finite number of 0 or more"),
     ("delta", lambda value: _is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    (
+        "record_epsilon",
+        lambda value: value is None or (_is_number(value) and 0 <= value < math.inf),
+        "NULL, or a finite number of 0 or more",
+    ),
+    (
+        "record_delta",
+        lambda value: value is None or (_is_number(value) and 0 <= value <= 1),
+        "NULL, or a number from 0 to 1",
+    ),
     ("limit", lambda value: value is None or _is_limit(value), "NULL, or a finite number above 0"),
     ("status", lambda value: value in _WEIGHT, ", ".join((*_WEIGHT, LIMIT, BEGUN))),
     ("records", lambda value: value in (ALL, CHANGED, ADDED), ", ".join((ALL, CHANGED, ADDED))),

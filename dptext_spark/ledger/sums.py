@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from dptext_spark.guarantee import compared
-from dptext_spark.ledger.entry import COUNTS, METRIC, VOID, Entry
+from dptext_spark.ledger.entry import ADDED, COUNTS, METRIC, VOID, Entry
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Record
 
@@ -87,6 +87,92 @@ class Spent(Record):
     def on(self) -> str:
         """What it was spent on, as a part of a sentence."""
         return "published counts" if self.column == COUNTS else f"one word of {self.column}"
+
+
+@dataclass(frozen=True)
+class RecordSpent(Record):
+    """What releases come to over one record: its draws in all text columns of a release together.
+
+    Attributes:
+        epsilon: the sum over the releases whose figure is known; infinite where a guarantee among them does not hold.
+        delta: the sum, at most 1.
+        times: how many releases have a figure.
+        without: how many have none: older ones, and those of mechanisms whose records have no ε.
+        more: what of it the run in hand added.
+        left: of the limit, in an account; None where there is none.
+    """
+
+    unbounded = ("epsilon", "more")
+
+    epsilon: float
+    delta: float
+    times: int
+    without: int
+    more: float = 0.0
+    left: float | None = None
+
+    def __str__(self) -> str:
+        """Return the figure as a part of a sentence."""
+        if math.isinf(self.epsilon):
+            return "no ε at all for a record: a guarantee was refuted, or a key was no secret"
+        lacking = (
+            f"{self.without:,} {'release' if self.without == 1 else 'releases'} without a figure for a record"
+            if self.without
+            else ""
+        )
+        if not self.times:
+            return lacking or "nothing"
+        delta = f" and δ = {exact(self.delta)}" if self.delta else ""
+        times = "spent once" if self.times == 1 else f"spent {self.times:,} times"
+        return f"ε = {exact(self.epsilon)}{delta} for the longest record ({times}){f', and {lacking}' if lacking else ''}"
+
+
+def spent_on_record(entries: Iterable[Entry]) -> RecordSpent:
+    """Add up what entries of one input spent on one record, the longest.
+
+    Entries of the columns of one release have one figure together. Equal draws of one version count once; of records that were
+    added to a stream, which are disjoint, the largest micro-batch counts.
+    """
+    by_spend: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        if entry.status != VOID and entry.column != COUNTS:
+            by_spend.setdefault(entry.spend, []).append(entry)
+    # A release is what one attempt of a run draws; it has one spend for each column, and others for draws of an earlier key.
+    releases: dict[tuple[str, str, str], list[list[Entry]]] = {}
+    for same in by_spend.values():
+        first = same[0]
+        releases.setdefault((first.run_id, first.output, first.attempt), []).append(same)
+    epsilons, deltas, without, sound = [], [], 0, True
+    for spends in releases.values():
+        often = max(Counter(same[0].column.lower() for same in spends).values())
+        sound &= all(entry.holds for same in spends for entry in same)
+        figures = [_of_record(same) for same in spends]
+        known = [one for one in figures if one is not None]
+        if len(known) < len(figures):
+            without += often
+            continue
+        epsilons += [max(one[0] for one in known)] * often
+        deltas += [max(one[1] for one in known)] * often
+    total = _upward(_added(epsilons)) if sound else math.inf
+    return RecordSpent(total, min(1.0, _upward(_added(deltas))), len(epsilons), without)
+
+
+def _of_record(same: list[Entry]) -> tuple[float, float] | None:
+    """Return (ε, δ) of a record in equal draws; of a stream's micro-batches the largest, and None where one has no figure."""
+    by_run: dict[str, tuple[float, float] | None] = {}
+    for entry in same:
+        name = entry.run_id if entry.records == ADDED else ""
+        figure = (
+            None
+            if entry.record_epsilon is None
+            else (float(entry.record_epsilon), float(entry.record_delta or 0.0))
+        )
+        held = by_run.get(name)
+        by_run[name] = figure if held is None else held if figure is None else max(held, figure)
+    known = [one for one in by_run.values() if one is not None]
+    if len(known) < len(by_run):
+        return None
+    return max(one[0] for one in known), max(one[1] for one in known)
 
 
 def spent_on(entries: Iterable[Entry], column: str) -> Spent:

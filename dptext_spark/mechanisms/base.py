@@ -227,6 +227,17 @@ class Sampler(ReadOnlyArrays, ABC):
         """
         return None
 
+    def groups(self) -> Ids | None:
+        """Return which words the guarantee compares, int32[V]: equal numbers share an output set; None where it is not so."""
+        return None
+
+    def record_loss(self, words: int, progress: Counted | None = None) -> Any:
+        """Return the :class:`~dptext_spark.mechanisms.privacy_loss.RecordLoss` of a law that this package does not know.
+
+        None leaves it to :func:`dptext_spark.mechanisms.privacy_loss.record_loss`.
+        """
+        return None
+
 
 def present_name(name: str) -> str:
     """Return the present name of a mechanism or its noise; any other name as it is."""

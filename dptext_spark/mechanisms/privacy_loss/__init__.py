@@ -6,11 +6,20 @@ Where noise is added to a vector, the loss is bounded by draws, which can refute
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.exponential import by_distance
 from dptext_spark.mechanisms.privacy_loss.finite import by_rank, by_steps, within_groups
 from dptext_spark.mechanisms.privacy_loss.half_spaces import by_half_spaces
 from dptext_spark.mechanisms.privacy_loss.log_range import by_log_range
+from dptext_spark.mechanisms.privacy_loss.log_ratios import (
+    RecordLoss,
+    along_lists,
+    between_groups,
+    by_distances,
+)
 from dptext_spark.mechanisms.privacy_loss.loss import Loss
 from dptext_spark.mechanisms.privacy_loss.remapped import by_bound, by_groups
 from dptext_spark.mechanisms.privacy_loss.sampled import by_draws
@@ -25,6 +34,7 @@ from dptext_spark.runtime.progress import Counted
 
 __all__ = [
     "Loss",
+    "RecordLoss",
     "by_distance",
     "by_draws",
     "by_exits",
@@ -32,6 +42,7 @@ __all__ = [
     "by_log_range",
     "by_rank",
     "by_steps",
+    "record_loss",
     "vector_loss",
     "within_groups",
     "worst_loss",
@@ -87,3 +98,55 @@ def vector_loss(sampler: Sampler, progress: Counted | None = None, sample: int |
     if isinstance(sampler, NoiseSampler) and sampler.noise == "truncated_laplace":
         return by_exits(sampler, progress, sample)
     return None
+
+
+REVEALS = (
+    "A word that is not sensitive is revealed where it is released as it is: its loss has no bound, and no ε stands for a record "
+    "that may hold one. With mechanism.p: 1, or mechanism.sensitive: none, the loss is finite."
+)
+
+
+def record_loss(sampler: Sampler, words: int, progress: Counted | None = None) -> RecordLoss:
+    """Return what of a law decides the ε of a record; its `why` says where there is no such ε.
+
+    Args:
+        sampler: of any mechanism.
+        words: V.
+        progress: progress callback, called with how much is done.
+    """
+    claimed = sampler.guarantee
+    if claimed.status == "refuted":
+        return RecordLoss(
+            math.inf, why="The guarantee of a draw does not hold: it was refuted, and nothing composes."
+        )
+    found: RecordLoss | None = sampler.record_loss(words, progress)
+    if found is not None:
+        return replace(found, adapts=sampler.reads_context)
+    if isinstance(sampler, FluentSampler):
+        # For every prior: whatever was released before, the log ratio of a draw ranges over R at most.
+        largest = by_log_range(sampler, progress).value
+        return RecordLoss(largest, spread=largest, adapts=True)
+    if isinstance(sampler, RemappedSampler) and not isinstance(sampler, RemappedTable):
+        return record_loss(sampler.inner, words, progress)  # no range grows by post-processing
+    if claimed.kind == "metric_dp":
+        found = _by_distance(sampler, progress)
+    else:
+        groups = sampler.groups()
+        if groups is not None:
+            found = between_groups(sampler, groups, progress)
+            # What is promised bounds a draw, too; a loss beyond it is the certificate's to tell.
+            found = replace(found, delta=float(claimed.delta))
+        else:
+            found = RecordLoss(float(claimed.epsilon), float(claimed.delta))
+    return replace(found, adapts=sampler.reads_context)
+
+
+def _by_distance(sampler: Sampler, progress: Counted | None) -> RecordLoss:
+    """Return the figures for each unit of distance; R only where there is a law."""
+    if sampler.guarantee.compared == "sensitive words":
+        return RecordLoss(math.inf, by_distance=True, why=REVEALS)
+    if isinstance(sampler, ExponentialSampler):
+        return by_distances(sampler)
+    if isinstance(sampler, OrderingSampler):
+        return along_lists(sampler, progress)
+    return RecordLoss(float(sampler.guarantee.epsilon), by_distance=True)

@@ -137,6 +137,10 @@ class RemappedTable(RemappedSampler):
     cells: U64
     group: Ids
 
+    def groups(self) -> Ids:
+        """Return which words shared an output set before the remap: int32[V], equal numbers for those that did."""
+        return self.group
+
     def sample(self, ids: Ids, draws: Draws) -> Ids:
         """Draw one output for each of int32[n] by lane 0."""
         out = np.empty(len(ids), np.int32)

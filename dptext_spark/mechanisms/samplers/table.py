@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from dptext_spark.runtime.jit import Int, compiled, inlined, prefetch
 
 _LOWER, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 MAX_SLOTS = 4096
+READ_TOGETHER = 512  # laws
 AHEAD = 16  # how many draws ahead an alias cell is asked for
 
 
@@ -251,6 +253,19 @@ class TableSampler(Sampler):
         """Return the laws of int32[n] words, read off their alias rows."""
         row, ids, weight = read_rows(self.cells[words])
         return Laws(np.append(0, np.cumsum(np.bincount(row, minlength=len(words)))), ids, weight)
+
+    def groups(self) -> Ids | None:
+        """Return which words have the same possible outputs: int32[V], equal numbers for equal sets."""
+        if self.guarantee.kind != "epsilon_dp_within_group":
+            return None
+        known: dict[bytes, int] = {}
+        found = np.empty(len(self.cells), np.int32)
+        for first in range(0, len(found), READ_TOGETHER):
+            laws = self.laws(np.arange(first, min(first + READ_TOGETHER, len(found)), dtype=np.int32))
+            held, starts = laws.ids.tobytes(), (4 * laws.starts).tolist()
+            for word, (begin, end) in enumerate(pairwise(starts), first):
+                found[word] = known.setdefault(held[begin:end], len(known))
+        return found
 
     def law_bytes(self) -> int:
         """Return what an alias row takes while it is read."""

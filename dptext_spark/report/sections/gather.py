@@ -104,7 +104,9 @@ def _statement(run: RunRecord, metrics: Figures | None, published: Sequence[Publ
     composed = {name: (metrics or {}).get(f"record_epsilon_{name}") for name in ("mean", "p95", "max")}
     known = {name: value for name, value in composed.items() if value is not None}
     if len(known) == len(composed):
-        statement = statement.with_composed(known)
+        bound = {name: (metrics or {}).get(f"record_bound_{name}") for name in ("p50", "max", "delta")}
+        stated = {name: value for name, value in bound.items() if value is not None}
+        statement = statement.with_composed(known, stated if len(stated) == len(bound) else None)
     return statement if not published else statement.extended(*published_section(published))
 
 

@@ -102,7 +102,15 @@ def _composed(facts: ReportFacts) -> Tile:
     level = settings.consistency
     mean, high, most = (metrics.get(f"record_epsilon_{name}") for name in ("mean", "p95", "max"))
     if mean is not None and high is not None and most is not None:
-        said = f"on average; at most {rounded_up(high)} for 95 % of them, {rounded_up(most)} for all"
+        said = (
+            f"on average, as a sum; at most {rounded_up(high)} for 95 % of them, {rounded_up(most)} for all"
+        )
+        middle, longest, delta = (metrics.get(f"record_bound_{name}") for name in ("p50", "max", "delta"))
+        if middle is not None and longest is not None and delta is not None:
+            said += (
+                f"; by the least bound {exact(middle)} for the median number of words and {exact(longest)} for the largest, up "
+                f"to δ = {exact(delta)}. How many words attacks find stands beside it"
+            )
         return Tile("ε of a record", rounded_up(mean), said)
     if level == "dataset":
         return Tile("ε of a record", "none", "all records share the draws")

@@ -14,6 +14,7 @@ from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
+from dptext_spark.model.record import record_account
 from dptext_spark.report.terminal.console import WIDTH, hanging
 from dptext_spark.runtime.progress import Progress
 from dptext_spark.runtime.record import Json
@@ -98,7 +99,7 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
     """
     privatizer, artifact = prepare(config, progress)
     read_key(config.key)
-    facts = RunFacts.planned(config, privatizer, certificate_of(artifact))
+    facts = RunFacts.planned(config, privatizer, certificate_of(artifact), record_account(privatizer))
     facts = replace(facts, disclosure=disclosure(facts))
     return Plan(facts, tuple(_steps(config)), tuple(_writes(config)), str(artifact), privatizer.fingerprint)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dptext_spark.disclosure.facts import Figures, RunFacts, Unchanged
+from dptext_spark.guarantee import counted as word_count
+from dptext_spark.model.record import WEAK
 from dptext_spark.report.sections import run
 from dptext_spark.report.terminal.console import PRICE, WIDTH, hanging
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
@@ -131,9 +133,14 @@ def _promise(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
             if figure is not None
         )  # fmt: skip
         yield "ε a record", f"{spread}; {epsilon.basis}"
+        least = epsilon.of_words(word_count(facts.consistency))
+        if least:
+            yield "  least bound", least
     elif epsilon is not None or facts.record_epsilon is not None:
         basis = facts.record_epsilon if epsilon is None else epsilon.basis
         yield "ε a record", f"{basis}{'' if internal else ' (figures: --internal)'}"
+    if facts.record is not None and not facts.record.why and not facts.is_refuted:
+        yield "  of so many words", f"{facts.record.stated} {WEAK}"
     counted = facts.ledger
     if counted is not None and counted.sentence:
         limit = ""

@@ -5,6 +5,7 @@ Where a driver died after its commit, the counts are made again, if the key is a
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.disclosure.facts import RecordEpsilon
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.model.record import RecordAccount
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.tables.paths import Path
@@ -142,8 +144,9 @@ def shares(c: Mapping[str, int]) -> dict[str, float | None]:
 
 
 def record_epsilon(
-    units: Units, guarantee: Guarantee, consistency: str, columns: int, several_rows: bool, levels: int = 1
-) -> RecordEpsilon:
+    units: Units, guarantee: Guarantee, consistency: str, columns: int, several_rows: bool, levels: int = 1,
+    account: RecordAccount | None = None,
+) -> RecordEpsilon:  # fmt: skip
     """Compose ε over a record (concepts/mechanisms, Levels).
 
     Args:
@@ -153,6 +156,7 @@ def record_epsilon(
         columns: number of text columns.
         several_rows: whether a record may span rows.
         levels: of importance.
+        account: how the draws compose; None where that is not looked at.
     """
     basis = guarantee.of_record(consistency, levels)
     if consistency == "dataset":
@@ -161,13 +165,17 @@ def record_epsilon(
         return RecordEpsilon(f"{basis}; no single figure")
     if consistency == "record" and (columns > 1 or several_rows):
         basis += " (at most: columns and rows are summed)"
-    composed = (
+    mean, p50, p95, most = (
         None if draws is None else guarantee.compose(draws).epsilon
         for draws in (units.mean, units.p50, units.p95, units.max)
     )  # fmt: skip
     if guarantee.delta and units.max is not None:
         basis += f"; δ of a record at most {exact(guarantee.compose(units.max).delta)}"
-    return RecordEpsilon(basis, *composed)
+    if account is None or units.p50 is None or units.max is None:
+        return RecordEpsilon(basis, mean, p50, p95, most)
+    return RecordEpsilon(
+        basis, mean, p50, p95, most, account.of(math.ceil(units.p50)), account.of(math.ceil(units.max))
+    )
 
 
 def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:
@@ -192,3 +200,44 @@ def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:
         row = frame.agg(*observed(plan.paths)).first()
     assert row is not None  # an aggregate without groups has one row
     return Counts.of(row.asDict())
+
+
+def several_rows(plan: RunPlan) -> bool:
+    """Whether a record may have several rows."""
+    return plan.identity.record is not None and plan.config.record_key != plan.config.row_key
+
+
+def counted_before(plan: RunPlan) -> Units:
+    """Count the draws of each record before anything is written: a pass over the input."""
+    return _units(plan, by_record=several_rows(plan))
+
+
+def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
+    """Return what the draws of a record add up to: as counted while writing, or by a second pass where it may have several rows.
+
+    Args:
+        plan: the run.
+        counts: of its rows; None where they are not known.
+    """
+    if counts is None or plan.config.consistency == "dataset" or not several_rows(plan):
+        return None if counts is None else counts.units
+    return _units(plan, by_record=True)
+
+
+def _units(plan: RunPlan, *, by_record: bool) -> Units:
+    """Draw as the run does and keep the counts alone, of each row or each record, which may lie in many partitions."""
+    job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship))
+    frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
+    units = F.col(RESULT).getField("units").alias("units")
+    if by_record:
+        assert plan.identity.record is not None
+        records = frame.groupBy(plan.identity.record).agg(F.sum(units).alias("units"))
+    else:
+        records = frame.select(units)
+    figures = records.agg(
+        F.avg("units").alias("units_mean"), *percentiles(F.col("units")), F.max("units").alias("units_max")
+    )
+    with batched(plan):
+        row = figures.first()
+    assert row is not None
+    return Units.of(row.asDict())

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from dptext_spark.config.locations import normal_path
 from dptext_spark.errors import DataError, RunError
-from dptext_spark.ledger.entry import FORMAT, Book, Decision, Entry
+from dptext_spark.ledger.entry import FORMAT, OF_RECORD, Book, Decision, Entry
 from dptext_spark.spark.errors import condition_of
 from dptext_spark.spark.job.checks import holds_files
 from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES
@@ -58,7 +58,8 @@ def entries_of(spark: SparkSession, path: str) -> Book:
             f"ledger.path: the ledger in {path!r} has format {newest}, and this version of the package knows {FORMAT}; update "
             "the package, or name another folder."
         )
-    missing = [name for name in LEDGER.fieldNames() if name not in table.columns]
+    # A table of an older version says nothing of records, and gets these columns with its next row.
+    missing = [name for name in LEDGER.fieldNames() if name not in (*table.columns, *OF_RECORD)]
     if missing:
         raise DataError(f"ledger.path: the table in {path!r} is no ledger: it lacks {', '.join(missing)}.")
     return Book.of(version, columns)
@@ -134,7 +135,10 @@ def _writer(spark: SparkSession, rows: Sequence[Entry | Decision]) -> DataFrameW
     values = [tuple(vars(one).get(name) for name in LEDGER.fieldNames()) for one in rows]
     frame = spark.createDataFrame(values, LEDGER).coalesce(1)
     # The table's first commit makes it one that nobody can change a row of by mistake.
-    return frame.write.format("delta").mode("append").options(**PROPERTIES).option("delta.appendOnly", "true")
+    writer = (
+        frame.write.format("delta").mode("append").options(**PROPERTIES).option("delta.appendOnly", "true")
+    )
+    return writer.option("mergeSchema", "true")
 
 
 def _stands(spark: SparkSession, path: str, attempt: str) -> bool:

@@ -14,7 +14,7 @@ from dptext_spark.runtime.progress import Steps
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
-from dptext_spark.spark.job.counting import recounted
+from dptext_spark.spark.job.counting import record_units, recounted
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import bind_run, check_finished, check_still_there
 from dptext_spark.spark.job.plan import RunPlan
@@ -119,8 +119,11 @@ def run_once(
             failure = reduced(error, list(config.columns))
             raise _failed(plan, record, reservation, started, failure, at) from None
         try:
+            units = record_units(plan, counts)
+            bound = ledger.ledger_bound(plan, units)
+            record = replace(record, cumulative=reservation.found(bound))
             with announced(Effect.SETTLEMENT, at):
-                ledger.settle(reservation, SPENT)
+                ledger.settle(reservation, SPENT, bound=bound)
         except Exception as error:
             raise _not_accounted(plan, reduced(error, list(config.columns))) from None
         try:
@@ -128,7 +131,17 @@ def run_once(
             first = earlier is None and not committed and not reservation.again
             return RunResult(
                 reconcile(
-                    plan, record, commits, counts, started, seconds, say, at, recovered=committed, first=first
+                    plan,
+                    record,
+                    commits,
+                    counts,
+                    started,
+                    seconds,
+                    say,
+                    at,
+                    recovered=committed,
+                    first=first,
+                    units=units,
                 )
             )
         except (CountMismatchError, RunError) as error:  # they say themselves what was committed

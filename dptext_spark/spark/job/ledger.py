@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dptext_spark.config.locations import absolute
 from dptext_spark.config.sections import Ledger
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DPTextError, RunError, SettingsError
-from dptext_spark.ledger.balance import Balance, allowed, balances, bound_by, kept_limit
+from dptext_spark.ledger.balance import (
+    Balance,
+    allowed,
+    allowed_record,
+    balances,
+    bound_by,
+    kept_limit,
+    record_after,
+)
 from dptext_spark.ledger.balance import after as balance_after
 from dptext_spark.ledger.entry import (
     ADDED,
@@ -26,6 +35,7 @@ from dptext_spark.ledger.entry import (
     FORMAT,
     LIMIT,
     METRIC,
+    OF_RECORD,
     RESERVED,
     SPENT,
     VOID,
@@ -34,11 +44,14 @@ from dptext_spark.ledger.entry import (
     Entry,
     of_input,
 )
+from dptext_spark.ledger.sums import spent_on_record
+from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, quarter_power
 from dptext_spark.model.artifact import read_manifest
 from dptext_spark.report.sections.published import Published, unit_of
 from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.counting import Units, counted_before
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.entries import add, appended, entries_of
 from dptext_spark.spark.job.plan import RunPlan
@@ -63,6 +76,7 @@ class Reservation:
         earlier: entries that earlier attempts of the run reserved for the same draws.
         balance: what the input comes to with them.
         again: an earlier attempt of the run is in the ledger.
+        others: what else is in the ledger of the input; `ours` what this run has in it.
     """
 
     spark: SparkSession
@@ -71,11 +85,21 @@ class Reservation:
     earlier: tuple[Entry, ...]
     balance: Balance
     again: bool
+    others: tuple[Entry, ...] = ()
+    ours: tuple[Entry, ...] = ()
 
     @property
     def cumulative(self) -> str:
         """The balance as the `runs` row holds it, JSON."""
         return json.dumps(self.balance.spending.as_dict(), ensure_ascii=False)
+
+    def found(self, bound: RecordBound | None) -> str:
+        """Return the same, with what the longest record was found to cost while the run wrote."""
+        if bound is None or not self.ours:
+            return self.cumulative
+        ours = [replace(one, **_of_record(bound)) for one in self.ours]
+        balance = replace(self.balance, record=record_after(self.others, ours))
+        return json.dumps(balance.spending.as_dict(), ensure_ascii=False)
 
 
 def reserve(
@@ -99,6 +123,10 @@ def reserve(
     try:
         source = source_of(plan)
         asked = _asked(plan, source, added_to)
+        if plan.config.ledger.limit_record is not None:
+            # What a record costs depends on its words: they are counted beforehand only where a limit asks for it.
+            bound = ledger_bound(plan, counted_before(plan))
+            asked = [replace(one, **_of_record(bound)) for one in asked]
 
         def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
             there, here = book.entries, book.of_input(source.place, source.table_id)
@@ -112,6 +140,10 @@ def reserve(
             limit, keeps = bound_by(here, source.place, named, budget.raise_limit)
             whole = balance_after(there, wanted or mine, path)
             decided = allowed(whole, limit, override, named=named is not None)
+            earlier_spent = spent_on_record(here.entries)
+            decided = allowed_record(
+                decided, earlier_spent, None if committed else budget.limit_record, override
+            )
             decisions = []
             if wanted and _forgotten(plan, there, here):
                 if override is None:
@@ -128,6 +160,7 @@ def reserve(
             balance = replace(
                 whole,
                 limit=limit,
+                limit_record=decided.limit_record,
                 override=next(filter(None, reasons), None),
                 kept=kept_limit(here._replace(decisions=[*here.decisions, *decisions])),
                 decisions=(*here.decisions, *decisions),
@@ -138,7 +171,11 @@ def reserve(
             # Draws of an earlier key were not committed: what was reserved for them stays so.
             releases = {one.release for one in (asked if wanted else mine)}
             earlier = [one for one in mine if one.release in releases and one.status == RESERVED]
-            reservation = Reservation(plan.spark, path, tuple(wanted), tuple(earlier), balance, bool(mine))
+            ours = {one.entry: one for one in (*mine, *wanted)}
+            rest = tuple(one for one in here.entries if one.entry not in ours)
+            reservation = Reservation(
+                plan.spark, path, tuple(wanted), tuple(earlier), balance, bool(mine), rest, tuple(ours.values())
+            )  # fmt: skip
             return [*wanted, *decisions], reservation
 
         return appended(plan.spark, path, decide)
@@ -191,6 +228,7 @@ def reserve_counts(
                 unit=unit_of(one.most_words), mechanism=json.dumps({"name": "discrete_laplace", "count": one.metric}),
                 kind="epsilon_dp", metric=None, epsilon=float(one.epsilon), delta=0.0, holds=True, records=ALL,
                 release=f"published {attempt}.{number}", status=RESERVED, why=None, format_version=FORMAT,
+                **_of_record(None),
             )
             for number, one in enumerate(figures)
         ]  # fmt: skip
@@ -254,13 +292,22 @@ def standing(plan: RunPlan) -> Balance | None:
         kept=kept,
         override=next(reasons, None),
         decisions=tuple(book.decisions),
+        limit_record=plan.config.ledger.limit_record,
     )
 
 
-def settle(reservation: Reservation, status: str, why: str | None = None) -> None:
+def settle(
+    reservation: Reservation, status: str, why: str | None = None, bound: RecordBound | None = None
+) -> None:
     """Say what became of a reservation: spent after the commit, void where nothing can have been written.
 
     Spent marks what earlier attempts of the run reserved for the same draws, too; void and reserved only this attempt's own.
+
+    Args:
+        reservation: of the run.
+        status: spent, void or reserved.
+        why: it has that status.
+        bound: what the longest record was found to cost, its number of words rounded up.
 
     Raises:
         RunError: the ledger cannot be written.
@@ -269,7 +316,10 @@ def settle(reservation: Reservation, status: str, why: str | None = None) -> Non
     # An earlier attempt that was void is left so: its draws count by the entries of this one.
     earlier = reservation.earlier if status == SPENT else ()
     now = runs.utc(time.time())
-    rows = [replace(one, at=now, status=status, why=why) for one in (*mine, *earlier)]
+    rows = [
+        replace(one, at=now, status=status, why=why, **_of_record(one if bound is None else bound))
+        for one in (*mine, *earlier)
+    ]
     add(reservation.spark, reservation.path, rows)
 
 
@@ -342,6 +392,31 @@ def _decision(asked: Entry, here: Book, status: str, limit: float | None, why: s
         f"{asked.attempt}.{status}", asked.attempt, max([asked.at, *latest]), asked.run_id, asked.input, asked.input_id, status,
         limit, why, asked.output, FORMAT,
     )  # fmt: skip
+
+
+def _of_record(found: RecordBound | Entry | None) -> dict[str, Any]:
+    """Return what a record costs as the fields of an entry."""
+    if isinstance(found, Entry):
+        return {name: getattr(found, name) for name in OF_RECORD}
+    values = (None,) * 3 if found is None else (found.draws, found.epsilon, found.delta)
+    return dict(zip(OF_RECORD, values, strict=True))
+
+
+def ledger_bound(plan: RunPlan, units: Units | None) -> RecordBound | None:
+    """Return what the longest record costs, its words counted up to the next quarter power of two; None where there is no ε.
+
+    The ledger may be shared, and how many words were drawn depends on the text.
+
+    Args:
+        plan: the run.
+        units: of its records; None where they are not known.
+    """
+    account = plan.facts.record
+    if account is None or plan.facts.is_refuted or units is None or units.max is None:
+        return None
+    if plan.stream is not None and plan.config.record_key not in (None, plan.config.row_key):
+        return None  # other rows of a record may come in other micro-batches
+    return account.of(quarter_power(math.ceil(units.max)))
 
 
 def _asked(plan: RunPlan, source: Source, added_to: str | None) -> list[Entry]:

@@ -24,6 +24,7 @@ from dptext_spark.disclosure.released import HIDDEN_CONDITION
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.model.record import record_account
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.tables.condition import depends_on_zone
@@ -149,7 +150,9 @@ class RunPlan:
     @cached_property
     def facts(self) -> RunFacts:
         """What is known before the run, and while it runs."""
-        known = RunFacts.planned(self.config, self.privatizer, self.certificate)
+        known = RunFacts.planned(
+            self.config, self.privatizer, self.certificate, record_account(self.privatizer)
+        )
         return replace(
             known,
             where=self._shown_condition(self.run_id),

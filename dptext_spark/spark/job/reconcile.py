@@ -6,21 +6,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyspark.sql import functions as F
-
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRecord
 from dptext_spark.errors import CountMismatchError, RunError
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import consistency, counting, runs
-from dptext_spark.spark.job.counting import Counts
+from dptext_spark.spark.job.counting import Counts, Units
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.session.session import cores_of
 from dptext_spark.spark.tables.tables import Commit, our_commits, releases
-from dptext_spark.spark.udf.batches import batched
-from dptext_spark.spark.udf.column import RESULT, applied
-from dptext_spark.spark.udf.ship import ship
 
 
 def reconcile(
@@ -29,11 +24,12 @@ def reconcile(
     *,
     recovered: bool,
     first: bool,
+    units: Units | None = None,
 ) -> RunFacts:  # fmt: skip
     """Compare the counts with the commit, audit consistency, write the tables, and report.
 
     `commits` are the target's, read after the write; `seconds` of the write are None where it was an earlier process's; `first`
-    says that no attempt of the run can have written metrics before.
+    says that no attempt of the run can have written metrics before. `units` are those of the records, where one has several rows.
     """
     spark = plan.spark
     commit = our_commits(commits).get(plan.run_id)
@@ -49,7 +45,7 @@ def reconcile(
         problems.append(f"{counts.rows:,} rows were counted and {commit.rows:,} written")
     audited = consistency.audit(plan, commit.version, commit.rows, say)
     problems += audited.problems
-    metrics, restricted = _metrics(plan, counts, seconds, audited)
+    metrics, restricted = _metrics(plan, counts, seconds, audited, units)
     epsilon = None if restricted is None else restricted.record_epsilon
     facts = replace(
         plan.facts,
@@ -95,7 +91,11 @@ def reconcile(
 
 
 def _metrics(
-    plan: RunPlan, counts: Counts | None, seconds: float | None, audited: consistency.Audit
+    plan: RunPlan,
+    counts: Counts | None,
+    seconds: float | None,
+    audited: consistency.Audit,
+    units: Units | None,
 ) -> tuple[list[RunMetric], Restricted | None]:
     """Return the rows of `metrics`, and those of the whole run by name."""
     rows = [RunMetric(None, "write_seconds", seconds)]
@@ -108,36 +108,23 @@ def _metrics(
         rows += [RunMetric(column, name, value) for name, value in counting.shares(counters).items()]
     whole = counting.shares(counts.whole)
     rows += [RunMetric(None, name, value) for name, value in whole.items()]
-    several = plan.identity.record is not None and plan.config.record_key != plan.config.row_key
+    several = counting.several_rows(plan)
     lists = any(path.over for path in plan.paths)
-    by_record = several and plan.config.consistency != "dataset"
     # Where words are chosen, that is in all texts of a row, and a word that several of them hold is counted once.
     chosen = plan.config.importance is not None
     epsilon = counting.record_epsilon(
-        _units_by_record(plan) if by_record else counts.units,
+        counts.units if units is None else units,
         plan.privatizer.units.of_one, plan.config.consistency, 1 if chosen else len(plan.columns),
         (several or lists) and not chosen,
-        len(plan.privatizer.units.multiples),
+        len(plan.privatizer.units.multiples), plan.facts.record,
     )  # fmt: skip
     named = {"mean": epsilon.mean, "p50": epsilon.p50, "p95": epsilon.p95, "max": epsilon.max}
     rows += [RunMetric(None, f"record_epsilon_{name}", value) for name, value in named.items()]
+    if epsilon.bound_p50 is not None and epsilon.bound_max is not None:
+        bound = {
+            "p50": epsilon.bound_p50.epsilon, "max": epsilon.bound_max.epsilon, "delta": epsilon.bound_max.delta,
+        }  # fmt: skip
+        rows += [RunMetric(None, f"record_bound_{name}", value) for name, value in bound.items()]
     speed = None if seconds is None else (whole["words"] or 0.0) / seconds if seconds else 0.0
     rows.append(RunMetric(None, "tokens_per_second", speed))
     return rows, Restricted({**whole, "tokens_per_second": speed}, epsilon)
-
-
-def _units_by_record(plan: RunPlan) -> counting.Units:
-    """Sum the draws of each record over its rows: a second pass, since a record may lie in many partitions."""
-    assert plan.identity.record is not None
-    job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship))
-    frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
-    records = frame.groupBy(plan.identity.record).agg(F.sum(F.col(RESULT).getField("units")).alias("units"))
-    figures = records.agg(
-        F.avg("units").alias("units_mean"),
-        *counting.percentiles(F.col("units")),
-        F.max("units").alias("units_max"),
-    )
-    with batched(plan):
-        row = figures.first()
-    assert row is not None
-    return counting.Units.of(row.asDict())

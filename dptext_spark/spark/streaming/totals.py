@@ -135,4 +135,9 @@ def _metrics(plan: RunPlan) -> list[RunMetric]:
             metrics.append(RunMetric(None, "tokens_per_second", counters["words"] / sums["write_seconds"]))
     if (None, "record_epsilon_max") in found and plan.config.record_key in (None, plan.config.row_key):
         metrics.append(RunMetric(None, "record_epsilon_max", found[None, "record_epsilon_max"]["max"]))
+        metrics += [
+            RunMetric(None, name, found[None, name]["max"])
+            for name in ("record_bound_max", "record_bound_delta")
+            if (None, name) in found
+        ]
     return metrics

@@ -100,4 +100,15 @@ LEDGER = _table(
     ("override", _S, "the reason for which the limit was passed"),
     ("output", _S, "where the release is"),
     ("format_version", T.IntegerType(), "of the row"),
+    (
+        "record_words",
+        _L,
+        "drawn words of the longest record, rounded up to a quarter power of two; NULL of older entries",
+    ),
+    (
+        "record_epsilon",
+        _D,
+        "what one release was found to cost such a record; NULL where a record has no epsilon",
+    ),
+    ("record_delta", _D, "up to which probability"),
 )

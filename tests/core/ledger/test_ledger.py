@@ -13,7 +13,15 @@ from typing import Any, ClassVar
 import pytest
 
 from dptext_spark.errors import DataError, RunError
-from dptext_spark.ledger.balance import Balance, Spending, after, allowed, balances, kept_limit
+from dptext_spark.ledger.balance import (
+    Balance,
+    Spending,
+    after,
+    allowed,
+    allowed_record,
+    balances,
+    kept_limit,
+)
 from dptext_spark.ledger.entry import (
     ADDED,
     COUNTS,
@@ -27,7 +35,7 @@ from dptext_spark.ledger.entry import (
     of_input,
     settled,
 )
-from dptext_spark.ledger.sums import left_of, spent_on
+from dptext_spark.ledger.sums import left_of, spent_on, spent_on_record
 from dptext_spark.report.terminal.ledger import spent_text
 
 NOW = datetime(2026, 11, 21, 9, 30)
@@ -558,3 +566,99 @@ def test_entries_are_rows_of_the_table() -> None:
     one = entry()
     row = {field.name: getattr(one, field.name) for field in fields(Entry)}
     assert Entry.of({**row, "a column of a later version": 1}) == one
+
+
+def of_record(epsilon: float | None, delta: float = 0.0, **changes: Any) -> Entry:
+    """A release with what it cost the longest record."""
+    words = None if epsilon is None else 10
+    return entry(
+        record_words=words, record_epsilon=epsilon, record_delta=None if epsilon is None else delta, **changes
+    )
+
+
+class TestARecord:
+    """What releases come to over one record: all columns of a release together, equal draws once."""
+
+    def test_columns_of_a_release_are_one_figure(self) -> None:
+        same: dict[str, Any] = {"attempt": "a", "run_id": "r", "consistency": "token"}
+        found = spent_on_record([of_record(7.0, 1e-6, **same), of_record(7.0, 1e-6, column="title", **same)])
+        assert (found.epsilon, found.delta, found.times, found.without) == (7.0, 1e-6, 1, 0)
+
+    def test_releases_add_up_and_equal_draws_do_not(self) -> None:
+        first, other = of_record(7.0, 1e-6), of_record(2.5, 2e-6)
+        again = replace(first, entry="again", attempt="again", run_id="again", record_epsilon=None)
+        found = spent_on_record([first, again, other])
+        assert (found.epsilon, found.delta, found.times, found.without) == (9.5, 3e-6, 2, 0)
+        assert str(found) == "ε = 9.5 and δ = 3e-06 for the longest record (spent 2 times)"
+
+    def test_draws_of_an_earlier_key_count_beside_those_of_this_one(self) -> None:
+        now = of_record(7.0)
+        assert spent_on_record([now, replace(now, entry="e", release="earlier")]).epsilon == 14.0
+
+    def test_of_a_stream_the_largest_micro_batch_counts(self) -> None:
+        added: dict[str, Any] = {"records": ADDED, "release": "stream"}
+        batches = [of_record(epsilon, run_id=f"s.{n}", **added) for n, epsilon in enumerate((3.0, 8.0, 5.0))]
+        assert spent_on_record(batches).epsilon == 8.0
+        assert spent_on_record([*batches, of_record(None, run_id="s.3", **added)]).without == 1
+
+    def test_what_is_void_or_published_is_not_of_a_record(self) -> None:
+        assert spent_on_record([of_record(3.0, status=VOID), counts(1.0)]).times == 0
+
+    def test_older_entries_have_no_figure_and_say_so(self) -> None:
+        found = spent_on_record([entry(), of_record(3.0)])
+        assert (found.epsilon, found.times, found.without) == (3.0, 1, 1)
+        assert str(found).endswith("(spent once), and 1 release without a figure for a record")
+        balance = after([entry()], [of_record(3.0)], "/ledger")
+        assert any("1 release without a figure" in one for one in balance.notes)
+        assert Spending.from_dict(balance.spending.as_dict()).record == balance.record
+
+    def test_a_refuted_guarantee_leaves_none(self) -> None:
+        assert math.isinf(spent_on_record([of_record(3.0, holds=False)]).epsilon)
+
+    def test_the_settling_row_brings_the_figure(self) -> None:
+        first = entry(status=RESERVED)
+        (found,) = settled([first, replace(first, status=SPENT, record_words=12, record_epsilon=4.0)])
+        assert (found.record_words, found.record_epsilon, found.status) == (12, 4.0, SPENT)
+        (kept,) = settled([of_record(2.0, entry="e", status=RESERVED), replace(entry(), entry="e")])
+        assert kept.record_epsilon == 2.0
+
+    def test_a_table_of_an_older_version_lacks_the_columns(self) -> None:
+        row = {
+            name: value
+            for name, value in row_of(entry()).items()
+            if not name.startswith("record_") or name == "record_key"
+        }
+        (found,) = Book.of(0, columns_of([row])).entries
+        assert found.record_epsilon is None
+
+    @pytest.mark.parametrize(
+        "change", [{"record_epsilon": -1.0}, {"record_delta": 2.0}, {"record_epsilon": math.inf}]
+    )
+    def test_a_damaged_figure_is_named(self, change: dict[str, Any]) -> None:
+        with pytest.raises(DataError, match="is damaged: record_"):
+            Book.of(0, columns_of([row_of(of_record(1.0), **change)]))
+
+    @pytest.mark.parametrize(
+        ("there", "asked", "said"),
+        [
+            ([of_record(7.0)], of_record(4.0), "ε = 7 was spent on the longest record of /data/tickets, and this run asks "),
+            ([entry()], of_record(1.0), "1 of the releases of /data/tickets have no figure"),
+            ([of_record(1.0)], entry(), "this run has no figure for a record"),
+        ],
+    )  # fmt: skip
+    def test_its_limit_refuses_and_a_reason_lets_it_pass(
+        self, there: list[Entry], asked: Entry, said: str
+    ) -> None:
+        balance, before = after(there, [asked], "/ledger"), spent_on_record(there)
+        with pytest.raises(RunError, match=rf"^ledger.limit_record: 10 given; {said}"):
+            allowed_record(balance, before, 10.0, None)
+        assert allowed_record(balance, before, 10.0, "minute 7").override == "minute 7"
+        assert allowed_record(balance, before, None, None) == balance
+
+    def test_what_spends_nothing_is_not_refused(self) -> None:
+        first = of_record(20.0)
+        balance = after([first], [first], "/ledger")
+        assert allowed_record(balance, spent_on_record([first]), 10.0, None).limit_record == 10.0
+        enough = allowed_record(after([], [of_record(4.0)], "/l"), spent_on_record([]), 10.0, None)
+        assert enough.spending.record is not None
+        assert enough.spending.record.left == 6.0

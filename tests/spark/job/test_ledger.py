@@ -626,6 +626,57 @@ class TestARun:
         assert [one.status for one in entries(spark, here)] == ["void"]
 
 
+class TestARecord:
+    """What a release was found to cost its longest record, and the limit on it."""
+
+    def test_is_counted_beside_the_word_and_limited(self, spark: Any, here: Path) -> None:
+        mechanism = {"name": "custext", "epsilon": 1.0}
+        facts = run(config(here, mechanism=mechanism, run={"id": "first"}), spark, key=KEY).facts
+        (first,) = entries(spark, here)
+        assert (first.status, first.record_words, first.record_epsilon, first.record_delta) == (
+            SPENT,
+            2,
+            2.0,
+            0.0,
+        )
+        bound = facts["restricted"]["record_epsilon"]["bound_max"]
+        assert (bound["draws"], bound["epsilon"], bound["by"]) == (2, 2.0, "sum")
+        spent = facts["ledger"]["record"]
+        assert (spent["epsilon"], spent["times"], spent["without"], spent["more"]) == (2.0, 1, 0, 2.0)
+        assert any("On one record" in note for note in facts["ledger"]["notes"])
+        said = json.dumps(facts["disclosure"], ensure_ascii=False)
+        assert "ε of a record of 25 distinct drawn words: ε = " in said
+        assert "protects little by itself" in said
+        shared = spark.read.format("delta").load(str(here / "out_audit" / "shareable" / "runs")).first()
+        assert "ε of a record of 25" in shared["disclosure"]
+
+        second = {"output": {"path": str(here / "second")}, "mechanism": mechanism}
+        with pytest.raises(
+            RunError, match=r"limit_record: 3 given; ε = 2 was spent on the longest record .*for 2 more"
+        ):
+            run(config(here, ledger={"limit_record": 3.0}, **second), spark, key=OTHER)
+        assert len(entries(spark, here)) == 1
+        assert (
+            run(config(here, ledger={"limit_record": 4.0}, **second), spark, key=OTHER).status == "succeeded"
+        )
+        assert [one.record_epsilon for one in entries(spark, here)] == [2.0, 2.0]
+
+    def test_of_an_older_ledger_has_no_figure_and_is_not_added_to_without_a_reason(
+        self, spark: Any, here: Path
+    ) -> None:
+        run(config(here, run={"id": "first"}), spark, key=KEY)
+        table = spark.read.format("delta").load(str(here / "ledger"))
+        older = table.drop("record_words", "record_epsilon", "record_delta")
+        older.write.format("delta").option("delta.appendOnly", "true").save(str(here / "older"))
+        place: dict[str, Any] = {"path": str(here / "older"), "limit_record": 90.0}
+        second: dict[str, Any] = {"output": {"path": str(here / "second")}, "run": {"id": "second"}}
+        with pytest.raises(RunError, match=r"1 of the releases of .* have no figure for a record"):
+            run(config(here, ledger=place, **second), spark, key=OTHER)
+        run(config(here, ledger={**place, "override": "minute 7"}, **second), spark, key=OTHER)
+        found = ledger.entries_of(spark, place["path"]).entries
+        assert [one.record_epsilon for one in found] == [None, 2.0]
+
+
 def test_threads_that_race_are_held_apart_by_delta_alone(
     spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

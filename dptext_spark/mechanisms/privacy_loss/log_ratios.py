@@ -1,0 +1,316 @@
+"""What of a law decides the ε of a record: read off the integers that are sampled, over all pairs of words that are compared.
+
+Between words that share an output set, over every ordered pair of every set:
+
+- R, the largest range of ρ(u) = ln P(u|w) - ln P(u|w') over the outputs u;
+- the largest |ρ(u)|;
+- for each order α of a fixed grid the largest Rényi divergence D_α = ln Σ P(u|w)^α P(u|w')^(1-α) / (α - 1);
+- for each ε of a fixed grid the largest hockey-stick divergence Σ max(0, P(u|w) - e^ε P(u|w')).
+
+A supremum of hockey-stick curves is convex in e^ε, so some pair of laws has it, and that pair dominates every pair of the
+lexicon. What is composed of it holds where words differ from place to place (Zhu, Dong and Wang 2022, "Optimal Accounting of
+Differential Privacy via Characteristic Function", AISTATS). All of it is of the whole lexicon, never of a record's own words.
+
+Under metric DP the range of a pair is at most a slope times its distance. For P ∝ exp(-ε·m(w,u)/2) with m a metric, ρ less a
+constant lies within ±ε·m(w,w')/2. Along a list ranges of steps add up. Several lists are picked from by chance that does not
+depend on the word, so that whoever sees the pick learns no less: there the range of one list counts, though that of the average
+may be larger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dptext_spark.arrays import F64, I64, Ids
+from dptext_spark.mechanisms.base import TOTAL, Sampler
+from dptext_spark.mechanisms.privacy_loss.composition import LEAST, OCTAVES, STEP
+from dptext_spark.mechanisms.privacy_loss.finite import BLOCK, COUNT_ERROR
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
+from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
+from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.runtime.progress import Counted
+from dptext_spark.runtime.record import Record
+
+POINTS = 128  # of a curve, from ε = 0 to the largest loss: more gain nothing, and cost digits of δ
+# Outputs of ordered pairs that are looked at: for every figure, some 50 ns each; for R alone, some 2 ns each.
+MOST_EXACT, MOST_PAIRS = 100_000_000, 4_000_000_000
+# A power below is left out: beside a sum of at least 1 it is nothing. One above is infinite, as its squares are.
+FAINT, VAST = 1e-30, 1e150
+TOGETHER = 1 << 20  # weights that are held at once
+READ = 512  # laws
+SLACK = 1e-12  # absolute, of a difference of logarithms of 64-bit integers; relative, of what is summed from their exponentials
+
+
+@dataclass(frozen=True)
+class RecordLoss(Record):
+    """What of a law decides the ε of a record.
+
+    Attributes:
+        epsilon: the largest loss of one draw; for each unit of distance where `by_distance`.
+        delta: of one draw.
+        spread: R, the largest range of the log ratio; likewise. None where only the loss is known.
+        additive: what rounding adds to R whatever the distance.
+        by_distance: whether the figures are for each unit of distance, so that no number of words has an ε.
+        adapts: whether a law depends on what was drawn before it: then only bounds that allow for that are valid.
+        divergences: the largest D_α for each order of the grid; empty where laws were not compared so closely.
+        curve: the largest hockey-stick divergence at ε = step·j, j from 0; likewise.
+        step: of the curve.
+        why: why a record has no figure, as a sentence; empty where it has one.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    spread: float | None = None
+    additive: float = 0.0
+    by_distance: bool = False
+    adapts: bool = False
+    divergences: tuple[float, ...] = ()
+    curve: tuple[float, ...] = ()
+    step: float = 0.0
+    why: str = ""
+
+
+@compiled
+def _ranges(logs: Any, first: Int, last: Int, found: Any) -> None:
+    """Raise found float64[2], (R, the largest loss), to those of the pairs of rows first..last of logs float64[n, K]."""
+    width = logs.shape[1]
+    for i in range(first, last):
+        for j in range(first, i):
+            low, high = np.inf, -np.inf
+            for u in range(width):
+                gap = logs[i, u] - logs[j, u]
+                low, high = min(low, gap), max(high, gap)
+            found[0] = max(found[0], high - low)
+            found[1] = max(found[1], max(high, -low))
+
+
+@compiled
+def _bounded(logs: Any, first: Int, last: Int, found: Any) -> None:
+    """Do the same by a bound that needs no pairs: with each row centred, R is at most twice the largest spread of an output."""
+    width = logs.shape[1]
+    middle = np.empty(last - first)
+    for i in range(first, last):
+        low, high = np.inf, -np.inf
+        for u in range(width):
+            low, high = min(low, logs[i, u]), max(high, logs[i, u])
+        middle[i - first] = (low + high) / 2.0
+    for u in range(width):
+        low, high = np.inf, -np.inf
+        least, most = np.inf, -np.inf
+        for i in range(first, last):
+            centred = logs[i, u] - middle[i - first]
+            low, high = min(low, centred), max(high, centred)
+            least, most = min(least, logs[i, u]), max(most, logs[i, u])
+        found[0] = max(found[0], 2.0 * (high - low))
+        found[1] = max(found[1], most - least)
+
+
+@compiled
+def _divergences(
+    logs: Any,
+    probability: Any,
+    first: Int,
+    last: Int,
+    octaves: Int,
+    base: Any,
+    step: float,
+    sums: Any,
+    curve: Any,
+) -> None:
+    """Raise the sums Σ p·e^((α-1)ρ), and the curve, to those of the ordered pairs of rows first..last.
+
+    Args:
+        logs: float64[n, K], ln p.
+        probability: float64[n, K].
+        first: the first row.
+        last: one past the last row.
+        octaves: how often the orders of `base` are doubled.
+        base: float64[b], the least orders α - 1.
+        step: of the curve.
+        sums: float64[octaves · b].
+        curve: float64[m].
+    """
+    width, orders, points = logs.shape[1], base.shape[0], curve.shape[0]
+    total = np.empty(orders * octaves)
+    above, below = np.zeros(points), np.zeros(points)
+    steps = np.exp(step * np.arange(points))
+    for i in range(first, last):
+        for j in range(first, last):
+            if i == j:
+                continue
+            total[:] = 0.0
+            above[:] = 0.0
+            below[:] = 0.0
+            for u in range(width):
+                gap, p = logs[i, u] - logs[j, u], probability[i, u]
+                for b in range(orders):
+                    power = np.exp(base[b] * gap)
+                    for octave in range(octaves):
+                        if power < FAINT:
+                            break
+                        total[octave * orders + b] += p * power
+                        power = power * power if power < VAST else np.inf
+                if gap > 0.0:
+                    at = min(np.int64(gap / step), points - 1)
+                    above[at] += p
+                    below[at] += probability[j, u]
+            for k in range(orders * octaves):
+                sums[k] = max(sums[k], total[k])
+            over, under = 0.0, 0.0
+            for k in range(points - 1, -1, -1):
+                over += above[k]
+                under += below[k]
+                curve[k] = max(curve[k], over - steps[k] * under)
+
+
+def between_groups(sampler: Sampler, groups: Ids, progress: Counted | None = None) -> RecordLoss:
+    """Compare all words of each group, by the integers that are sampled.
+
+    Args:
+        sampler: with laws, whose words of one group have the same possible outputs.
+        groups: int32[V], equal numbers are of one group.
+        progress: progress callback, called with how many words are done, of how many; twice over.
+    """
+    order = np.argsort(groups, kind="stable").astype(np.int32)
+    starts = np.flatnonzero(np.append(True, np.diff(groups[order]) != 0))
+    bounds = np.append(starts, len(order)).astype(np.int64)
+    sizes = np.diff(bounds)
+    widths = _widths(sampler, order[bounds[:-1]])
+    pairs = float((sizes.astype(np.float64) ** 2 * widths).sum())
+    closely, by_pairs = pairs <= MOST_EXACT, pairs <= MOST_PAIRS
+    found = np.zeros(2)
+    for logs, edges in _logs(sampler, order, bounds, widths, progress):
+        for first, last in pairwise(edges.tolist()):
+            (_ranges if by_pairs else _bounded)(logs, first, last, found)
+    if not np.isfinite(found).all():
+        return RecordLoss(
+            math.inf,
+            why="A word can become what another of its output set cannot, so that a draw may lose without bound.",
+        )
+    spread, epsilon = (float(one) + SLACK if one else 0.0 for one in found)
+    # Equal integers are equal laws.
+    if not closely or not epsilon:
+        return RecordLoss(epsilon, spread=spread)
+    base = LEAST * 2.0 ** (np.arange(STEP) / STEP)
+    sums, curve, step = np.ones(STEP * OCTAVES), np.zeros(POINTS + 1), epsilon / POINTS
+    with np.errstate(over="ignore"):
+        for logs, edges in _logs(sampler, order, bounds, widths, progress):
+            probability = np.exp(logs)
+            for first, last in pairwise(edges.tolist()):
+                _divergences(logs, probability, first, last, OCTAVES, base, step, sums, curve)
+    orders = LEAST * 2.0 ** (np.arange(STEP * OCTAVES) / STEP)
+    # A power of 2^OCTAVES errs by so many times the error of its base.
+    slack = SLACK * 2.0**OCTAVES
+    divergences = np.minimum((np.log(sums) + slack) / orders, epsilon)
+    return RecordLoss(
+        epsilon,
+        spread=spread,
+        divergences=tuple(divergences.tolist()),
+        curve=tuple(np.maximum(np.maximum.accumulate(curve[::-1])[::-1], 0.0).tolist()),
+        step=step,
+    )
+
+
+def _widths(sampler: Sampler, words: Ids) -> I64:
+    """Return how many outputs each of int32[n] words has, int64[n]."""
+    found = [np.empty(0, np.int64)]
+    for first in range(0, len(words), READ):
+        laws = sampler.laws(words[first : first + READ])
+        assert laws is not None
+        found.append(np.diff(laws.starts))
+    return np.concatenate(found)
+
+
+def _logs(
+    sampler: Sampler, order: Ids, bounds: I64, widths: I64, progress: Counted | None
+) -> Iterator[tuple[F64, I64]]:
+    """Give ln P of the words of some groups of one width at a time: (float64[n, K], where groups begin and end int64[g + 1])."""
+    held: list[tuple[int, int]] = []
+    size, rows = 0, 0
+    for first, last, width in zip(bounds[:-1].tolist(), bounds[1:].tolist(), widths.tolist(), strict=True):
+        if last - first == 1:
+            continue
+        if held and (size != width or (rows + last - first) * width > TOGETHER):
+            yield _read(sampler, order, held, size)
+            held, rows = [], 0
+        held.append((first, last))
+        size, rows = width, rows + last - first
+        if progress:
+            progress(last, len(order))
+    if held:
+        yield _read(sampler, order, held, size)
+
+
+def _read(sampler: Sampler, order: Ids, held: list[tuple[int, int]], width: int) -> tuple[F64, I64]:
+    words = np.concatenate([order[first:last] for first, last in held])
+    edges = np.append(0, np.cumsum([last - first for first, last in held])).astype(np.int64)
+    laws = sampler.laws(words)
+    assert laws is not None
+    same = (np.diff(laws.starts) == width).all()
+    if same:
+        ids = laws.ids.reshape(-1, width)
+        same = (ids == np.repeat(ids[edges[:-1]], np.diff(edges), axis=0)).all()
+    if not same:  # a word that can become what another of its group cannot
+        return np.array([[0.0, -np.inf], [0.0, 0.0]]), np.array([0, 2])
+    return np.log(laws.weight.astype(np.float64) / TOTAL).reshape(-1, width), edges
+
+
+def along_lists(sampler: OrderingSampler, progress: Counted | None = None) -> RecordLoss:
+    """Return the largest loss and range of two neighbours of a list, by the integers of its table; longer distances are sums.
+
+    Args:
+        sampler: of the diffractor; all its lists share one table.
+        progress: progress callback, called with how many positions are done.
+    """
+    words, lists = sampler.place.shape
+    edges, start, width = (np.asarray(a) for a in (sampler.edges, sampler.start, sampler.width))
+    found = np.zeros(2)
+    for first in range(0, words - 1, BLOCK):
+        last = min(first + BLOCK, words - 1)
+        _steps(edges, start, width, float(TOTAL // lists), float(COUNT_ERROR), first, last, found)
+        if progress:
+            progress(last + 1, words)
+    spread, epsilon = (float(one) + SLACK for one in found)
+    return RecordLoss(epsilon, spread=spread, by_distance=True)
+
+
+@compiled
+def _steps(
+    edges: Any, start: Any, width: Any, many: float, error: float, first: Int, last: Int, found: Any
+) -> None:
+    """Raise found, (R, the largest loss), to those of positions i and i + 1 of a list, the error of counts included."""
+    words = start.shape[0]
+    for i in range(first, last):
+        above, below = 0.0, 0.0
+        for j in range(words):
+            low = start[i] if j == 0 else edges[words - 1 - i + j]
+            high = start[i] + width[i] if j == words - 1 else edges[words - i + j]
+            here = np.float64(high - low) / np.float64(width[i]) * many
+            low = start[i + 1] if j == 0 else edges[words - 2 - i + j]
+            high = start[i + 1] + width[i + 1] if j == words - 1 else edges[words - 1 - i + j]
+            there = np.float64(high - low) / np.float64(width[i + 1]) * many
+            above = max(above, (here + error) / (there - error))
+            below = max(below, (there + error) / (here - error))
+        up, down = np.log(above), np.log(below)
+        found[0] = max(found[0], up + down)
+        found[1] = max(found[1], max(up, down))
+
+
+def by_distances(sampler: ExponentialSampler) -> RecordLoss:
+    """Return the range for each unit of distance of P ∝ exp(-ε'·m/2): ε' of the law, with its rounding.
+
+    Args:
+        sampler: of SanText or TEM.
+    """
+    return RecordLoss(
+        float(sampler.guarantee.epsilon),
+        spread=2.0 * float(sampler.figures[0]) * (1.0 + SLACK),
+        additive=4.0 * sampler.slack,
+        by_distance=True,
+    )

@@ -1,0 +1,312 @@
+"""What decides the ε of a record, against brute force over small laws; and that no record passes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dptext_spark.arrays import F64
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import MECHANISMS, CusText, Diffractor, SanText
+from dptext_spark.mechanisms.base import TOTAL, Sampler
+from dptext_spark.mechanisms.privacy_loss import RecordLoss, record_loss
+from dptext_spark.mechanisms.privacy_loss.accountant import (
+    at_distance,
+    bounds,
+    quarter_power,
+    record_bound,
+    rounded_up,
+)
+from dptext_spark.mechanisms.privacy_loss.composition import ORDERS
+from dptext_spark.mechanisms.privacy_loss.loss import clopper_pearson
+from dptext_spark.mechanisms.privacy_loss.loss_distribution import is_installed
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
+from dptext_spark.rounding import digits_up
+from tests.core.names import beginning
+
+WITHIN = Guarantee("epsilon_dp_within_group", 1.2)
+WORDS = 400
+
+
+@cache
+def small() -> Lexicon:
+    return beginning(Lexicon.default(), WORDS)
+
+
+def table(probability: Sequence[Sequence[float]], sets: Sequence[Sequence[int]]) -> TableSampler:
+    """Words with stated laws over stated outputs."""
+    laws = np.array(probability, np.float64)
+    return TableSampler.of(np.array(sets, np.int32), laws, WITHIN, TableSummary())
+
+
+# Two sets of outputs, three and two words.
+LAWS = ((0.5, 0.3, 0.2), (0.3, 0.35, 0.35), (0.4, 0.2, 0.4), (0.6, 0.3, 0.1), (0.45, 0.35, 0.2))
+SETS = ((0, 1, 2), (0, 1, 2), (0, 1, 2), (2, 3, 4), (2, 3, 4))
+
+
+def logs_of(sampler: Sampler, words: int) -> dict[tuple[int, ...], list[F64]]:
+    """ln P of the words of each output set, by the integers that are sampled."""
+    found: dict[tuple[int, ...], list[F64]] = {}
+    for word in range(words):
+        law = sampler.law(word)
+        assert law is not None
+        logs = np.array([math.log(int(weight)) - math.log(TOTAL) for weight in law.weight])
+        found.setdefault(tuple(law.ids.tolist()), []).append(logs)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sampler", "words"),
+    [
+        (table(LAWS, SETS), 5),
+        (CusText(epsilon=2.0, k=6).compile(small()), WORDS),
+        (CusText(epsilon=1.5, k=8, mapping="conservative", remainder="own").compile(small()), WORDS),
+        (CusText(epsilon=1.5, k=6, calibration="exact", mapping="aggressive").compile(small()), WORDS),
+    ],
+    ids=["stated laws", "balanced", "conservative", "aggressive, tight"],
+)
+def test_figures_are_those_of_every_pair_of_every_set(sampler: Sampler, words: int) -> None:
+    found = record_loss(sampler, words)
+    spread, loss, sums, curve = 0.0, 0.0, np.ones(len(ORDERS)), np.zeros(len(found.curve))
+    for laws in logs_of(sampler, words).values():
+        for one, other in product(laws, laws):
+            ratio, p, q = one - other, np.exp(one), np.exp(other)
+            spread, loss = max(spread, ratio.max() - ratio.min()), max(loss, abs(ratio).max())
+            sums = np.maximum(sums, (p * np.exp(np.outer(ORDERS, ratio))).sum(axis=1))
+            steps = np.exp(found.step * np.arange(len(curve)))
+            curve = np.maximum(curve, np.maximum(p - np.outer(steps, q), 0.0).sum(axis=1))
+    assert found.spread is not None
+    assert spread <= found.spread <= spread + 1e-11
+    assert loss <= found.epsilon <= loss + 1e-11
+    exact = np.log(sums) / ORDERS
+    assert (np.array(found.divergences) >= exact - 1e-12).all()
+    assert np.array(found.divergences) == pytest.approx(exact, abs=1e-6)
+    assert np.array(found.curve) == pytest.approx(curve, abs=1e-12)
+    assert (found.why, found.by_distance, found.adapts, found.delta) == ("", False, False, 0.0)
+
+
+def test_the_published_law_has_the_range_that_its_formula_says() -> None:
+    found = record_loss(CusText(epsilon=2.0, k=6).compile(small()), WORDS)
+    assert found.spread == pytest.approx(2.0, abs=1e-9)
+    tight = record_loss(CusText(epsilon=2.0, k=6, calibration="exact").compile(small()), WORDS)
+    assert tight.spread is not None
+    assert tight.spread > 2.5  # that of the internal ε
+    assert tight.epsilon <= 2.0
+
+
+def test_large_sets_have_a_range_by_a_bound_that_is_not_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = CusText(epsilon=2.0, k=12, mapping="conservative").compile(small())
+    exact = record_loss(sampler, WORDS)
+    module = "dptext_spark.mechanisms.privacy_loss.log_ratios"
+    monkeypatch.setattr(f"{module}.MOST_PAIRS", 0)
+    monkeypatch.setattr(f"{module}.MOST_EXACT", 0)
+    found = record_loss(sampler, WORDS)
+    assert found.spread is not None
+    assert exact.spread is not None
+    assert exact.spread <= found.spread + 1e-12 <= 2.0 + 1e-9
+    assert found.epsilon == pytest.approx(exact.epsilon, abs=1e-11)
+    assert (found.divergences, found.curve) == ((), ())
+
+
+def test_words_that_lead_elsewhere_have_no_figure() -> None:
+    class Merged(TableSampler):
+        """As where outputs are merged after the draw: the groups are those of the law before."""
+
+        def groups(self) -> Any:
+            return np.zeros(len(self.cells), np.int32)
+
+    made = table(LAWS, SETS)
+    found = record_loss(Merged(made.cells, made.guarantee), 5)
+    assert found.why.startswith("A word can become what another of its output set cannot")
+    assert record_bound(found, 3, 1.0) is None
+
+
+class TestByDistance:
+    """R for each unit of distance, and a figure only where a distance is stated."""
+
+    @pytest.mark.parametrize("calibration", ["published", "exact"])
+    @pytest.mark.parametrize("form", ["geometric", "tem"])
+    def test_along_lists(self, form: str, calibration: str) -> None:
+        lexicon = beginning(Lexicon.default(), 40)
+        sampler = Diffractor(epsilon=0.7, form=form, calibration=calibration).compile(lexicon)  # type: ignore[arg-type]
+        found = record_loss(sampler, 40)
+        laws = {word: np.log(sampler.law(word).weight.astype(np.float64)) for word in range(40)}
+        worst = 0.0
+        for one, other in product(range(40), range(40)):
+            places = abs(int(sampler.place[one, 0]) - int(sampler.place[other, 0]))
+            if places:
+                gap = laws[one] - laws[other]
+                worst = max(worst, (gap.max() - gap.min()) / places)
+        assert found.spread is not None
+        assert worst <= found.spread <= worst + 1e-6
+        assert found.by_distance
+        assert record_bound(found, 10, 0.7) is None
+
+    def test_of_several_lists_that_of_one_counts_though_the_average_has_more(self) -> None:
+        lexicon = beginning(Lexicon.default(), 40)
+        one, three = (
+            record_loss(Diffractor(epsilon=0.7, form="tem", lists=lists).compile(lexicon), 40)
+            for lists in (1, 3)
+        )
+        assert one.spread == pytest.approx(three.spread, abs=1e-9)
+
+    def test_over_the_whole_lexicon(self) -> None:
+        sampler = SanText(epsilon=3.0, calibration="exact").compile(small())
+        found = record_loss(sampler, WORDS)
+        assert found.spread == pytest.approx(sampler.summary.internal_epsilon)
+        near, far = at_distance(found, 30, 0.5, 3.0), at_distance(found, 30, 1.0, 3.0)
+        assert near is not None
+        assert far is not None
+        assert near.epsilon < far.epsilon <= 90.0
+
+    def test_a_word_that_is_revealed_has_none_and_says_why(self) -> None:
+        for p, why in ((0.2, "revealed"), (1.0, "")):
+            found = record_loss(SanText(epsilon=3.0, sensitive=0.5, p=p).compile(small()), WORDS)
+            assert (why in found.why) is True
+            assert bool(found.why) is bool(why)
+            assert (at_distance(found, 3, 1.0, 3.0) is None) is bool(why)
+
+
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+def test_every_mechanism_says_whether_a_record_has_a_figure(name: str) -> None:
+    epsilon = {"truncated_gumbel": 120.0, "mvc": 12.0}.get(name, 2.0)
+    more = {"m": 8} if name == "projection" else {}
+    sampler = MECHANISMS[name](epsilon=epsilon, **more).compile(small())
+    found, promised = record_loss(sampler, WORDS), sampler.guarantee
+    bound = record_bound(found, 25, epsilon)
+    if promised.kind == "metric_dp" or promised.status == "refuted":
+        assert bound is None
+        assert found.by_distance or found.why
+        return
+    assert bound is not None
+    assert bound.epsilon <= bound.total == 25 * epsilon
+    assert bound.delta >= min(1.0, 25 * promised.delta)
+
+
+def enumerated(found: RecordLoss, sampler: Sampler, words: int, draws: int, g: float, adapt: bool) -> float:
+    """The largest δ at ε = g over all pairs of records of so many words; `adapt`: each pair chosen by what came out before."""
+    del found
+    pairs = [
+        (np.exp(one), np.exp(other))
+        for laws in logs_of(sampler, words).values()
+        for one, other in product(laws, laws)
+    ]
+
+    def best(left: int, g: float) -> float:
+        if not left:
+            return max(0.0, 1.0 - math.exp(g))
+        return max(
+            sum(p * best(left - 1, g - math.log(p / q)) for p, q in zip(one, other, strict=True))
+            for one, other in pairs
+        )
+
+    if adapt:
+        return best(draws, g)
+    worst = 0.0
+    for chosen in product(pairs, repeat=draws):
+        first, second = np.ones(1), np.ones(1)
+        for one, other in chosen:
+            first, second = np.outer(first, one).reshape(-1), np.outer(second, other).reshape(-1)
+        worst = max(worst, float(np.maximum(first - math.exp(g) * second, 0.0).sum()))
+    return worst
+
+
+@pytest.mark.parametrize("draws", [1, 2, 3])
+@pytest.mark.parametrize("delta", [1e-1, 1e-2, 1e-3])
+def test_no_bound_is_below_enumeration(draws: int, delta: float) -> None:
+    sampler = table(LAWS, SETS)
+    found = record_loss(sampler, 5)
+    seen = set()
+    for by, epsilon in bounds(found, draws, 1.2, delta):
+        if math.isinf(epsilon):
+            continue
+        seen.add(by)
+        adapt = by in ("any ε-DP law", "adaptive bounded range")
+        assert enumerated(found, sampler, 5, draws, epsilon, adapt) <= delta * (1 + 1e-9), by
+    assert {"any ε-DP law", "adaptive bounded range", "bounded range", "Rényi divergences"} <= seen
+    assert ("loss distribution" in seen) is is_installed()
+
+
+def test_a_law_that_looks_at_outputs_composes_by_bounds_that_allow_for_it() -> None:
+    class Looking(TableSampler):
+        reads_context = True
+
+    made = table(LAWS, SETS)
+    found = record_loss(Looking(made.cells, made.guarantee), 5)
+    assert found.adapts
+    assert {by for by, _ in bounds(found, 9, 1.2, 1e-6)} == {"any ε-DP law", "adaptive bounded range"}
+
+
+def test_draws_do_not_pass_what_is_stated() -> None:
+    """A million pairs of records of eight words, the worst pair of one set at each place: the lower bound stays below δ."""
+    sampler, draws, records = table(LAWS, SETS), 8, 1_000_000
+    found = record_loss(sampler, 5)
+    generator = np.random.default_rng(7)
+    groups = logs_of(sampler, 5).values()
+    one, other = max(
+        (pair for laws in groups for pair in product(laws, laws)),
+        key=lambda pair: float((np.exp(pair[0]) * np.exp(3.0 * (pair[0] - pair[1]))).sum()),
+    )
+    ratio = one - other
+    loss = sum(
+        ratio[np.searchsorted(np.cumsum(np.exp(one))[:-1], generator.random(records))] for _ in range(draws)
+    )
+    for delta in (1e-2, 1e-3):
+        bound = record_bound(found, draws, 1.2, delta)
+        assert bound is not None
+        assert bound.epsilon < bound.total
+        assert bound.delta == delta
+        # δ is the mean of max(0, 1 - e^(ε - loss)): the chance that it passes a uniform number.
+        passed = int((generator.random(records) < -np.expm1(np.minimum(bound.epsilon - loss, 0.0))).sum())
+        low, _ = clopper_pearson([passed], records, 1e-6)
+        assert low[0] <= delta
+        assert passed > 0  # the event is seen at all
+
+
+class TestTheLeast:
+    """One figure, with its name and its δ."""
+
+    FOUND = RecordLoss(2.0, spread=2.0)
+
+    def test_is_named_and_rounded_up(self) -> None:
+        bound = record_bound(self.FOUND, 25, 2.0)
+        assert bound is not None
+        assert (bound.by, bound.epsilon, bound.total, bound.delta) == ("bounded range", 32.56, 50.0, 1e-6)
+        assert str(bound).startswith("ε = 32.56 up to a probability δ = 1e-06 (by the range of")
+
+    def test_few_draws_are_their_sum_without_a_delta(self) -> None:
+        bound = record_bound(RecordLoss(2.0), 1, 2.0)
+        assert bound is not None
+        assert (bound.by, bound.epsilon, bound.delta) == ("sum", 2.0, 0.0)
+        assert str(bound) == "ε = 2 (by the plain sum)"
+
+    def test_at_a_delta_of_0_only_the_sum_holds(self) -> None:
+        bound = record_bound(self.FOUND, 25, 2.0, 0.0)
+        assert bound is not None
+        assert (bound.by, bound.epsilon) == ("sum", 50.0)
+
+    def test_the_deltas_of_the_draws_are_added(self) -> None:
+        bound = record_bound(RecordLoss(0.1, delta=1e-4), 400, 0.1)
+        assert bound is not None
+        assert (bound.by, bound.delta) == ("any ε-DP law", 0.04001)
+        assert bound.epsilon < 40.0
+        assert record_bound(RecordLoss(0.1, delta=1e-2), 100, 0.1) is None  # δ of 1
+
+    def test_more_words_never_cost_less(self) -> None:
+        figures = [record_bound(self.FOUND, draws, 2.0) for draws in range(0, 200, 7)]
+        epsilons = [one.epsilon for one in figures if one is not None]
+        assert epsilons == sorted(epsilons)
+        assert epsilons[0] == 0.0
+
+    def test_rounding(self) -> None:
+        assert rounded_up(1.23401) == 1.235
+        assert [quarter_power(n) for n in (0, 1, 2, 7, 9, 12, 13, 64, 65)] == [0, 1, 2, 7, 10, 12, 14, 64, 77]
+        assert all(n <= quarter_power(n) <= n * 1.19 + 1 for n in range(1, 3_000))
+        assert digits_up(0.25, 2) == "0.25"
