@@ -53,18 +53,22 @@ def word_order(words: Ids, bounds: I64, language: Bigrams) -> WordOrder:
     here = np.flatnonzero(np.asarray(words) >= 0)
     if not len(here):
         raise DataError("texts: no word of the lexicon; valid: at least one.")
+    order = rate(*order_by_record(words, bounds, language))
+    return WordOrder(order, math.exp(-float(_log_probability(words, bounds, here, language).mean())))
+
+
+def order_by_record(words: Ids, bounds: I64, language: Bigrams) -> tuple[F64, I64]:
+    """Return (Σ ln P(w | before) - the same of the words dealt anew, float64[s]; words of the lexicon, int64[s]) by record."""
+    here = np.flatnonzero(np.asarray(words) >= 0)
     record = np.searchsorted(bounds, here, side="right") - 1
-    records = len(bounds) - 1
-    as_written = _log_probability(words, bounds, here, language)
+    gained = _log_probability(words, bounds, here, language)
     random = np.random.default_rng(_SEED)
-    dealt = np.zeros(len(here))
     for _ in range(DEALS):
         shuffled = np.array(words, np.int32)
         shuffled[here] = random.permutation(shuffled[here])
-        dealt += _log_probability(shuffled, bounds, here, language) / DEALS
-    gained = np.bincount(record, as_written - dealt, records)
-    order = rate(gained, np.bincount(record, minlength=records))
-    return WordOrder(order, math.exp(-float(as_written.mean())))
+        gained -= _log_probability(shuffled, bounds, here, language) / DEALS
+    records = len(bounds) - 1
+    return np.bincount(record, gained, records), np.bincount(record, minlength=records)
 
 
 @dataclass(frozen=True, eq=False)
