@@ -36,6 +36,7 @@ from benchmarks import (
     shapes,
     spark,
     utility,
+    utility_gain,
 )
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
@@ -54,6 +55,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "calibration": calibration.measure,
     "papers": papers.measure,
     "utility": utility.measure,
+    "utility_gain": utility_gain.measure,
     "importance": importance.measure,
     "audits": audits.measure,
     "attacks": attacks.measure,

@@ -28,6 +28,12 @@ def compare(
         Path, typer.Option(help="What the adversary knows of the language: a text, a record a line.")
     ],
     private: Annotated[Path, typer.Option(help="What is to be protected: a text, a record a line.")],
+    language: Annotated[
+        Path | None,
+        typer.Option(
+            help="A third text, public, a record a line: its word pairs judge the word order of what is released."
+        ),
+    ] = None,
     config: Config = None,
     overrides: Override = None,
     lexicon: Annotated[
@@ -90,8 +96,9 @@ def compare(
     )
     known = read_records(public, "public", labels if public_labels is None else public_labels)
     secret = read_records(private, "private", labels)
+    third = None if language is None else read_records(language, "language")
     with progress() as say:
-        found = run_comparison(settings, asked, known, secret, progress=say)
+        found = run_comparison(settings, asked, known, secret, language=third, progress=say)
     if out is not None:
         write_private(out / "compare.html", comparison_page(found))
     if as_json:

@@ -38,8 +38,8 @@ from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.output_sets import Mapping, Remainder, mapping_summary, output_sets
 from dptext_spark.mechanisms.parameters import choice, flag, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import within_groups
-from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
 from dptext_spark.mechanisms.privacy_loss.log_range import by_log_range
+from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
 from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler, factors
 from dptext_spark.mechanisms.samplers.table import TableSummary

@@ -21,9 +21,8 @@ from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon, with_shared_words
 from dptext_spark.mechanisms import Mechanism
-from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.base import Sampler, check_context
 from dptext_spark.mechanisms.remap import Remappable, released_together, remap_of, require_one_remap
-from dptext_spark.mechanisms.base import check_context
 from dptext_spark.model import artifact
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import file_digest, made_from, with_importance

@@ -37,6 +37,8 @@ SHORT = {
     retained.KEPT: "kept",
     retained.COSINE: "meaning",
     retained.EMBEDDED: "embedding",
+    retained.ORDER: "order",
+    retained.DISTINCT: "different",
     retained.ACCURACY: "accuracy",
 }
 INTERVALS = (
@@ -155,7 +157,9 @@ def _chart(one: Frontier, curves: Sequence[Curve], key: str) -> Chart:
         for epsilon, risk, utility in zip(curve.epsilons, curve.risk, curve.utility, strict=True)
     )
     bottom = _bottom(drawn)
-    top = 100.0 + (100.0 - bottom) / 50.0  # room for a mark
+    # A release may hold more different words than its text. There is room for a mark above.
+    highest = max(100.0, *(value for line in drawn for value in line.high or line.y))
+    top = highest + (highest - bottom) / 50.0
     svg = lines(drawn, key=key, x=f"risk, %: {one.risk}", y=f"{one.utility}, %", top=top, bottom=bottom)
     table = Table(("mechanism", "ε", "risk, %", f"{one.utility}, %"), rows)
     return Chart(f"{capital(one.utility)} against risk", retained.EXPLAINED[one.utility], READ, svg, table)
@@ -164,7 +168,7 @@ def _chart(one: Frontier, curves: Sequence[Curve], key: str) -> Chart:
 def _bottom(drawn: Sequence[Line]) -> float:
     """Return where the upright scale begins: at 0, or, where all lies in the upper half, at a round number below it."""
     least = min(value for line in drawn for value in line.low or line.y)
-    return 0.0 if least < 50.0 else 5.0 * math.floor(least / 5.0)
+    return 0.0 if least < 50.0 else 5.0 * math.floor(min(least, 95.0) / 5.0)
 
 
 def _tiles(found: Comparison) -> list[Tile]:

@@ -16,12 +16,12 @@ from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
 from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
+from dptext_spark.audit.utility.retained import ACCURACY, COSINE, DISTINCT, EMBEDDED, KEPT, ORDER
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.lexicon.lexicon import with_shared_words
-from dptext_spark.mechanisms.remap import remap_of
 from dptext_spark.mechanisms.base import check_context
+from dptext_spark.mechanisms.remap import remap_of
 from dptext_spark.model.compile import load_lexicons
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
@@ -71,6 +71,7 @@ def compare(
     public: Records,
     private: Records,
     *,
+    language: Records | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Measure every mechanism at every ε, and compare.
@@ -80,13 +81,14 @@ def compare(
         spec: what is compared.
         public: what the adversary knows of the language.
         private: what is replaced; its labels, where it has any, give an accuracy.
+        language: a third text, public and of the same language, whose word pairs judge the word order; None leaves that out.
         progress: progress callback, called with each step.
 
     Raises:
-        SettingsError: run.artifact or importance is set; the public text is the private one; a mechanism accepts fewer than two
+        SettingsError: run.artifact or importance is set; two of the texts are the same; a mechanism accepts fewer than two
             ε, or does not fit the level of consistency; labels, but no scikit-learn.
-        DataError: the lexicon is missing or damaged; the public text holds no word of it; no word of the private text would be
-            drawn; one class of labels.
+        DataError: the lexicon is missing or damaged; the public or the third text holds no word of it; no word of the
+            private text would be drawn; by the third text its words are in no order; one class of labels.
 
     Examples:
         >>> public, private = (audit.Records(dp.tickets(40, seed)["body"].combine_chunks(), None) for seed in (1, 2))
@@ -110,13 +112,17 @@ def compare(
         raise SettingsError(
             "public: the private text itself given; valid: another text of the same language."
         )
+    if language is not None and any(language.texts.equals(other.texts) for other in (public, private)):
+        raise SettingsError(
+            "language: the public or the private text given; valid: a third one, or what is judged knows its judge."
+        )
     if private.labels is not None:
         require_extra("audit", "sklearn")
         check_labels(private, spec.records)
     refused = _refused(spec)
     _require_enough(spec, refused)
     lexicons = with_shared_words(load_lexicons(config, say))
-    texts = EvaluationCorpus.of(config, spec, lexicons, public, private)
+    texts = EvaluationCorpus.of(config, spec, lexicons, public, private, language)
     points: list[Point] = []
     skipped = {(name, epsilon) for name, epsilon, _ in refused}
     every = ((name, epsilon) for name in spec.curves for epsilon in spec.epsilons[name])
@@ -133,7 +139,8 @@ def compare(
             _require_enough(spec, refused)
             continue
         points.append(texts.measured(name, epsilon, sampler, partial(_say, say, step)))
-    names = [KEPT, COSINE]
+    names = [KEPT, COSINE, DISTINCT]
+    names += [ORDER] if language is not None else []
     names += [EMBEDDED] if spec.encoder is not None else []
     names += [ACCURACY] if private.labels is not None else []
     frontiers = tuple(

@@ -23,14 +23,17 @@ from dptext_spark.audit.utility.learning import classes_of
 from dptext_spark.audit.utility.retained import (
     ACCURACY,
     COSINE,
+    DISTINCT,
     EMBEDDED,
     KEPT,
+    ORDER,
     TESTED,
     downstream,
     joined,
     released,
     utilities,
 )
+from dptext_spark.audit.utility.word_order import OwnOrder
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.outputs import vectors
@@ -95,6 +98,7 @@ class EvaluationCorpus:
         whole: the records of the private text that are replaced.
         attacked: those of them that are attacked.
         labels: of the former, or None.
+        order: that of the words of the private text, by a third one; or None.
         encoder: what compares texts, too, or None.
     """
 
@@ -104,6 +108,7 @@ class EvaluationCorpus:
     whole: Text
     attacked: Text
     labels: tuple[str, ...] | None
+    order: OwnOrder | None = None
     encoder: Encoder | None = None
 
     @classmethod
@@ -114,6 +119,7 @@ class EvaluationCorpus:
         lexicons: tuple[Lexicon, ...],
         public: Records,
         private: Records,
+        language: Records | None = None,
     ) -> EvaluationCorpus:
         """Read both texts.
 
@@ -123,18 +129,15 @@ class EvaluationCorpus:
             lexicons: of the same words; texts are read as those of the first.
             public: what the adversary knows of the language.
             private: what is replaced.
+            language: a third text, whose word pairs judge the word order; None leaves that out.
 
         Raises:
-            DataError: the public text holds no word of the lexicon, or no word of the private one would be drawn.
+            DataError: the public or the third text holds no word of the lexicon, no word of the private one would be drawn, or
+                by the third text its words are in no order.
         """
         lexicon = lexicons[0]
         engine = Engine(WordTable.build(lexicon.vocabulary, config.policy.stop_list()), config.policy)
-        known = read(engine, public.texts)
-        if not (known.words >= 0).any():
-            raise DataError(
-                "public: it holds no word of the lexicon; valid: a text in the lexicon's language."
-            )
-        bigrams = Bigrams.of(known.words, known.bounds, len(lexicon), prior=lexicon.prior)
+        bigrams = _pairs("public", engine, public, lexicon)
         drawable = drawn_words(engine)
 
         def text(reading: Reading) -> Text:
@@ -145,12 +148,16 @@ class EvaluationCorpus:
         whole, attacked = (read(engine, one.texts) for one in (chosen, chosen.spaced(comparison.attacked)))
         if not attacked.drawn.any():
             raise DataError("private: no word of it would be drawn; valid: a text in the lexicon's language.")
+        order = None
+        if language is not None:
+            third = _pairs("language", engine, language, lexicon)
+            order = OwnOrder.of(whole.words, whole.bounds, third)
         encoder = (
             None
             if comparison.encoder is None
             else Encoder.open(comparison.encoder, threads=os.cpu_count() or 1)
         )
-        return cls(config, comparison, lexicons, text(whole), text(attacked), chosen.labels, encoder)
+        return cls(config, comparison, lexicons, text(whole), text(attacked), chosen.labels, order, encoder)
 
     def settings(self) -> CorpusSettings:
         """Return what all points are made with."""
@@ -183,6 +190,8 @@ class EvaluationCorpus:
         lexicon = self.lexicons[0]
         replaced, strings = self.whole.replaced(sampler), lexicon.vocabulary.strings()
         useful = utilities(replaced, lexicon.vectors, strings, self.labels)
+        if self.order is not None:
+            useful[ORDER] = self.order.left(released(replaced), replaced.bounds)
         if self._originals is not None:
             say("asking the encoder")
             texts = joined(released(replaced), replaced.bounds, strings)
@@ -198,12 +207,22 @@ class EvaluationCorpus:
 
     def unprotected(self) -> dict[str, Estimate]:
         """Return the utilities of the text as it is."""
-        same = [KEPT, COSINE, *([EMBEDDED] if self.encoder is not None else [])]
+        same = [KEPT, COSINE, DISTINCT, *([EMBEDDED] if self.encoder is not None else [])]
         found = {name: Estimate.known(1.0) for name in same}
+        if self.order is not None:
+            found[ORDER] = Estimate.known(1.0)
         if self.labels is not None:
             strings = self.lexicons[0].vocabulary.strings()
             found[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)
         return found
+
+
+def _pairs(field: str, engine: Engine, records: Records, lexicon: Lexicon) -> Bigrams:
+    """Count the word pairs of a text."""
+    known = read(engine, records.texts)
+    if not (known.words >= 0).any():
+        raise DataError(f"{field}: it holds no word of the lexicon; valid: a text in the lexicon's language.")
+    return Bigrams.of(known.words, known.bounds, len(lexicon), prior=lexicon.prior)
 
 
 def check_labels(private: Records, records: int) -> None:

@@ -1,4 +1,4 @@
-"""What a replaced text is still good for, to compare mechanisms: words kept, semantic similarity, downstream accuracy."""
+"""What a replaced text is still good for, to compare mechanisms: words kept, meaning, word order, downstream accuracy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ from dptext_spark.audit.utility.text_metrics import vector_similarity
 
 KEPT, COSINE, ACCURACY = "words kept", "semantic similarity", "accuracy of a classifier"
 EMBEDDED = "similarity to an encoder"
+ORDER, DISTINCT = "word order", "different words"
 EXPLAINED = {
     KEPT: "The share of the replaced words that come out as themselves.",
     COSINE: "The mean cosine of the mean word vectors of a record and of its replacement.",
     EMBEDDED: "The mean cosine of the sentence embeddings of a record and of its replacement, read as the lexicon's words.",
+    ORDER: "What is left of the text's own word order: how much likelier its words follow each other than the same words dealt "
+    "anew over all places, by the word pairs of a third text, as a share of what it is in the text itself.",
+    DISTINCT: "How many different words the release holds, for each different word of the text.",
     ACCURACY: "How often a classifier that learnt from replaced records predicts the label of another replaced record.",
 }
 TESTED = 4  # every fourth record is tested; the classifier learns from the others
@@ -54,14 +58,20 @@ def utilities(
         SettingsError: labels, but no scikit-learn.
     """
     same = tokens.drawn & (tokens.words == tokens.outputs)
-    plain = Sides(tokens.words, tokens.bounds)
+    plain, shown = Sides(tokens.words, tokens.bounds), released(tokens)
     found = {
         KEPT: rate(tokens.by_record(same), tokens.by_record(tokens.drawn)),
-        COSINE: vector_similarity(vectors, plain, Sides(released(tokens), tokens.bounds)).mean,
+        COSINE: vector_similarity(vectors, plain, Sides(shown, tokens.bounds)).mean,
+        DISTINCT: Estimate.known(_different(shown) / _different(tokens.words)),
     }
     if labels is not None:
-        found[ACCURACY] = downstream(released(tokens), tokens.bounds, strings, labels)
+        found[ACCURACY] = downstream(shown, tokens.bounds, strings, labels)
     return found
+
+
+def _different(words: Ids) -> int:
+    """Return how many different words of the lexicon stand there."""
+    return len(np.unique(words[words >= 0]))
 
 
 def released(tokens: Tokens) -> Ids:

@@ -18,7 +18,7 @@ import pytest
 from dptext_spark.audit.comparison.compare import compare
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.comparison.spec import ComparisonSpec
-from dptext_spark.audit.utility.retained import ACCURACY, COSINE, EMBEDDED, KEPT
+from dptext_spark.audit.utility.retained import ACCURACY, COSINE, DISTINCT, EMBEDDED, KEPT, ORDER
 from dptext_spark.cli.app import compare as command_line
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_model_config
@@ -52,7 +52,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
         words = [chance.choice(likely if chance.random() < 0.8 else NAMES) for _ in range(9)]
         return f"{' '.join(words)}\t{'yes' if label else 'no'}"
 
-    for name in ("public", "private"):
+    for name in ("public", "private", "third"):
         (folder / name).write_text("".join(f"{line()}\n" for _ in range(120)), encoding="utf-8")
     return folder
 
@@ -91,11 +91,29 @@ def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Pat
                 assert figure.lower <= figure.value <= figure.upper
     assert found.unprotected[ACCURACY].value > 0.85
     assert [(one.risk, one.utility) for one in found.frontiers] == [
-        (risk, use) for risk in (BAYES, CONTEXT) for use in (KEPT, COSINE, ACCURACY)
+        (risk, use) for risk in (BAYES, CONTEXT) for use in (KEPT, COSINE, DISTINCT, ACCURACY)
     ]
     values = json.loads(json.dumps(found.as_dict()))
     assert values["restricted"] is True
     assert next(iter(values)) == "restricted"
+
+
+def test_a_third_text_judges_the_word_order(config: ModelConfig, places: Path) -> None:
+    asked = ComparisonSpec.of(config, "custext", ["1,30"], **SIZES)
+    public, private, third = (
+        read_records(places / name, name, "last") for name in ("public", "private", "third")
+    )
+    found = compare(config, asked, public, private, language=third)
+    low, high = (one.utilities[ORDER] for one in found.points)
+    assert low.value < high.value < 1.1
+    assert low.lower <= low.value <= low.upper
+    assert found.unprotected[ORDER].value == 1
+    assert "order, %" in comparison_text(found, 200)
+    for wrong in (public, private):
+        with pytest.raises(
+            SettingsError, match="language: the public or the private text given; valid: a third"
+        ):
+            compare(config, asked, public, private, language=wrong)
 
 
 def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Path) -> None:
