@@ -55,6 +55,7 @@ class TestParameters:
             "metric": "cosine",
             "remainder": "join",
             "calibration": "published",
+            "remap": "none",
         }
         assert MECHANISMS["custext"] is CusText
         assert CusText(epsilon=1) == CusText()
