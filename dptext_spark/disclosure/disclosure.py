@@ -168,9 +168,10 @@ def _remapped(facts: RunFacts) -> Sentences:
         "table that depends on no text tells nothing more."
     )
     yield (
-        "More words stay as they are than without the remap, though nobody learns more: the table names the commonest of the "
-        "words that a draw may have come from, which is what who guesses would name. How often words are guessed is the figure "
-        "to look at, not how many stay. Another prior gives another table, and releasing by it is a second release."
+        "A word may stay as it is more often than without the remap, though nobody learns more: the table names the word that "
+        "is nearest to all that a draw may have come from, the commoner the nearer, as who guesses would. How often words are "
+        "guessed is the figure to look at, not how many stay. Another prior gives another table, and releasing by it is a second "
+        "release."
     )
 
 

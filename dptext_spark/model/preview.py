@@ -205,8 +205,8 @@ def _remapped(sampler: Sampler) -> str | None:
         return None
     return (
         f"Probabilities are those of what is released: of the {found.outputs_before:,} words that can be drawn, "
-        f"{found.replaced:,} are replaced (Bayes remap; prior: {found.prior}), so that {found.outputs:,} can come out. More "
-        "words stay as they are, and nobody learns more than from the draw itself."
+        f"{found.replaced:,} are replaced (Bayes remap; prior: {found.prior}), so that {found.outputs:,} can come out. Nobody "
+        "learns more than from the draw itself, also where more words stay as they are."
     )
 
 

@@ -326,8 +326,9 @@ def sentences_of(found: Comparison) -> list[str]:
     ]
     if found.remapped:
         sentences.append(
-            f"{', '.join(found.remapped)}: what is measured is what is released, after the remap. More words stay there though "
-            "nobody learns more, so that curves are compared at equal risk, never at equal ε; fewer different words come out."
+            f"{', '.join(found.remapped)}: what is measured is what is released, after the remap. More words may stay there "
+            "though nobody learns more, so that curves are compared at equal risk, never at equal ε; "
+            "fewer different words come out."
         )
     sentences += _alike(found.points)
     sentences += [f"{name} refuses ε = {epsilon:g}: {why}" for name, epsilon, why in found.refused]

@@ -18,15 +18,15 @@ from dptext_spark import audit
 from dptext_spark import spark as dps
 
 MECHANISMS = {
-    "CusText": "(epsilon, k, mapping, metric, remainder, calibration)",
-    "Diffractor": "(epsilon, form, lists, list_seed, preset, beta, calibration)",
+    "CusText": "(epsilon, k, mapping, metric, remainder, calibration, remap)",
+    "Diffractor": "(epsilon, form, lists, list_seed, preset, beta, calibration, remap)",
     "Gaussian": "(epsilon, delta, clip, calibration, snap, search)",
     "Laplace": "(epsilon, clip, snap, search)",
     "MVC": "(epsilon, search)",
     "Mahalanobis": "(epsilon, lam, search)",
     "Projection": "(epsilon, m, seed, search)",
-    "SanText": "(epsilon, sensitive, p, calibration)",
-    "TEM": "(epsilon, beta, gamma, calibration)",
+    "SanText": "(epsilon, sensitive, p, calibration, remap)",
+    "TEM": "(epsilon, beta, gamma, calibration, remap)",
     "TruncatedGumbel": "(epsilon, unsafe)",
     "TruncatedLaplace": "(epsilon, delta, clip, calibration, snap, search)",
     "Vickrey": "(epsilon, t, noise, lam, search)",

@@ -18,7 +18,7 @@ _BETWEEN = {
     "epsilon_dp_within_group": "between words of one output set",
     "approx_dp": "between any two words",
 }
-_REMAPPED = "; the remap raises it though nobody learns more"
+_REMAPPED = "; where the remap raises it, nobody learns more by that"
 _ENDED = {
     "succeeded": "succeeded",
     "recovered": "succeeded; its account was made afterwards",

@@ -66,7 +66,7 @@ def _sentences(found: FoundEpsilon) -> list[str]:
     mechanism = found.settings["mechanism"]
     if isinstance(mechanism, dict) and "remap" in mechanism:  # recorded where it is used
         sentences.append(
-            "These are figures of what is released, after the remap. N_w rises by it though nobody learns more: require "
+            "These are figures of what is released, after the remap. N_w may rise by it though nobody learns more: require "
             "`bayes token` in its place."
         )
     if result.guessing is not None:

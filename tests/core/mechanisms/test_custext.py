@@ -56,6 +56,7 @@ class TestParameters:
             "remainder": "join",
             "calibration": "published",
             "fluent": False,
+            "remap": "none",
         }
         assert MECHANISMS["custext"] is CusText
         assert CusText(epsilon=1) == CusText()

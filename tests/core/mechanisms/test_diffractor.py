@@ -33,7 +33,7 @@ class TestParameters:
     def test_defaults(self) -> None:
         assert dataclasses.asdict(Diffractor()) == {
             "epsilon": 1.0, "form": "geometric", "lists": 1, "list_seed": 0, "preset": "none", "beta": 0.001,
-            "calibration": "published",
+            "calibration": "published", "remap": "none",
         }  # fmt: skip
         assert MECHANISMS["diffractor"] is Diffractor
 

@@ -30,7 +30,7 @@ from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedT
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import compile as compile_model
-from dptext_spark.model.compile import prepare
+from dptext_spark.model.compile import compile_to, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text.policy import Policy
@@ -372,10 +372,10 @@ def test_an_artifact_of_another_remap_is_refused(tmp_path: Path) -> None:
         "mechanism": {"name": "custext", "k": 6, "remap": "bayes"},
         "lexicon": {"source": str(tmp_path / "lexicon")},
     }
-    privatizer, folder = prepare(parse_model_config(settings))
-    assert isinstance(privatizer.sampler, RemappedTable)
+    folder = tmp_path / "model"
+    compile_to(parse_model_config(settings), folder)
     opened = settings | {"run": {"artifact": str(folder)}}
-    assert prepare(parse_model_config(opened))[0].fingerprint == privatizer.fingerprint
+    assert isinstance(prepare(parse_model_config(opened))[0].sampler, RemappedTable)
     opened["mechanism"] = {"name": "custext", "k": 6}
     with pytest.raises(
         SettingsError, match=r"mechanism\.remap: 'none' given, but the artifact .* with 'bayes'"

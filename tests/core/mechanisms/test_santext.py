@@ -32,6 +32,7 @@ class TestParameters:
             "sensitive": "none",
             "p": 0.2,
             "calibration": "published",
+            "remap": "none",
         }
         assert MECHANISMS["santext"] is SanText
         assert SanText(epsilon=1) == SanText()

@@ -56,6 +56,7 @@ class TestParameters:
             "beta": 0.001,
             "gamma": None,
             "calibration": "published",
+            "remap": "none",
         }
         assert MECHANISMS["tem"] is TEM
         assert TEM(epsilon=1) == TEM()
