@@ -32,6 +32,7 @@ from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.text.identifiers.provider import Provider
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.word_table import WordTable
 
 
 def compile(
@@ -80,6 +81,7 @@ def compile(
             raise SettingsError(f"lexicon: {len(shared)} given, but {one.name} takes {valid}.")
     if any(one.reads_context for one in mechanisms):
         check_context(consistency, len(mechanisms))
+        shared = in_table_order(shared, policy or Policy())
     say(f"compiling {mechanism.name} for {len(shared[0]):,} words", None)
     sampler, *further = (one.compile(*shared) for one in mechanisms)
     require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
@@ -88,6 +90,13 @@ def compile(
         return made
     say("weighing words", None)
     return with_importance(made, importance, tuple(further), frequencies)
+
+
+def in_table_order(lexicons: tuple[Lexicon, ...], policy: Policy) -> tuple[Lexicon, ...]:
+    """Return lexicons, the pairs of the first in the order of the policy's word table: fluent draws are made after its words."""
+    first = lexicons[0]
+    beyond = WordTable.build(first.vocabulary, policy.stop_list()).beyond()
+    return first.with_prior(first.prior.before(beyond)), *lexicons[1:]
 
 
 def prepare(

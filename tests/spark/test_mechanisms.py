@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -9,6 +10,7 @@ from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.model.compile import compile as compile_model
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
@@ -50,6 +52,21 @@ def test_a_mechanism_draws_on_spark_as_it_does_in_the_core(
         run_id="r",
     )
     assert {row["id"]: row["body"] for row in out.collect()} == dict(enumerate(wanted.to_pylist()))
+
+
+def test_fluent_draws_on_spark_are_those_of_the_core(spark, words: Lexicon) -> None:
+    """In any layout: what stands before a word is in its own row."""
+    model = compile_model(
+        MECHANISMS["custext"](fluent=True, k=10), words, Policy(identifiers={"email": "fake"})
+    )  # type: ignore[arg-type]
+    bodies = [f"the time {'of day, and ' * (i % 4)}out new year a@b.cc first time" for i in range(36)]
+    frame = spark.createDataFrame(list(enumerate(bodies)), "id long, body string").repartition(3, "body")
+    wanted, _ = model.privatize(
+        pa.array(bodies), column="body", row_ids=pa.array(range(36)), key=KEY, run_id="r"
+    )
+    for udf in ("auto", "pandas"):
+        out = dps.privatize(frame, ["body"], model, row_key="id", key=KEY, run_id="r", udf=udf)
+        assert {row["id"]: row["body"] for row in out.collect()} == dict(enumerate(wanted.to_pylist()))
 
 
 @pytest.mark.parametrize("name", ["tem", "gaussian"])

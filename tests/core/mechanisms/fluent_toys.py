@@ -31,10 +31,10 @@ def lexicon_of(words: int, seed: int = 0, share: float = 0.3, among: tuple[str, 
     random = np.random.default_rng(seed)
     vocabulary = Vocabulary.of([*among, *names(words - len(among))])
     lexicon = Lexicon(vocabulary, random.normal(size=(words, 5)).astype(np.float32))
-    contexts = len(table_of(lexicon).flags)
-    pairs = pairs_of(words, contexts, seed, share)
+    beyond = table_of(lexicon).beyond()
+    pairs = pairs_of(words, words + len(beyond), seed, share)
     prior = pairs.base / pairs.base.sum(dtype=np.float64)
-    return lexicon.with_prior(Prior("toy", prior, pairs))
+    return lexicon.with_prior(Prior("toy", prior, pairs, beyond))
 
 
 def table_of(lexicon: Lexicon) -> WordTable:

@@ -156,6 +156,12 @@ def law(sampler: FluentSampler, word: int, before: int) -> tuple[list[int], list
     return found.ids.tolist(), found.probability.tolist()
 
 
+def law_of(model: Privatizer, word: int, before: int) -> list[int]:
+    sampler: Any = model.sampler
+    found: list[int] = sampler.law(word, before).weight.tolist()
+    return found
+
+
 def number_of_word(model: Privatizer, word: str) -> int:
     return int(model.vocabulary.ids(pa.array([word]))[0])
 
@@ -216,15 +222,21 @@ class TestBefore:
     def test_words_of_another_stop_list_are_not_taken_for_the_packaged_ones(
         self, lexicon: Lexicon, model: Privatizer
     ) -> None:
-        told = Privatizer(lexicon, model.sampler, Policy(stop_word_list=("zzkept", "of")))
-        texts = pa.array(["zzkept qab of qac"] * 300)
-        one = Privatizer(
-            lexicon,
-            model.sampler,
-            Policy(stop_word_list=("of", "yyy", "zzkept")),
-            fingerprint=told.fingerprint,
+        texts = pa.array(["of qab the qac don't qad"] * 200)
+        listed = ("the", "don't", "of")
+        one, other = (
+            compile_model(FLUENT, lexicon, Policy(stop_word_list=some)) for some in (listed, listed[::-1])
         )
-        assert released(told, texts).equals(released(one, texts))
+        assert one.fingerprint != other.fingerprint
+        for told in (one, other):
+            sampler: Any = told.sampler
+            the = number_of(lexicon, "the")
+            assert sampler.law(3, 30 + told.table.beyond().index("the")).weight.tolist() == law_of(
+                model, 3, the
+            )
+        assert len(released(one, texts)) == len(released(other, texts))
+        with pytest.raises(SettingsError, match=r"policy\.stop_word_list: the pairs"):
+            Privatizer(lexicon, model.sampler, Policy(stop_word_list=listed))
 
     def test_whitespace_cuts_at_spaces(self, lexicon: Lexicon, model: Privatizer) -> None:
         told = Privatizer(lexicon, model.sampler, Policy(tokenizer="whitespace"))
