@@ -56,6 +56,7 @@ def test_a_mechanism_draws_on_spark_as_it_does_in_the_core(
 
 def test_fluent_draws_on_spark_are_those_of_the_core(spark, words: Lexicon) -> None:
     """In any layout: what stands before a word is in its own row."""
+    words = words.with_prior(Lexicon.default().prior.of_words(np.arange(len(words), dtype=np.int32)))
     model = compile_model(
         MECHANISMS["custext"](fluent=True, k=10), words, Policy(identifiers={"email": "fake"})
     )  # type: ignore[arg-type]

@@ -121,8 +121,7 @@ def test_the_attack_takes_the_laws_where_words_stand(sampler: Any, bigrams: Bigr
     assert alone.exact
     assert "averaged over the word before" in (alone.how or "")
     assert found.covered == 1.0
-    assert found.certainty == pytest.approx(found.success, abs=0.05)  # it claims what it finds
-    assert found.success >= found.bayes - 0.01
+    assert 1 / WORDS < found.random < found.success < 1
 
 
 @pytest.mark.parametrize("level", ["record", "dataset"])
