@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -15,6 +14,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
 from dptext_spark.text.policy import Policy
+from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 
 PARAMETERS: dict[str, dict[str, object]] = {"projection": {"m": 8}, "truncated_gumbel": {"epsilon": 5000.0}}
@@ -56,9 +56,8 @@ def test_a_mechanism_draws_on_spark_as_it_does_in_the_core(
 
 def test_fluent_draws_on_spark_are_those_of_the_core(spark, words: Lexicon) -> None:
     """In any layout: what stands before a word is in its own row."""
-    words = words.with_prior(Lexicon.default().prior.of_words(np.arange(len(words), dtype=np.int32)))
     model = compile_model(
-        MECHANISMS["custext"](fluent=True, k=10), words, Policy(identifiers={"email": "fake"})
+        MECHANISMS["custext"](fluent=True, k=10), with_pairs(words), Policy(identifiers={"email": "fake"})
     )  # type: ignore[arg-type]
     bodies = [f"the time {'of day, and ' * (i % 4)}out new year a@b.cc first time" for i in range(36)]
     frame = spark.createDataFrame(list(enumerate(bodies)), "id long, body string").repartition(3, "body")
