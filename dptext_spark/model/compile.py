@@ -87,6 +87,7 @@ def compile(
     shared = for_policy(mechanisms[0], shared, policy)
     if any(one.reads_context for one in mechanisms):
         check_context(consistency, len(mechanisms))
+        shared = in_table_order(shared, policy or Policy())
     say(f"compiling {mechanism.name} for {len(shared[0]):,} words", None)
     sampler, *further = _samplers(mechanisms, shared, importance)
     require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
@@ -113,6 +114,13 @@ def for_policy(mechanism: Mechanism, lexicons: Sequence[Lexicon], policy: Policy
         return tuple(lexicons)
     table = WordTable.build(lexicons[0].vocabulary, policy.stop_list())
     return (lexicons[0].drawing(drawn_words(Engine(table, policy))), *lexicons[1:])
+
+
+def in_table_order(lexicons: tuple[Lexicon, ...], policy: Policy) -> tuple[Lexicon, ...]:
+    """Return lexicons, the pairs of the first in the order of the policy's word table: fluent draws are made after its words."""
+    first = lexicons[0]
+    beyond = WordTable.build(first.vocabulary, policy.stop_list()).beyond()
+    return first.with_prior(first.prior.before(beyond)), *lexicons[1:]
 
 
 def prepare(

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import U8, U64, Ids
-from dptext_spark.errors import DataError, require_choice
+from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.composition import Units
 from dptext_spark.importance.providers import ColumnWeights
@@ -27,7 +27,7 @@ from dptext_spark.importance.selector import Choice, Selector
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms.base import NO_WORD, Sampler, check_context
+from dptext_spark.mechanisms.base import Sampler, check_context
 from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
@@ -107,8 +107,8 @@ class Privatizer:
         """Check the level; build the look-up table and the fingerprint.
 
         Raises:
-            SettingsError: an unknown level, or one that does not agree with the selection; levels of importance whose guarantees
-                are of different kinds.
+            SettingsError: an unknown level, or one that does not agree with the selection or the sampler; levels of importance
+                whose guarantees are of different kinds; fluent draws after the words of another word table.
         """
         require_choice("consistency", self.consistency, CONSISTENCY)
         if self.selector is not None:
@@ -121,6 +121,8 @@ class Privatizer:
             self.lexicon.require_cut_by(self.policy.tokenizer)
         if self.table is None:
             object.__setattr__(self, "table", WordTable.build(self.vocabulary, self.policy.stop_list()))
+        if self.sampler.reads_context and isinstance(self.lexicon, Lexicon):
+            _check_contexts(self.lexicon, self.table)
         prior = (
             self.lexicon.prior if self.public is None and isinstance(self.lexicon, Lexicon) else self.public
         )
@@ -328,12 +330,8 @@ class Privatizer:
             lambda blocks: encrypt(fakes, blocks),
         )
         if self.sampler.reads_context:
-            named = self.policy.stop_word_list is not None
 
             def in_context(ids: Ids, before: Ids, blocks: U64) -> Ids:
-                # Contexts beyond the lexicon are the packaged stop words that it lacks; another list has other words there.
-                if named and len(before):
-                    before = np.where(before < len(self.vocabulary), before, NO_WORD)
                 return self.sampler.sample_after(ids, before, Draws(words, blocks, lane_keys))
 
             return noise._replace(in_context=in_context)
@@ -352,6 +350,20 @@ class Privatizer:
             return drawn
 
         return noise._replace(at_levels=at_levels)
+
+
+def _check_contexts(lexicon: Lexicon, table: WordTable | None) -> None:
+    """Refuse a sampler whose contexts are not the words of the table: it was compiled for another stop-word list.
+
+    Raises:
+        SettingsError: such a sampler.
+    """
+    assert table is not None
+    if lexicon.prior.others != table.beyond():
+        raise SettingsError(
+            "policy.stop_word_list: the pairs of the lexicon's prior are in the order of another list, and a fluent sampler was "
+            "compiled from it; valid: a model that `compile` made of the mechanism, the lexicon and the policy."
+        )
 
 
 def _check_records(

@@ -18,6 +18,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
 from dptext_spark.text.policy import Policy
+from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 
 PARAMETERS: dict[str, dict[str, object]] = {"projection": {"m": 8}, "truncated_gumbel": {"epsilon": 5000.0}}
@@ -113,6 +114,21 @@ def test_a_run_with_a_remap_over_columns_lists_and_levels(spark, tmp_path) -> No
     other = parse_config(settings | {"mechanism": settings["mechanism"] | {"remap": "none"}})
     with pytest.raises(RunError, match=r"mechanism\.remap \(bayes then, none now\)"):
         run(other, spark, key=KEY)
+
+
+def test_fluent_draws_on_spark_are_those_of_the_core(spark, words: Lexicon) -> None:
+    """In any layout: what stands before a word is in its own row."""
+    model = compile_model(
+        MECHANISMS["custext"](fluent=True, k=10), with_pairs(words), Policy(identifiers={"email": "fake"})
+    )  # type: ignore[arg-type]
+    bodies = [f"the time {'of day, and ' * (i % 4)}out new year a@b.cc first time" for i in range(36)]
+    frame = spark.createDataFrame(list(enumerate(bodies)), "id long, body string").repartition(3, "body")
+    wanted, _ = model.privatize(
+        pa.array(bodies), column="body", row_ids=pa.array(range(36)), key=KEY, run_id="r"
+    )
+    for udf in ("auto", "pandas"):
+        out = dps.privatize(frame, ["body"], model, row_key="id", key=KEY, run_id="r", udf=udf)
+        assert {row["id"]: row["body"] for row in out.collect()} == dict(enumerate(wanted.to_pylist()))
 
 
 @pytest.mark.parametrize("name", ["tem", "gaussian"])

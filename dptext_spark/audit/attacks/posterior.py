@@ -170,7 +170,7 @@ def candidates_after(
     kept = order[rank < most]
     total = np.bincount(row, weights=score, minlength=len(seen))
     held = np.bincount(row[kept], weights=score[kept], minlength=len(seen))
-    covered = np.divide(held, total, out=np.ones(len(seen)), where=total > 0)
+    covered = np.divide(held, total, out=np.ones(len(seen)), where=possible > most)
     starts = np.append(0, np.cumsum(np.minimum(possible, most))).astype(np.int64)
     slot = np.arange(len(seen), dtype=np.int32)
     listed = Candidates(

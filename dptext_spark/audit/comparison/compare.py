@@ -22,7 +22,7 @@ from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.lexicon.lexicon import with_shared_words
 from dptext_spark.mechanisms.base import check_context
 from dptext_spark.mechanisms.remap import remap_of
-from dptext_spark.model.compile import load_lexicons
+from dptext_spark.model.compile import in_table_order, load_lexicons
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.records import Records
@@ -122,6 +122,8 @@ def compare(
     refused = _refused(spec)
     _require_enough(spec, refused)
     lexicons = with_shared_words(load_lexicons(config, say))
+    if any(mechanism.reads_context for mechanism in spec.curves.values()):
+        lexicons = in_table_order(lexicons, config.policy)
     texts = EvaluationCorpus.of(config, spec, lexicons, public, private, language)
     points: list[Point] = []
     skipped = {(name, epsilon) for name, epsilon, _ in refused}

@@ -27,14 +27,17 @@ def pairs_of(words: int, contexts: int, seed: int, share: float = 0.3) -> PairMo
 
 
 def lexicon_of(words: int, seed: int = 0, share: float = 0.3, among: tuple[str, ...] = ()) -> Lexicon:
-    """Return a lexicon of random vectors, with pairs whose contexts are the words of the default word table."""
+    """Return a lexicon of random vectors, with pairs."""
     random = np.random.default_rng(seed)
     vocabulary = Vocabulary.of([*among, *names(words - len(among))])
-    lexicon = Lexicon(vocabulary, random.normal(size=(words, 5)).astype(np.float32))
-    contexts = len(table_of(lexicon).flags)
-    pairs = pairs_of(words, contexts, seed, share)
-    prior = pairs.base / pairs.base.sum(dtype=np.float64)
-    return lexicon.with_prior(Prior("toy", prior, pairs))
+    return with_pairs(Lexicon(vocabulary, random.normal(size=(words, 5)).astype(np.float32)), seed, share)
+
+
+def with_pairs(lexicon: Lexicon, seed: int = 0, share: float = 0.3) -> Lexicon:
+    """Return a lexicon with pairs whose contexts are the words of the default word table."""
+    beyond = table_of(lexicon).beyond()
+    pairs = pairs_of(len(lexicon), len(lexicon) + len(beyond), seed, share)
+    return lexicon.with_prior(Prior("toy", pairs.base / pairs.base.sum(dtype=np.float64), pairs, beyond))
 
 
 def table_of(lexicon: Lexicon) -> WordTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -130,12 +131,12 @@ class TestTheorem:
 def test_texts_follow_the_product_of_their_laws(model: Privatizer) -> None:
     """Chi-square over the joint outputs of three words, the second after a stop word, at a false-alarm rate of 1e-6."""
     count = 60_000
-    drawn = released(model, pa.array(["qab the qac qad."] * count)).to_pylist()
+    drawn = Counter(released(model, pa.array(["qab the qac qad."] * count)).to_pylist())
+    number = {word: place for place, word in enumerate(model.vocabulary.strings().to_pylist())}
     seen: dict[tuple[int, ...], int] = {}
-    for text in drawn:
+    for text, times in drawn.items():
         first, _, second, third = text.rstrip(".").split()
-        key = tuple(number_of_word(model, word) for word in (first, second, third))
-        seen[key] = seen.get(key, 0) + 1
+        seen[number[first], number[second], number[third]] = times
     ids = [number_of_word(model, word) for word in ("qab", "qac", "qad")]
     the = number_of(lexicon_of(30, 5, among=("john", "of", "well")), "the")
     laws: Any = model.sampler
@@ -154,6 +155,12 @@ def test_texts_follow_the_product_of_their_laws(model: Privatizer) -> None:
 def law(sampler: FluentSampler, word: int, before: int) -> tuple[list[int], list[float]]:
     found = sampler.law(word, before)
     return found.ids.tolist(), found.probability.tolist()
+
+
+def law_of(model: Privatizer, word: int, before: int) -> list[int]:
+    sampler: Any = model.sampler
+    found: list[int] = sampler.law(word, before).weight.tolist()
+    return found
 
 
 def number_of_word(model: Privatizer, word: str) -> int:
@@ -216,15 +223,21 @@ class TestBefore:
     def test_words_of_another_stop_list_are_not_taken_for_the_packaged_ones(
         self, lexicon: Lexicon, model: Privatizer
     ) -> None:
-        told = Privatizer(lexicon, model.sampler, Policy(stop_word_list=("zzkept", "of")))
-        texts = pa.array(["zzkept qab of qac"] * 300)
-        one = Privatizer(
-            lexicon,
-            model.sampler,
-            Policy(stop_word_list=("of", "yyy", "zzkept")),
-            fingerprint=told.fingerprint,
+        texts = pa.array(["of qab the qac don't qad"] * 200)
+        listed = ("the", "don't", "of")
+        one, other = (
+            compile_model(FLUENT, lexicon, Policy(stop_word_list=some)) for some in (listed, listed[::-1])
         )
-        assert released(told, texts).equals(released(one, texts))
+        assert one.fingerprint != other.fingerprint
+        for told in (one, other):
+            sampler: Any = told.sampler
+            the = number_of(lexicon, "the")
+            assert sampler.law(3, 30 + told.table.beyond().index("the")).weight.tolist() == law_of(
+                model, 3, the
+            )
+        assert len(released(one, texts)) == len(released(other, texts))
+        with pytest.raises(SettingsError, match=r"policy\.stop_word_list: the pairs"):
+            Privatizer(lexicon, model.sampler, Policy(stop_word_list=listed))
 
     def test_whitespace_cuts_at_spaces(self, lexicon: Lexicon, model: Privatizer) -> None:
         told = Privatizer(lexicon, model.sampler, Policy(tokenizer="whitespace"))
