@@ -18,7 +18,9 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import record_account
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.rounding import rounded_up
 from dptext_spark.text.engine import padded
@@ -30,6 +32,7 @@ from dptext_spark.text.tokens import listed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 MOST_CHARACTERS = 10_000
 MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form
@@ -79,6 +82,13 @@ class Word:
 class Preview:
     """A sentence, one draw of it, and what can happen to each of its words.
 
+    Attributes:
+        text: the sentence.
+        output: what this draw made of it.
+        words: of the sentence.
+        guarantee: of a drawn word.
+        record: what its drawn words come to together, were it a record; None where a record has no ε.
+
     Examples:
         >>> shown = dp.preview(model, "Please send the parcel")
         >>> shown.text
@@ -91,6 +101,7 @@ class Preview:
     output: str
     words: tuple[Word, ...]
     guarantee: Guarantee
+    record: RecordBound | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
@@ -103,6 +114,7 @@ class Preview:
             "output": self.output,
             "words": words,
             "guarantee": self.guarantee.as_dict(),
+            **({} if self.record is None else {"record": self.record.as_dict()}),
         }
 
 
@@ -167,7 +179,11 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
             words.append(Word(written, action, reason, became))
         else:
             words.append(Word(written, action, reason, piece.lstrip(" ")))
-    return Preview(text, output, tuple(_as_in(output, words)), model.guarantee())
+    drawn_ids = [code for start, code in listed.items() if code >= 0 and levels.get(start, 0) in candidates]
+    many = len(set(drawn_ids) if model.consistency == "record" else drawn_ids)
+    account = record_account(model)
+    record = account.of(many) if account.levels == 1 else None
+    return Preview(text, output, tuple(_as_in(output, words)), model.guarantee(), record)
 
 
 def _as_in(output: str, words: list[Word]) -> Iterator[Word]:
@@ -271,8 +287,16 @@ def shown(result: Preview) -> RenderableType:
         table,
         Text(""),
         Text(str(result.guarantee)),
+        *_of_record(result.record),
         Text("One draw with a fresh key; the same command draws anew.", "dim"),
     )
+
+
+def _of_record(record: RecordBound | None) -> list[Text]:
+    """Return what the sentence would spend as a record, as a line."""
+    from rich.text import Text
+
+    return [] if record is None else [Text(f"As a record its {record.draws} draws would come to {record}.")]
 
 
 def _shown_candidates(word: Word) -> str:
