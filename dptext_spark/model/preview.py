@@ -19,7 +19,9 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import PREVIOUS, Sampler
+from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import record_account
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.rounding import rounded_up
 from dptext_spark.runtime.record import Json
@@ -32,6 +34,7 @@ from dptext_spark.text.tokens import listed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 MOST_CHARACTERS = 10_000
 MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form
@@ -89,6 +92,7 @@ class Preview:
         guarantee: of a drawn word.
         remapped: what a remap does to the draws, a sentence; None where they are released as they are.
         plain: one draw by the same mechanism where draws depend on no other word; None where that was not asked for.
+        record: what its drawn words come to together, were it a record; None where a record has no ε.
 
     Examples:
         >>> shown = dp.preview(model, "Please send the parcel")
@@ -102,6 +106,7 @@ class Preview:
     output: str
     words: tuple[Word, ...]
     guarantee: Guarantee
+    record: RecordBound | None = None
     remapped: str | None = None
     plain: str | None = None
 
@@ -118,6 +123,7 @@ class Preview:
             "guarantee": self.guarantee.as_dict(),
             **({} if self.remapped is None else {"remapped": self.remapped}),
             **({} if self.plain is None else {"plain": self.plain}),
+            **({} if self.record is None else {"record": self.record.as_dict()}),
         }
 
 
@@ -195,7 +201,13 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
             words.append(Word(written, action, reason, became))
         else:
             words.append(Word(written, action, reason, piece.lstrip(" ")))
-    return Preview(text, output, tuple(_as_in(output, words)), model.guarantee(), _remapped(model.sampler))
+    drawn_ids = [code for start, code in listed.items() if code >= 0 and levels.get(start, 0) in candidates]
+    many = len(set(drawn_ids) if model.consistency == "record" else drawn_ids)
+    account = record_account(model)
+    record = account.of(many) if account.levels == 1 else None
+    return Preview(
+        text, output, tuple(_as_in(output, words)), model.guarantee(), record, _remapped(model.sampler)
+    )
 
 
 def _remapped(sampler: Sampler) -> str | None:
@@ -340,8 +352,16 @@ def shown(result: Preview) -> RenderableType:
         Text(""),
         Text(str(result.guarantee)),
         *([] if result.remapped is None else [Text(result.remapped)]),
+        *_of_record(result.record),
         Text("One draw with a fresh key; the same command draws anew.", "dim"),
     )
+
+
+def _of_record(record: RecordBound | None) -> list[Text]:
+    """Return what the sentence would spend as a record, as a line."""
+    from rich.text import Text
+
+    return [] if record is None else [Text(f"As a record its {record.draws} draws would come to {record}.")]
 
 
 def _shown_candidates(word: Word) -> str:

@@ -1,4 +1,4 @@
-"""What a record spends under what was drawn after words or replaced after the draw, against every pair of records of a small law."""
+"""What a record spends where words are drawn after others or replaced after the draw, against all pairs of small records."""
 
 from __future__ import annotations
 
