@@ -52,7 +52,7 @@ def read_prior(corpus: str | Path, lexicon: Lexicon, policy: Policy | None = Non
         >>> from pathlib import Path
         >>> _ = Path("public.txt").write_text("The parcel is late.\nPlease send the parcel again.\n")
         >>> lexicon.with_prior(dp.read_prior("public.txt", lexicon)).prior.name
-        "counts of the public text 'public.txt' (6 words)"
+        "counts of the public text 'public.txt' (9 words)"
     """
     policy = replace(policy or Policy(), identifiers="none")  # type: ignore[arg-type]  # Policy reads the word
     table = WordTable.build(lexicon.vocabulary, policy.stop_list())
