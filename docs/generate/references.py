@@ -107,6 +107,11 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def defaults() -> dict[str, Any]:
+    """Return the default of every setting by its path; those that leave no trace where they are not used are at the end."""
+    return flat(parse_config(LEAST).as_dict()) | {"lexicon.prior": None}
+
+
 def _value(value: Any) -> str:
     if isinstance(value, str):
         return f"`{value}`"
@@ -117,7 +122,7 @@ def _value(value: Any) -> str:
 
 def settings() -> str:
     """Return every setting but the mechanism's: its default, what it may be, and what it does."""
-    said, given = commented(), flat(parse_config(LEAST).as_dict())
+    said, given = commented(), defaults()
     may_be = kinds(RunConfig) | kinds(Policy, "policy.")
     required = {"input.path", "columns", "output.path"}
     groups: dict[str, list[str]] = {"": []}

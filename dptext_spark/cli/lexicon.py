@@ -24,11 +24,12 @@ def lexicon_info(
     as_json: Json = False,
 ) -> None:
     """Show a lexicon: words, dimensions, metric, fingerprint, and what reading it dropped."""
-    from dptext_spark.lexicon.lexicon import Lexicon
+    from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon
 
     if Path(source).is_file():
         raise DataError(f"source: {source!r} is a file, no saved lexicon; `dptext lexicon import` saves one.")
-    _describe(Lexicon.default() if source == "default" else Lexicon.open(source), as_json)
+    packaged = source == PACKAGED
+    _describe(Lexicon.default() if packaged else Lexicon.open(source), as_json, version=packaged)
 
 
 @lexicon_app.command("import")
@@ -79,15 +80,20 @@ def lexicon_build_default(
     _describe(build_default(source, folder, dictionary), as_json, folder)
 
 
-def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None) -> None:
+def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None, version: bool = False) -> None:
+    from dptext_spark.lexicon.lexicon import PACKAGED_VERSION
+
     facts: dict[str, Any] = {
         "name": lexicon.name,
         "words": len(lexicon),
         "dimensions": lexicon.dimensions,
         "metric": lexicon.metric,
         "fingerprint": lexicon.fingerprint,
+        "prior": lexicon.prior.name,
         "counts": None if lexicon.counts is None else asdict(lexicon.counts),
     }
+    if version:
+        facts["version"] = PACKAGED_VERSION
     if folder is not None:
         facts["folder"] = str(folder)
     if as_json:

@@ -315,6 +315,7 @@ def sentences_of(found: Comparison) -> list[str]:
     sentences += [
         f"{made.records:,} records were replaced, {made.consistency} level, over {made.words:,} words; stop words: "
         f"{made.policy['stop_words']}.",
+        f"The adversary knows words and pairs of the public text, completed by {made.prior}.",
         INTERVALS,
         "Between two ε utility is taken as linear in risk; outside the measured risks, or where their bounds leave that open: "
         f"not reached ({NONE}).",

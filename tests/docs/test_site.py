@@ -14,10 +14,9 @@ import yaml
 from docs.generate import floors, records
 from docs.generate.check import problems_of
 from docs.generate.fill import MARK, filled, pages
-from docs.generate.references import DOORS, LEAST, commands, flat
+from docs.generate.references import DOORS, commands, defaults
 from dptext_spark.audit.table.metrics import MEANING
 from dptext_spark.cli.exit_codes import EXIT_CODES
-from dptext_spark.config.load import parse_config
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.parameters import parameters_of
 from tests.docs.pages import CHECKOUT, DOCS, README, anchors, links, text
@@ -90,7 +89,7 @@ def test_no_page_names_a_machine_or_a_registry() -> None:
 
 def test_the_reference_of_settings_names_all() -> None:
     page = site()["reference/settings.md"]
-    given = [name for name in flat(parse_config(LEAST).as_dict()) if not name.startswith("mechanism.")]
+    given = [name for name in defaults() if not name.startswith("mechanism.")]
     assert len(given) > 60
     for name in given:
         (row,) = re.findall(rf"^\| `{re.escape(name)}` \|.*$", page, flags=re.MULTILINE)

@@ -84,11 +84,12 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
         else None
     )
     is_open = True if missing else None
+    completed = {"prior": f"pairs and words of the rest of the sample, completed by {privatizer.prior.name}"}
     in_context = replace(
         context, measures=f"{context.measures} {_HERE} {_LEARNT}",
         also={
             **also, "words learnt from": f"{bigrams.tokens:,}",
-            "prior": f"pairs and words of the rest of the sample, completed by {privatizer.prior.name}",
+            **completed,
         },
         how=how, open=is_open,
     )  # fmt: skip
@@ -103,7 +104,7 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
     if level == "dataset":
         matched = frequency_attack(attacked, bigrams, drawn, plausible)
         attacks["frequency_success"] = replace(
-            matched, measures=f"{matched.measures} {_HERE} {_LEARNT}", also=matched.details
+            matched, measures=f"{matched.measures} {_HERE} {_LEARNT}", also={**matched.details, **completed}
         )
     figures = [one.metric(name) for name, one in attacks.items()]
     return Findings([*figures, Metric("attacked_words", len(at))], list(attacks.values()), missing)

@@ -139,11 +139,12 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[AuditResul
     attack = context_attack(
         sampler, tokens, bigrams, drawn, level=level, restricted=False, plausible=plausible
     )
+    completed = {"prior": f"pairs and words of the public text, completed by {privatizer.prior.name}"}
     also = {
         "replaced words attacked": f"{attack.tokens:,}",
         "records": f"{attack.records:,}",
         "words learnt from": f"{bigrams.tokens:,}",
-        "prior": f"pairs and words of the public text, completed by {privatizer.prior.name}",
+        **completed,
         "context adds": f"{100 * attack.gain:.1f} ({100 * attack.gain_lower:.1f} to {100 * attack.gain_upper:.1f}) "
         "points to each word alone",
     }
@@ -156,7 +157,9 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[AuditResul
     if level != "dataset":
         return [attack, linked]
     matched = frequency_attack(tokens, bigrams, drawn, plausible, restricted=False)
-    matched = replace(matched, measures=f"{matched.measures} {_NOT_THE_RUNS}", also=matched.details)
+    matched = replace(
+        matched, measures=f"{matched.measures} {_NOT_THE_RUNS}", also={**matched.details, **completed}
+    )
     return [attack, matched, linked]
 
 

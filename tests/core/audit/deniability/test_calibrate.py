@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dptext_spark.arrays import Ids
 from dptext_spark.audit.deniability.calibrate import Calibration, search_epsilon, short, worst_and_typical
+from dptext_spark.audit.deniability.find_epsilon import calibrate
 from dptext_spark.audit.deniability.requirement import word_requirement
+from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import ZIPF, Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, CusText
 from dptext_spark.mechanisms.samplers import TableSampler
@@ -209,3 +213,18 @@ def test_a_range_that_is_none(options: dict[str, float], said: str) -> None:
 )
 def test_four_digits(given: float, kept: float) -> None:
     assert short(given) == kept == short(kept)
+
+
+def test_the_lexicons_prior_is_used_and_named(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(3).normal(size=(30, 4)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of([f"w{a}{b}" for a in "abcde" for b in "klmnop"]), vectors)
+    skewed = np.append(np.full(29, 0.1 / 29), 0.9)  # one word is most of any text
+    lexicon.save(tmp_path / "plain")
+    lexicon.with_prior(Prior("a skewed prior", skewed)).save(tmp_path / "skewed")
+    risks = {}
+    for name in ("plain", "skewed"):
+        config = parse_model_config({"lexicon": {"source": str(tmp_path / name)}, "mechanism": {"k": 5}})
+        found = calibrate(config, ["bayes token <= 0.99"], low=0.5, high=1.0, steps=4).calibration
+        assert found.guessing is not None
+        risks[found.guessing.prior] = found.points[0].findings[0].judged
+    assert risks["a skewed prior"] > 0.9 > risks[ZIPF]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.frequency import FrequencyAttack
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.prior import of_drawn, zipf
+from dptext_spark.lexicon.prior import Prior, of_drawn, zipf
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, TEM, CusText, Diffractor, TruncatedGumbel
 from dptext_spark.model.privatizer import Privatizer
@@ -67,6 +68,8 @@ def test_the_bayes_adversary_is_exact_beside_its_baselines(table: Privatizer) ->
     assert found.most_frequent == pytest.approx(prior[0])
     assert found.unprotected == 1.0
     assert not found.restricted
+    assert found.also is not None
+    assert "Zipf" in found.also["prior"]
     assert "--public-text" in said
     assert "--figures" in said
     json.dumps(found.as_dict())
@@ -94,7 +97,7 @@ def test_without_a_law_it_is_between_bounds(noisy: Privatizer) -> None:
     assert not found.exact
     assert found.lower < found.success < found.upper < found.lower + 0.1
     assert found.worst > found.success
-    assert found.worst_lower < found.worst < found.worst_upper
+    assert found.worst_lower < found.worst <= found.worst_upper
     assert "4,096 words drawn from the prior" in found.how
     assert "confidence of 0.95" in found.how
     assert f"{WORDS}, evenly spaced, 10 draws each; the 1 found most often" in " ".join(found.also.values())
@@ -235,3 +238,15 @@ def test_lines_are_read_without_the_empty_ones(tmp_path: Path) -> None:
     (tmp_path / "public.txt").write_text("one\n\n  \ntwo\n", encoding="utf-8")
     assert read_lines(tmp_path / "public.txt") == ["one", "two"]
     assert read_lines(None) == []
+
+
+def test_the_models_own_prior_is_used_and_named(table: Privatizer, lexicon: Lexicon) -> None:
+    words = zipf(WORDS)[::-1].copy()
+    given = replace(table, public=Prior("counts of a test", words))
+    (found, context, *_), _ = attacks_on(given, _lines(lexicon), _say)
+    assert found.also is not None
+    assert found.also["prior"] == "counts of a test"
+    assert found.most_frequent == pytest.approx(words[-1])
+    assert context.also is not None
+    assert context.also["prior"].endswith("completed by counts of a test")
+    assert given.fingerprint == table.fingerprint
