@@ -17,10 +17,7 @@ def preview(
     top: Annotated[int, typer.Option(min=1, help="Candidates listed for each word.")] = 4,
     as_json: Json = False,
 ) -> None:
-    """Draw one sentence without Spark, with a fresh key: what becomes of each word, and why.
-
-    With mechanism.fluent it is also drawn without, at the same ε.
-    """
+    """Draw one sentence without Spark, with a fresh key: what becomes of each word, and why."""
     from dataclasses import replace
 
     from dptext_spark.config.load import load_model_config
@@ -29,6 +26,7 @@ def preview(
     from dptext_spark.model.preview import shown
 
     settings = load_model_config(config, overrides or ())
+    # With fluent draws the sentence is also drawn without, at the same ε.
     both = settings.mechanism.reads_context and settings.run.artifact is None
     with progress() as say:
         privatizer, _ = prepare(settings, say)

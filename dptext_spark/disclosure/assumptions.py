@@ -24,15 +24,15 @@ def assumed(facts: RunFacts) -> Iterator[str]:
         "The lexicon, its order, the stop-word list and all settings are public, and not made from the "
         "private text. Whoever makes one of them from the text must count that as a release of its own."
     )
-    if facts.config.lexicon.prior is not None:
-        yield (
-            f"The text {facts.config.lexicon.prior.corpus!r}, in which words and pairs were counted, is taken to be public. "
-            "With lexicon.prior: null none is read."
-        )
     if facts.config.mechanism.reads_context:
         yield (
             "The counts of word pairs by which draws follow the word before them are public, too, and part of the model. The "
             "guarantee holds whatever they are; counts of the private text would be a release of their own."
+        )
+    if facts.config.lexicon.prior is not None:
+        yield (
+            f"The text {facts.config.lexicon.prior.corpus!r}, in which words and pairs were counted, is taken to be public. "
+            "With lexicon.prior: null none is read."
         )
     yield (
         f"What is compared is {facts.guarantee.unit}: not a person, and not a whole record. The setting consistency "

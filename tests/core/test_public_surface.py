@@ -18,7 +18,7 @@ from dptext_spark import audit
 from dptext_spark import spark as dps
 
 MECHANISMS = {
-    "CusText": "(epsilon, k, mapping, metric, remainder, calibration, remap)",
+    "CusText": "(epsilon, k, mapping, metric, remainder, calibration, fluent, remap)",
     "Diffractor": "(epsilon, form, lists, list_seed, preset, beta, calibration, remap)",
     "Gaussian": "(epsilon, delta, clip, calibration, snap, search)",
     "Laplace": "(epsilon, clip, snap, search)",

@@ -98,7 +98,7 @@ PARAMETERS: dict[str, Any] = {
     "epsilon": 3.5, "k": 30, "mapping": "conservative", "metric": "euclidean", "remainder": "own", "sensitive": 0.5,
     "p": 0.3, "beta": 0.01, "gamma": 2.0, "form": "tem", "lists": 3, "list_seed": 7, "preset": "L2", "lam": 0.3, "t": 0.25,
     "noise": "mahalanobis", "m": 10, "seed": 7, "unsafe": "refuse", "clip": 0.5, "snap": "published", "delta": 0.25,
-    "search": "ivf", "remap": "bayes",
+    "search": "ivf", "fluent": True, "remap": "bayes",
 }  # fmt: skip
 NEEDED: dict[str, dict[str, Any]] = {"truncated_gumbel": {"unsafe": "published"}, "projection": {"m": 5}}
 CALIBRATION = {"gaussian": "published", "truncated_laplace": "published"}  # the others: exact
