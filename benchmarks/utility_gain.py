@@ -14,7 +14,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from dptext_spark.audit.attacks.prior import of_drawn
 
 from benchmarks.measure import Grid, Section
 from benchmarks.sizes import FULL, Sizes
@@ -31,6 +30,7 @@ from dptext_spark.audit.utility.text_metrics import record_cosines
 from dptext_spark.audit.utility.word_order import order_by_record
 from dptext_spark.config.values import parse_mechanism
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.policy import Policy

@@ -18,7 +18,7 @@ def test_the_frontier_section(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     (figure,) = section.figures
     assert figure.judged()[0][1] == "met"
     assert "30 points" in figure.name
-    assert len(section.grids) == 3
+    assert len(section.grids) == 4
     assert len(section.grids[0].headings) == 2 + 6
     assert section.facts["text"] == "made-up sentences"
     assert len(section.facts["points"]) == 30

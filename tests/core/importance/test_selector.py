@@ -317,7 +317,7 @@ def test_words_of_other_texts_are_refused() -> None:
     chosen = model().selector
     assert chosen is not None
     (other,) = chosen.choose(made.engine, [Texts(pa.array(["dog"]))], "token", made.units)
-    noise = made._noise(pa.array([1]), "b", KEY, "r")
+    noise = made.noise(pa.array([1]), "b", KEY, "r")
     with pytest.raises(DataError, match="not those of the texts"):
         made.engine.privatize(pa.array(["  cat ox"]), noise, other)
 
