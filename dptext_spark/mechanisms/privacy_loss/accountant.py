@@ -23,12 +23,19 @@ from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Record
 
 By = Literal[
-    "sum", "bounded range", "adaptive bounded range", "Rényi divergences", "loss distribution", "any ε-DP law"
+    "sum",
+    "certified losses",
+    "bounded range",
+    "adaptive bounded range",
+    "Rényi divergences",
+    "loss distribution",
+    "any ε-DP law",
 ]
 DELTA = 1e-6  # of a record, where nothing else is asked for
 _UP = Context(prec=4, rounding=ROUND_CEILING)
 SAID: dict[By, str] = {
     "sum": "the plain sum",
+    "certified losses": "the sum of the losses that the law has",
     "bounded range": "the range of the law's log ratio (Dong, Durfee and Rogers 2020)",
     "adaptive bounded range": "the range of the law's log ratio, draw by draw (Cesar and Rogers 2021)",
     "Rényi divergences": "the law's own Rényi divergences",
@@ -44,7 +51,7 @@ class RecordBound(Record):
     Attributes:
         draws: the number of drawn words; at record level of distinct ones.
         epsilon: rounded up.
-        delta: up to which it holds; 0 of the plain sum.
+        delta: up to which it holds; 0 of a sum.
         by: the bound that is the least.
         total: the plain sum, n·ε.
     """
@@ -73,7 +80,7 @@ def record_bound(loss: RecordLoss, draws: int, promised: float, delta: float = D
         loss: what is known of the law.
         draws: n, drawn words of the record.
         promised: ε of one draw, as the guarantee says; the sum is of this.
-        delta: δ of the record, besides n times that of a draw; at 0 the plain sum alone holds.
+        delta: δ of the record, besides n times that of a draw; at 0 sums alone hold.
     """
     if loss.why or loss.by_distance:
         return None
@@ -82,6 +89,8 @@ def record_bound(loss: RecordLoss, draws: int, promised: float, delta: float = D
     if own >= 1.0:
         return None
     least = RecordBound(draws, total, own, "sum", total)
+    if loss.epsilon < promised and rounded_up(draws * loss.epsilon) < total:
+        least = RecordBound(draws, rounded_up(draws * loss.epsilon), own, "certified losses", total)
     if delta <= 0.0 or own + delta >= 1.0:
         return least
     for by, epsilon in bounds(loss, draws, promised, delta):
