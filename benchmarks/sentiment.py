@@ -120,6 +120,7 @@ class OneSet:
     """
 
     guarantee = Guarantee("epsilon_dp", 1.0)
+    reads_context, remap = False, None
 
     def __init__(self, vectors: npt.NDArray[np.float32], epsilon: float) -> None:
         """Take float32[V, d], no vector of zeros, and ε; find the lowest cosine of each word."""

@@ -63,7 +63,7 @@ def _sentences(found: FoundEpsilon) -> list[str]:
                 f"{one.subject} does not move one way only as ε grows: between the ε that were looked at it may fail, and "
                 "no finer search was made."
             )
-    mechanism = found.settings["mechanism"]
+    mechanism = found.settings.get("mechanism")
     if isinstance(mechanism, dict) and "remap" in mechanism:  # recorded where it is used
         sentences.append(
             "These are figures of what is released, after the remap. N_w may rise by it though nobody learns more: require "
