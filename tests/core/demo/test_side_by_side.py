@@ -10,7 +10,7 @@ import pytest
 from dptext_spark.audit.attacks.bayes_vulnerability import bayes_vulnerability
 from dptext_spark.config.load import load_config
 from dptext_spark.demo.demo import SETTINGS, side_by_side
-from dptext_spark.lexicon.prior import of_drawn, zipf
+from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.policy import Policy
@@ -68,7 +68,7 @@ def test_the_papers_know_no_identifiers(released: dict[str, str]) -> None:
 def test_the_best_guess_finds_no_more_than_the_file_says(settings: str, most: float) -> None:
     """The bound of `bayes token`, of the law that is sampled, over the words that the file's policy draws."""
     model, _ = prepare(load_config(CONF / f"{settings}.yaml"))
-    prior = of_drawn(zipf(len(model.vocabulary)), drawn_words(model.engine))
+    prior = of_drawn(model.prior.words, drawn_words(model.engine))
     found, _ = bayes_vulnerability(model.sampler, prior, 0.95).statistic("upper", "token")
     assert 0.8 * most < found <= most  # not far below: the file changes no more of the text than it says
 
