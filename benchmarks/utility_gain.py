@@ -21,7 +21,7 @@ from benchmarks.sources import lexicons, shared_file
 from dptext_spark.arrays import F64
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import posterior_guesses
-from dptext_spark.audit.attacks.posterior import candidates
+from dptext_spark.audit.attacks.posterior import candidates, candidates_after
 from dptext_spark.audit.comparison.risks import Text
 from dptext_spark.audit.estimates import RESAMPLES
 from dptext_spark.audit.utility.learning import TextClassifier
@@ -32,6 +32,7 @@ from dptext_spark.config.values import parse_mechanism
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.model.compile import for_policy, in_table_order
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import Reading, drawn_words, read
@@ -92,8 +93,14 @@ class Corpus:
         words = self.text.public.words
         prior = of_drawn(self.text.public.unigram[:words], self.text.drawable)
         at = np.flatnonzero(tokens.drawn)
-        plausible = candidates(sampler, prior, tokens.outputs[at], MOST)
-        guesses, _ = posterior_guesses(tokens, plausible, self.text.public)
+        observed = None
+        if sampler.reads_context:  # what a draw came from is told by the word before it, too
+            plausible, pairs = candidates_after(sampler, prior, tokens.outputs[at], tokens.before[at], MOST)
+            observed = np.zeros(len(tokens.words), np.int32)
+            observed[at] = pairs
+        else:
+            plausible = candidates(sampler, prior, tokens.outputs[at], MOST)
+        guesses, _ = posterior_guesses(tokens, plausible, self.text.public, observed)
         total = tokens.by_record(tokens.drawn)
         shown = released(tokens)
         cosine = record_cosines(
@@ -200,16 +207,19 @@ def measure(sizes: Sizes, say: Say) -> Section:
         return section
     tweets = _tweets(section)
     for name, lexicon in found:
+        variants = [
+            one for one, fields in VARIANTS.items() if lexicon.prior.pairs or not fields.get("fluent")
+        ]
+        if len(variants) < len(VARIANTS):
+            section.skipped.append(f"fluent draws with {name}: its prior has no pairs of words")
         for kind, records in (("sentences", sentences), ("longer texts", _longer(*sentences))):
             corpus = _corpus(lexicon, records, others[0], tweets)
             points = {
                 variant: [*map(partial(_point, corpus, lexicon, variant, say), _grid(sizes))]
-                for variant in VARIANTS
+                for variant in variants
             }
             size = len(corpus.labels)
-            heads = [
-                f"{variant}{what}" for variant in list(VARIANTS)[1:] for what in ("", ", gain", ", ratio")
-            ]
+            heads = [f"{variant}{what}" for variant in variants[1:] for what in ("", ", gain", ", ratio")]
             section.grids.append(
                 Grid(
                     f"{name}, {kind}: at equal success",
@@ -256,7 +266,8 @@ def _point(corpus: Corpus, lexicon: Lexicon, variant: str, say: Say, epsilon: fl
     say(f"utility_gain: {variant}, ε = {epsilon:g}")
     k = min(20, len(lexicon) // 2)
     mechanism = parse_mechanism({"name": "custext", "k": k, "epsilon": epsilon, **VARIANTS[variant]})
-    return corpus.measured(mechanism.compile(lexicon), epsilon)
+    (known,) = in_table_order(for_policy(mechanism, [lexicon], Policy()), Policy())
+    return corpus.measured(mechanism.compile(known), epsilon)
 
 
 def _sst2(part: str, sizes: Sizes) -> tuple[tuple[list[str], list[str]] | None, str]:
