@@ -155,8 +155,8 @@ class ImportanceRecord:
 class PriorRecord:
     """What a manifest says of the public prior.
 
-    Its arrays lie beside the model's. They are no part of the model's fingerprint, since no draw depends on them; the seal covers
-    their digest.
+    Its arrays lie beside the model's. They are no part of the model's fingerprint: where draws depend on the prior, the sampler's
+    arrays hold what they take of it. The seal covers their digest.
 
     Attributes:
         name: what figures say that they used.

@@ -75,8 +75,8 @@ class Privatizer:
         selector: chooses which of the words that the policy draws are drawn, and at which level; None for all of them. The
             sampler is that of the first level.
         providers: who finds identifiers beside the policy's own patterns; their names are bound to the draws.
-        public: how frequent words and pairs are in public; None for what the lexicon says. No draw depends on it, and it is no
-            part of the fingerprint.
+        public: how frequent words and pairs are in public; None for what the lexicon says. It is no part of the fingerprint:
+            where draws depend on it, the sampler's arrays hold what they take of it.
 
     Examples:
         >>> import pyarrow as pa

@@ -53,14 +53,16 @@ class Stage:
         for name, result in steps.items():
             patch.setattr(runner if name == "prepare_run" else job, name, self.step(name, result))
         patch.setattr(job, "reconcile", self.step("account", SimpleNamespace(status="succeeded")))
-        granted = SimpleNamespace(cumulative="{}", again=False)
+        granted = SimpleNamespace(cumulative="{}", again=False, found=lambda bound: "{}")
         patch.setattr(job.ledger, "reserved", lambda setup, at, **known: nullcontext(granted))
+        patch.setattr(job, "record_units", lambda *args: None)
+        patch.setattr(job.ledger, "ledger_bound", lambda *args: None)
         patch.setattr(job.ledger, "settle", self.settle)
         patch.setattr(job.ledger, "failed", lambda *args: self.settled.append("failed"))
         patch.setattr(job.runs, "find", lambda *args: self.earlier)
         patch.setattr(job.runs, "put", lambda spark, folder, row, new=False: self.rows.append(row))
 
-    def settle(self, reservation: Any, status: str) -> None:
+    def settle(self, reservation: Any, status: str, **known: Any) -> None:
         if "settle" in self.fails:
             raise self.fails["settle"]
         self.settled.append(status)
