@@ -145,7 +145,7 @@ def test_preview_prints_before_and_after(capsys: pytest.CaptureFixture[str]) -> 
 def test_preview_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("preview", "Hello", "--set", "mechanism.epsilon=7", "--top", 2, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"text", "output", "words", "guarantee"}
+    assert set(found) == {"text", "output", "words", "guarantee", "record"}
     assert found["guarantee"]["epsilon"] == 7.0
     assert len(found["words"][0]["candidates"]) == 2
 
