@@ -757,7 +757,7 @@ if name == "right":
 def test_a_ledger_is_read_as_spark_collects_it(spark: Any, tmp_path: Path) -> None:
     """NULLs, numbers and instants to the microsecond, in whatever zone the session says."""
     kinds = {column.dataType.typeName() for column in LEDGER.fields}
-    assert kinds == {"string", "timestamp", "double", "boolean", "integer"}
+    assert kinds == {"string", "timestamp", "double", "boolean", "integer", "long"}
     instants = [datetime(2026, 11, 23, 1, 2, 3, 456789), datetime(1969, 12, 31, 23, 59, 59, 1), None]
     rows = [
         [
@@ -766,6 +766,7 @@ def test_a_ledger_is_read_as_spark_collects_it(spark: Any, tmp_path: Path) -> No
                 "double": number / 7,
                 "boolean": number % 2 == 0,
                 "integer": number,
+                "long": number,
             }.get(kind, instants[number % 3])
             if (number + place) % 3
             else None
