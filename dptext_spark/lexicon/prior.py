@@ -255,24 +255,35 @@ class PairModel(ReadOnlyArrays):
         Args:
             rows: int64[H'], the present context that each is; -1 for that of no known word.
         """
-        sizes = np.where(rows >= 0, np.append(np.diff(self.starts), 0)[rows], 0)
-        starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
-        place = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes) + np.repeat(self.starts[rows], sizes)
-        backoff = np.append(self.backoff[rows], self.backoff[-1])
-        return PairModel(starts, self.following[place], self.weight[place], backoff, self.base)
+        starts, place = self._places(rows)
+        return PairModel(starts, self.following[place], self.weight[place], self._backoff(rows), self.base)
 
     def of_words(self, kept: Ids) -> PairModel:
         """Return the model of some of the words, int32[V'], ascending or not; of other contexts those that follow them stay."""
         number = np.full(self.words, -1, np.int64)
         number[kept] = np.arange(len(kept))
         rows = np.append(kept, np.arange(self.words, self.contexts)).astype(np.int64)
-        cut = self.with_contexts(rows)
-        context = np.repeat(np.arange(len(rows)), np.diff(cut.starts))
-        stays = np.flatnonzero(number[cut.following] >= 0)
-        stays = stays[np.lexsort((number[cut.following[stays]], context[stays]))]
+        starts, place = self._places(rows)
+        context, following = np.repeat(np.arange(len(rows)), np.diff(starts)), number[self.following[place]]
+        stays = np.flatnonzero(following >= 0)
+        stays = stays[np.lexsort((following[stays], context[stays]))]
         starts = np.append(0, np.cumsum(np.bincount(context[stays], minlength=len(rows)))).astype(np.int64)
-        following = number[cut.following[stays]].astype(np.int32)
-        return PairModel(starts, following, cut.weight[stays], cut.backoff, self.base[kept])
+        weight = self.weight[place[stays]]
+        return PairModel(
+            starts, following[stays].astype(np.int32), weight, self._backoff(rows), self.base[kept]
+        )
+
+    def _places(self, rows: I64) -> tuple[I64, I64]:
+        """Return (where the pairs of each of some contexts begin in the next, int64[H' + 1]; their places, int64[m])."""
+        sizes = np.where(rows >= 0, np.append(np.diff(self.starts), 0)[rows], 0)
+        starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        return starts, np.arange(starts[-1]) - np.repeat(starts[:-1], sizes) + np.repeat(
+            self.starts[rows], sizes
+        )
+
+    def _backoff(self, rows: I64) -> U32:
+        """Return λ of some contexts, and at the end that of no known word: uint32[H' + 1]."""
+        return np.append(self.backoff[rows], self.backoff[-1])
 
 
 @dataclass(frozen=True, eq=False)

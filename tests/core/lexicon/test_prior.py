@@ -180,3 +180,14 @@ def test_counts_of_the_packaged_lexicon(tmp_path: Path) -> None:
         build_prior(Vocabulary.of(["the", "new"]), tmp_path)
     with pytest.raises(DataError, match="holds no word of the lexicon"):
         build_prior(Vocabulary.of(["xyz", "zyx"]), tmp_path)
+
+
+def test_a_few_words_of_many_keep_their_weights() -> None:
+    prior = Lexicon.default().prior
+    assert prior.pairs is not None
+    kept = np.array([5, 3, 900], np.int32)
+    cut = prior.of_words(kept)
+    assert cut.pairs is not None
+    before, after = (found.reshape(-1).astype(np.int32) for found in np.meshgrid(range(3), range(3)))
+    assert cut.pairs.weights(before, after).tolist() == prior.pairs.weights(kept[before], kept[after]).tolist()
+    assert cut.words.sum() == pytest.approx(1.0)
