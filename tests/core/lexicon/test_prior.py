@@ -189,5 +189,7 @@ def test_a_few_words_of_many_keep_their_weights() -> None:
     cut = prior.of_words(kept)
     assert cut.pairs is not None
     before, after = (found.reshape(-1).astype(np.int32) for found in np.meshgrid(range(3), range(3)))
-    assert cut.pairs.weights(before, after).tolist() == prior.pairs.weights(kept[before], kept[after]).tolist()
+    assert (
+        cut.pairs.weights(before, after).tolist() == prior.pairs.weights(kept[before], kept[after]).tolist()
+    )
     assert cut.words.sum() == pytest.approx(1.0)
