@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
     from dptext_spark.demo.tickets import tickets
     from dptext_spark.guarantee import Guarantee
+    from dptext_spark.importance.budget import Budget
     from dptext_spark.importance.selection import Importance, Level
     from dptext_spark.lexicon.lexicon import Lexicon
     from dptext_spark.mechanisms import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
 # Each name with the module it stands in; `errors` is a module itself.
 _HOMES = {
+    "Budget": "dptext_spark.importance.budget",
     "Certificate": "dptext_spark.model.certificate",
     "Counters": "dptext_spark.text.counters",
     "CusText": "dptext_spark.mechanisms",
@@ -99,6 +101,7 @@ __all__ = [
     "MECHANISMS",
     "MVC",
     "TEM",
+    "Budget",
     "Certificate",
     "Counters",
     "CusText",

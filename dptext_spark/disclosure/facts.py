@@ -17,6 +17,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.selector import Selector
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.mechanisms.base import present_name
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
@@ -201,7 +202,9 @@ class RunFacts:
             guarantee=privatizer.guarantee(of_rows=True),
             mapping=privatizer.sampler.summary,
             certificate=certificate,
-            importance=None if privatizer.selector is None else privatizer.selector.provider.sentence,
+            importance=privatizer.selector.provider.sentence
+            if isinstance(privatizer.selector, Selector)
+            else None,
             where=config.input.where,
             key_kind=config.key.kind,
             identity="row_key" if config.row_key else None,

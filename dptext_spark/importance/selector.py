@@ -21,7 +21,7 @@ from dptext_spark.importance.providers import (
     checked,
 )
 from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word, units_of
-from dptext_spark.importance.selection import PLACES, WHOLE, Importance
+from dptext_spark.importance.selection import PLACES, WHOLE, Importance, agree
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.array_checks import Arrays
@@ -87,6 +87,24 @@ class Selector:
         """Whether it holds counts of the very texts that are sanitized: as private as these."""
         return self.selection.own_data and self.is_complete
 
+    @property
+    def reads_weights(self) -> bool:
+        """Whether it takes weights of words from the user."""
+        return isinstance(self.provider, ColumnWeights)
+
+    @property
+    def whole_records(self) -> bool:
+        """Whether all texts of a record must be known before its first draw at token level: each draw counts by itself there."""
+        return False
+
+    def check(self, consistency: str) -> None:
+        """Refuse a level of consistency that does not agree with the strategy.
+
+        Raises:
+            SettingsError: such a level.
+        """
+        agree(self.selection.strategy, consistency)
+
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that choosing and drawing needs beside the first sampler, by file name."""
         named = {f"importance.{name}": array for name, array in self.provider.arrays().items()}
@@ -94,16 +112,17 @@ class Selector:
             named |= {f"level{number}.{name}": array for name, array in sampler.arrays().items()}
         return named
 
-    def bound(self) -> Choice:
+    def bound(self) -> Mapping[str, Any]:
         """Return what decides which words are chosen, JSON-able, for a fingerprint."""
         selection = self.selection
-        return {
+        choice: Choice = {
             "provider": self.provider.fingerprint,
             "direction": selection.direction,
             "shares": list(selection.cumulative),
             "rank_punctuation": selection.rank_punctuation,
             "weights": list(selection.weights),
         }
+        return choice
 
     def choose(
         self, engine: Engine, columns: Sequence[Texts], consistency: str, units: Units

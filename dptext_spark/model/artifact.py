@@ -26,8 +26,9 @@ import numpy as np
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.budget import Budget, BudgetSelector, restored_budget
 from dptext_spark.importance.selection import Importance
-from dptext_spark.importance.selector import Choice, restored
+from dptext_spark.importance.selector import Selector, restored
 from dptext_spark.lexicon.prior import PairModel, Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
@@ -61,6 +62,7 @@ _HELD: dict[str, tuple[type, ...]] = {
     "certificate": (dict, type(None)),
     "private": (bool, type(None)),
     "prior": (dict, type(None)),
+    "budget": (dict, type(None)),
 }
 
 
@@ -135,7 +137,7 @@ class ImportanceRecord:
     """
 
     selection: Importance
-    bound: Choice
+    bound: Mapping[str, Any]
     levels: tuple[SamplerRecord, ...]
 
     @classmethod
@@ -149,6 +151,35 @@ class ImportanceRecord:
         """Return it as a manifest holds it."""
         levels = [level.as_dict() for level in self.levels]
         return {"selection": self.selection.as_dict(), "bound": self.bound, "levels": levels}
+
+
+@dataclass(frozen=True)
+class BudgetRecord:
+    """What a manifest says of a budget.
+
+    Attributes:
+        budget: of a record.
+        levels: the samplers of the laws after the first.
+    """
+
+    budget: Budget
+    levels: tuple[SamplerRecord, ...]
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> BudgetRecord:
+        """Read it back from a manifest."""
+        numbered = enumerate(written["levels"], start=1)
+        levels = tuple(SamplerRecord.of(level, f"level{number}") for number, level in numbered)
+        return cls(Budget(written["record"], written["delta"]), levels)
+
+    @property
+    def bound(self) -> Mapping[str, Any]:
+        """What of it the fingerprint binds beside the arrays."""
+        return {"budget": self.budget.as_dict()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as a manifest holds it."""
+        return {**self.budget.as_dict(), "levels": [level.as_dict() for level in self.levels]}
 
 
 @dataclass(frozen=True)
@@ -212,6 +243,7 @@ class Manifest:
         certificate: what was found of the guarantee; None where it was not looked for.
         private: whether an array holds counts of private texts.
         prior: which public prior lies beside the arrays; None for Zipf's law over the lexicon's order.
+        budget: what each record has at most; None where that is not bounded.
         seal: sha256 of all that, hex.
     """
 
@@ -225,12 +257,15 @@ class Manifest:
     certificate: Certificate | None = None
     private: bool = False
     prior: PriorRecord | None = None
+    budget: BudgetRecord | None = None
     seal: str = ""
 
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> Manifest:
         """Read it back from what :meth:`as_dict` returned."""
-        chosen, found, prior = (written.get(name) for name in ("importance", "certificate", "prior"))
+        chosen, found, prior, budget = (
+            written.get(name) for name in ("importance", "certificate", "prior", "budget")
+        )
         return cls(
             fingerprint=written["fingerprint"],
             sampler=SamplerRecord.of(written, "sampler"),
@@ -242,6 +277,7 @@ class Manifest:
             certificate=None if found is None else Certificate.of(found),
             private=bool(written.get("private")),
             prior=None if prior is None else PriorRecord.of(prior),
+            budget=None if budget is None else BudgetRecord.of(budget),
             seal=written["seal"],
         )
 
@@ -258,10 +294,13 @@ class Manifest:
                 f"artifact: a provider cannot be stored ({names}), for it is code; valid: a privatizer without, or one that is "
                 "not saved nor shipped."
             )
-        selector, chosen = privatizer.selector, None
+        selector, chosen, budget = privatizer.selector, None, None
         if selector is not None:
             further = tuple(SamplerRecord.of_sampler(one) for one in selector.further)
-            chosen = ImportanceRecord(selector.selection, selector.bound(), further)
+            if isinstance(selector, BudgetSelector):
+                budget = BudgetRecord(selector.budget, further)
+            else:
+                chosen = ImportanceRecord(selector.selection, selector.bound(), further)
         return cls(
             fingerprint=privatizer.fingerprint,
             sampler=SamplerRecord.of_sampler(privatizer.sampler),
@@ -272,6 +311,7 @@ class Manifest:
             importance=chosen,
             private=selector is not None and selector.is_private,
             prior=None if privatizer.prior.is_by_rank else PriorRecord.of_prior(privatizer.prior),
+            budget=budget,
         ).sealed()
 
     def as_dict(self) -> dict[str, Json]:
@@ -288,6 +328,7 @@ class Manifest:
             **({} if self.certificate is None else {"certificate": self.certificate.as_dict()}),
             **({"private": True} if self.private else {}),
             **({} if self.prior is None else {"prior": self.prior.as_dict()}),
+            **({} if self.budget is None else {"budget": self.budget.as_dict()}),
             "seal": self.seal,
         }
 
@@ -552,7 +593,8 @@ def _built(
     manifest: Manifest, arrays: Mapping[str, Array], folder: str, verify: bool, exposed: str | None
 ) -> Privatizer:
     """Build a privatizer from a manifest and its arrays; `exposed` is a file that others may read."""
-    policy, chosen = manifest.policy, manifest.importance
+    policy = manifest.policy
+    chosen = manifest.importance if manifest.budget is None else manifest.budget
     made_of = (policy, manifest.consistency, None if chosen is None else chosen.bound)
     if verify and fingerprint_of(arrays, *made_of) != manifest.fingerprint:
         raise DataError(f"artifact: {folder!r} was changed after it was written.")
@@ -561,11 +603,18 @@ def _built(
     table = WordTable.restore(held)
     size = int(table.size[0])
     sampler = _restored(manifest.sampler, "sampler", arrays, size)
-    selector = None
+    selector: Selector | BudgetSelector | None = None
+    if manifest.importance is not None and manifest.budget is not None:
+        raise DataError(
+            f"artifact: {MANIFEST} of {folder!r} holds importance and a budget; valid: one of them."
+        )
     if chosen is not None:
         levels = enumerate(chosen.levels, start=1)
         further = tuple(_restored(level, f"level{number}", arrays, size) for number, level in levels)
-        selector = restored(chosen.selection, table, _under("importance", arrays), further)
+        if isinstance(chosen, BudgetRecord):
+            selector = restored_budget(chosen.budget, _under("budget", arrays), further)
+        else:
+            selector = restored(chosen.selection, table, _under("importance", arrays), further)
         if verify and selector.bound() != chosen.bound:
             raise DataError(f"artifact: {folder!r} chooses words in another way than its fingerprint says.")
     vocabulary = Vocabulary(table.offsets[: size + 1], table.word_bytes[: int(table.offsets[size])])

@@ -16,6 +16,7 @@ from dptext_spark.config.messages import briefly
 from dptext_spark.config.model import ModelConfig, recorded_version
 from dptext_spark.config.sections import Embedding
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.composition import require_one_distance
 from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Importance
@@ -24,6 +25,7 @@ from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler, check_context
 from dptext_spark.mechanisms.remap import Remappable, released_together, remap_of, require_one_remap
 from dptext_spark.model import artifact
+from dptext_spark.model.budget import check_budget, with_budget
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import file_digest, made_from, with_importance
 from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatizer
@@ -45,6 +47,7 @@ def compile(
     consistency: Consistency = "token",
     importance: Importance | None = None,
     *,
+    budget: Budget | None = None,
     providers: Sequence[Provider] = (),
     frequencies: Frequencies | None = None,
     progress: Progress | None = None,
@@ -58,6 +61,7 @@ def compile(
         policy: which words are drawn, kept, masked; None for `Policy()`.
         consistency: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
         importance: which share of a record's words is drawn; None for all that the policy draws.
+        budget: ε and δ that each record has at most: the law of its words is chosen by how many are drawn. None for one law.
         providers: who finds identifiers beside the policy's own patterns. They are code: a model with some is neither saved nor
             shipped to Spark.
         frequencies: of the very texts that are sanitized, as `spark.document_frequencies` counts them; needed by an importance
@@ -65,8 +69,8 @@ def compile(
         progress: progress callback, called with each step.
 
     Raises:
-        SettingsError: a parameter does not fit the lexicon, another number of lexicons than the mechanism takes, or an importance
-            that does not agree with the consistency.
+        SettingsError: a parameter does not fit the lexicon, another number of lexicons than the mechanism takes, an importance
+            that does not agree with the consistency, or a budget that does not fit the rest or that no law keeps.
         DataError: fewer than two words are in all lexicons; a corpus cannot be read.
 
     Examples:
@@ -88,6 +92,9 @@ def compile(
     if any(one.reads_context for one in mechanisms):
         check_context(consistency, len(mechanisms))
         shared = in_table_order(shared, policy or Policy())
+    if budget is not None:
+        check_budget(mechanism, policy, consistency, importance)
+        return with_budget(budget, mechanism, shared, policy, consistency, tuple(providers), say)
     say(f"compiling {mechanism.name} for {len(shared[0]):,} words", None)
     sampler, *further = _samplers(mechanisms, shared, importance)
     require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
@@ -145,7 +152,13 @@ def prepare(
         folder, expected = Path(config.run.artifact), config.run.artifact_fingerprint
         artifact.require_expected(folder, expected)
         _require_same(config, folder)
-        return artifact.open_model(folder, seal=expected), folder
+        opened = artifact.open_model(folder, seal=expected)
+        if opened.budget is not None:
+            raise SettingsError(
+                f"run.artifact: {str(folder)!r} holds a model with a budget, which settings do not know; valid: a model without. "
+                "From Python, spark.privatize takes it."
+            )
+        return opened, folder
     fingerprints = _known_fingerprints(config)
     if fingerprints is not None:
         folder = _cached(config, fingerprints, frequencies)

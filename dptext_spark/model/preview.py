@@ -29,7 +29,7 @@ from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.types import FAKE
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.selection import Texts, TokenSelection
+from dptext_spark.text.selection import CUT, Texts, TokenSelection
 from dptext_spark.text.tokens import listed
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ ALL_DRAWS = 5_000  # of all words of a text, as far as each has the least
 # What the settings do with a word: (what happens, why).
 STOP_KEPT = ("kept", "stop word")
 NOT_CHOSEN = ("kept", "NOT CHOSEN, IN CLEAR")
+BEYOND_BUDGET = ("masked", "beyond the budget")
 UNIFORMLY, REMAPPED = "drawn uniformly", "drawn uniformly, then remapped"
 OOV_FATE = {
     "mask": ("masked", "unknown"),
@@ -187,6 +188,8 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
             action, reason = identifiers[start]
         else:
             action, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
+            if level == CUT:
+                action, reason = BEYOND_BUDGET
             if action == UNIFORMLY and model.sampler.remap is not None:
                 action = REMAPPED
         if code >= 0 and level in candidates:
@@ -392,7 +395,7 @@ def levels_of_words(privatizer: Privatizer, text: pa.Array, listed: Mapping[int,
     """
     if privatizer.selector is None:
         return {}
-    if privatizer.selector.selection.provider == "column":
+    if privatizer.selector.reads_weights:
         raise SettingsError(
             "importance.provider: 'column' given, but a preview has no column of weights; valid here: idf with a corpus, "
             "attention, random."

@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 from dptext_spark.arrays import U8, U64, Ids
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.budget import Budget, BudgetSelector
 from dptext_spark.importance.composition import Units
-from dptext_spark.importance.providers import ColumnWeights
-from dptext_spark.importance.selection import agree
-from dptext_spark.importance.selector import Choice, Selector
+from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -73,7 +72,7 @@ class Privatizer:
         fingerprint: of the arrays, the policy, the consistency and how importance chooses words.
         table: the look-up table, built where it is not given.
         selector: chooses which of the words that the policy draws are drawn, and at which level; None for all of them. The
-            sampler is that of the first level.
+            sampler is that of the first level. That of a budget draws all, by a law that depends on their number.
         providers: who finds identifiers beside the policy's own patterns; their names are bound to the draws.
         public: how frequent words and pairs are in public; None for what the lexicon says. It is no part of the fingerprint:
             where draws depend on it, the sampler's arrays hold what they take of it.
@@ -98,7 +97,7 @@ class Privatizer:
     consistency: Consistency = "token"
     fingerprint: str = ""
     table: WordTable | None = None
-    selector: Selector | None = None
+    selector: Selector | BudgetSelector | None = None
     providers: tuple[Provider, ...] = ()
     public: Prior | None = None
     _draws: dict[bytes, Ids] = field(default_factory=dict, init=False, repr=False)
@@ -112,7 +111,7 @@ class Privatizer:
         """
         require_choice("consistency", self.consistency, CONSISTENCY)
         if self.selector is not None:
-            agree(self.selector.selection.strategy, self.consistency)
+            self.selector.check(self.consistency)
             self.selector.guarantee(self.sampler.guarantee)
         if any(sampler.reads_context for sampler in self.samplers):
             check_context(self.consistency, len(self.samplers))
@@ -248,7 +247,7 @@ class Privatizer:
             raise DataError(f"{column}: a column of type {texts.type}; valid: a text column.")
         if len(identities) != len(texts):
             raise DataError(f"{column}: {len(texts)} texts with {len(identities)} identities.")
-        if self.selector is not None and self.consistency == "record" and record_ids is not None:
+        if self.chooses_in_records and record_ids is not None:
             _check_records(column, row_ids, record_ids, chosen)
         if chosen is None:
             found = self.choose([Texts(texts, None, weights)])
@@ -289,10 +288,22 @@ class Privatizer:
     def warm_up(self) -> None:
         """Compile the loops, or load them from the cache, so that the workers of this machine find them there."""
         texts, ids, key, weights = pa.array([WARM]), pa.array([0], pa.int64()), RunKey.insecure(0), None
-        if self.selector is not None and isinstance(self.selector.provider, ColumnWeights):
+        if isinstance(self.selector, Selector) and self.selector.reads_weights:
             words = list_words(self.engine, texts, marks=self.selector.selection.rank_punctuation).codes
             weights = pa.array([[1.0] * len(words)])
         self.privatize(texts, column="", row_ids=ids, record_ids=ids, key=key, weights=weights)
+
+    @property
+    def budget(self) -> Budget | None:
+        """What each record has at most; None where that is not bounded."""
+        return self.selector.budget if isinstance(self.selector, BudgetSelector) else None
+
+    @property
+    def chooses_in_records(self) -> bool:
+        """Whether all texts of a record must be chosen in together, so that a record is a row."""
+        if self.selector is None:
+            return False
+        return self.consistency == "record" or self.selector.whole_records
 
     @property
     def chooses(self) -> bool:
@@ -386,8 +397,9 @@ def _check_records(
         )
     if wrong:
         raise DataError(
-            f"{column}: record_ids that are not those of the rows. With importance at record level words are chosen in the texts "
-            "of one row. Valid: no record_ids; the row_ids; or, with `chosen`, one id for each row, repeated for its texts."
+            f"{column}: record_ids that are not those of the rows. With importance at record level, or a budget, words "
+            "are chosen in the texts of one row. Valid: no record_ids; the row_ids; or, with `chosen`, one id "
+            "for each row, repeated for its texts."
         )
 
 
@@ -395,7 +407,7 @@ def fingerprint_of(
     arrays: Mapping[str, npt.NDArray[Any]],
     policy: Policy,
     consistency: str,
-    selector: Choice | None = None,
+    selector: Mapping[str, Any] | None = None,
     providers: tuple[str, ...] = (),
 ) -> str:
     """Return the sha256 over the policy, the level, the arrays with their names, types and shapes, and who chooses and finds."""

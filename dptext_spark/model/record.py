@@ -16,6 +16,7 @@ from pathlib import Path
 from dptext_spark._version import __version__
 from dptext_spark.errors import DPTextError
 from dptext_spark.guarantee import Guarantee, counted
+from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms.privacy_loss import RecordLoss, record_loss
 from dptext_spark.mechanisms.privacy_loss.accountant import (
     DELTA,
@@ -46,6 +47,7 @@ class RecordAccount:
         consistency: token, record or dataset.
         levels: of importance.
         delta: up to which ε of a record is stated.
+        budget: what each record has at most whatever its number of drawn words; None where that is not bounded.
     """
 
     loss: RecordLoss
@@ -53,6 +55,7 @@ class RecordAccount:
     consistency: str
     levels: int = 1
     delta: float = DELTA
+    budget: Budget | None = None
 
     @property
     def why(self) -> str:
@@ -72,15 +75,25 @@ class RecordAccount:
         """Return what a record of so many drawn words has, None where :attr:`why` says why there is nothing.
 
         Args:
-            draws: drawn words, at record level distinct ones; with several levels of importance, units of ε.
+            draws: drawn words, at record level distinct ones; with several levels of importance, or a budget,
+                units of ε.
         """
         if self.why:
             return None
+        if self.budget is not None:
+            return self._within(self.budget, draws)
         if self.levels > 1:
             # How many words were drawn at which level is not counted: of their sum alone is known what it is.
             summed = self.guarantee.compose(draws)
             return RecordBound(draws, summed.epsilon, summed.delta, "sum", summed.epsilon)
         return record_bound(self.loss, draws, self.guarantee.epsilon, self.delta)
+
+    def _within(self, budget: Budget, units: int) -> RecordBound:
+        """Return the lesser of the plain sum and the budget."""
+        summed = self.guarantee.compose(units)
+        if summed.epsilon <= budget.record and summed.delta <= budget.delta:
+            return RecordBound(units, summed.epsilon, summed.delta, "sum", summed.epsilon)
+        return RecordBound(units, budget.record, budget.delta, "budget", summed.epsilon)
 
     def times(self, records: int) -> float:
         """Return N·δ, rounded up: about so many of N records may fare worse than ε says."""
@@ -91,6 +104,11 @@ class RecordAccount:
         """ε of records of some sizes, as a sentence; why there is none, where there is none."""
         if self.why:
             return self.why
+        if self.budget is not None:
+            return (
+                f"Every record has at most {self.budget}, whatever its number of drawn words, for that number chooses the law of "
+                "its words; words beyond those that the weakest law allows are masked."
+            )
         if self.levels > 1:
             return "Where levels of importance differ in ε, that of a record is the sum over its drawn words."
         figures = [one for size in SIZES if (one := self.of(size)) is not None]
@@ -103,7 +121,7 @@ class RecordAccount:
     @property
     def missing(self) -> str:
         """That a bound was left out for want of a package, as a sentence; empty where none was."""
-        if self.levels > 1 or self.why or not without_package(self.loss):
+        if self.levels > 1 or self.budget is not None or self.why or not without_package(self.loss):
             return ""
         return " Bounds by the loss distribution were left out, for dp-accounting is not installed (the extra [accounting])."
 
@@ -151,7 +169,10 @@ def record_account(privatizer: Privatizer, progress: Counted | None = None) -> R
         progress: progress callback, called with how much is done.
     """
     guarantee, levels = privatizer.units.of_one, len(privatizer.units.multiples)
-    level = privatizer.consistency
+    level, budget = privatizer.consistency, privatizer.budget
+    if budget is not None:
+        plain = RecordLoss(float(guarantee.epsilon), float(guarantee.delta))
+        return RecordAccount(plain, guarantee, level, levels, budget.delta, budget)
     if level == "dataset" or levels > 1 or not guarantee.adds_up:
         refuted = any(one.guarantee.status == "refuted" for one in privatizer.samplers)
         plain = RecordLoss(float(guarantee.epsilon), float(guarantee.delta))

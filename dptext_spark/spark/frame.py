@@ -11,6 +11,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 
 from dptext_spark.errors import SettingsError
+from dptext_spark.importance.budget import check_whole_records
 from dptext_spark.importance.selection import check_record_key
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
@@ -71,13 +72,15 @@ def privatize(
     if isinstance(columns, str) or not columns:
         raise SettingsError("columns: a list with at least one text column is needed.")
     selector = model.selector
-    own = selector is not None and selector.selection.provider == "column"
+    own = selector is not None and selector.reads_weights
     if isinstance(weights, str) or len(weights) != (len(columns) if own else 0):
         raise SettingsError(
             f"weights: {weights!r} given; valid: a list of columns, one for each text column, where importance has the provider "
             "`column`; else none."
         )
     if selector is not None:
+        if selector.whole_records:
+            check_whole_records(row_key, record_key)
         check_record_key(model.consistency, row_key, record_key)
     if not model.chooses:
         raise SettingsError(

@@ -22,7 +22,7 @@ from dptext_spark.lexicon.characters import (
     encode,
 )
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, mul_high, prefetch, store64
-from dptext_spark.text.lookup import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_OOV, RANDOM_NUMBER
+from dptext_spark.text.lookup import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_CUT, MASKED_OOV, RANDOM_NUMBER
 from dptext_spark.text.tokenizer import letters_of
 
 # Columns of the per-row counters that rebuilding fills.
@@ -216,7 +216,7 @@ def rebuild(
         remap: int32[V], what is released in the place of a word that an unknown word draws; int32[0]: that word.
         table: (word_bytes, offsets, outputs uint8[V * 32]) of the word table.
         chars: (stage, classes, lower, upper, zeros).
-        masks: (uint8[...], uint8[...]), what replaces unknown words and numbers.
+        masks: (uint8[...], uint8[...], uint8[...]), what replaces unknown words, numbers, and words beyond a budget.
         identifiers: (spans of the strips, int64[...]; replacements, uint8[...]; their bounds, int64[k + 1]; int64[k, 2], filled
             with where each is written).
         normalise: whether gaps are normalised.
@@ -297,7 +297,7 @@ def rebuild(
                     at += 1
                 identifiers[3][span, 1] = at
             else:
-                mask = masks[0] if code == MASKED_OOV else masks[1]
+                mask = masks[0] if code == MASKED_OOV else (masks[2] if code == MASKED_CUT else masks[1])
                 for j in range(mask.shape[0]):
                     out[at + j] = mask[j]
                 at += mask.shape[0]

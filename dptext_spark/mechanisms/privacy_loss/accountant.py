@@ -30,6 +30,7 @@ By = Literal[
     "Rényi divergences",
     "loss distribution",
     "any ε-DP law",
+    "budget",
 ]
 DELTA = 1e-6  # of a record, where nothing else is asked for
 _UP = Context(prec=4, rounding=ROUND_CEILING)
@@ -41,6 +42,7 @@ SAID: dict[By, str] = {
     "Rényi divergences": "the law's own Rényi divergences",
     "loss distribution": "the law's own privacy loss distribution, by dp-accounting",
     "any ε-DP law": "what holds for any ε-DP law (Kairouz, Oh and Viswanath 2015)",
+    "budget": "the budget, for the law is chosen by the number of drawn words",
 }
 
 

@@ -170,7 +170,7 @@ def _drawn(facts: ProcessFacts, opened: Callable[[], Privatizer], seal: str) -> 
     began, before = time.perf_counter(), compilations()
     ids = pa.array(range(len(TEXTS)), pa.int64())
     model = opened()
-    if model.selector is not None and model.selector.selection.provider == "column":
+    if model.selector is not None and model.selector.reads_weights:
         model = replace(model, selector=None)  # these texts have no weights
     drawn, _ = model.privatize(
         pa.array(TEXTS), column="doctor", row_ids=ids, record_ids=ids, key=RunKey.insecure(0), run_id="doctor"

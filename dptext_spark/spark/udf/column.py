@@ -153,8 +153,8 @@ def _chosen(
     """Choose the words that are drawn, in all texts of a row together; None: all are."""
     if privatizer.selector is None:
         return None
-    if privatizer.consistency == "record" and record_ids is not None and not record_ids.equals(row_ids):
-        raise DataError("record_key: records of several rows, with importance at record level.")
+    if privatizer.chooses_in_records and record_ids is not None and not record_ids.equals(row_ids):
+        raise DataError("record_key: records of several rows, with importance at record level or a budget.")
     columns = []
     for index, (values, elements) in enumerate(zip(arrays, lists, strict=False)):
         weights = arrays[len(lists) + index] if spec.weights else None

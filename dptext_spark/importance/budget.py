@@ -1,0 +1,315 @@
+"""What a record may have in all: the law of its words is chosen by how many of them are drawn, and by nothing else.
+
+The number of drawn words and their places are part of a record's released parts: the choice tells nothing within the unit that an
+ε of a record compares (docs: ε of a record). Words beyond those that the weakest law allows become one constant mask: a draw that
+tells nothing would still tell the set that its word is of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dptext_spark.arrays import I64
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.composition import STATUSES, Units, common_unit
+from dptext_spark.importance.ranking import Rows, units_of
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.rounding import exact
+from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.jit import compiled
+from dptext_spark.runtime.record import Json
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.policy import CUT_MASK
+from dptext_spark.text.selection import CUT, Texts, TokenSelection
+from dptext_spark.text.tokens import list_words
+
+MOST_WORDS = 100_000  # of a record that are drawn, whatever a law allows
+STEPS = 4  # laws an octave
+OCTAVES = 4  # below the mechanism's ε
+LEAST = 0.05  # ε of a law
+PLACES = 1_000  # ε of a law in thousandths, rounded down
+
+
+@dataclass(frozen=True)
+class Budget:
+    """ε and δ that each record has at most.
+
+    Attributes:
+        record: ε of a record.
+        delta: δ of a record.
+
+    Examples:
+        >>> dp.Budget(record=50, delta=1e-6).delta
+        1e-06
+    """
+
+    record: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        """Check both.
+
+        Raises:
+            SettingsError: values are not valid; a line for each.
+        """
+        found = []
+        if not _is_number(self.record) or not 0.0 < self.record < math.inf:
+            found.append(f"budget.record: {self.record!r} given; valid: a finite number above 0.")
+        if not _is_number(self.delta) or not 0.0 < self.delta < 1.0:
+            found.append(f"budget.delta: {self.delta!r} given; valid: a number above 0 and below 1.")
+        if found:
+            raise SettingsError("\n".join(found))
+        object.__setattr__(self, "record", float(self.record))
+        object.__setattr__(self, "delta", float(self.delta))
+
+    def __str__(self) -> str:
+        """Return it as a part of a sentence."""
+        return f"ε = {exact(self.record)} up to a probability δ = {exact(self.delta)}"
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return the fields, JSON-able."""
+        return {"record": self.record, "delta": self.delta}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def laws_below(epsilon: float) -> tuple[float, ...]:
+    """Return ε of the laws that a budget chooses from, falling: the mechanism's own, then the quarter powers of two below it.
+
+    They are rounded down to thousandths, and end at 1/16 of the mechanism's or at `LEAST`.
+    """
+    least = max(epsilon / 2**OCTAVES, LEAST)
+    first = math.ceil(STEPS * math.log2(epsilon)) if epsilon > 0.0 else 0
+    powers = (
+        math.floor(2.0 ** (step / STEPS) * PLACES) / PLACES
+        for step in range(first, first - STEPS * OCTAVES - 2, -1)
+    )
+    return (epsilon, *[power for power in powers if least <= power < epsilon][: STEPS * OCTAVES])
+
+
+@dataclass(frozen=True, eq=False)
+class BudgetSelector:
+    """Chooses the law of each record by how many of its words are drawn.
+
+    Attributes:
+        budget: what the user chose.
+        most: int64[laws], rising: drawn words (at record level distinct ones) up to which each law keeps to the budget. The first
+            law is that of the model's sampler and has the largest ε.
+        further: the samplers of the laws after the first, by falling ε.
+    """
+
+    budget: Budget
+    most: I64
+    further: tuple[Sampler, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Compare what was compiled with what was allotted.
+
+        Raises:
+            SettingsError: another number of samplers.
+        """
+        if len(self.further) != len(self.most) - 1:
+            raise SettingsError(
+                f"budget: {len(self.most)} laws allotted, with {len(self.further) + 1} samplers; valid: one each."
+            )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that it chooses by is known: it is."""
+        return True
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it holds counts of the texts that are sanitized: it does not."""
+        return False
+
+    @property
+    def reads_weights(self) -> bool:
+        """Whether it takes weights of words from the user: it does not."""
+        return False
+
+    @property
+    def whole_records(self) -> bool:
+        """Whether all texts of a record must be known before its first draw, at every level of consistency: they must."""
+        return True
+
+    @property
+    def cap(self) -> int:
+        """Drawn words of a record beyond which words are masked."""
+        return int(self.most[-1])
+
+    def check(self, consistency: str) -> None:
+        """Refuse a level of consistency at which records have no ε of their own.
+
+        Raises:
+            SettingsError: dataset level.
+        """
+        check_level(consistency)
+
+    def law_of(self, draws: int) -> int:
+        """Return which law a record of so many drawn words has: 0 is that of the largest ε."""
+        return min(int(np.searchsorted(self.most, draws)), len(self.most) - 1)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return everything that choosing and drawing needs beside the first sampler, by file name."""
+        named: dict[str, npt.NDArray[Any]] = {"budget.most": self.most}
+        for number, sampler in enumerate(self.further, start=1):
+            named |= {f"level{number}.{name}": array for name, array in sampler.arrays().items()}
+        return named
+
+    def bound(self) -> Mapping[str, Any]:
+        """Return what decides which law is chosen beside the arrays, JSON-able, for a fingerprint."""
+        return {"budget": self.budget.as_dict()}
+
+    def choose(
+        self, engine: Engine, columns: Sequence[Texts], consistency: str, units: Units
+    ) -> tuple[TokenSelection, ...]:
+        """Choose the law of each row's words by their number, and the words that are masked.
+
+        Args:
+            engine: that will draw them.
+            columns: all texts of the rows, one or more columns.
+            consistency: token or record, where equal words count once.
+            units: of the laws.
+
+        Returns:
+            What is chosen in each column.
+
+        Raises:
+            DataError: weights are given.
+        """
+        rows = Rows.of(columns)
+        if rows.weights is not None:
+            raise DataError("weights: given with a budget; valid: none.")
+        words, codes = list_words(engine, rows.texts)
+        words = words._replace(records=rows.bounds)
+        bounds, size, distinct = words.record_bounds, int(engine.table.size[0]), consistency == "record"
+        levels = np.empty(len(codes), np.uint8)
+        seen, turn = (np.zeros(size if distinct else 0, np.int64) for _ in range(2))
+        _allot(codes, bounds, self.most, distinct, seen, turn, levels)
+        multiples = np.array(units.multiples, np.int64)
+        spent = units_of(codes, levels, bounds, words.bounds, multiples, size, distinct)
+        return rows.split(words, levels, len(units.multiples), spent)
+
+    def guarantees(self, first: Guarantee) -> tuple[Guarantee, ...]:
+        """Return the guarantee of a draw by each law; `first` is that of the first."""
+        return (first, *(sampler.guarantee for sampler in self.further))
+
+    def guarantee(self, first: Guarantee) -> Guarantee:
+        """Return what holds for a drawn word, whatever the law: that of the largest ε."""
+        every = self.guarantees(first)
+        return replace(
+            first,
+            epsilon=max(one.epsilon for one in every),
+            delta=max(one.delta for one in every),
+            status=max((one.status for one in every), key=STATUSES.index),
+        )
+
+    def units(self, first: Guarantee) -> Units:
+        """Return how the ε of a record is counted; see :func:`common_unit`."""
+        return common_unit(self.guarantees(first))
+
+    def sentence(self, chosen_in: str) -> str:
+        """Say what the budget is, and how the law is chosen; `chosen_in`: what words are counted in together, text or record."""
+        last = self.further[-1].guarantee.epsilon if self.further else None
+        varies = (
+            ""
+            if last is None
+            else f", so that ε of a word is less in longer ones, down to {exact(float(last))}"
+        )
+        return (
+            f"Each {chosen_in} has at most {self.budget}: its law is chosen by the number of its drawn words alone{varies}. "
+            f"Words beyond {self.cap:,} of a {chosen_in} become {CUT_MASK}. That number, and which words are masked, "
+            "is taken as known."
+        )
+
+
+def check_level(consistency: str) -> None:
+    """Refuse a level of consistency at which records have no ε of their own.
+
+    Raises:
+        SettingsError: dataset level.
+    """
+    if consistency == "dataset":
+        raise SettingsError(
+            "consistency: 'dataset' given with a budget, but a record has no ε of its own there: all records share the draws; "
+            "valid with it: token, record."
+        )
+
+
+def check_whole_records(row_key: str | None, record_key: str | None) -> None:
+    """Refuse records of several rows, whose number of words is not known when the first of them is drawn.
+
+    Raises:
+        SettingsError: a record_key that is not the row.
+    """
+    if record_key is not None and record_key != row_key:
+        raise SettingsError(
+            f"record_key: {record_key!r} given with a budget, whose law depends on the number of a record's words, and rows are "
+            "drawn batch by batch; valid: none, or the row_key."
+        )
+
+
+def restored_budget(
+    budget: Budget, arrays: Mapping[str, npt.NDArray[Any]], further: tuple[Sampler, ...]
+) -> BudgetSelector:
+    """Build a selector again from an artifact; `arrays` are those of the budget.
+
+    Raises:
+        DataError: they are not those of a budget.
+    """
+    held = Arrays("budget", arrays)
+    held.only("most")
+    most = held.take("most", np.int64, len(further) + 1)
+    held.within("most", most, 1, MOST_WORDS)
+    held.ascending("most", most, strictly=True)
+    return BudgetSelector(budget, most, further)
+
+
+@compiled
+def _allot(codes: Any, bounds: Any, most: Any, distinct: bool, seen: Any, turn: Any, levels: Any) -> None:
+    """Fill the level of each word: that of its record; `CUT` for those beyond the last of `most`.
+
+    Args:
+        codes: int32[n], lexicon ids; below 0 what is not drawn.
+        bounds: int64[records + 1].
+        most: int64[laws], rising.
+        distinct: whether equal words of a record count once.
+        seen: int64[V], zeros; int64[0] where they count each.
+        turn: the same, filled with when a word came first.
+        levels: uint8[n].
+    """
+    laws = most.shape[0]
+    for record in range(bounds.shape[0] - 1):
+        n = np.int64(0)
+        for i in range(bounds[record], bounds[record + 1]):
+            word = codes[i]
+            if word < 0:
+                continue
+            if distinct:
+                if seen[word] == record + 1:
+                    continue
+                seen[word] = record + 1
+                turn[word] = n
+            n += 1
+        level = np.int64(0)
+        while level < laws - 1 and most[level] < n:
+            level += 1
+        place = np.int64(0)
+        for i in range(bounds[record], bounds[record + 1]):
+            word = codes[i]
+            if word < 0:
+                levels[i] = laws
+                continue
+            at = turn[word] if distinct else place
+            place += 1
+            levels[i] = level if at < most[laws - 1] else CUT

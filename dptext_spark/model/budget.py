@@ -1,0 +1,142 @@
+"""Allot a budget: compile the laws that it chooses from, and find how many drawn words each may have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.importance.budget import MOST_WORDS, Budget, BudgetSelector, check_level, laws_below
+from dptext_spark.importance.selection import Importance
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import Mechanism
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_bound
+from dptext_spark.mechanisms.remap import remap_of
+from dptext_spark.model.privatizer import Consistency, Privatizer
+from dptext_spark.model.record import RecordAccount, loss_of, record_account
+from dptext_spark.runtime.progress import Progress
+from dptext_spark.text.identifiers.provider import Provider
+from dptext_spark.text.policy import Policy
+
+
+def check_budget(
+    mechanism: Mechanism, policy: Policy, consistency: str, importance: Importance | None
+) -> None:
+    """Refuse what does not go with a budget.
+
+    Raises:
+        SettingsError: importance, dataset level, fluent draws, or unknown words that would pass through one remap of many.
+    """
+    if importance is not None:
+        raise SettingsError(
+            "budget: given with importance, which chooses levels of its own; valid: one of budget, importance."
+        )
+    check_level(consistency)
+    if mechanism.reads_context:
+        raise SettingsError(
+            "budget: given with mechanism.fluent, whose draws follow each other by one law; valid with it: fluent: false."
+        )
+    if remap_of(mechanism) != "none" and policy.oov == "draw":
+        raise SettingsError(
+            "policy.oov: 'draw' given with a budget and mechanism.remap, but each law has a remap of its own, and unknown words "
+            "pass through one; valid with them: mask, keep."
+        )
+
+
+def with_budget(
+    budget: Budget, mechanism: Mechanism, lexicons: Sequence[Lexicon], policy: Policy, consistency: Consistency,
+    providers: tuple[Provider, ...], say: Progress,
+) -> Privatizer:  # fmt: skip
+    """Return a privatizer whose law is chosen by a record's number of drawn words.
+
+    Args:
+        budget: of a record.
+        mechanism: of the largest law.
+        lexicons: that it is compiled over.
+        policy: which words are drawn.
+        consistency: token or record.
+        providers: who finds identifiers.
+        say: is told each step.
+
+    Raises:
+        SettingsError: the mechanism has no ε of a record, or no law keeps one drawn word to the budget.
+    """
+    first: Privatizer | None = None
+    kept: list[Sampler] = []
+    most: list[int] = []
+    laws = laws_below(mechanism.epsilon)
+    least: RecordBound | None = None
+    for number, epsilon in enumerate(laws):
+        say(f"compiling {mechanism.name} with ε = {epsilon:g}", number / len(laws))
+        sampler = replace(mechanism, epsilon=epsilon).compile(*lexicons)
+        table = None if first is None else first.table
+        made = Privatizer(lexicons[0], sampler, policy, consistency, table=table, providers=providers)
+        if first is None:
+            first = made
+            _require_figure(record_account(made))
+        bound = _bound(made, budget)
+        largest = most_words(bound, budget)
+        if largest > (most[-1] if most else 0):
+            kept.append(sampler)
+            most.append(largest)
+        least = bound(1)
+        if largest == MOST_WORDS:
+            break
+    assert first is not None
+    if not kept:
+        said = "none" if least is None else str(least)
+        raise SettingsError(
+            f"budget: {budget} given, but one drawn word has {said} by the weakest law ({mechanism.name} with ε = {laws[-1]:g}); "
+            "valid: a larger budget, or a smaller mechanism.epsilon."
+        )
+    selector = BudgetSelector(budget, np.array(most, np.int64), tuple(kept[1:]))
+    return replace(first, sampler=kept[0], selector=selector, fingerprint="")
+
+
+def most_words(bound: Callable[[int], RecordBound | None], budget: Budget) -> int:
+    """Return up to how many drawn words a law keeps to a budget; 0 where one is too many, at most `MOST_WORDS`.
+
+    A bound for n words holds for fewer, for they are n words some of which are equal in both records.
+
+    Args:
+        bound: of a record of so many words.
+        budget: of a record.
+    """
+
+    def fits(draws: int) -> bool:
+        found = bound(draws)
+        return found is not None and found.epsilon <= budget.record and found.delta <= budget.delta
+
+    low, high = 0, 1
+    while high <= MOST_WORDS and fits(high):
+        low, high = high, 2 * high
+    high = min(high, MOST_WORDS + 1)
+    while high - low > 1:
+        between = (low + high) // 2
+        if fits(between):
+            low = between
+        else:
+            high = between
+    return low
+
+
+def _bound(made: Privatizer, budget: Budget) -> Callable[[int], RecordBound | None]:
+    """Return what gives the least bound of a record of so many words that are drawn by one law."""
+    loss, promised = loss_of(made), float(made.sampler.guarantee.epsilon)
+    return lambda draws: record_bound(loss, draws, promised, budget.delta)
+
+
+def _require_figure(account: RecordAccount) -> None:
+    """Refuse a law by which no record has an ε.
+
+    Raises:
+        SettingsError: with the reason.
+    """
+    if account.why:
+        raise SettingsError(
+            f"budget: given with a mechanism by which a record has no ε. {account.why} Valid with a budget: a mechanism whose ε "
+            "adds up, such as custext."
+        )

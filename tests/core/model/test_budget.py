@@ -1,0 +1,273 @@
+"""A record keeps to its budget, whatever its number of drawn words: by enumeration over a toy lexicon."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.budget import Budget, BudgetSelector, laws_below, restored_budget
+from dptext_spark.importance.selection import Importance
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText, SanText
+from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_bound
+from dptext_spark.model.artifact import open_model, save_model
+from dptext_spark.model.budget import most_words
+from dptext_spark.model.compile import compile
+from dptext_spark.model.preview import preview
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import loss_of, record_account
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.selection import CUT, Texts
+from tests.core.names import beginning
+
+KEY = RunKey.insecure(3)
+DRAW = Policy(stop_words="draw")
+BUDGET = Budget(record=3.0, delta=0.01)
+SIZE = 6
+
+
+@cache
+def small() -> Lexicon:
+    return beginning(Lexicon.default(), SIZE)
+
+
+@cache
+def model(consistency: Any = "token") -> Privatizer:
+    return compile(CusText(epsilon=2.0, k=3), small(), DRAW, consistency, budget=BUDGET)
+
+
+def words(count: int) -> list[str]:
+    return [small().vocabulary.word(i % SIZE) for i in range(count)]
+
+
+def capped(most: list[int], consistency: str = "token") -> Privatizer:
+    """The model with other numbers of words for its first laws."""
+    made = model(consistency)
+    assert isinstance(made.selector, BudgetSelector)
+    further = made.selector.further[: len(most) - 1]
+    return replace(made, selector=BudgetSelector(BUDGET, np.array(most), further), fingerprint="")
+
+
+def drawn(made: Privatizer, texts: list[str]) -> list[str]:
+    found, _ = made.privatize(pa.array(texts), column="c", row_ids=pa.array(range(len(texts))), key=KEY)
+    return found.to_pylist()
+
+
+@pytest.mark.parametrize("given", [0, -1, float("inf"), float("nan"), True, "5"])
+def test_a_budget_is_a_finite_number_above_0(given: Any) -> None:
+    with pytest.raises(SettingsError, match=r"budget\.record: .* valid: a finite number above 0"):
+        Budget(record=given, delta=1e-6)
+
+
+@pytest.mark.parametrize("given", [0, 1, -0.1, float("nan"), "5"])
+def test_its_delta_lies_between_0_and_1(given: Any) -> None:
+    with pytest.raises(SettingsError, match=r"budget\.delta: .* valid: a number above 0 and below 1"):
+        Budget(record=5, delta=given)
+
+
+def test_laws_are_quarter_powers_of_two_below_the_mechanisms() -> None:
+    assert laws_below(2.0)[:6] == (2.0, 1.681, 1.414, 1.189, 1.0, 0.84)
+    for epsilon in (0.03, 0.05, 0.5, 2.0, 3.0, 4.0, 5.0, 30.0):
+        laws = laws_below(epsilon)
+        assert laws[0] == epsilon
+        assert len(laws) <= 17
+        assert sorted(laws, reverse=True) == list(laws)
+        assert all(law >= max(epsilon / 16, 0.05) for law in laws[1:])
+
+
+@pytest.mark.parametrize("consistency", ["token", "record"])
+def test_the_law_is_the_largest_that_fits(consistency: str) -> None:
+    made = model(consistency)
+    chosen = made.selector
+    assert isinstance(chosen, BudgetSelector)
+    for sampler, most in zip(made.samplers, chosen.most.tolist(), strict=True):
+        loss = loss_of(Privatizer(small(), sampler, DRAW))
+        for draws, fits in ((most, True), (most + 1, False)):
+            found = record_bound(loss, draws, sampler.guarantee.epsilon, BUDGET.delta)
+            assert found is not None
+            assert (found.epsilon <= BUDGET.record) is fits
+    for draws in range(chosen.cap + 1):
+        law = chosen.law_of(draws)
+        assert chosen.most[law] >= draws
+        assert law == 0 or chosen.most[law - 1] < draws
+
+
+def hockey_stick(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.maximum(one - np.exp(BUDGET.record) * other, 0.0).sum())
+
+
+@pytest.mark.parametrize("consistency", ["token", "record"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_no_two_records_of_one_skeleton_are_further_apart_than_the_budget(
+    consistency: str, count: int
+) -> None:
+    """Outputs of each record are enumerated by the exact laws of the law that is chosen for it in its columns and elements."""
+    made = model(consistency)
+    names = [small().vocabulary.word(i) for i in range(SIZE)]
+    groups = made.sampler.groups()
+    assert groups is not None
+    by_skeleton: dict[Any, list[np.ndarray]] = {}
+    for record in product(range(SIZE), repeat=count):
+        texts = [names[word] for word in record]
+        head, tail = texts[:1], texts[1:]  # a column of one text, and one of lists
+        columns = [
+            Texts(pa.array(head), np.zeros(1, np.int64)),
+            Texts(pa.array(tail, pa.string()), np.zeros(count - 1, np.int64)),
+        ]
+        found = made.choose(columns)
+        assert found is not None
+        levels = [level for column in found for level in column.levels.tolist()]
+        assert len(set(levels)) == 1
+        unique = list(dict.fromkeys(record)) if consistency == "record" else list(record)
+        pattern = tuple(record.index(word) for word in record) if consistency == "record" else ()
+        joint = np.ones(1)
+        for word in unique:
+            law = made.samplers[levels[0]].law(word)
+            assert law is not None
+            whole = np.zeros(SIZE)
+            whole[law.ids] = law.probability
+            joint = np.outer(joint, whole).reshape(-1)
+        skeleton = (pattern, tuple(int(groups[word]) for word in record))
+        by_skeleton.setdefault((skeleton, levels[0]), []).append(joint)
+    assert len({skeleton for skeleton, _ in by_skeleton}) == len(by_skeleton)  # one skeleton, one law
+    pairs = 0
+    for laws in by_skeleton.values():
+        for one in laws:
+            for other in laws:
+                pairs += one is not other
+                assert hockey_stick(one, other) <= BUDGET.delta
+    assert pairs
+
+
+def test_words_beyond_the_cap_are_masked_by_place() -> None:
+    made = capped([2, 4])
+    found = drawn(made, [" ".join(words(6)), " ".join(words(4)), ""])
+    assert [word == "[CUT]" for word in found[0].split()] == [False] * 4 + [True] * 2
+    assert "[CUT]" not in found[1]
+    assert found[2] == ""
+
+
+def test_at_record_level_they_are_masked_by_first_occurrence() -> None:
+    a, b, c = words(3)
+    made = capped([1, 2], "record")
+    (found,) = drawn(made, [f"{a} {b} {a} {c} {b} {c}"])
+    cut = [word == "[CUT]" for word in found.split()]
+    assert cut == [False, False, False, True, False, True]
+    (chosen,) = made.choose([Texts(pa.array([f"{a} {b} {a} {c}"]))]) or ()
+    assert chosen.levels.tolist() == [1, 1, 1, CUT]
+    assert chosen.units.tolist() == [2 * made.units.multiples[1]]
+
+
+def test_what_is_masked_is_counted_as_a_word_that_changed_and_was_not_drawn() -> None:
+    _, counts = capped([2]).privatize(
+        pa.array([" ".join(words(5))]), column="c", row_ids=pa.array([0]), key=KEY
+    )
+    totals = counts.totals()
+    assert (totals["words"], totals["drawn"], totals["oov"]) == (5, 2, 0)
+    assert totals["changed"] + totals["same"] == 5
+
+
+def test_all_columns_of_a_row_count_together_and_batches_do_not() -> None:
+    made = capped([2, 4])
+    texts = [" ".join(words(n)) for n in (1, 3, 6, 2, 4)]
+    ids = pa.array(range(5))
+    whole, _ = made.privatize(pa.array(texts), column="c", row_ids=ids, key=KEY)
+    for at in range(5):
+        alone, _ = made.privatize(pa.array(texts[at : at + 1]), column="c", row_ids=ids[at : at + 1], key=KEY)
+        assert alone.to_pylist() == whole.to_pylist()[at : at + 1]
+    one, two = made.choose([Texts(pa.array(texts[:1])), Texts(pa.array(texts[1:2]))]) or ()
+    assert Counter([*one.levels.tolist(), *two.levels.tolist()]) == {1: 4}
+
+
+def test_a_record_has_the_lesser_of_its_sum_and_the_budget() -> None:
+    account = record_account(model())
+    short, long = account.of(model().units.multiples[0]), account.of(10**6)
+    assert short is not None
+    assert long is not None
+    assert (short.epsilon, short.delta, short.by) == (2.0, 0.0, "sum")
+    assert (long.epsilon, long.delta, long.by) == (3.0, 0.01, "budget")
+    assert "Every record has at most ε = 3 up to a probability δ = 0.01" in account.stated
+
+
+def test_the_guarantee_says_how_the_law_is_chosen() -> None:
+    said = model().guarantee(of_rows=True).sentence
+    assert "Each record has at most ε = 3 up to a probability δ = 0.01" in said
+    assert "chosen by the number of its drawn words alone" in said
+    assert model().guarantee().epsilon == 2.0
+
+
+def test_a_preview_shows_what_is_masked() -> None:
+    found = preview(capped([1, 2]), " ".join(words(3)))
+    assert [word.reason for word in found.words] == ["level 2", "level 2", "beyond the budget"]
+    assert found.words[-1].became == "[CUT]"
+
+
+def test_it_is_saved_and_opened_again(tmp_path: Path) -> None:
+    for made in (model(), model("record"), capped([3])):
+        folder = tmp_path / made.fingerprint[:8]
+        save_model(made, folder)
+        again = open_model(folder)
+        assert again.fingerprint == made.fingerprint
+        assert again.budget == BUDGET
+        texts = [" ".join(words(n)) for n in range(12)]
+        assert drawn(again, texts) == drawn(made, texts)
+
+
+@pytest.mark.parametrize("most", [[0, 4], [4, 4], [5, 4], [4, 100_001], [4], [4.0, 5.0]], ids=str)
+def test_damaged_arrays_are_an_error(most: list[Any]) -> None:
+    with pytest.raises(DataError, match=r"artifact: budget\.most"):
+        restored_budget(BUDGET, {"most": np.array(most)}, model().samplers[1:2])
+    with pytest.raises(DataError, match="artifact: budget holds the arrays"):
+        restored_budget(BUDGET, {}, model().samplers[1:2])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "more", "said"),
+    [
+        (
+            CusText(epsilon=2.0, k=3),
+            {"importance": Importance(percent=30, provider="random")},
+            "with importance",
+        ),
+        (CusText(epsilon=2.0, k=3), {"consistency": "dataset"}, "all records share the draws"),
+        (CusText(epsilon=2.0, k=3, fluent=True), {}, "with mechanism.fluent"),
+        (CusText(epsilon=2.0, k=3, remap="bayes"), {"policy": Policy(oov="draw")}, "a remap of its own"),
+        (SanText(epsilon=2.0), {}, "a record has no ε"),
+        (CusText(epsilon=2.0, k=3), {"budget": Budget(record=0.01, delta=1e-6)}, "by the weakest law"),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(mechanism: Any, more: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        compile(mechanism, small(), **({"budget": BUDGET} | more))
+
+
+def test_records_of_several_rows_are_refused() -> None:
+    with pytest.raises(DataError, match="or a budget"):
+        model().privatize(
+            pa.array(["a", "b"]), column="c", row_ids=pa.array([0, 1]), record_ids=pa.array([7, 7]), key=KEY
+        )
+
+
+def test_each_law_has_its_own_remap() -> None:
+    made = compile(CusText(epsilon=2.0, k=3, remap="bayes"), small(), DRAW, budget=BUDGET)
+    assert len(made.samplers) > 1
+    assert all(sampler.remap is not None for sampler in made.samplers)
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 2, 3, 7, 8, 100, 99_999, 100_000])
+def test_the_largest_number_is_found_by_bisection(wanted: int) -> None:
+    def bound(draws: int) -> RecordBound:
+        epsilon = 2.0 if draws <= wanted else 9.0
+        return RecordBound(draws, epsilon, 0.0, "sum", epsilon)
+
+    assert most_words(bound, Budget(record=8.0, delta=0.5)) == wanted
