@@ -26,10 +26,12 @@ CORES = 2
 BATCH_ROWS = 50_000
 FILES = 8
 GOALS = (Goal(1.4, 1.6, "ratio"),)
+OF_FLUENT = (Goal(1.7, 1.8, "ratio"),)
+FLUENT = {"name": "custext", "fluent": True}
 
 
 def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
-    """Measure `run` and the identity job in turn, on local Spark with Delta Lake."""
+    """Measure `run`, by plain and by fluent draws, and the identity job in turn, on local Spark with Delta Lake."""
     title = f"Spark job, {sizes.spark_rows:,} records of {sizes.words_a_row} words, local[{CORES}]"
     section = Section("spark", title)
     with tempfile.TemporaryDirectory(prefix="dptext-bench-") as work:
@@ -75,21 +77,24 @@ def _write_input(session: SparkSession, folder: Path, sizes: Sizes) -> None:
 def _measure_jobs(
     section: Section, session: SparkSession, folder: Path, sizes: Sizes, say: Callable[[str], None]
 ) -> None:
-    """Run both jobs in turn, after a round that is not counted: it starts the workers and compiles the model."""
+    """Run all jobs in turn, after a round that is not counted: it starts the workers and compiles the model."""
     from benchmarks.identity_job import identity_job
 
     writes: list[tuple[float, float]] = []  # of the job and of the identity job
     wholes: list[tuple[float, float]] = []
+    fluent: list[tuple[float, float]] = []  # the whole run of fluent draws, and of plain ones
     facts: dict[str, Any] = {}
     steps: dict[str, list[float]] = {}
     for number in range(sizes.long_rounds + 1):
         say(f"spark: round {number} of {sizes.long_rounds}")
+        in_context, _, _ = _run(session, folder, mechanism=FLUENT)
         seconds, facts, parts = _run(session, folder)
         passed = identity_job(session, folder / "input", folder / "output")
         shutil.rmtree(folder / "output")
         if number:
             writes.append((float(facts["write_seconds"]), passed[0]))
             wholes.append((seconds, passed[1]))
+            fluent.append((in_context, seconds))
             for step, took in parts.items():
                 steps.setdefault(step, []).append(took)
     write, bare = (Spread(times) for times in zip(*writes, strict=True))
@@ -103,6 +108,12 @@ def _measure_jobs(
         Figure(
             "the whole run", "s", whole, "identity job", bare, quotient(whole, bare), "x its time",
             note="the whole run: with checks of input and key, audit and account, which an identity job has none of",
+        )
+    )  # fmt: skip
+    drawn, plain = (Spread(times) for times in zip(*fluent, strict=True))
+    section.figures.append(
+        Figure(
+            "the whole run, fluent draws", "s", drawn, "plain draws", plain, quotient(drawn, plain), "x its time", OF_FLUENT
         )
     )  # fmt: skip
     section.facts = {
@@ -119,7 +130,9 @@ def _measure_jobs(
     }
 
 
-def _run(session: SparkSession, folder: Path) -> tuple[float, dict[str, Any], dict[str, float]]:
+def _run(
+    session: SparkSession, folder: Path, **settings: Any
+) -> tuple[float, dict[str, Any], dict[str, float]]:
     """Run the job; return its seconds, its report and the seconds of each step. What it wrote is removed."""
     from dptext_spark.config.load import parse_config
     from dptext_spark.spark.runner import run
@@ -132,6 +145,7 @@ def _run(session: SparkSession, folder: Path) -> tuple[float, dict[str, Any], di
             "row_key": "id",
             "output": {"path": str(output)},
             "run": {"batch_rows": BATCH_ROWS},
+            **settings,
         }
     )
     began: list[tuple[str, float]] = []

@@ -29,6 +29,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "exit-codes": references.exit_codes,
     "api": references.api,
     "records": records.newest_sections,
+    "equal-success": records.grids_of,
     "floors": floors.picture,
     "rooms": floors.rooms,
     "notebook": notebooks.as_markdown,

@@ -26,6 +26,26 @@ def newest_sections() -> str:
     return "\n\n".join(_section(name, *found) for name, found in newest().items())
 
 
+def grids_of(section: str) -> str:
+    """Return the grids at equal success of the newest record of a section, and where it is from.
+
+    Args:
+        section: its name.
+    """
+    record, found = newest()[section]
+    parts = [f"Record of {record['date'][:10]}, {record['machine']['cores']} cores; `{record['repeat']}`."]
+    for grid in found["grids"]:
+        if grid["title"].endswith("at equal success"):
+            reached = [row for row in grid["rows"] if row[2] is not None]
+            parts += [f"**{grid['title']}**", _table(grid["headings"], reached)]
+    return "\n\n".join(parts)
+
+
+def _table(headings: list[str], rows: list[list[str | float | None]]) -> str:
+    head = ["| " + " | ".join(map(_cell, headings)) + " |", "|" + "---|" * len(headings)]
+    return "\n".join([*head, *("| " + " | ".join(map(_cell, row)) + " |" for row in rows)])
+
+
 def _section(name: str, record: dict[str, Any], section: dict[str, Any]) -> str:
     machine = record["machine"]
     parts = [
@@ -41,11 +61,9 @@ def _section(name: str, record: dict[str, Any], section: dict[str, Any]) -> str:
         ]
         parts.append("\n".join(rows))
     for grid in section.get("grids", []):
-        head = ["| " + " | ".join(map(_cell, grid["headings"])) + " |", "|" + "---|" * len(grid["headings"])]
-        rows = ["| " + " | ".join(map(_cell, row)) + " |" for row in grid["rows"][:SHOWN]]
         more = len(grid["rows"]) - SHOWN
         parts += [f"**{grid['title']}**"] if grid["title"] else []
-        parts.append("\n".join([*head, *rows]))
+        parts.append(_table(grid["headings"], grid["rows"][:SHOWN]))
         parts += [f"{more} more rows stand in the record."] if more > 0 else []
     notes = dict.fromkeys(
         [*(one["note"] for one in section["figures"] if one["note"]), *section.get("notes", [])]

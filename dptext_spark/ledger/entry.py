@@ -100,6 +100,14 @@ class Entry:
         held: dict[str, Any] = {field.name: row.get(field.name) for field in fields(cls)}
         return cls(**held)
 
+    def costing(self, words: int | None, epsilon: float | None, delta: float | None) -> Entry:
+        """Return it with what one release of its longest record costs; None where that is not known."""
+        return replace(self, record_words=words, record_epsilon=epsilon, record_delta=delta)
+
+    def costing_as(self, other: Entry) -> Entry:
+        """Return it with what another row says of the longest record."""
+        return self.costing(other.record_words, other.record_epsilon, other.record_delta)
+
     @property
     def spend(self) -> tuple[str, str]:
         """What is spent once, however many entries say it: these draws, of this version; of added records, these draws."""
@@ -246,14 +254,10 @@ def settled(rows: Iterable[Entry]) -> list[Entry]:
         if first is None:
             found[row.entry] = row
         elif (_WEIGHT[row.status], row.why is not None) >= (_WEIGHT[first.status], first.why is not None):
-            found[row.entry] = replace(first, status=row.status, why=row.why, **_of_record(first, row))
+            found[row.entry] = replace(first, status=row.status, why=row.why)
+            if row.record_epsilon is not None:  # the words are counted while a run writes
+                found[row.entry] = found[row.entry].costing_as(row)
     return list(found.values())
-
-
-def _of_record(first: Entry, later: Entry) -> dict[str, Any]:
-    """Return what a record costs as the later row says it, or as the first one did: the words are counted while a run writes."""
-    row = first if later.record_epsilon is None else later
-    return {name: getattr(row, name) for name in OF_RECORD}
 
 
 class OfInput(Protocol):

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -314,11 +314,11 @@ class Mechanism(ABC):
         Args:
             recorded: with the older names (`RECORDED_AS`), as everything that binds a run, a stream or a ledger stores them.
         """
-        parameters = asdict(self)
-        if parameters.get("remap") == "none":  # what is not used is recorded nowhere
-            del parameters["remap"]
-        if parameters.get("fluent") is False:  # what is not used is recorded nowhere
-            del parameters["fluent"]
+        sparse = {name for name, one in parameters_of(self).items() if one.sparse}
+        unused = {
+            one.name for one in fields(self) if one.name in sparse and getattr(self, one.name) == one.default
+        }
+        parameters = {name: value for name, value in asdict(self).items() if name not in unused}
         listed = {name: list(value) for name, value in parameters.items() if isinstance(value, tuple)}
         values = {"name": self.name, **parameters, **listed}
         texts = {name: value for name, value in values.items() if recorded and isinstance(value, str)}

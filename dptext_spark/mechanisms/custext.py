@@ -111,7 +111,8 @@ class CusText(Remappable):
     calibration: Calibration = calibration_choice()
     fluent: bool = flag(
         "Whether a draw also depends on the word released before it in its sentence, by public counts of word pairs: text that "
-        "reads better at the same ε, at token level. It needs a lexicon whose prior has pairs, and an ε of at most 32."
+        "reads better at the same ε, at token level. It needs a lexicon whose prior has pairs, and an ε of at most 32.",
+        sparse=True,
     )
     remap: Remap = remap_choice()
 

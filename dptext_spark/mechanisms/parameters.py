@@ -34,6 +34,7 @@ class Parameter(ABC):
     Attributes:
         meaning: in words, with its unit.
         null: whether None is valid, too.
+        sparse: whether its default is recorded nowhere, so that what binds a run is as it was before there was such a parameter.
     """
 
     kind: ClassVar[str]
@@ -41,6 +42,7 @@ class Parameter(ABC):
 
     meaning: str
     null: bool = False
+    sparse: bool = False
 
     @property
     @abstractmethod
@@ -221,22 +223,24 @@ def number(
 ) -> Any:
     """Declare a number: greater than `above`, or `least` and greater; less than `below`, or `most` and less."""
     low, high = least if above is None else above, most if below is None else below
-    return declared(default, Number(meaning, null, low, high, above is not None, below is not None, zero))
+    return declared(
+        default, Number(meaning, null, False, low, high, above is not None, below is not None, zero)
+    )
 
 
 def integer(default: int | None, meaning: str, *, least: int, most: int) -> Any:
     """Declare an integer from `least` to `most`."""
-    return declared(default, Integer(meaning, False, least, most))
+    return declared(default, Integer(meaning, low=least, high=most))
 
 
-def choice(names: Any, default: str, meaning: str) -> Any:
+def choice(names: Any, default: str, meaning: str, *, sparse: bool = False) -> Any:
     """Declare a choice between the names of a `Literal` type."""
-    return declared(default, Choice(meaning, False, get_args(names)))
+    return declared(default, Choice(meaning, sparse=sparse, choices=get_args(names)))
 
 
-def flag(meaning: str) -> Any:
+def flag(meaning: str, *, sparse: bool = False) -> Any:
     """Declare a switch, off by default."""
-    return declared(False, Flag(meaning))
+    return declared(False, Flag(meaning, sparse=sparse))
 
 
 def parameters_of(mechanism: Any) -> dict[str, Parameter]:

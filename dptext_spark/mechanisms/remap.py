@@ -39,12 +39,11 @@ from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
 from dptext_spark.mechanisms.samplers.remapped import (
     RemappedSampler,
     RemappedTable,
-    groups_of,
     laws_of,
     merged,
     relabelled,
 )
-from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary, groups_of
 from dptext_spark.mechanisms.summary import Quantiles, RemapSummary, Summary
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.threads import in_threads
@@ -65,6 +64,7 @@ def remap_choice() -> Any:
         "none",
         "What is released of a draw: `none`, the word that was drawn; or `bayes`, in its place the word nearest on average to "
         "what it may have come from, by the lexicon's public prior. The guarantee stays: a fixed table is applied to the draw.",
+        sparse=True,
     )
 
 

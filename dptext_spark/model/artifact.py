@@ -212,7 +212,7 @@ class PriorRecord:
         """Describe a prior."""
         return cls(prior.name, prior.digest, prior.pairs is not None, prior.others)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return it as a manifest holds it."""
         return {
             "name": self.name,
@@ -282,7 +282,7 @@ class Manifest:
         )
 
     @classmethod
-    def of_privatizer(cls, privatizer: Privatizer, spec: Mapping[str, Any] | None = None) -> Manifest:
+    def of_privatizer(cls, privatizer: Privatizer, spec: Mapping[str, Json] | None = None) -> Manifest:
         """Describe a privatizer, and seal it; it has no certificate yet.
 
         Raises:
@@ -352,14 +352,14 @@ class Manifest:
         write_atomically(folder / MANIFEST, text, PRIVATE if self.private else 0o666)
 
 
-def _seal(written: Mapping[str, Any]) -> str:
+def _seal(written: Mapping[str, Json]) -> str:
     """Return the sha256 of a manifest without its seal."""
     sealed = {name: value for name, value in written.items() if name != "seal"}
     return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
 
 
 def save_model(
-    model: Privatizer, folder: str | os.PathLike[str], *, spec: Mapping[str, Any] | None = None
+    model: Privatizer, folder: str | os.PathLike[str], *, spec: Mapping[str, Json] | None = None
 ) -> str:
     """Write a compiled model as a new folder of .npy files and a manifest; the write is atomic.
 
@@ -463,7 +463,7 @@ def require_expected(folder: str | os.PathLike[str], given: str | None) -> None:
         )
 
 
-def seal_of(privatizer: Privatizer, spec: Mapping[str, Any] | None = None) -> str:
+def seal_of(privatizer: Privatizer, spec: Mapping[str, Json] | None = None) -> str:
     """Return what tells an artifact from every other, before it is written: also where only its words have changed."""
     return Manifest.of_privatizer(privatizer, spec).seal
 

@@ -16,13 +16,15 @@ import pytest
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.artifact import save_model
+from dptext_spark.model.compile import compile
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.diagnostics.probe import PLAN_LOGGERS
 from dptext_spark.text.policy import Policy
 from tests.cluster.traces import spellings, traces
-from tests.connect.client import COLUMNS, KEY, LOGGED, SECRET, UNSENT, config_of, failing
+from tests.connect.client import COLUMNS, KEY, LOGGED, RELEASING, SECRET, UNSENT, config_of, failing
 from tests.connect.conftest import CHECKOUT, Server, environment
+from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 
 pytestmark = pytest.mark.cluster
@@ -96,6 +98,10 @@ def _model(folder: Path) -> None:
     words = beginning(Lexicon.default(), 600)
     sampler = CusText(epsilon=1.0, k=10).compile(words)
     save_model(Privatizer(words, sampler, Policy(stop_words="draw", oov="mask"), "record"), folder / "model")
+    remapped = CusText(epsilon=2.0, k=10, remap="bayes")
+    fluent = CusText(epsilon=2.0, k=10, fluent=True)
+    save_model(compile(remapped, words, consistency="record"), folder / RELEASING[0])
+    save_model(compile(fluent, with_pairs(words)), folder / RELEASING[1])
 
 
 def _contents(spark: Any, table: str) -> list[dict[str, Any]]:
@@ -107,17 +113,19 @@ def test_the_session_is_taken_as_it_is(client: Client) -> None:
     assert client.found["same_session"] is True
 
 
-@pytest.mark.parametrize("udf", ["auto", "pandas"])
-def test_a_frame_comes_out_as_on_a_classic_session(client: Client, udf: str) -> None:
+@pytest.mark.parametrize(
+    ("found", "model"), [("auto", "model"), ("pandas", "model"), *((name, name) for name in RELEASING)]
+)
+def test_a_frame_comes_out_as_on_a_classic_session(client: Client, found: str, model: str) -> None:
     from dptext_spark import spark as dps
     from dptext_spark.model.artifact import open_model
 
     df = client.spark.read.format("delta").load(str(client.folder / "in"))
-    model = open_model(client.folder / "model", verify=False)
-    out = dps.privatize(df, COLUMNS, model, row_key="id", record_key="customer", key=KEY, run_id="r")
+    opened = open_model(client.folder / model, verify=False)
+    out = dps.privatize(df, COLUMNS, opened, row_key="id", record_key="customer", key=KEY, run_id="r")
     rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
-    assert client.found[udf] == [json.loads(row[0]) for row in rows]
-    assert client.found[udf] != _contents(client.spark, str(client.folder / "in"))
+    assert client.found[found] == [json.loads(row[0]) for row in rows]
+    assert client.found[found] != _contents(client.spark, str(client.folder / "in"))
 
 
 def test_a_run_comes_out_as_on_a_classic_session(client: Client) -> None:

@@ -30,6 +30,7 @@ NAMES = [
     "4_reading_an_audit.ipynb",
     "5_text_classifier.ipynb",
     "6_importance_levels.ipynb",
+    "7_text_that_reads.ipynb",
 ]
 MOST_BYTES, MOST_PICTURE = 150_000, 50_000
 # Outputs of cells with this tag differ from run to run: fresh draws, or measured on them.
@@ -72,6 +73,10 @@ PROBES = {
     "6_importance_levels.ipynb": """{
         "actions": {word.text: word.action for word in preview_of.words}, "known": shown["words known, here"].to_dict(),
         "accuracy": shown["accuracy, here"].to_dict(), "unit": unit, "most": int(counters.units.max()),
+    }""",
+    "7_text_that_reads.ipynb": """{
+        "points": [point.as_dict() for point in found.points],
+        "texts": {name: dp.preview(model, SENTENCE).output for name, model in models.items()},
     }""",
 }
 
@@ -332,3 +337,21 @@ def test_words_that_matter_are_drawn(executed: Callable[[str], Any]) -> None:
     assert known["top, by idf, 30 %"] < known["any, by random, 30 %"] < known["bottom, by idf, 30 %"] < 1
     assert found["unit"] == 1.0
     assert found["most"] > 6
+
+
+def test_text_reads_and_attacks_find_less(executed: Callable[[str], Any]) -> None:
+    _, found = executed("7_text_that_reads.ipynb")
+    kept, guessed = (
+        {
+            (one["mechanism"].removeprefix("custext:"), one["epsilon"]): one[kind][name]["value"]
+            for one in found["points"]
+        }
+        for kind, name in (("utilities", "words kept"), ("risks", "word in context"))
+    )
+    plain, remap, fluent = "calibration=exact", "calibration=exact:remap=bayes", "fluent=true"
+    for epsilon in (1.0, 4.0):
+        assert kept[remap, epsilon] > kept[plain, epsilon]
+        assert guessed[plain, epsilon] > max(guessed[remap, epsilon], guessed[fluent, epsilon])
+    assert kept[fluent, 4.0] < kept[plain, 4.0]
+    assert guessed[fluent, 4.0] < guessed[remap, 4.0]
+    assert len(set(found["texts"].values())) == 3

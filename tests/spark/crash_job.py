@@ -26,7 +26,7 @@ DATABASE = "crashes"
 
 
 def settings(base: Path, name: str, kind: str) -> dict[str, Any]:
-    """Return the settings of a `run`, of one into a table by name (`named`), or of a `stream` of two micro-batches."""
+    """Return the settings of a `run`, one into a table by name (`named`), one of `fluent` draws, or a `stream` of two parts."""
     own = base / name
     made: dict[str, Any] = {
         "input": {"path": str(base / "in")},
@@ -42,6 +42,8 @@ def settings(base: Path, name: str, kind: str) -> dict[str, Any]:
     }  # fmt: skip
     if kind == "named":
         made["output"] = {"table": f"{DATABASE}.out"}
+    if kind == "fluent":
+        made["mechanism"] = {"name": "custext", "fluent": True}
     if kind == "stream":
         made["stream"] = {"max_files": 1, "starting_version": 0, "checkpoint": str(own / "checkpoint")}
         made["mode"] = "incremental"

@@ -31,6 +31,7 @@ from dptext_spark.spark.job.effects import Effect
 from dptext_spark.spark.job.ledger import read
 from dptext_spark.spark.runner import run
 from tests.cluster.faults import TIMED, write_key
+from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 from tests.spark.crash_job import DATABASE, ENDED, RUN, know_tables, settings
 
@@ -46,7 +47,8 @@ OF_A_TABLE = (*OF_A_RUN[:2], E.TABLE_CREATION, *OF_A_RUN[2:])
 OF_A_STREAM = (
     E.CHECKPOINT_BINDING, E.STREAM_ROW, *OF_A_RUN, E.CHECKPOINT, E.STREAM_METRICS, E.STREAM_ACCOUNT,
 )  # fmt: skip
-ORDER = {"run": OF_A_RUN, "named": OF_A_TABLE, "stream": OF_A_STREAM}
+ORDER = {"run": OF_A_RUN, "named": OF_A_TABLE, "fluent": OF_A_RUN, "stream": OF_A_STREAM}
+CALM = {"run": "run", "named": "run", "fluent": "fluent", "stream": "stream"}  # what is compared with
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ HISTORIES = [
     History("run", (("after", E.DATA_COMMIT), ("after", E.RUN_ROW))),
     History("run", (("before", E.SETTLEMENT), ("after", E.ACCOUNT)), fails=E.DATA_COMMIT),
     *_around("named", E.TABLE_CREATION),
+    *_around("fluent", E.DATA_COMMIT),
     *_around("stream", *OF_A_STREAM),
 ]
 
@@ -230,7 +233,7 @@ def made(
 ) -> Iterator[Made]:
     base = tmp_path_factory.mktemp("crashes")
     words = beginning(Lexicon.default(), 600)
-    words.save(base / "lexicon")
+    with_pairs(words).save(base / "lexicon")
     write_key(base)
     for first in (0, ROWS):
         text = "concat('please call me about the good money ', id)"
@@ -244,7 +247,7 @@ def made(
         all_of_it = Made(
             base, session, pending, {}, parse_config(settings(base, "x", "run")).mechanism.epsilon
         )
-        for kind in {"stream" if h.kind == "stream" else "run" for h in HISTORIES if h.name in asked}:
+        for kind in {CALM[h.kind] for h in HISTORIES if h.name in asked}:
             (base / f"calm-{kind}").mkdir()
             all_of_it.run(kind, f"calm-{kind}")
             all_of_it.calm[kind] = Left.of(base / f"calm-{kind}")
@@ -314,7 +317,7 @@ def _check_left(history: History, processes: int, left: Left, calm: Left) -> Non
 def _check_finished(history: History, processes: int, left: Left, made: Made) -> None:
     """Compare what came of it with what comes of a run, or a stream, that nothing happens to."""
     stream = history.kind == "stream"
-    calm = made.calm["stream" if stream else "run"]
+    calm = made.calm[CALM[history.kind]]
     assert left.rows == calm.rows
     assert left.digests == calm.digests
     assert left.loose == 0
@@ -331,7 +334,7 @@ def _check_finished(history: History, processes: int, left: Left, made: Made) ->
 
 def _finish(history: History, processes: int, made: Made) -> None:
     folder = made.base / history.name
-    calm = made.calm["stream" if history.kind == "stream" else "run"]
+    calm = made.calm[CALM[history.kind]]
     if history.fails is None:
         _check_left(history, processes, Left.of(folder), calm)
     else:

@@ -45,6 +45,7 @@ MEANING = {
     "rouge_2": "the same in pairs of words",
     "rouge_l": "the same in the longest common sequence of words",
     "bleu": "overlap of the whole sample, 0 to 100",
+    "distinct_words_share": "different words of the lexicon in the table's texts, for each different one in the source's",
     "embedding_cosine": "semantic similarity to an encoder: mean cosine of the sentence embeddings of a row's texts, -1 to 1",
     "bert_precision": "mean similarity of each sub-word of the table's text to the nearest of the source's (BERTScore), -1 to 1",
     "bert_recall": "the same of each sub-word of the source's text to the table's",
@@ -70,7 +71,7 @@ MEANING = {
 }
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
 FREQUENCY = ("frequency_success",)
-SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu")))
+SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu", "distinct_")))
 ENCODED = tuple(name for name in MEANING if name.startswith(("embedding_", "bert_")))
 MASKED = tuple(name for name in MEANING if name.startswith("masked_"))
 LABEL = tuple(name for name in MEANING if name.startswith(("accuracy_", "label_", "membership_")))

@@ -113,7 +113,7 @@ def require_labels(field: str, column: str, rows: int, missing: int, classes: in
 
 
 def similarity(engine: Engine, vectors: F32 | None, texts: Both[Sequence[str]]) -> Findings:
-    """Compare the meaning and the words of texts.
+    """Compare the meaning and the words of texts, and how many different ones there are.
 
     Args:
         engine: that cuts them.
@@ -123,9 +123,8 @@ def similarity(engine: Engine, vectors: F32 | None, texts: Both[Sequence[str]]) 
     plain, private = (
         read(engine, pa.array(list(side), pa.string())) for side in (texts.plain, texts.private)
     )
-    return _meaning(vectors, plain, private) + _overlap(
-        texts, _affordable(np.diff(plain.bounds), np.diff(private.bounds)).tolist()
-    )
+    overlap = _overlap(texts, _affordable(np.diff(plain.bounds), np.diff(private.bounds)).tolist())
+    return _meaning(vectors, plain, private) + overlap + _distinct(plain, private)
 
 
 def _meaning(vectors: F32 | None, plain: Reading, private: Reading) -> Findings:
@@ -136,6 +135,13 @@ def _meaning(vectors: F32 | None, plain: Reading, private: Reading) -> Findings:
     except DataError as error:
         return Findings(left_out=[f"cosine: {error}"])
     return Findings([Metric.of("cosine", found.mean)], [found])
+
+
+def _distinct(plain: Reading, private: Reading) -> Findings:
+    before, after = (len(np.unique(side.words[side.words >= 0])) for side in (plain, private))
+    if not before:
+        return Findings(left_out=["distinct_words_share: no word of the lexicon in the sample of the source"])
+    return Findings([Metric("distinct_words_share", after / before)])
 
 
 def _overlap(texts: Both[Sequence[str]], some: Sequence[bool]) -> Findings:

@@ -53,15 +53,19 @@ def word_order(words: Ids, bounds: I64, language: Bigrams) -> WordOrder:
     here = np.flatnonzero(np.asarray(words) >= 0)
     if not len(here):
         raise DataError("texts: no word of the lexicon; valid: at least one.")
-    order = rate(*order_by_record(words, bounds, language))
-    return WordOrder(order, math.exp(-float(_log_probability(words, bounds, here, language).mean())))
+    own = _log_probability(words, bounds, here, language)
+    return WordOrder(rate(*_gained(own, words, bounds, here, language)), math.exp(-float(own.mean())))
 
 
 def order_by_record(words: Ids, bounds: I64, language: Bigrams) -> tuple[F64, I64]:
     """Return (Σ ln P(w | before) - the same of the words dealt anew, float64[s]; words of the lexicon, int64[s]) by record."""
     here = np.flatnonzero(np.asarray(words) >= 0)
-    record = np.searchsorted(bounds, here, side="right") - 1
-    gained = _log_probability(words, bounds, here, language)
+    return _gained(_log_probability(words, bounds, here, language), words, bounds, here, language)
+
+
+def _gained(own: F64, words: Ids, bounds: I64, here: I64, language: Bigrams) -> tuple[F64, I64]:
+    """Do the same, where ln P(w | before) of the words at int64[m] places is known: `own`, float64[m]."""
+    record, gained = np.searchsorted(bounds, here, side="right") - 1, own.copy()
     random = np.random.default_rng(_SEED)
     for _ in range(DEALS):
         shuffled = np.array(words, np.int32)

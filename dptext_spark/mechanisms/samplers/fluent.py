@@ -6,8 +6,7 @@ weights stays below 2^64. A draw takes the upper word of x·Σ, x the 128 bits o
 2^128 mod Σ it takes the next block (Lemire 2019, "Fast Random Integer Generation in an Interval"), which happens with a
 probability below 2^-64: the law that is sampled is the ratio of these integers, exactly.
 
-The counted pairs of each h lie in a small hash table of its own, so that the outputs of one draw are looked up in few cache
-lines; a pair that was not counted has max(1, λ(h)·base(u) >> SHIFT).
+How b is looked up: :mod:`~dptext_spark.mechanisms.samplers.pair_table`.
 """
 
 from __future__ import annotations
@@ -20,29 +19,33 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F64, I64, U8, U32, U64, Bools, Ids, read_only
+from dptext_spark.arrays import F64, I64, U8, U32, U64, Ids, read_only
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.prior import SHIFT, PairModel
 from dptext_spark.mechanisms.base import DECIDES, NO_WORD, PREVIOUS, TOTAL, Inputs, Law, Laws, Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponentials
+from dptext_spark.mechanisms.samplers.pair_table import (
+    PAIR_BITS,
+    hashed,
+    misplaced,
+    place_of,
+    seen,
+    unseen,
+    whole_rows,
+)
 from dptext_spark.mechanisms.samplers.table import MAX_SLOTS, TableSummary, integer_weights
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
-from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
+from dptext_spark.runtime.jit import Int, compiled, mul_high, prefetch
 from dptext_spark.runtime.threads import in_threads
 
-FACTOR_BITS, PAIR_BITS = 24, 28  # 1 <= f <= 2^24, 1 <= b < 2^28; with 2^12 outputs a sum stays below 2^64
-# Contexts that are followed by more than a 64th of the words have their weights in a row, as far as that takes 8 MB.
-MOST_ROWS, ROW_BYTES, LEAST_SHARE = 64, 1 << 23, 64
+FACTOR_BITS = 24  # 1 <= f <= 2^24, 1 <= b < 2^28; with 2^12 outputs a sum stays below 2^64
 FIRST_AGAIN = 2  # the block of a draw that needs another number; the one before may say what stands before it
 CONTEXTS = 128  # words that a law without a context is averaged over
 TOGETHER, MOST_WEIGHTS = 32, 4_096  # draws whose look-ups go on side by side, and their outputs at most
 AT_ONCE = 2_048  # words whose average law is made at a time
-PATIENCE = 16  # slots that a pair of a stored table may be away from its first, on average
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_LOWER, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
-_ONE, _EIGHTH, _SEVEN, _BITS = np.uint64(1), np.uint64(3), np.uint64(7), np.uint64(SHIFT)
+_ONE, _EIGHTH, _SEVEN = np.uint64(1), np.uint64(3), np.uint64(7)
 
 
 class Tables(NamedTuple):
@@ -60,80 +63,6 @@ class Tables(NamedTuple):
     base: U32
 
 
-@inlined
-def _place(u: Int, size: Int) -> Int:
-    """Return where a word is in a table of `size` slots: its first slot, times 8, plus its bit in that slot's byte of `held`."""
-    return ((np.uint64(u) * _MIX) >> _HALF) & (np.uint64(8) * np.uint64(size) - _ONE)
-
-
-@compiled
-def _fill(starts: Any, following: Any, weight: Any, slots: Any, cells: Any, held: Any) -> None:
-    """Fill the hash tables; slots: int64[H + 1], where the table of each context begins."""
-    for h in range(slots.shape[0] - 1):
-        low, size = slots[h], slots[h + 1] - slots[h]
-        for e in range(starts[h], starts[h + 1] if size > 0 else starts[h]):
-            place = _place(following[e], size)
-            slot = np.int64(place >> _EIGHTH)
-            held[low + slot] |= np.uint8(1) << np.uint8(place & _SEVEN)
-            while cells[low + slot] != 0:
-                slot = (slot + 1) & (size - 1)
-            cells[low + slot] = np.uint64(following[e]) | (np.uint64(weight[e]) << _HALF)
-
-
-@compiled
-def _misplaced(slots: Any, cells: Any, held: Any, words: Int) -> Int:
-    """Return how far all pairs are from their first slots together; -1 where a look-up could miss one or not end."""
-    away = np.int64(0)
-    for h in range(slots.shape[0] - 1):
-        low, size = slots[h], slots[h + 1] - slots[h]
-        if size == 0:
-            continue
-        here = np.int64(0)
-        for slot in range(size):
-            cell = cells[low + slot]
-            if cell == 0:
-                continue
-            u = np.int64(cell & _LOWER)
-            if u >= words or cell >> _HALF == 0 or cell >> _HALF >= np.uint64(1 << PAIR_BITS):
-                return np.int64(-1)
-            here += 1
-            place = _place(u, size)
-            first = np.int64(place >> _EIGHTH)
-            if not (held[low + first] >> np.uint8(place & _SEVEN)) & np.uint8(1):
-                return np.int64(-1)
-            far = (slot - first) & (size - 1)
-            away += far
-            if away > PATIENCE * cells.shape[0]:
-                return np.int64(-1)
-            for step in range(far):
-                before = cells[low + ((first + step) & (size - 1))]
-                if before == 0 or np.int64(before & _LOWER) == u:
-                    return np.int64(-1)
-        if 2 * here > size:
-            return np.int64(-1)
-    return away
-
-
-@inlined
-def _unseen(backoff: Int, base: Int) -> Int:
-    """Return b(u|h) of a pair that was not counted."""
-    return max(_ONE, (np.uint64(backoff) * np.uint64(base)) >> _BITS)
-
-
-@inlined
-def _seen(cells: Any, low: Int, size: Int, u: Int, slot: Int, otherwise: Int) -> Int:
-    """Return b(u|h) of a counted pair, looked for from a slot on; `otherwise` where it is none."""
-    found = np.uint64(otherwise)
-    cell = cells[low + slot]
-    while cell != np.uint64(0):
-        if (cell & _LOWER) == u:
-            found = cell >> _HALF
-            break
-        slot = (slot + _ONE) & (size - _ONE)
-        cell = cells[low + slot]
-    return found
-
-
 @compiled
 def _weigh(tables: Tables, word: Int, before: Int, sums: Any) -> Int:
     """Fill sums[j] with the weights of the first j + 1 outputs of a word after a context; return how many outputs it has."""
@@ -146,13 +75,13 @@ def _weigh(tables: Tables, word: Int, before: Int, sums: Any) -> Int:
         u = sets[of_word[word], j]
         if u < 0:
             return np.int64(j)
-        weight = _unseen(backoff[h], base[u])
+        weight = unseen(backoff[h], base[u])
         if row[h] >= 0:
             weight = np.uint64(rows[row[h], u])
         if size != np.uint64(0):
-            place = _place(u, size)
+            place = place_of(u, size)
             if (held[low + (place >> _EIGHTH)] >> np.uint8(place & _SEVEN)) & np.uint8(1):
-                weight = _seen(cells, low, size, np.uint64(u), place >> _EIGHTH, weight)
+                weight = seen(cells, low, size, np.uint64(u), place >> _EIGHTH, weight)
         total += weight * np.uint64(factor[word, j])
         sums[j] = total
     return np.int64(sets.shape[1])
@@ -264,12 +193,12 @@ def draw_by_depth(
                     continue
                 share = np.uint64(backoff[h])
                 for j in range(width):
-                    weight[cell + j] = np.uint32(_unseen(share, flat_bases[row + j]))
+                    weight[cell + j] = np.uint32(unseen(share, flat_bases[row + j]))
                 if size[c] == np.uint64(0):
                     continue
                 for j in range(width):
                     # Whether it is listed cannot be predicted: listed in any case, and overwritten if not.
-                    place = _place(flat_sets[row + j], size[c])
+                    place = place_of(flat_sets[row + j], size[c])
                     hit[hits] = np.uint32(cell + j)
                     of[hits] = np.uint32(c)
                     hits += np.uint64(
@@ -280,12 +209,12 @@ def draw_by_depth(
                 row = np.uint64(of_word[ids[order[at + np.int64(mine)]]]) * width
                 u = flat_sets[row + np.uint64(hit[k]) - np.uint64(mine) * width]
                 word[k] = np.uint32(u)
-                slots[k] = low[mine] + (_place(u, size[mine]) >> _EIGHTH)
+                slots[k] = low[mine] + (place_of(u, size[mine]) >> _EIGHTH)
                 prefetch(cells, np.int64(slots[k]))
             for k in range(hits):
                 cell, mine = np.uint64(hit[k]), of[k]
                 begin, slot = low[mine], slots[k] - low[mine]
-                found = _seen(cells, begin, size[mine], np.uint64(word[k]), slot, np.uint64(weight[cell]))
+                found = seen(cells, begin, size[mine], np.uint64(word[k]), slot, np.uint64(weight[cell]))
                 weight[cell] = np.uint32(found)
             for c in range(many):
                 i = order[at + c]
@@ -409,9 +338,9 @@ class FluentSampler(Sampler):
         summary: TableSummary,
     ) -> FluentSampler:
         """Build from output sets int32[S, k], the set of each word int32[V], factors uint32[V, k] and a pair model."""
-        row, rows = _whole_rows(pairs)
-        hashed = _hashed(pairs, np.append(row[:-1] < 0, False))
-        return cls(sets, of_word, factor, *hashed, row, rows, pairs.backoff, pairs.base, guarantee, summary)
+        row, rows = whole_rows(pairs)
+        tables = hashed(pairs, np.append(row[:-1] < 0, False))
+        return cls(sets, of_word, factor, *tables, row, rows, pairs.backoff, pairs.base, guarantee, summary)
 
     def at(self, factor: U32, guarantee: Guarantee, summary: TableSummary) -> FluentSampler:
         """Return it with other factors: at another ε."""
@@ -573,7 +502,7 @@ class FluentSampler(Sampler):
         )
         arrays.require("starts", fits, "tables of 2^n slots, none for no known word")
         held_bits = arrays.take("held", np.uint8, len(cells))
-        away = int(_misplaced(starts, cells, held_bits, words))
+        away = int(misplaced(starts, cells, held_bits, words))
         arrays.require(
             "cells",
             away >= 0,
@@ -587,33 +516,6 @@ class FluentSampler(Sampler):
         """Build again from :meth:`arrays`."""
         assert isinstance(summary, TableSummary)
         return cls(**{name: arrays[name] for name in Tables._fields}, guarantee=guarantee, summary=summary)
-
-
-def _whole_rows(pairs: PairModel) -> tuple[Ids, U32]:
-    """Return which contexts have all their weights in a row, int32[H + 1] with -1 for none, and the rows, uint32[D, V]."""
-    counts, words = np.diff(pairs.starts), pairs.words
-    most = min(MOST_ROWS, ROW_BYTES // (4 * words))
-    chosen = np.lexsort((np.arange(len(counts)), -counts))[:most]
-    chosen = np.sort(chosen[counts[chosen] > words // LEAST_SHARE])
-    row = np.full(len(counts) + 1, -1, np.int32)
-    row[chosen] = np.arange(len(chosen), dtype=np.int32)
-    every = np.arange(words, dtype=np.int32)
-    rows = [pairs.weights(np.full(words, h, np.int32), every) for h in chosen.tolist()]
-    return row, np.stack(rows) if rows else np.zeros((0, words), np.uint32)
-
-
-def _hashed(pairs: PairModel, listed: Bools) -> tuple[I64, U64, U8]:
-    """Return the counted pairs of some contexts (bool[H + 1]) as hash tables, at least half empty.
-
-    Returns:
-        starts int64[H + 2], cells uint64[m], held uint8[m].
-    """
-    counts = np.where(listed[:-1], np.diff(pairs.starts), 0)
-    sizes = np.where(counts > 0, 1 << np.ceil(np.log2(np.maximum(2 * counts, 2))).astype(np.int64), 0)
-    starts = np.concatenate([[0], np.cumsum(sizes), [sizes.sum()]]).astype(np.int64)
-    cells, held = np.zeros(int(starts[-1]), np.uint64), np.zeros(int(starts[-1]), np.uint8)
-    _fill(pairs.starts, pairs.following, pairs.weight, starts[:-1], cells, held)
-    return starts, cells, held
 
 
 def factors(score: F64, held: npt.NDArray[np.bool_], epsilon: float) -> U32:

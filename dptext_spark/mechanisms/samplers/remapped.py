@@ -209,14 +209,6 @@ def laws_of(cells: U64) -> Laws:
     return merged(Laws(starts, outputs.reshape(-1), parts.reshape(-1)), np.arange(most, dtype=np.int32))
 
 
-def groups_of(laws: Laws) -> Ids:
-    """Return int32[n]: for each law the place of the first with the same set of outputs."""
-    first: dict[bytes, int] = {}
-    bounds = zip(laws.starts[:-1].tolist(), laws.starts[1:].tolist(), strict=True)
-    sets = (laws.ids[start:end].tobytes() for start, end in bounds)
-    return np.array([first.setdefault(held, word) for word, held in enumerate(sets)], np.int32)
-
-
 def relabelled(cells: U64, table: Ids) -> U64:
     """Return alias rows uint64[V, 2^m, 2] that draw table[y] where `cells` draw y."""
     names = table.astype(np.uint64)

@@ -199,6 +199,20 @@ class TableSummary(Summary):
     class_size_of_words: Quantiles | None = None
 
 
+def groups_of(laws: Laws, first: int = 0, known: dict[bytes, int] | None = None) -> Ids:
+    """Return int32[n]: for each law the number of the first with the same set of outputs.
+
+    Args:
+        laws: of words that follow each other.
+        first: the number of the first of these.
+        known: sets of outputs that were met before, with their numbers; what is new is added.
+    """
+    met = {} if known is None else known
+    held, starts = laws.ids.tobytes(), (laws.ids.itemsize * laws.starts).tolist()
+    sets = (held[begin:end] for begin, end in pairwise(starts))
+    return np.array([met.setdefault(outputs, word) for word, outputs in enumerate(sets, first)], np.int32)
+
+
 @dataclass(frozen=True, eq=False)
 class TableSampler(Sampler):
     """Sampler of a finite law per word.
@@ -255,17 +269,16 @@ class TableSampler(Sampler):
         return Laws(np.append(0, np.cumsum(np.bincount(row, minlength=len(words)))), ids, weight)
 
     def groups(self) -> Ids | None:
-        """Return which words have the same possible outputs: int32[V], equal numbers for equal sets."""
+        """Return which words have the same possible outputs: int32[V], the first word of each set."""
         if self.guarantee.kind != "epsilon_dp_within_group":
             return None
         known: dict[bytes, int] = {}
-        found = np.empty(len(self.cells), np.int32)
-        for first in range(0, len(found), READ_TOGETHER):
-            laws = self.laws(np.arange(first, min(first + READ_TOGETHER, len(found)), dtype=np.int32))
-            held, starts = laws.ids.tobytes(), (4 * laws.starts).tolist()
-            for word, (begin, end) in enumerate(pairwise(starts), first):
-                found[word] = known.setdefault(held[begin:end], len(known))
-        return found
+        every = np.arange(len(self.cells), dtype=np.int32)
+        starts = range(0, len(every), READ_TOGETHER)
+        read = (self.laws(every[first : first + READ_TOGETHER]) for first in starts)
+        return np.concatenate(
+            [groups_of(laws, first, known) for first, laws in zip(starts, read, strict=True)]
+        )
 
     def law_bytes(self) -> int:
         """Return what an alias row takes while it is read."""

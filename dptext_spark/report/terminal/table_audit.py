@@ -78,7 +78,7 @@ def figure_text(figure: Metric) -> str:
     if not name.removesuffix("_all").endswith(("share", "success")) and name not in _SHARES:
         return f"{value:,.0f}"
     # No risk is printed as less than it is, and nothing good as more.
-    said = percent_down(value) if name.startswith("accuracy") else percent_up(value)
+    said = percent_down(value) if name.startswith(("accuracy", "distinct")) else percent_up(value)
     if figure.lower is None or figure.upper is None:
         return said
     return f"{said} ({100 * figure.lower:.3g} to {100 * figure.upper:.3g})"

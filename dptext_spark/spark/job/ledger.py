@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dptext_spark.config.locations import absolute
 from dptext_spark.config.sections import Ledger
@@ -35,7 +35,6 @@ from dptext_spark.ledger.entry import (
     FORMAT,
     LIMIT,
     METRIC,
-    OF_RECORD,
     RESERVED,
     SPENT,
     VOID,
@@ -97,7 +96,7 @@ class Reservation:
         """Return the same, with what the longest record was found to cost while the run wrote."""
         if bound is None or not self.ours:
             return self.cumulative
-        ours = [replace(one, **_of_record(bound)) for one in self.ours]
+        ours = [_costing(one, bound) for one in self.ours]
         balance = replace(self.balance, record=record_after(self.others, ours))
         return json.dumps(balance.spending.as_dict(), ensure_ascii=False)
 
@@ -126,7 +125,7 @@ def reserve(
         if plan.config.ledger.limit_record is not None:
             # What a record costs depends on its words: they are counted beforehand only where a limit asks for it.
             bound = ledger_bound(plan, counted_before(plan))
-            asked = [replace(one, **_of_record(bound)) for one in asked]
+            asked = [_costing(one, bound) for one in asked]
 
         def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
             there, here = book.entries, book.of_input(source.place, source.table_id)
@@ -224,11 +223,11 @@ def reserve_counts(
         first = ours[-1]
         asked = [
             replace(
-                first, entry=f"{attempt}.{number}", attempt=attempt, at=now, run_id=run_id, column=COUNTS,
-                unit=unit_of(one.most_words), mechanism=json.dumps({"name": "discrete_laplace", "count": one.metric}),
+                first.costing(None, None, None), entry=f"{attempt}.{number}", attempt=attempt, at=now, run_id=run_id,
+                column=COUNTS, unit=unit_of(one.most_words),
+                mechanism=json.dumps({"name": "discrete_laplace", "count": one.metric}),
                 kind="epsilon_dp", metric=None, epsilon=float(one.epsilon), delta=0.0, holds=True, records=ALL,
                 release=f"published {attempt}.{number}", status=RESERVED, why=None, format_version=FORMAT,
-                **_of_record(None),
             )
             for number, one in enumerate(figures)
         ]  # fmt: skip
@@ -317,7 +316,7 @@ def settle(
     earlier = reservation.earlier if status == SPENT else ()
     now = runs.utc(time.time())
     rows = [
-        replace(one, at=now, status=status, why=why, **_of_record(one if bound is None else bound))
+        replace(one if bound is None else _costing(one, bound), at=now, status=status, why=why)
         for one in (*mine, *earlier)
     ]
     add(reservation.spark, reservation.path, rows)
@@ -394,12 +393,11 @@ def _decision(asked: Entry, here: Book, status: str, limit: float | None, why: s
     )  # fmt: skip
 
 
-def _of_record(found: RecordBound | Entry | None) -> dict[str, Any]:
-    """Return what a record costs as the fields of an entry."""
-    if isinstance(found, Entry):
-        return {name: getattr(found, name) for name in OF_RECORD}
-    values = (None,) * 3 if found is None else (found.draws, found.epsilon, found.delta)
-    return dict(zip(OF_RECORD, values, strict=True))
+def _costing(entry: Entry, bound: RecordBound | None) -> Entry:
+    """Return an entry with what its longest record was found to cost."""
+    if bound is None:
+        return entry.costing(None, None, None)
+    return entry.costing(bound.draws, bound.epsilon, bound.delta)
 
 
 def ledger_bound(plan: RunPlan, units: Units | None) -> RecordBound | None:

@@ -82,7 +82,14 @@ def test_frequencies_are_matched_at_dataset_level(level: str, tmp_path: Path) ->
 def test_labels_and_attributes_bring_figures_of_their_own() -> None:
     bare = set(plan().figures)
     assert not bare & {"cosine", "accuracy_majority", "attribute_success", "bayes_success"}
-    assert set(plan(similarity=True).figures) - bare == {"cosine", "rouge_1", "rouge_2", "rouge_l", "bleu"}
+    assert set(plan(similarity=True).figures) - bare == {
+        "cosine",
+        "rouge_1",
+        "rouge_2",
+        "rouge_l",
+        "bleu",
+        "distinct_words_share",
+    }
     labelled = plan(label="mood", require=["accuracy_private_private >= 0.7"])
     assert labelled.similarity
     assert {"rouge_1", "membership_auc", "label_missing"} <= set(labelled.figures)

@@ -107,6 +107,18 @@ class TestSimilarity:
         )
         assert other["rouge_1"] == pytest.approx(5 / 6)
         assert other["cosine"] < 1.0
+        assert same["distinct_words_share"] == 1.0
+        poor = values(
+            similarity(
+                engine, lexicon.vectors, Both(texts[:2], ["the dog likes the dog dog", "dog in the dog"])
+            )
+        )
+        known = ["the", "dog", "likes", "river", "bank", "money", "in"]
+        before = sum(word in lexicon.vocabulary.strings().to_pylist() for word in known)
+        after = sum(
+            word in lexicon.vocabulary.strings().to_pylist() for word in ["the", "dog", "likes", "in"]
+        )
+        assert poor["distinct_words_share"] == after / before < 1
 
     def test_what_cannot_be_compared_is_left_out(
         self, engine: Engine, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
@@ -117,7 +129,7 @@ class TestSimilarity:
         assert found.left_out[0].startswith("cosine: records: none of them holds a word")
         monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
         found = similarity(engine, lexicon.vectors, Both(["a dog"], ["a cat"]))
-        assert set(values(found)) == {"cosine"}
+        assert set(values(found)) == {"cosine", "distinct_words_share"}
         assert "rouge_score, sacrebleu: not installed" in found.left_out[0]
 
     def test_long_texts_are_not_compared_word_by_word(
