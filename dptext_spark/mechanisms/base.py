@@ -314,15 +314,20 @@ class Mechanism(ABC):
         Args:
             recorded: with the older names (`RECORDED_AS`), as everything that binds a run, a stream or a ledger stores them.
         """
-        sparse = {name for name, one in parameters_of(self).items() if one.sparse}
-        unused = {
-            one.name for one in fields(self) if one.name in sparse and getattr(self, one.name) == one.default
+        unused = self.unused()
+        parameters = {
+            name: value for name, value in asdict(self).items() if name not in unused or value != unused[name]
         }
-        parameters = {name: value for name, value in asdict(self).items() if name not in unused}
         listed = {name: list(value) for name, value in parameters.items() if isinstance(value, tuple)}
         values = {"name": self.name, **parameters, **listed}
         texts = {name: value for name, value in values.items() if recorded and isinstance(value, str)}
         return {**values, **{name: RECORDED_AS.get(text, text) for name, text in texts.items()}}
+
+    @classmethod
+    def unused(cls) -> dict[str, Json]:
+        """Return the parameters that are recorded only where they differ from their defaults, with these."""
+        sparse = {name for name, one in parameters_of(cls).items() if one.sparse}
+        return {one.name: one.default for one in fields(cls) if one.name in sparse}
 
     def embeddings(self) -> range:
         """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""
