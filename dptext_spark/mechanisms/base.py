@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -326,8 +326,7 @@ class Mechanism(ABC):
     @classmethod
     def unused(cls) -> dict[str, Json]:
         """Return the parameters that are recorded only where they differ from their defaults, with these."""
-        sparse = {name for name, one in parameters_of(cls).items() if one.sparse}
-        return {one.name: one.default for one in fields(cls) if one.name in sparse}
+        return {name: getattr(cls, name) for name, one in parameters_of(cls).items() if one.sparse}
 
     def embeddings(self) -> range:
         """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""
