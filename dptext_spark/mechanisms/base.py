@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -314,15 +314,19 @@ class Mechanism(ABC):
         Args:
             recorded: with the older names (`RECORDED_AS`), as everything that binds a run, a stream or a ledger stores them.
         """
-        sparse = {name for name, one in parameters_of(self).items() if one.sparse}
-        unused = {
-            one.name for one in fields(self) if one.name in sparse and getattr(self, one.name) == one.default
+        unused = self.unused()
+        parameters = {
+            name: value for name, value in asdict(self).items() if name not in unused or value != unused[name]
         }
-        parameters = {name: value for name, value in asdict(self).items() if name not in unused}
         listed = {name: list(value) for name, value in parameters.items() if isinstance(value, tuple)}
         values = {"name": self.name, **parameters, **listed}
         texts = {name: value for name, value in values.items() if recorded and isinstance(value, str)}
         return {**values, **{name: RECORDED_AS.get(text, text) for name, text in texts.items()}}
+
+    @classmethod
+    def unused(cls) -> dict[str, Json]:
+        """Return the parameters that are recorded only where they differ from their defaults, with these."""
+        return {name: getattr(cls, name) for name, one in parameters_of(cls).items() if one.sparse}
 
     def embeddings(self) -> range:
         """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""

@@ -412,9 +412,9 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
     wanted = config.spec()
     if "lexicon" not in config.model_fields_set:
         del wanted["lexicon"]
-    for values in (wanted, spec):  # recorded only where it is used
+    for values in (wanted, spec):
         if isinstance(values.get("mechanism"), dict):
-            values["mechanism"] = {"remap": "none", **values["mechanism"]}
+            values["mechanism"] = config.mechanism.unused() | values["mechanism"]
     for section, value in wanted.items():
         recorded = spec.get(section)
         pairs = (

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from scipy.stats import chi2
 
 from dptext_spark.config.load import parse_model_config
+from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -24,6 +26,7 @@ from dptext_spark.mechanisms.samplers.fluent import FluentSampler
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import compile as compile_model
+from dptext_spark.model.compile import compile_to, prepare
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
@@ -414,3 +417,21 @@ def test_others_read_no_context(lexicon: Lexicon) -> None:
     alone, after = plain.law(3), plain.law_after(3, 5)
     assert alone is not None
     np.testing.assert_array_equal(after.weight, alone.weight)
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_an_artifact_of_the_other_law_is_refused(made: bool, lexicon: Lexicon, tmp_path: Path) -> None:
+    lexicon.save(tmp_path / "lexicon")
+    mechanism = {"name": "custext", "epsilon": 2.0, "k": 4}
+
+    def config(fluent: bool, **run: str) -> ModelConfig:
+        given = {**mechanism, **({"fluent": True} if fluent else {})}
+        return parse_model_config(
+            {"mechanism": given, "lexicon": {"source": str(tmp_path / "lexicon")}, "run": run}
+        )
+
+    compile_to(config(made), tmp_path / "model")
+    assert prepare(config(made, artifact=str(tmp_path / "model")))[0].sampler.reads_context is made
+    said = rf"mechanism.fluent: {not made} given, but the artifact .* was made with {made}"
+    with pytest.raises(SettingsError, match=said):
+        prepare(config(not made, artifact=str(tmp_path / "model")))
