@@ -11,6 +11,7 @@ from dptext_spark.config.locations import holds_credentials, inside, parts_of, s
 from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.config.sections import Stream
 from dptext_spark.errors import SettingsError
+from dptext_spark.importance.budget import check_budget, check_whole_records
 from dptext_spark.importance.selection import agree, check_record_key
 from dptext_spark.mechanisms.base import check_context
 
@@ -196,6 +197,18 @@ def check_fluent(config: ModelConfig) -> Iterable[str]:
             check_context(config.consistency, 1 if selection is None else len(mechanisms))
         except SettingsError as error:
             yield str(error)
+
+
+def check_budgets(config: ModelConfig) -> Iterable[str]:
+    """Yield what does not go with a budget: importance, dataset level, fluent draws, records of several rows."""
+    if config.budget is None:
+        return
+    try:
+        check_budget(config.mechanism, config.policy, config.consistency, config.importance)
+        if isinstance(config, RunConfig):
+            check_whole_records(config.row_key, config.record_key)
+    except SettingsError as error:
+        yield str(error)
 
 
 def check_rows(config: RunConfig) -> Iterable[str]:

@@ -78,6 +78,7 @@ def _agreeing(config: C) -> C:
         *checks.check_lexicons(config),
         *checks.check_importance(config),
         *checks.check_fluent(config),
+        *checks.check_budgets(config),
     ]
     if isinstance(config, RunConfig):
         problems += [

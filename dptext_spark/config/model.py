@@ -27,7 +27,14 @@ from dptext_spark.config.sections import (
     Section,
     Stream,
 )
-from dptext_spark.config.values import parse_mechanism, parse_policy, parse_section, parse_selection
+from dptext_spark.config.values import (
+    parse_budget,
+    parse_mechanism,
+    parse_policy,
+    parse_section,
+    parse_selection,
+)
+from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import PACKAGED
 from dptext_spark.mechanisms import Mechanism
@@ -69,6 +76,7 @@ class ModelConfig(Section):
     )
     policy: Annotated[InstanceOf[Policy], BeforeValidator(parse_policy)] = Policy()
     importance: Annotated[InstanceOf[Importance] | None, BeforeValidator(parse_selection)] = None
+    budget: Annotated[InstanceOf[Budget] | None, BeforeValidator(parse_budget)] = None
     run: Annotated[Run, BeforeValidator(parse_section)] = Run()
     key: Annotated[Key, BeforeValidator(parse_section)] = Key()
 
@@ -89,12 +97,12 @@ class ModelConfig(Section):
     def spec(self) -> dict[str, Any]:
         """Return what an artifact is made from, JSON-able."""
         values = self.as_dict()
-        names = ("lexicon", "mechanism", "policy", "consistency", "importance")
-        return {name: values[name] for name in names}
+        names = ("lexicon", "mechanism", "policy", "consistency", "importance", "budget")
+        return {name: values[name] for name in names if name in values}
 
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets."""
-        values = self.model_dump(mode="json", exclude={"mechanism", "policy", "importance"})
+        values = self.model_dump(mode="json", exclude={"mechanism", "policy", "importance", "budget"})
         if self.lexicon.prior is None:  # what is not used leaves no trace
             del values["lexicon"]["prior"]
         version = values["lexicon"].pop("version")
@@ -102,6 +110,8 @@ class ModelConfig(Section):
             values["lexicon"]["version"] = self.lexicon_version
         values["mechanism"] = self.mechanism.as_dict(recorded=True)
         values["importance"] = None if self.importance is None else self.importance.as_dict()
+        if self.budget is not None:  # what is not used leaves no trace
+            values["budget"] = self.budget.as_dict()
         words = self.policy.stop_word_list
         values["policy"] = asdict(self.policy) | {"stop_word_list": words if words is None else list(words)}
         return values
@@ -172,6 +182,6 @@ class RunConfig(ModelConfig):
         }
         order = (
             "input", "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance",
-            "output", "key", "run", "audit", "ledger", "mode", "stream",
+            "budget", "output", "key", "run", "audit", "ledger", "mode", "stream",
         )  # fmt: skip
-        return {name: values[name] for name in order}
+        return {name: values[name] for name in order if name in values}

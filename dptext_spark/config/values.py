@@ -14,6 +14,7 @@ from dptext_spark.config.limits import MOST_SHOWN
 from dptext_spark.config.locations import TABLE
 from dptext_spark.config.messages import LONGEST, invalid, problem, shown
 from dptext_spark.errors import SettingsError, did_you_mean
+from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from dptext_spark.mechanisms.parameters import parameters_of
@@ -110,6 +111,16 @@ def parse_selection(value: object) -> Importance | None:
     if "levels" in given:
         given["levels"] = tuple(_level(number, level) for number, level in enumerate(given["levels"]))
     return _build("importance", Importance, given)
+
+
+def parse_budget(value: object) -> Budget | None:
+    """Build the budget of a record; None where there is none."""
+    if value is None or isinstance(value, Budget):
+        return value
+    given = _mapping("budget", value)
+    if given.get("record") is None:
+        raise problem("budget.record: none given; valid: a finite number above 0.")
+    return _build("budget", Budget, given)
 
 
 def _level(number: int, value: object) -> Level:

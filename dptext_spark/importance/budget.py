@@ -20,13 +20,17 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.composition import STATUSES, Units, common_unit
 from dptext_spark.importance.ranking import Rows, units_of
+from dptext_spark.importance.selection import Importance
+from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.privacy_loss.accountant import DELTA
+from dptext_spark.mechanisms.remap import remap_of
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import compiled
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.policy import CUT_MASK
+from dptext_spark.text.policy import CUT_MASK, Policy
 from dptext_spark.text.selection import CUT, Texts, TokenSelection
 from dptext_spark.text.tokens import list_words
 
@@ -51,7 +55,7 @@ class Budget:
     """
 
     record: float
-    delta: float
+    delta: float = DELTA
 
     def __post_init__(self) -> None:
         """Check both.
@@ -243,6 +247,30 @@ def check_level(consistency: str) -> None:
         raise SettingsError(
             "consistency: 'dataset' given with a budget, but a record has no ε of its own there: all records share the draws; "
             "valid with it: token, record."
+        )
+
+
+def check_budget(
+    mechanism: Mechanism, policy: Policy, consistency: str, importance: Importance | None
+) -> None:
+    """Refuse what does not go with a budget.
+
+    Raises:
+        SettingsError: importance, dataset level, fluent draws, or unknown words that would pass through one remap of many.
+    """
+    if importance is not None:
+        raise SettingsError(
+            "budget: given with importance, which chooses levels of its own; valid: one of budget, importance."
+        )
+    check_level(consistency)
+    if mechanism.reads_context:
+        raise SettingsError(
+            "budget: given with mechanism.fluent, whose draws follow each other by one law; valid with it: fluent: false."
+        )
+    if remap_of(mechanism) != "none" and policy.oov == "draw":
+        raise SettingsError(
+            "policy.oov: 'draw' given with a budget and mechanism.remap, but each law has a remap of its own, and unknown words "
+            "pass through one; valid with them: mask, keep."
         )
 
 

@@ -8,42 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.budget import MOST_WORDS, Budget, BudgetSelector, check_level, laws_below
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.budget import MOST_WORDS, Budget, BudgetSelector, laws_below
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_bound
-from dptext_spark.mechanisms.remap import remap_of
 from dptext_spark.model.privatizer import Consistency, Privatizer
 from dptext_spark.model.record import RecordAccount, loss_of, record_account
 from dptext_spark.runtime.progress import Progress
 from dptext_spark.text.identifiers.provider import Provider
 from dptext_spark.text.policy import Policy
-
-
-def check_budget(
-    mechanism: Mechanism, policy: Policy, consistency: str, importance: Importance | None
-) -> None:
-    """Refuse what does not go with a budget.
-
-    Raises:
-        SettingsError: importance, dataset level, fluent draws, or unknown words that would pass through one remap of many.
-    """
-    if importance is not None:
-        raise SettingsError(
-            "budget: given with importance, which chooses levels of its own; valid: one of budget, importance."
-        )
-    check_level(consistency)
-    if mechanism.reads_context:
-        raise SettingsError(
-            "budget: given with mechanism.fluent, whose draws follow each other by one law; valid with it: fluent: false."
-        )
-    if remap_of(mechanism) != "none" and policy.oov == "draw":
-        raise SettingsError(
-            "policy.oov: 'draw' given with a budget and mechanism.remap, but each law has a remap of its own, and unknown words "
-            "pass through one; valid with them: mask, keep."
-        )
 
 
 def with_budget(

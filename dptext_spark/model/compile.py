@@ -16,16 +16,17 @@ from dptext_spark.config.messages import briefly
 from dptext_spark.config.model import ModelConfig, recorded_version
 from dptext_spark.config.sections import Embedding
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.budget import Budget
+from dptext_spark.importance.budget import Budget, check_budget
 from dptext_spark.importance.composition import require_one_distance
 from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon, with_shared_words
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler, check_context
+from dptext_spark.mechanisms.privacy_loss.loss_distribution import is_installed
 from dptext_spark.mechanisms.remap import Remappable, released_together, remap_of, require_one_remap
 from dptext_spark.model import artifact
-from dptext_spark.model.budget import check_budget, with_budget
+from dptext_spark.model.budget import with_budget
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import file_digest, made_from, with_importance
 from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatizer
@@ -152,13 +153,7 @@ def prepare(
         folder, expected = Path(config.run.artifact), config.run.artifact_fingerprint
         artifact.require_expected(folder, expected)
         _require_same(config, folder)
-        opened = artifact.open_model(folder, seal=expected)
-        if opened.budget is not None:
-            raise SettingsError(
-                f"run.artifact: {str(folder)!r} holds a model with a budget, which settings do not know; valid: a model without. "
-                "From Python, spark.privatize takes it."
-            )
-        return opened, folder
+        return artifact.open_model(folder, seal=expected), folder
     fingerprints = _known_fingerprints(config)
     if fingerprints is not None:
         folder = _cached(config, fingerprints, frequencies)
@@ -282,7 +277,7 @@ def _compile(
     """Compile and save; another process that saved the same artifact meanwhile is no harm."""
     privatizer = compile(
         config.mechanism, lexicons, config.policy, config.consistency, config.importance,
-        frequencies=frequencies, progress=say,
+        budget=config.budget, frequencies=frequencies, progress=say,
     )  # fmt: skip
     words = _one_or_all([lexicon.fingerprint for lexicon in lexicons])
     spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": words}
@@ -344,6 +339,10 @@ def _cached(config: ModelConfig, fingerprints: Sequence[str], frequencies: Frequ
     prior = _known_prior(config)
     if prior is not None:
         parts["prior"] = prior
+    if (
+        config.budget is not None
+    ):  # what a law may spend is found by one bound more where the package is there
+        parts["accounting"] = is_installed()
     return user_cache() / "artifacts" / _digest(parts)
 
 
@@ -415,6 +414,7 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
     for values in (wanted, spec):
         if isinstance(values.get("mechanism"), dict):
             values["mechanism"] = config.mechanism.unused() | values["mechanism"]
+    wanted.setdefault("budget", None)
     for section, value in wanted.items():
         recorded = spec.get(section)
         pairs = (

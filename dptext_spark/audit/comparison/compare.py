@@ -106,6 +106,10 @@ def compare(
         raise SettingsError(
             "importance: given, but a comparison draws all words and attacks each of them; valid: null (--set importance=null)."
         )
+    if config.budget is not None:
+        raise SettingsError(
+            "budget: given, but a comparison draws all words at one ε; valid: null (--set budget=null)."
+        )
     if any(mechanism.reads_context for mechanism in spec.curves.values()):
         check_context(config.consistency)
     if public.texts.equals(private.texts):

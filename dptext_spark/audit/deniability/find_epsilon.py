@@ -106,6 +106,11 @@ def calibrate(
         raise SettingsError(
             "importance.levels: given, but a search looks for one ε; valid: null, or importance.percent (--set importance=null)."
         )
+    if config.budget is not None:
+        raise SettingsError(
+            "budget: given, but a search looks for one ε, and a budget takes one for each number of words; valid: null (--set "
+            "budget=null)."
+        )
     say = progress or silent
     lexicons = with_shared_words(load_lexicons(config, say))
     lexicons = for_policy(config.mechanism, lexicons, config.policy)

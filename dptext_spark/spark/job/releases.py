@@ -77,7 +77,7 @@ def release_of(plan: RunPlan, source: Source, column: str, run_id: str) -> str:
         parts += [run_id, column]
     if level != "dataset":
         parts.append(_identity(plan, source, record=level == "record"))
-    if config.importance is not None:  # words are chosen in all of them together
+    if config.importance is not None or config.budget is not None:  # words are chosen in all of them together
         parts.append(["columns", *plan.columns])
     if source.table_id is None:  # options decide how files are read, so that the text may be another
         parts += [config.input.format, dict(sorted(config.input.options.items()))]
@@ -102,6 +102,8 @@ def shown_mechanism(config: RunConfig) -> str:
     }
     if config.importance is not None:
         shown["importance"] = config.importance.as_dict()
+    if config.budget is not None:
+        shown["budget"] = config.budget.as_dict()
     shown["engine"] = ENGINE_VERSION
     return json.dumps(shown, ensure_ascii=False)
 

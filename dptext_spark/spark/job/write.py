@@ -63,6 +63,7 @@ def write(
         "dptext_run": plan.run_id,
         "mechanism": config.spec()["mechanism"],
         **({} if config.importance is None else {"importance": config.importance.as_dict()}),
+        **({} if config.budget is None else {"budget": config.budget.as_dict()}),
         "guarantee": plan.guarantee.as_dict(),
         "artifact": plan.privatizer.fingerprint,
         SEAL: Binding.sealed(record).as_dict(),
