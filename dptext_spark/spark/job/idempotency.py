@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 SETTINGS = ("config", "artifact", "input", "input_version", "identity", "output")
 SEAL = "dptext_bound"  # in the commit of a run
 # What decided what a finished run drew, and from what. The source may have gone on since: then there is nothing to do again.
-DECIDED = ("columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance")
+DECIDED = (
+    "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance", "budget",
+)  # fmt: skip
 PLACE = ("path", "table")
 _COMMITMENT = re.compile(r"(?<=; )[0-9a-f]{32}(?=\))")  # of what a row does not show
 SHOWN = 40  # characters of a value that is shown
