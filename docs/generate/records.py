@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from docs.generate.references import table
+
 RECORDS = Path(__file__).resolve().parents[2] / "benchmarks" / "records"
 SHOWN = 25  # rows of a grid; the record has the others
 
@@ -42,8 +44,7 @@ def grids_of(section: str) -> str:
 
 
 def _table(headings: list[str], rows: list[list[str | float | None]]) -> str:
-    head = ["| " + " | ".join(map(_cell, headings)) + " |", "|" + "---|" * len(headings)]
-    return "\n".join([*head, *("| " + " | ".join(map(_cell, row)) + " |" for row in rows)])
+    return table(map(_cell, headings), (map(_cell, row) for row in rows))
 
 
 def _section(name: str, record: dict[str, Any], section: dict[str, Any]) -> str:

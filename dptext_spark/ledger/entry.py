@@ -254,9 +254,9 @@ def settled(rows: Iterable[Entry]) -> list[Entry]:
         if first is None:
             found[row.entry] = row
         elif (_WEIGHT[row.status], row.why is not None) >= (_WEIGHT[first.status], first.why is not None):
-            found[row.entry] = replace(first, status=row.status, why=row.why)
-            if row.record_epsilon is not None:  # the words are counted while a run writes
-                found[row.entry] = found[row.entry].costing_as(row)
+            # The words are counted while a run writes: what a later row does not say stays as it was.
+            costed = first if row.record_epsilon is None else first.costing_as(row)
+            found[row.entry] = replace(costed, status=row.status, why=row.why)
     return list(found.values())
 
 

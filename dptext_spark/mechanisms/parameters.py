@@ -223,9 +223,8 @@ def number(
 ) -> Any:
     """Declare a number: greater than `above`, or `least` and greater; less than `below`, or `most` and less."""
     low, high = least if above is None else above, most if below is None else below
-    return declared(
-        default, Number(meaning, null, False, low, high, above is not None, below is not None, zero)
-    )
+    excluded = {"low_excluded": above is not None, "high_excluded": below is not None}
+    return declared(default, Number(meaning, null, low=low, high=high, zero=zero, **excluded))
 
 
 def integer(default: int | None, meaning: str, *, least: int, most: int) -> Any:

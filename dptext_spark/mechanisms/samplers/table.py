@@ -275,9 +275,8 @@ class TableSampler(Sampler):
         known: dict[bytes, int] = {}
         every = np.arange(len(self.cells), dtype=np.int32)
         starts = range(0, len(every), READ_TOGETHER)
-        read = (self.laws(every[first : first + READ_TOGETHER]) for first in starts)
         return np.concatenate(
-            [groups_of(laws, first, known) for first, laws in zip(starts, read, strict=True)]
+            [groups_of(self.laws(every[first : first + READ_TOGETHER]), first, known) for first in starts]
         )
 
     def law_bytes(self) -> int:
