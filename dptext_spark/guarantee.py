@@ -75,7 +75,7 @@ class Guarantee(Record):
         """Whether several draws have a bound of their own: by distance they do not (concepts/mechanisms, Levels)."""
         return self.kind != "metric_dp"
 
-    def of_record(self, consistency: str, levels: int = 1) -> str:
+    def of_record(self, consistency: str, levels: int = 1, budget: str = "") -> str:
         """Return what bounds the draws of a record together, in words (concepts/mechanisms, Levels).
 
         Where ε is per unit of distance, the bound is never a number of words times ε.
@@ -83,11 +83,14 @@ class Guarantee(Record):
         Args:
             consistency: token, record or dataset.
             levels: of importance, each with an ε of its own.
+            budget: what a record has at most, in words; empty where that is not bounded.
         """
         if consistency == "dataset":
             return "not defined for a record: at dataset level all records share the draws"
         each = "the sum over the levels of importance of the level's ε" if levels > 1 else "ε"
         words = counted(consistency)
+        if budget:
+            return f"at most {budget}, and at most the ε of its law, which their number chooses, times its {words}"
         if not self.adds_up:
             at = " at it" if levels > 1 else ""
             return f"{each} times the sum of the distances between the {words} of two records{at}"

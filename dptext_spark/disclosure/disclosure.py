@@ -188,7 +188,10 @@ def _composed(facts: RunFacts) -> Sentences:
     against = promised.other_records
     if facts.selection is not None:
         against = f"{against}, in which the same words are chosen"
-    if promised.adds_up:
+    if facts.budget is not None:
+        bound = promised.of_record(level, budget=str(facts.budget))
+        yield f"Over a record ε is bounded: {bound}; against {against}."
+    elif promised.adds_up:
         added = "the ε of its level" if levels > 1 else exact(promised.epsilon)
         if promised.kind == "approx_dp":
             added += ", and the δ of its level," if levels > 1 else f", and δ = {exact(promised.delta)},"
@@ -214,7 +217,7 @@ def _of_a_record(facts: RunFacts) -> Sentences:
             yield account.loss.why
         return
     yield account.stated
-    if account.why or account.levels > 1:
+    if account.why or (account.levels > 1 and account.budget is None):
         return
     yield account.unit
     yield f"{account.meaning(facts.rows)} {WEAK}"

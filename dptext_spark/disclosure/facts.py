@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance
 from dptext_spark.importance.selector import Selector
 from dptext_spark.ledger.balance import Spending
@@ -68,10 +69,16 @@ class RecordEpsilon:
     bound_max: RecordBound | None = None
 
     def of_words(self, counted: str) -> str:
-        """Return the bounds as a part of a sentence, of records of so many drawn words; empty where there are none."""
+        """Return the bounds as a part of a sentence, of records of so many drawn words; empty where there are none.
+
+        Args:
+            counted: which words count, in the plural.
+        """
         if self.bound_p50 is None or self.bound_max is None:
             return ""
         middle, most = self.bound_p50, self.bound_max
+        if middle.draws is None or most.draws is None:
+            return f"{middle} for the record of the median sum, {most} for that of the greatest"
         return (
             f"{middle} for the {middle.draws:,} {counted} of a record of median length, {most} for the {most.draws:,} of the "
             "longest"
@@ -228,6 +235,11 @@ class RunFacts:
         return self.config.importance
 
     @property
+    def budget(self) -> Budget | None:
+        """What each record has at most; None where that is not bounded."""
+        return self.config.budget
+
+    @property
     def is_refuted(self) -> bool:
         """Whether it is known that the guarantee does not hold."""
         found = None if self.certificate is None else self.certificate.verdict
@@ -309,6 +321,12 @@ class ShownSettings:
         """Which words importance chooses; None where all are drawn."""
         chosen = self.values.get("importance")
         return None if chosen is None else Importance.of(chosen)
+
+    @property
+    def budget(self) -> Budget | None:
+        """What each record has at most; None where that is not bounded."""
+        bounded = self.values.get("budget")
+        return None if bounded is None else Budget(**bounded)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from dptext_spark.config.condition import parsed
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.importance import clear
 from dptext_spark.errors import SettingsError
+from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms import SanText
 from dptext_spark.rounding import percent_up, rounded_down, rounded_up
 from dptext_spark.text.identifiers.types import FAKE, FIELD, KEEP, MASK, placeholder
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import BEYOND_MASK, Policy
 
 HIDDEN_CONDITION = (
     "(hidden: it names a text column; "  # in the place of a condition, and what binds it behind
@@ -51,7 +52,7 @@ def released(facts: RunFacts) -> Iterator[str]:
             "Nothing of upper and lower case: all words are released in lower case. With policy.case: carry, the case "
             "pattern."
         )
-    yield from _clear_words(policy)
+    yield from _clear_words(policy, facts.budget)
     yield from clear(facts)
     yield from replaced_whole(policy, level)
     yield from _not_sensitive(facts)
@@ -93,7 +94,7 @@ def filters_on_text(where: str | None, columns: Sequence[str]) -> bool:
         return True
 
 
-def _clear_words(policy: Policy) -> Iterator[str]:
+def _clear_words(policy: Policy, budget: Budget | None) -> Iterator[str]:
     if policy.stop_words == "keep":
         listed = policy.stop_word_list
         named = "the packaged English list" if listed is None else f"a list of {len(listed):,} words"
@@ -122,6 +123,11 @@ def _clear_words(policy: Policy) -> Iterator[str]:
         ),
         "keep": "EVERY NUMBER, as it stands. None with policy.numbers: random or mask.",
     }[policy.numbers]
+    if budget is not None:
+        yield (
+            "Which words of a long record are not drawn, because they are beyond those that its budget allows: each is replaced "
+            f"by {BEYOND_MASK}, which tells nothing of the word. Fewer with a greater budget.record."
+        )
     if policy.tokenizer == "whitespace":
         yield (
             "A word is what stands between spaces (tokenizer: whitespace); punctuation joined to a word is "

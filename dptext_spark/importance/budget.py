@@ -30,8 +30,8 @@ from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import compiled
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.policy import CUT_MASK, Policy
-from dptext_spark.text.selection import CUT, Texts, TokenSelection
+from dptext_spark.text.policy import BEYOND_MASK, Policy
+from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
 from dptext_spark.text.tokens import list_words
 
 MOST_WORDS = 100_000  # of a record that are drawn, whatever a law allows
@@ -232,7 +232,7 @@ class BudgetSelector:
         )
         return (
             f"Each {chosen_in} has at most {self.budget}: its law is chosen by the number of its drawn words alone{varies}. "
-            f"Words beyond {self.cap:,} of a {chosen_in} become {CUT_MASK}. That number, and which words are masked, "
+            f"Words beyond {self.cap:,} of a {chosen_in} become {BEYOND_MASK}. That number, and which words are masked, "
             "is taken as known."
         )
 
@@ -305,7 +305,7 @@ def restored_budget(
 
 @compiled
 def _allot(codes: Any, bounds: Any, most: Any, distinct: bool, seen: Any, turn: Any, levels: Any) -> None:
-    """Fill the level of each word: that of its record; `CUT` for those beyond the last of `most`.
+    """Fill the level of each word: that of its record; `BEYOND` for those beyond the last of `most`.
 
     Args:
         codes: int32[n], lexicon ids; below 0 what is not drawn.
@@ -340,4 +340,4 @@ def _allot(codes: Any, bounds: Any, most: Any, distinct: bool, seen: Any, turn: 
                 continue
             at = turn[word] if distinct else place
             place += 1
-            levels[i] = level if at < most[laws - 1] else CUT
+            levels[i] = level if at < most[laws - 1] else BEYOND

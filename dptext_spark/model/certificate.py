@@ -6,6 +6,7 @@ It confirms, refutes, or says that it could not refute; it never rounds in the u
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from dptext_spark.runtime.record import Json, Record
 
 CHEAP = 50_000  # words: all pairs of them are looked at within seconds
 Verdict = Literal["confirmed", "refuted", "not refuted"]
-VERDICTS = ("confirmed", "not refuted", "refuted")  # from the best to the worst
+VERDICTS: tuple[Verdict, ...] = ("confirmed", "not refuted", "refuted")  # from the best to the worst
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Certificate:
             `not refuted`.
         guarantee: the claim.
         loss: what was found of the word that is released; None where there is no search for this kind of law.
-        sentence: the finding in plain words. Where importance has several levels it is that of all of them, and the other
-            fields are those of the worst.
+        sentence: the finding in plain words. Where there are several laws, of levels of importance or of a budget, it is that of
+            all of them, and the other fields are those of the worst.
         vector: what was found of the noisy vector, on which a claim may rest though only the word next to it is released;
             None where it was not looked at.
         seconds: wall time; None of a certificate that was kept, so that equal models are equal files.
@@ -176,7 +177,12 @@ def certify(model: Privatizer, *, sample: int | None = None, progress: Counted |
     if len(found) == 1:
         return found[0]
     worst = max(found, key=lambda one: VERDICTS.index(one.verdict))
-    said = " ".join(f"Level {number}: {one.sentence}" for number, one in enumerate(found, start=1))
+    if model.budget is None:
+        said = " ".join(f"Level {number}: {one.sentence}" for number, one in enumerate(found, start=1))
+    else:
+        numbers = Counter(one.verdict for one in found)
+        listed = ", ".join(f"{numbers[one]} {one}" for one in VERDICTS if numbers[one])
+        said = f"Of the {len(found)} laws that the budget chooses from: {listed}. The worst, or largest: {worst.sentence}"
     return replace(worst, seconds=sum(one.seconds or 0.0 for one in found), sentence=said)
 
 

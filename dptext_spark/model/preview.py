@@ -29,7 +29,7 @@ from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.types import FAKE
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.selection import CUT, Texts, TokenSelection
+from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
 from dptext_spark.text.tokens import listed
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
             action, reason = identifiers[start]
         else:
             action, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
-            if level == CUT:
+            if level == BEYOND:
                 action, reason = BEYOND_BUDGET
             if action == UNIFORMLY and model.sampler.remap is not None:
                 action = REMAPPED
@@ -204,10 +204,14 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
             words.append(Word(written, action, reason, became))
         else:
             words.append(Word(written, action, reason, piece.lstrip(" ")))
-    drawn_ids = [code for start, code in listed.items() if code >= 0 and levels.get(start, 0) in candidates]
-    many = len(set(drawn_ids) if model.consistency == "record" else drawn_ids)
     account = record_account(model)
-    record = account.of(many) if account.levels == 1 else None
+    draws = [(levels.get(start, 0), code) for start, code in listed.items() if code >= 0]
+    counted = [
+        one for one in (set(draws) if model.consistency == "record" else draws) if one[0] in candidates
+    ]
+    record = account.of(sum(model.units.multiples[level] for level, _ in counted))
+    if record is not None:
+        record = replace(record, draws=len(counted))
     return Preview(
         text, output, tuple(_as_in(output, words)), model.guarantee(), record, _remapped(model.sampler)
     )

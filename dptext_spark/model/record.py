@@ -85,15 +85,15 @@ class RecordAccount:
         if self.levels > 1:
             # How many words were drawn at which level is not counted: of their sum alone is known what it is.
             summed = self.guarantee.compose(draws)
-            return RecordBound(draws, summed.epsilon, summed.delta, "sum", summed.epsilon)
+            return RecordBound(None, summed.epsilon, summed.delta, "sum", summed.epsilon)
         return record_bound(self.loss, draws, self.guarantee.epsilon, self.delta)
 
     def _within(self, budget: Budget, units: int) -> RecordBound:
         """Return the lesser of the plain sum and the budget."""
         summed = self.guarantee.compose(units)
         if summed.epsilon <= budget.record and summed.delta <= budget.delta:
-            return RecordBound(units, summed.epsilon, summed.delta, "sum", summed.epsilon)
-        return RecordBound(units, budget.record, budget.delta, "budget", summed.epsilon)
+            return RecordBound(None, summed.epsilon, summed.delta, "sum", summed.epsilon)
+        return RecordBound(None, budget.record, budget.delta, "budget", summed.epsilon)
 
     def times(self, records: int) -> float:
         """Return N·δ, rounded up: about so many of N records may fare worse than ε says."""
@@ -106,8 +106,8 @@ class RecordAccount:
             return self.why
         if self.budget is not None:
             return (
-                f"Every record has at most {self.budget}, whatever its number of drawn words, for that number chooses the law of "
-                "its words; words beyond those that the weakest law allows are masked."
+                f"Every record has at most {self.budget}, whatever its number of {counted(self.consistency)}; short ones have "
+                "less, the sum over their words."
             )
         if self.levels > 1:
             return "Where levels of importance differ in ε, that of a record is the sum over its drawn words."

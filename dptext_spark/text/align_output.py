@@ -1,9 +1,10 @@
 """Pair the tokens of a source with their replacements in an output, without the key: what an audit needs.
 
 Between two listed tokens the output must hold the source's bytes; what stands in a token's place is a lexicon word, a mask,
-or as many digits. A row that does not fit was not made from its source by replacing words. Words that only an apostrophe or
-a hyphen separates, or nothing, are paired together: lexicon words may hold such characters, too. An identifier has its
-placeholder on both sides, or a fake of one shape; fakes are not paired.
+or as many digits. Under a budget a word of the lexicon may have become a mask, too. A row that does not fit was not made from
+its source by replacing words. Words that only an apostrophe or a hyphen separates, or nothing, are paired together: lexicon
+words may hold such characters, too. An identifier has its placeholder on both sides, or a fake of one shape; fakes are not
+paired.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from dptext_spark.randomness.draws import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.engine import Engine, Placed, padded
 from dptext_spark.text.lookup import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_NUMBER, MASKED_OOV, RANDOM_NUMBER
+from dptext_spark.text.policy import BEYOND_MASK
 from dptext_spark.text.spans import Spans
 from dptext_spark.text.tokens import listed
 
@@ -51,9 +53,36 @@ def _equal(a: Any, i: Int, b: Any, j: Int, size: Int, marks: Any) -> bool:
 
 
 @compiled
+def _stretch_end(out: Any, at: Int, end: Int, beyond: Any, stage: Any, classes: Any) -> Int:
+    """Return where the word that begins at out[at] ends, or -1; under a budget words and masks that joiners connect."""
+    position, stop, joined = at, np.int64(-1), False
+    while position < end:
+        masked = beyond.shape[0] > 0 and position + beyond.shape[0] <= end
+        for k in range(beyond.shape[0] if masked else 0):
+            masked = masked and out[position + k] == beyond[k]
+        if masked:
+            position += beyond.shape[0]
+            stop, joined = position, False
+            continue
+        point, length = decode(out, position, end)
+        kind = classes[cell(point, stage)] if point >= 0 else SPACE
+        if kind == LETTER:
+            stop = scan_word(out, position, end, stage, classes)[0]
+            if stop < 0:
+                return np.int64(-1)
+            position, joined = stop, False
+        elif beyond.shape[0] > 0 and stop >= 0 and not joined and (kind == APOSTROPHE or kind == HYPHEN):
+            position += length
+            joined = True
+        else:
+            break
+    return stop
+
+
+@compiled
 def _place_end(
     data: Any, start: Int, stop: Int, code: Int, gap_end: Int, last: bool, out: Any, at: Int, end: Int,
-    whitespace: bool, stage: Any, classes: Any, marks: Any,
+    whitespace: bool, stage: Any, classes: Any, marks: Any, beyond: Any,
 ) -> Int:  # fmt: skip
     """Return where the replacement of data[start:stop] at out[at] ends, or -1. The source goes on with data[stop:gap_end]."""
     gap = gap_end - stop
@@ -71,10 +100,9 @@ def _place_end(
             q += length
         best = q
     else:
-        point, length = decode(out, at, end) if at < end else (np.int64(-1), np.int64(1))
-        if point < 0 or classes[cell(point, stage)] != LETTER:
+        best = _stretch_end(out, at, end, beyond, stage, classes)
+        if best < 0:
             return -1
-        best = scan_word(out, at, end, stage, classes)[0]
     if marks.shape[0] > 0 and stop < gap_end and marks[stop] & BEGINS:
         q = at + 1  # a word ends where the identifier behind it begins, which may come again
         while q <= best:
@@ -108,7 +136,7 @@ def _continues(data: Any, code: Int, stop: Int, following: Int, start: Int, stag
 @compiled
 def _align(
     data: Any, bounds: Any, tokens: Any, n: Int, out: Any, out_bounds: Any, whitespace: bool, k0: Int, k1: Int,
-    stage: Any, classes: Any, lower: Any, marks: Any, groups: Any, replacements: Any, rows: Any, fits: Any,
+    stage: Any, classes: Any, lower: Any, marks: Any, beyond: Any, groups: Any, replacements: Any, rows: Any, fits: Any,
 ) -> Int:  # fmt: skip
     """Fill keyed hashes of each token and of its replacement; return how many were paired."""
     t, paired = 0, 0
@@ -135,7 +163,20 @@ def _align(
                 continue
             at += gap
             stops = _place_end(
-                data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes, marks
+                data,
+                start,
+                stop,
+                code,
+                gap_end,
+                last,
+                out,
+                at,
+                out_end,
+                whitespace,
+                stage,
+                classes,
+                marks,
+                beyond,
             )
             if stops < 0:
                 good = False
@@ -187,6 +228,8 @@ def align(
     output: pa.Array,
     keys: tuple[np.uint64, np.uint64],
     placed: Placed | None = None,
+    *,
+    masks_words: bool = False,
 ) -> tuple[U64, U64, I64, Bools]:
     """Pair the listed tokens of `source` with what stands for them in `output`.
 
@@ -196,6 +239,7 @@ def align(
         output: string [rows].
         keys: of the hashes.
         placed: where the identifiers are in `source`; None: there are none.
+        masks_words: whether a budget masks words of the lexicon.
 
     Returns:
         (hash of each token's look-up form uint64[n, 2], hash of its replacement uint64[n], its row int64[n], and
@@ -213,8 +257,9 @@ def align(
     n = len(tokens)
     groups, replacements = np.empty((n, 2), np.uint64), np.empty(n, np.uint64)
     rows, fits = np.empty(n, np.int64), np.zeros(len(source), np.bool_)
+    beyond = np.frombuffer(BEYOND_MASK.encode() if masks_words else b"", np.uint8)
     paired = _align(
         data, bounds, tokens, n, out, out_bounds, whitespace, keys[0], keys[1], chars.stage, chars.classes, chars.lower,
-        marks, groups, replacements, rows, fits,
+        marks, beyond, groups, replacements, rows, fits,
     )  # fmt: skip
     return groups[:paired], replacements[:paired], rows[:paired], fits

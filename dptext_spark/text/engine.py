@@ -23,7 +23,7 @@ from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.provider import Provider
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.lookup import INVALID, OPENING, look_up
-from dptext_spark.text.policy import CASES, CUT_MASK, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
+from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
 from dptext_spark.text.selection import TokenSelection, drop_unselected
 from dptext_spark.text.tokenizer import cut_whitespace, cut_words
@@ -202,7 +202,7 @@ class Engine:
         lookup = self.lookup
         outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
         letters = (chars.stage, chars.classes, chars.lower, chars.upper)
-        masks = tuple(np.frombuffer(mask.encode(), np.uint8) for mask in (OOV_MASK, NUMBER_MASK, CUT_MASK))
+        masks = tuple(np.frombuffer(mask.encode(), np.uint8) for mask in (OOV_MASK, NUMBER_MASK, BEYOND_MASK))
         stamp = np.zeros(int(table.size[0]), np.int32)
         remap = read_only(np.empty(0, np.int32) if self.remap is None else self.remap)
         cut = cut_words if policy.tokenizer == "words" else cut_whitespace

@@ -29,7 +29,7 @@ from dptext_spark.text.word_table import CLITIC, STOP, find_long, find_short, ke
 
 # What a listed token becomes: a lexicon id >= 0 is drawn; below 0 the codes.
 MASKED_OOV, DRAWN_OOV, RANDOM_NUMBER, MASKED_NUMBER, LOWERED, IDENTIFIER = -1, -2, -3, -4, -5, -6
-MASKED_CUT = -8  # -7 is punctuation where words are listed
+MASKED_BEYOND = -8  # -7 is punctuation where words are listed
 KEPT = -10  # listed only until its case was seen
 # What waits for its look-up.
 FAST, AFTER_APOSTROPHE = -100, -101

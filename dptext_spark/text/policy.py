@@ -23,7 +23,7 @@ CHOICES = {
 }
 OOV_MASK = "[OOV]"
 NUMBER_MASK = "[NUM]"
-CUT_MASK = "[CUT]"  # in the place of words that are beyond those a budget draws
+BEYOND_MASK = "[BGT]"  # in the place of words that are beyond those a budget draws
 
 
 @cache

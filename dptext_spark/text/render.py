@@ -22,7 +22,7 @@ from dptext_spark.lexicon.characters import (
     encode,
 )
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, mul_high, prefetch, store64
-from dptext_spark.text.lookup import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_CUT, MASKED_OOV, RANDOM_NUMBER
+from dptext_spark.text.lookup import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_BEYOND, MASKED_OOV, RANDOM_NUMBER
 from dptext_spark.text.tokenizer import letters_of
 
 # Columns of the per-row counters that rebuilding fills.
@@ -297,7 +297,7 @@ def rebuild(
                     at += 1
                 identifiers[3][span, 1] = at
             else:
-                mask = masks[0] if code == MASKED_OOV else (masks[2] if code == MASKED_CUT else masks[1])
+                mask = masks[0] if code == MASKED_OOV else (masks[2] if code == MASKED_BEYOND else masks[1])
                 for j in range(mask.shape[0]):
                     out[at + j] = mask[j]
                 at += mask.shape[0]

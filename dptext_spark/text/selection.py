@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.lookup import DRAWN, LOWERED, MASKED_CUT
+from dptext_spark.text.lookup import DRAWN, LOWERED, MASKED_BEYOND
 
-CUT = 255  # in the place of a level: the word becomes a mask
+BEYOND = 255  # in the place of a level: the word becomes a mask
 
 
 class Texts(NamedTuple):
@@ -33,7 +33,7 @@ class TokenSelection(NamedTuple):
 
     Attributes:
         starts: int64[n], where each word begins in the bytes of the batch, ascending; every word that the policy draws is one.
-        levels: uint8[n], at which level each is drawn; `none` or more: released as it is, but for `CUT`.
+        levels: uint8[n], at which level each is drawn; `none` or more: released as it is, but for `BEYOND`.
         none: how many levels there are.
         units: int64[texts], what the draws of each text come to, in units of ε. Where equal words of a row share a draw, it
             counts with the first text that has it.
@@ -79,8 +79,8 @@ def drop_unselected(
                 return np.int64(-1), place
             if levels[place] >= none:
                 counts[tokens[i, 3] & 0xFFFFFFFF, DRAWN] -= 1
-                if levels[place] == CUT:
-                    code = np.int64(MASKED_CUT)
+                if levels[place] == BEYOND:
+                    code = np.int64(MASKED_BEYOND)
                 elif lowered:
                     code = np.int64(LOWERED)
                 else:

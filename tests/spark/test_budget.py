@@ -26,8 +26,8 @@ def test_words_beyond_the_cap_are_masked_over_the_whole_row(spark: SparkSession)
     df = spark.createDataFrame(rows, "id long, body string, notes array<string>, person long")
     key = RunKey.insecure(1)
     made = dps.privatize(df, ["body", "notes"], model, row_key="id", key=key).orderBy("id").collect()
-    assert "[CUT]" not in made[0]["body"]
-    assert made[0]["notes"] == ["[CUT]", "[CUT]"]
-    assert "[CUT]" not in made[1]["body"]
+    assert "[BGT]" not in made[0]["body"]
+    assert made[0]["notes"] == ["[BGT]", "[BGT]"]
+    assert "[BGT]" not in made[1]["body"]
     with pytest.raises(SettingsError, match="record_key: 'person' given with a budget"):
         dps.privatize(df, ["body"], model, row_key="id", record_key="person", key=key)

@@ -51,14 +51,15 @@ class RecordBound(Record):
     """ε of a record of so many drawn words.
 
     Attributes:
-        draws: the number of drawn words; at record level of distinct ones.
+        draws: the number of drawn words; at record level of distinct ones; None where words of several ε are counted by their
+            sum.
         epsilon: rounded up.
         delta: up to which it holds; 0 of a sum.
         by: the bound that is the least.
         total: the plain sum, n·ε.
     """
 
-    draws: int
+    draws: int | None
     epsilon: float
     delta: float
     by: By

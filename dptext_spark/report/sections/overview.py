@@ -99,7 +99,10 @@ def _spent(facts: ReportFacts) -> Iterator[Tile]:
 
 def _composed(facts: ReportFacts) -> Tile:
     settings, metrics = facts.run.settings, facts.metrics or {}
-    level = settings.consistency
+    level, budget = settings.consistency, settings.budget
+    if budget is not None:
+        said = f"at most, up to δ = {exact(budget.delta)}, whatever its number of drawn words; short ones have less"
+        return Tile("ε of a record", exact(budget.record), said)
     mean, high, most = (metrics.get(f"record_epsilon_{name}") for name in ("mean", "p95", "max"))
     if mean is not None and high is not None and most is not None:
         said = (

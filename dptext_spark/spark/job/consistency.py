@@ -213,7 +213,9 @@ class PairJob:
         shaped, _, placed = plain.privatize_with_spans(
             texts, column="", row_ids=ids, key=worker_key(self.key)
         )
-        groups, replacements, rows, fits = align(privatizer.engine, shaped, written, keys, placed)
+        groups, replacements, rows, fits = align(
+            privatizer.engine, shaped, written, keys, placed, masks_words=privatizer.budget is not None
+        )
         if self.level == "record":
             groups = groups ^ scope[rows]
         fits = fits & ~nulls

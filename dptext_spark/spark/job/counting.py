@@ -158,7 +158,8 @@ def record_epsilon(
         levels: of importance.
         account: how the draws compose; None where that is not looked at.
     """
-    basis = guarantee.of_record(consistency, levels)
+    bounded = "" if account is None or account.budget is None else str(account.budget)
+    basis = guarantee.of_record(consistency, levels, bounded)
     if consistency == "dataset":
         return RecordEpsilon(basis)
     if not guarantee.adds_up:

@@ -111,7 +111,7 @@ def _metrics(
     several = counting.several_rows(plan)
     lists = any(path.over for path in plan.paths)
     # Where words are chosen, that is in all texts of a row, and a word that several of them hold is counted once.
-    chosen = plan.config.importance is not None
+    chosen = plan.config.importance is not None or plan.config.budget is not None
     epsilon = counting.record_epsilon(
         counts.units if units is None else units,
         plan.privatizer.units.of_one, plan.config.consistency, 1 if chosen else len(plan.columns),

@@ -46,6 +46,10 @@ _NOT_AGAIN = (
     "the model of the run cannot be had here: it chose words by what it counted in the private texts, or drew them at several "
     "levels of importance, and figures of another model, or of one level, would mislead"
 )
+_SEVERAL_LAWS = (
+    "a budget chose the law of each record by the number of its drawn words, and figures of one law would mislead; those of the "
+    "largest, at which least is protected, are what `dptext calibrate` finds without the budget"
+)
 EXAMPLES = 3
 LONGEST = 600  # characters of an example
 
@@ -317,6 +321,8 @@ def _ledger_of(account: Account, run: RunRecord) -> str:
 
 def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | None, str]:
     """Open or compile the run's model; (None, why) where that gives nothing, or another model."""
+    if record.settings.budget is not None:
+        return None, _SEVERAL_LAWS
     made_from = record.settings.values
     sections = {name: made_from[name] for name in ("lexicon", "mechanism", "policy", "consistency")}
     sections["importance"] = made_from.get("importance")

@@ -63,6 +63,7 @@ RELEASES: dict[str, list[Any]] = {
         {"levels": [{"share": 10}, {"share": 20, "mechanism": {"name": "tem"}}]},
         {"levels": [{"share": 10}, {"epsilon": 2}]},
     ],
+    "budget": [{"record": 50}, {"record": 51}, {"record": 50, "delta": 1e-5}],
     "output.other_columns": ["drop", ["city"]],
     "output.overwrite_raw": [True],
     "key.file": ["/run.key"],
@@ -133,7 +134,7 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 def test_no_setting_is_left_out() -> None:
     known = {name for name in _leaves(parse_config(PLAIN).as_dict()) if not name.startswith("mechanism.")}
     assert (
-        known | {"lexicon.prior"} == RELEASES.keys() | SAME.keys()
+        known | {"lexicon.prior", "budget"} == RELEASES.keys() | SAME.keys()
     )  # where it is not used it leaves no trace
     assert not RELEASES.keys() & SAME.keys()
     parameters = {field.name for kind in MECHANISMS.values() for field in fields(kind)}  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.budget import Budget, BudgetSelector, laws_below, restored_budget
 from dptext_spark.importance.selection import Importance
@@ -21,13 +22,14 @@ from dptext_spark.mechanisms import CusText, SanText
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_bound
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.budget import most_words
-from dptext_spark.model.compile import compile
+from dptext_spark.model.certificate import certify
+from dptext_spark.model.compile import compile, compile_to, prepare
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import loss_of, record_account
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.selection import CUT, Texts
+from dptext_spark.text.selection import BEYOND, Texts
 from tests.core.names import beginning
 
 KEY = RunKey.insecure(3)
@@ -152,8 +154,8 @@ def test_no_two_records_of_one_skeleton_are_further_apart_than_the_budget(
 def test_words_beyond_the_cap_are_masked_by_place() -> None:
     made = capped([2, 4])
     found = drawn(made, [" ".join(words(6)), " ".join(words(4)), ""])
-    assert [word == "[CUT]" for word in found[0].split()] == [False] * 4 + [True] * 2
-    assert "[CUT]" not in found[1]
+    assert [word == "[BGT]" for word in found[0].split()] == [False] * 4 + [True] * 2
+    assert "[BGT]" not in found[1]
     assert found[2] == ""
 
 
@@ -161,10 +163,10 @@ def test_at_record_level_they_are_masked_by_first_occurrence() -> None:
     a, b, c = words(3)
     made = capped([1, 2], "record")
     (found,) = drawn(made, [f"{a} {b} {a} {c} {b} {c}"])
-    cut = [word == "[CUT]" for word in found.split()]
+    cut = [word == "[BGT]" for word in found.split()]
     assert cut == [False, False, False, True, False, True]
     (chosen,) = made.choose([Texts(pa.array([f"{a} {b} {a} {c}"]))]) or ()
-    assert chosen.levels.tolist() == [1, 1, 1, CUT]
+    assert chosen.levels.tolist() == [1, 1, 1, BEYOND]
     assert chosen.units.tolist() == [2 * made.units.multiples[1]]
 
 
@@ -209,7 +211,7 @@ def test_the_guarantee_says_how_the_law_is_chosen() -> None:
 def test_a_preview_shows_what_is_masked() -> None:
     found = preview(capped([1, 2]), " ".join(words(3)))
     assert [word.reason for word in found.words] == ["level 2", "level 2", "beyond the budget"]
-    assert found.words[-1].became == "[CUT]"
+    assert found.words[-1].became == "[BGT]"
 
 
 def test_it_is_saved_and_opened_again(tmp_path: Path) -> None:
@@ -249,6 +251,103 @@ def test_damaged_arrays_are_an_error(most: list[Any]) -> None:
 def test_what_does_not_go_with_it_is_refused(mechanism: Any, more: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         compile(mechanism, small(), **({"budget": BUDGET} | more))
+
+
+@pytest.mark.parametrize("consistency", ["token", "record"])
+def test_its_laws_are_certified_in_one_sentence(consistency: str) -> None:
+    made = model(consistency)
+    found = certify(made)
+    number = len(made.samplers)
+    assert number > 2
+    assert found.sentence.startswith(
+        f"Of the {number} laws that the budget chooses from: {number} confirmed. "
+    )
+    assert found.guarantee.epsilon == made.sampler.guarantee.epsilon == 2.0
+    refuted = replace(made.sampler, guarantee=replace(made.sampler.guarantee, epsilon=0.01))  # type: ignore[type-var]
+    selector = made.selector
+    assert isinstance(selector, BudgetSelector)
+    worse = replace(
+        made, selector=replace(selector, further=(refuted, *selector.further[1:])), fingerprint=""
+    )
+    found = certify(worse)
+    assert found.verdict == "refuted"
+    assert f"{number - 1} confirmed, 1 refuted. The worst, or largest: Refuted: " in found.sentence
+
+
+@pytest.mark.parametrize("consistency", ["token", "record"])
+def test_a_preview_says_what_the_sentence_costs_as_a_record(consistency: str) -> None:
+    a, b = words(2)
+    for made, text, count in (
+        (capped([2, 6], consistency), f"{a} {b} {a} {b}", 4),
+        (model(consistency), a, 1),
+    ):
+        draws = count if consistency == "token" else len(set(text.split()))
+        record = preview(made, text).record
+        assert record is not None
+        law = made.samplers[int(np.searchsorted(made.selector.most, draws))]  # type: ignore[union-attr]
+        assert (record.draws, record.total) == (draws, pytest.approx(draws * law.guarantee.epsilon))
+
+
+def test_an_artifact_of_another_budget_is_refused(tmp_path: Path) -> None:
+    small().save(tmp_path / "lexicon")
+    settings: dict[str, Any] = {
+        "lexicon": {"source": str(tmp_path / "lexicon")},
+        "mechanism": {"name": "custext", "epsilon": 2.0, "k": 3},
+        "policy": {"stop_words": "draw"},
+    }
+    held: dict[str, dict[str, Any]] = {"none": {}, "three": {"budget": {"record": 3.0, "delta": 0.01}}}
+    for name, section in held.items():
+        compile_to(parse_model_config(settings | section), tmp_path / name)
+    for name, budget in (
+        ("none", {"record": 3.0, "delta": 0.01}), ("three", None), ("three", {"record": 4.0, "delta": 0.01}),
+        ("three", {"record": 3.0}),
+    ):  # fmt: skip
+        asked = {**settings, "budget": budget, "run": {"artifact": str(tmp_path / name)}}
+        with pytest.raises(SettingsError, match="budget"):
+            prepare(parse_model_config(asked))
+    asked = {**settings, **held["three"], "run": {"artifact": str(tmp_path / "three")}}
+    assert prepare(parse_model_config(asked))[0].budget == BUDGET
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"budget": 5}, "budget"),
+        ({"budget": {}}, r"budget\.record: none given; valid: a finite number above 0"),
+        ({"budget": {"delta": 1e-6}}, r"budget\.record: none given"),
+        (
+            {"budget": {"record": 5, "delta": 1}},
+            r"budget\.delta: 1 given; valid: a number above 0 and below 1",
+        ),
+        ({"budget": {"record": 5, "epsilon": 1}}, r"budget\.epsilon"),
+        ({"budget": {"record": 5}, "consistency": "dataset"}, "no ε of its own there"),
+        ({"budget": {"record": 5}, "importance": {"percent": 30, "provider": "random"}}, "with importance"),
+        (
+            {"budget": {"record": 5}, "mechanism": {"name": "custext", "fluent": True}},
+            "with mechanism.fluent",
+        ),
+        (
+            {"budget": {"record": 5}, "row_key": "id", "record_key": "person"},
+            "record_key: 'person' given with a budget",
+        ),
+        ({"budget": {"record": 5}, "record_key": "person"}, "record_key: 'person' given with a budget"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused_before_anything_is_read(
+    section: dict[str, Any], said: str
+) -> None:
+    plain = {"input": {"path": "/nowhere"}, "columns": ["body"], "output": {"path": "/out"}}
+    with pytest.raises(SettingsError, match=said):
+        parse_config(plain | section)
+
+
+def test_settings_take_a_budget_and_leave_no_trace_of_none() -> None:
+    plain = {"input": {"path": "/nowhere"}, "columns": ["body"], "output": {"path": "/out"}}
+    assert "budget" not in parse_config(plain | {"budget": None}).as_dict()
+    config = parse_config({**plain, "row_key": "id", "record_key": "id", "budget": {"record": 5}})
+    assert config.budget == Budget(record=5.0, delta=1e-6)
+    assert config.as_dict()["budget"] == {"record": 5.0, "delta": 1e-6}
+    assert parse_config(config.as_dict()) == config
 
 
 def test_records_of_several_rows_are_refused() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dptext_spark.importance.budget import Budget, BudgetSelector
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys
@@ -46,6 +47,50 @@ def audit(policy: Policy, level: str, source: list[str], output: list[str]) -> t
     for group, replacement in zip(map(tuple, groups.tolist()), replacements.tolist(), strict=True):
         seen.setdefault(group, set()).add(replacement)
     return fits.tolist(), len(seen), sum(len(s) > 1 for s in seen.values())
+
+
+def align_under_budget(policy: Policy, texts: list[str], output: list[str], *, known: bool = True) -> Any:
+    _, plain = pair(policy, "record")
+    ids = pa.array(range(len(texts)), pa.int64())
+    shaped, _, placed = plain.privatize_with_spans(
+        pa.array(texts, pa.string()), column="", row_ids=ids, key=RunKey.insecure(1)
+    )
+    engine = pair(policy, "record")[0].engine
+    return align(engine, shaped, pa.array(output, pa.string()), KEYS, placed, masks_words=known)
+
+
+@settings(max_examples=300)
+@given(policy=IDENTIFYING, texts=st.lists(IDENTIFYING_TEXTS, min_size=1, max_size=3), most=st.integers(1, 3))
+def test_no_false_alarm_where_a_budget_masks_words(policy: Policy, texts: list[str], most: int) -> None:
+    selector = BudgetSelector(Budget(record=1.0), np.array([most]))
+    made = dataclasses.replace(pair(policy, "record")[0], selector=selector, fingerprint="")
+    output = [text.decode() for text in run(made, texts)[0]]
+    groups, replacements, rows, fits = align_under_budget(policy, texts, output)
+    assert fits.tolist() == [True] * len(texts)
+    seen: dict[Any, set[int]] = {}
+    for row, group, one in zip(
+        rows.tolist(), map(tuple, groups.tolist()), replacements.tolist(), strict=True
+    ):
+        seen.setdefault((row, group), set()).add(one)
+    assert all(len(found) == 1 for found in seen.values())
+
+
+@pytest.mark.parametrize(
+    ("output", "fits"),
+    [
+        ("[BGT] [BGT]-[BGT] [BGT].", True),
+        ("cat [BGT]-cat cat.", True),
+        ("cat cat-[BGT] cat.", True),
+        ("cat [BGT]--cat cat.", False),
+        ("cat [BGT]- cat.", False),
+        ("cat [BGX]-cat cat.", False),
+        ("cat [BGT]-cat [BGT]", False),
+    ],
+)
+def test_what_a_budget_masks_stands_in_the_place_of_a_word(output: str, fits: bool) -> None:
+    source = ["dog ox-dog ox."]
+    assert align_under_budget(Policy(), source, [output])[3].tolist() == [fits]
+    assert align_under_budget(Policy(), source, [output], known=False)[3].tolist() == [False]
 
 
 @settings(max_examples=500)
