@@ -26,8 +26,8 @@ SECRET = hashlib.sha256(b"the key of these tests").digest()
 KEY = RunKey(SECRET)
 # Of the frame that the server logs at DEBUG on purpose, and of what each worker reads for itself.
 LOGGED, UNSENT = (hashlib.sha256(name).digest() for name in (b"logged", b"unsent"))
-# Models whose words are replaced after the draw, or depend on the word before.
-RELEASING = ("remap", "fluent")
+# Models whose words are replaced after the draw, depend on the word before, or are masked beyond a budget.
+RELEASING = ("remap", "fluent", "budget")
 COLUMNS = ["body", "tags", "comments.text", "attributes"]
 
 
@@ -103,9 +103,8 @@ def main(remote: str, folder: Path) -> None:
     model = open_model(folder / "model", verify=False)
 
     def privatized(udf: str, key: RunKey, model: Privatizer = model) -> list[Any]:
-        out = dps.privatize(
-            df, COLUMNS, model, row_key="id", record_key="customer", key=key, run_id="r", udf=udf
-        )
+        record = "customer" if model.budget is None else None
+        out = dps.privatize(df, COLUMNS, model, row_key="id", record_key=record, key=key, run_id="r", udf=udf)
         return [json.loads(row[0]) for row in out.orderBy("id").selectExpr("to_json(struct(*))").collect()]
 
     for udf in ("auto", "pandas"):

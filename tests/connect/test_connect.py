@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from dptext_spark.importance.budget import Budget
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.artifact import save_model
@@ -102,6 +103,8 @@ def _model(folder: Path) -> None:
     fluent = CusText(epsilon=2.0, k=10, fluent=True)
     save_model(compile(remapped, words, consistency="record"), folder / RELEASING[0])
     save_model(compile(fluent, with_pairs(words)), folder / RELEASING[1])
+    bounded = compile(CusText(epsilon=2.0, k=10), words, budget=Budget(record=1.0, delta=0.01))
+    save_model(bounded, folder / RELEASING[2])
 
 
 def _contents(spark: Any, table: str) -> list[dict[str, Any]]:
@@ -122,7 +125,8 @@ def test_a_frame_comes_out_as_on_a_classic_session(client: Client, found: str, m
 
     df = client.spark.read.format("delta").load(str(client.folder / "in"))
     opened = open_model(client.folder / model, verify=False)
-    out = dps.privatize(df, COLUMNS, opened, row_key="id", record_key="customer", key=KEY, run_id="r")
+    record = "customer" if opened.budget is None else None
+    out = dps.privatize(df, COLUMNS, opened, row_key="id", record_key=record, key=KEY, run_id="r")
     rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
     assert client.found[found] == [json.loads(row[0]) for row in rows]
     assert client.found[found] != _contents(client.spark, str(client.folder / "in"))
