@@ -41,11 +41,11 @@ def with_budget(
     first: Privatizer | None = None
     kept: list[Sampler] = []
     most: list[int] = []
-    laws = laws_below(mechanism.epsilon)
+    laws, compile_at = laws_below(mechanism.epsilon), mechanism.over_epsilons(*lexicons)
     least: RecordBound | None = None
     for number, epsilon in enumerate(laws):
         say(f"compiling {mechanism.name} with ε = {epsilon:g}", number / len(laws))
-        sampler = replace(mechanism, epsilon=epsilon).compile(*lexicons)
+        sampler = compile_at(epsilon)
         table = None if first is None else first.table
         made = Privatizer(lexicons[0], sampler, policy, consistency, table=table, providers=providers)
         if first is None:
