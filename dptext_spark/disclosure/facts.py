@@ -326,7 +326,7 @@ class ShownSettings:
     def budget(self) -> Budget | None:
         """What each record has at most; None where that is not bounded."""
         bounded = self.values.get("budget")
-        return None if bounded is None else Budget(**bounded)
+        return None if bounded is None else Budget.from_dict(bounded, "runs.config.budget")
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from dptext_spark.mechanisms.remap import remap_of
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import compiled
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.record import Json, Record
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.policy import BEYOND_MASK, Policy
 from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
@@ -42,7 +42,7 @@ PLACES = 1_000  # ε of a law in thousandths, rounded down
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Record):
     """ε and δ that each record has at most.
 
     Attributes:
@@ -76,10 +76,6 @@ class Budget:
     def __str__(self) -> str:
         """Return it as a part of a sentence."""
         return f"ε = {exact(self.record)} up to a probability δ = {exact(self.delta)}"
-
-    def as_dict(self) -> dict[str, Json]:
-        """Return the fields, JSON-able."""
-        return {"record": self.record, "delta": self.delta}
 
 
 def _is_number(value: object) -> bool:
@@ -170,7 +166,7 @@ class BudgetSelector:
             named |= {f"level{number}.{name}": array for name, array in sampler.arrays().items()}
         return named
 
-    def bound(self) -> Mapping[str, Any]:
+    def bound(self) -> Mapping[str, Json]:
         """Return what decides which law is chosen beside the arrays, JSON-able, for a fingerprint."""
         return {"budget": self.budget.as_dict()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from dptext_spark.importance.selection import PLACES, WHOLE, Importance, agree
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.selection import Texts, TokenSelection
 from dptext_spark.text.tokens import list_words
@@ -35,16 +36,6 @@ WHICH = {
     "medium": "those of middling importance",
     "bottom": "the least important",
 }
-
-
-class Choice(TypedDict):
-    """What decides which words are chosen, as a fingerprint binds it."""
-
-    provider: str
-    direction: str
-    shares: list[int]
-    rank_punctuation: bool
-    weights: list[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,17 +103,16 @@ class Selector:
             named |= {f"level{number}.{name}": array for name, array in sampler.arrays().items()}
         return named
 
-    def bound(self) -> Mapping[str, Any]:
+    def bound(self) -> Mapping[str, Json]:
         """Return what decides which words are chosen, JSON-able, for a fingerprint."""
         selection = self.selection
-        choice: Choice = {
+        return {
             "provider": self.provider.fingerprint,
             "direction": selection.direction,
             "shares": list(selection.cumulative),
             "rank_punctuation": selection.rank_punctuation,
             "weights": list(selection.weights),
         }
-        return choice
 
     def choose(
         self, engine: Engine, columns: Sequence[Texts], consistency: str, units: Units

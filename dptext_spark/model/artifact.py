@@ -137,7 +137,7 @@ class ImportanceRecord:
     """
 
     selection: Importance
-    bound: Mapping[str, Any]
+    bound: Mapping[str, Json]
     levels: tuple[SamplerRecord, ...]
 
     @classmethod
@@ -170,14 +170,14 @@ class BudgetRecord:
         """Read it back from a manifest."""
         numbered = enumerate(written["levels"], start=1)
         levels = tuple(SamplerRecord.of(level, f"level{number}") for number, level in numbered)
-        return cls(Budget(written["record"], written["delta"]), levels)
+        return cls(Budget.from_dict(written, "budget"), levels)
 
     @property
-    def bound(self) -> Mapping[str, Any]:
+    def bound(self) -> Mapping[str, Json]:
         """What of it the fingerprint binds beside the arrays."""
         return {"budget": self.budget.as_dict()}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return it as a manifest holds it."""
         return {**self.budget.as_dict(), "levels": [level.as_dict() for level in self.levels]}
 

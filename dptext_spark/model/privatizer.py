@@ -28,6 +28,7 @@ from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Sampler, check_context
 from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
+from dptext_spark.runtime.record import Json
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
 from dptext_spark.text.identifiers.provider import Provider, check_providers
@@ -407,7 +408,7 @@ def fingerprint_of(
     arrays: Mapping[str, npt.NDArray[Any]],
     policy: Policy,
     consistency: str,
-    selector: Mapping[str, Any] | None = None,
+    selector: Mapping[str, Json] | None = None,
     providers: tuple[str, ...] = (),
 ) -> str:
     """Return the sha256 over the policy, the level, the arrays with their names, types and shapes, and who chooses and finds."""
