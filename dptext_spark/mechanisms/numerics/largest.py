@@ -20,9 +20,9 @@ from dptext_spark.arrays import F32, F64, I64, Bools, Ids
 from dptext_spark.runtime.jit import Int, compiled, inlined, inner_product
 from dptext_spark.runtime.threads import in_threads
 
-DIRECTIONS = 24
+DIRECTIONS = 48
 LOOKED_AT = 4096  # points that the directions are found by
-FEW_DIMENSIONS = 40  # and fewer: all of them are directions
+FEW_DIMENSIONS = 56  # and fewer: all of them are directions
 TOGETHER = 256  # queries whose bounds are held at once, by each thread
 TILE = 2_048  # points, whose bounds stay in the cache
 CHUNK = 32  # bounds that are compared before one of them is looked at
