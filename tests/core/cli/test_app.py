@@ -19,10 +19,13 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import Restricted, RunFacts
 from dptext_spark.errors import CountMismatchError, DataError, RecordingError, RunError
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
 from dptext_spark.report.terminal.console import WIDTH
 from dptext_spark.runtime.jit import code_cache
+from tests.core.mechanisms.fluent_toys import with_pairs
+from tests.core.names import beginning
 
 SETTINGS = "input: {path: /none/in}\ncolumns: [body]\noutput: {path: /none/out}\n"
 
@@ -154,6 +157,27 @@ def test_preview_takes_the_settings_of_a_run(settings: Path, capsys: pytest.Capt
     settings.write_text(SETTINGS + "policy: {oov: keep}\n")
     assert dptext("preview", "Qwxyz", "--config", settings, "--json") == 0
     assert json.loads(capsys.readouterr().out)["output"] == "Qwxyz"
+
+
+def test_preview_of_fluent_draws_shows_the_sentence_by_plain_ones_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_pairs(beginning(Lexicon.default(), 200)).save(tmp_path / "words")
+    chosen = [f"lexicon.source={tmp_path / 'words'}", "mechanism.epsilon=2", "mechanism.k=10"]
+    chosen += ["policy.stop_words=draw"]
+    taken = [part for one in chosen for part in ("--set", one)]
+    text = "good new music for people"
+    assert dptext("preview", text, *taken, "--set", "mechanism.fluent=true") == 0
+    before, after, by_plain, *_ = capsys.readouterr().out.splitlines()
+    assert before == f"before  {text}"
+    known = set(Lexicon.open(tmp_path / "words").vocabulary.strings().to_pylist())
+    for line, name in ((after, "after   "), (by_plain, "plain   ")):
+        assert line.startswith(name)
+        drawn = line.removeprefix(name).split()
+        assert len(drawn) == len(text.split())
+        assert set(drawn) <= known
+    assert dptext("preview", text, *taken, "--json") == 0
+    assert "plain" not in json.loads(capsys.readouterr().out)
 
 
 @pytest.fixture
