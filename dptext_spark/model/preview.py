@@ -28,6 +28,7 @@ from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.types import FAKE
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
+from dptext_spark.text.names.names import LIST_TYPES
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
 from dptext_spark.text.tokens import listed
@@ -43,6 +44,7 @@ ALL_DRAWS = 5_000  # of all words of a text, as far as each has the least
 STOP_KEPT = ("kept", "stop word")
 NOT_CHOSEN = ("kept", "NOT CHOSEN, IN CLEAR")
 BEYOND_BUDGET = ("masked", "beyond the budget")
+LISTED, LISTED_KEPT = ("masked", "in a list"), ("kept", "in a list, in clear")
 UNIFORMLY, REMAPPED = "drawn uniformly", "drawn uniformly, then remapped"
 OOV_FATE = {
     "mask": ("masked", "unknown"),
@@ -324,7 +326,11 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
     found = finder.find(data, bounds, _binary([raw]))
     faked = finder.identifiers.wanted(FAKE)
     names = [finder.names[kind] for kind in found.types]
-    actions = [("fake" if name in faked else "masked", f"identifier ({name}), by a rule") for name in names]
+    actions = [
+        LISTED_KEPT if kept else LISTED if name in LIST_TYPES else
+        ("fake" if name in faked else "masked", f"identifier ({name}), by a rule")
+        for name, kept in zip(names, found.kept.tolist(), strict=True)
+    ]  # fmt: skip
     return dict(zip(found.spans.starts.tolist(), actions, strict=True))
 
 

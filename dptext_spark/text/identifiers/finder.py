@@ -34,11 +34,13 @@ class Found(NamedTuple):
         spans: where they stand.
         types: int64[n], positions in :attr:`Finder.names`.
         written: bool[n], whether a placeholder stands there already; it stays as it is.
+        kept: bool[n], whether it stays as it stands, in clear.
     """
 
     spans: Spans
     types: I64
     written: Bools
+    kept: Bools
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +81,20 @@ class Finder:
         """
         starts, ends, ranks, types, written = self._by_rules(data, rows)
         owner = np.searchsorted(rows, starts, side="right") - 1
-        parts = [(owner, starts, ends, ranks, types, written)]
+        clear = np.zeros(len(starts), np.bool_)
+        parts = [(owner, starts, ends, ranks, types, written, clear)]
         for number, provider in enumerate(self.providers):
-            spans, kinds = provided(provider, data, rows, texts)
+            spans, kinds, kept = provided(provider, data, rows, texts)
             named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
             rank = np.full(len(kinds), len(self.rules) + number)
             parts.append(
-                (spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_))
+                (spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_), kept)
             )
-        return _merged(data, rows, parts)
+        # What is kept counts where nothing else was found: two passes, the first without it.
+        if not any(part[-1].any() for part in parts):
+            return _merged(data, rows, parts)
+        found = _merged(data, rows, [_of(part, ~part[-1]) for part in parts])
+        return _merged(data, rows, [_of(part, ~part[-1] | _apart(found, part)) for part in parts])
 
     def _by_rules(self, data: U8, rows: I64) -> tuple[I64, I64, I64, I64, Bools]:
         """Return the matches of the built-in rules: (starts, ends, rule, type, whether it is a placeholder)."""
@@ -136,14 +143,25 @@ def _of_placeholder(name: str) -> Rule:
     return Rule(name, NAMED, rf"^(?P<x>\[{inner}\])")
 
 
+def _of(part: tuple[np.ndarray, ...], some: Bools) -> tuple[np.ndarray, ...]:
+    return tuple(column[some] for column in part)
+
+
+def _apart(found: Found, part: tuple[np.ndarray, ...]) -> Bools:
+    """Return which stretches overlap nothing that was found."""
+    _, starts, ends, *_ = part
+    reached = np.append(0, found.spans.ends)[np.searchsorted(found.spans.starts, ends)]
+    return np.asarray(reached <= starts)
+
+
 def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Found:
     """Join stretches that overlap."""
-    owner, starts, ends, ranks, types, written = (
+    owner, starts, ends, ranks, types, written, kept = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
     order = np.lexsort((ends, starts))
     owner, starts, ends = owner[order], starts[order], ends[order]
-    ranks, types, written = ranks[order], types[order], written[order]
+    ranks, types, written, kept = ranks[order], types[order], written[order], kept[order]
     reached = np.maximum.accumulate(ends)
     fresh = np.ones(len(starts), np.bool_)
     fresh[1:] = starts[1:] >= reached[:-1]
@@ -156,4 +174,6 @@ def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Fou
     last = np.append(first[1:], len(starts))[: len(first)] - 1
     spans = Spans(data, rows, starts[first], reached[last], bounds)
     alone = last == first
-    return Found(spans, types[best], written[best] & (alone | (starts[best] == starts[first])))
+    return Found(
+        spans, types[best], written[best] & (alone | (starts[best] == starts[first])), kept[best] & alone
+    )

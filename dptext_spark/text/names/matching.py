@@ -1,0 +1,192 @@
+"""Find the entries of compiled lists in a batch: the longest at each word, from left to right, in one compiled pass.
+
+The words of a phrase are joined by spaces or one hyphen, never by a line break. A stop stands after initials and titles only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dptext_spark.arrays import I64, U8
+from dptext_spark.lexicon.characters import DIGIT, HYPHEN, LETTER, SPACE, cell, decode, tables
+from dptext_spark.runtime.jit import Int, compiled, load64, trailing_zeros
+from dptext_spark.text.names.name_table import (
+    AFTER_TITLE,
+    COMMA,
+    ENDS,
+    GOES_ON,
+    LIST_SHIFT,
+    TITLE,
+    NameTable,
+    find_hash,
+)
+from dptext_spark.text.names.normal_words import FORM, next_word
+from dptext_spark.text.names.siphash import siphash, siphash_short
+from dptext_spark.text.tokenizer import letters_of
+
+# First words of at most 15 ASCII letters are remembered within a batch, with their flags: most words of a text are few words.
+REMEMBERED_BITS = 13
+APART, JOINED, BY_COMMA = range(3)
+_CASE = np.uint64(0x2020202020202020)
+_TOP = np.uint64(0x8080808080808080)
+_LOW7 = np.uint64(0x00FFFFFFFFFFFFFF)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@compiled
+def _gap(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> Int:
+    """Return how data[p:end] joins two words: `APART`, `JOINED` or `BY_COMMA`; after a title one stop may stand first."""
+    stage, classes = chars
+    commas, hyphens = 0, 0
+    if titled and p < end and data[p] == 0x2E:
+        p += 1
+    while p < end:
+        code, length = decode(data, p, end)
+        if code < 0:
+            return APART
+        kind = classes[cell(code, stage)]
+        if code == 0x2C:
+            commas += 1
+        elif kind == HYPHEN:
+            hyphens += 1
+        elif kind != SPACE or 0x0A <= code <= 0x0D or code == 0x85 or 0x2028 <= code <= 0x2029:
+            return APART
+        p += length
+    if commas + hyphens > 1:
+        return APART
+    return BY_COMMA if commas else JOINED
+
+
+@compiled
+def _longest(
+    data: Any, p: Int, end: Int, state: Int, flags: Int, names: Any, chars: Any, form: Any
+) -> tuple[Int, Int]:
+    """Follow the entries that begin with the words before `p`, of hash `state`; return (end, flags) of the longest, or -1."""
+    k0, k1, cells, shift, fold = names
+    ended, found = np.int64(-1), np.int64(0)
+    while flags & GOES_ON:
+        start, stop, after, size = next_word(data, p, end, chars, fold, form)
+        if size <= 0:
+            break
+        joined = _gap(data, p, start, chars, False)
+        if joined == APART:
+            break
+        if joined == BY_COMMA:
+            state = siphash_short(k0, k1, state, np.uint64(COMMA), np.uint64(0), 1)
+            if find_hash(cells, shift, state) & GOES_ON == 0:
+                break
+        state = siphash(k0, k1, state, form, size)
+        flags = find_hash(cells, shift, state)
+        if flags & ENDS:
+            ended, found = stop, flags
+        p = after
+    return ended, found
+
+
+@compiled
+def find_names(data: Any, rows: Any, by_row: bool, names: Any, chars: Any, found: Any) -> Int:
+    """Find the entries of lists; return how many there are, of which as many as there is room for are filled.
+
+    Args:
+        data: uint8[...], the bytes of the texts, padded.
+        rows: int64[r + 1].
+        by_row: whether each row has entries of its own.
+        names: (key, key, cells uint64[2^m], shift, folding) of a :class:`NameTable`.
+        chars: (stage, classes) of the character tables.
+        found: int64[n, 3], filled: (begin, end, list).
+    """
+    k0, k1, cells, shift, fold = names
+    classes = chars[1]
+    form = np.zeros(FORM, np.uint8)
+    known = np.zeros(
+        (1 << REMEMBERED_BITS, 2), np.uint64
+    )  # the bytes of a word; its flags in the last of the sixteen
+    n = np.int64(0)
+    for row in range(rows.shape[0] - 1):
+        p, end = rows[row], rows[row + 1]
+        root = np.uint64(row + 1) if by_row else np.uint64(0)
+        while p < end:
+            c = data[p]
+            if c < 128 and classes[c] != LETTER and classes[c] != DIGIT:
+                p += 1
+                continue
+            start, quick = p, False
+            if not by_row and c < 128 and classes[c] == LETTER:
+                first = load64(data, p)
+                run = min(trailing_zeros(letters_of(first) ^ _TOP) >> 3, end - p)
+                first |= _CASE
+                second = np.uint64(0)
+                if run < 8:
+                    first &= (np.uint64(1) << np.uint64(8 * run)) - np.uint64(1)
+                elif end - p > 8:
+                    second = load64(data, p + 8)
+                    more = min(trailing_zeros(letters_of(second) ^ _TOP) >> 3, end - p - 8)
+                    second = (second | _CASE) & ((np.uint64(1) << np.uint64(8 * min(more, 7))) - np.uint64(1))
+                    run += more
+                after = p + run
+                quick = 1 < run < 16 and (after == end or (data[after] < 128 and data[after] != 0x27))
+            if quick:
+                stop = after
+                mixed = ((first + second) * _MIX ^ (first >> np.uint64(29))) * _MIX
+                slot = np.int64(mixed >> np.uint64(64 - REMEMBERED_BITS))
+                if known[slot, 0] != first or known[slot, 1] & _LOW7 != second:
+                    flags = find_hash(cells, shift, siphash_short(k0, k1, root, first, second, run))
+                    known[slot, 0], known[slot, 1] = first, second | (np.uint64(flags) << np.uint64(56))
+                flags = np.int64(known[slot, 1] >> np.uint64(56))
+                if flags == 0:
+                    p = after
+                    continue
+                state = siphash_short(k0, k1, root, first, second, run)
+            else:
+                start, stop, after, size = next_word(data, p, end, chars, fold, form)
+                if size < 0:
+                    break
+                if size == 0:
+                    p = after
+                    continue
+                state = siphash(k0, k1, root, form, size)
+                flags = find_hash(cells, shift, state)
+                if by_row:
+                    flags |= find_hash(cells, shift, siphash(k0, k1, np.uint64(0), form, size)) & TITLE
+                if flags == 0:
+                    p = after
+                    continue
+            ended, held = (stop, flags) if flags & ENDS else (np.int64(-1), np.int64(0))
+            longer, longest = _longest(data, after, end, state, flags, names, chars, form)
+            if longer >= 0:
+                ended, held = longer, longest
+            elif flags & TITLE:
+                begin, stop, behind, size = next_word(data, after, end, chars, fold, form)
+                if size > 0 and _gap(data, after, begin, chars, True) == JOINED:
+                    title = siphash_short(k0, k1, root, np.uint64(AFTER_TITLE), np.uint64(0), 1)
+                    surname = find_hash(cells, shift, siphash(k0, k1, title, form, size))
+                    state = siphash(k0, k1, root, form, size)
+                    longer, longest = _longest(
+                        data, behind, end, state, find_hash(cells, shift, state), names, chars, form
+                    )
+                    if longer >= 0:
+                        start, ended, held = begin, longer, longest
+                    elif surname & ENDS:
+                        start, ended, held = begin, stop, surname
+            if ended < 0:
+                p = after
+                continue
+            if n < found.shape[0]:
+                found[n, 0], found[n, 1], found[n, 2] = start, ended, held >> LIST_SHIFT
+            n += 1
+            p = ended
+    return n
+
+
+def names_in(data: U8, rows: I64, names: NameTable, room: int = 1024) -> I64:
+    """Return int64[n, 3]: where each entry of the lists begins and ends in the bytes of a batch, and its list."""
+    chars = tables()
+    taken = (names.key[0], names.key[1], names.cells, names.shift, (names.stage, names.folds))
+    while True:
+        found = np.empty((room, 3), np.int64)
+        count = find_names(data, rows, names.by_row, taken, (chars.stage, chars.classes), found)
+        if count <= room:
+            return found[:count]
+        room = count
