@@ -90,7 +90,7 @@ class Guarantee(Record):
         each = "the sum over the levels of importance of the level's ε" if levels > 1 else "ε"
         words = counted(consistency)
         if budget:
-            return f"at most {budget}, and at most the ε of its law, which their number chooses, times its {words}"
+            return f"at most {budget}, and at most the number of its {words} times the ε of the law that this number chooses"
         if not self.adds_up:
             at = " at it" if levels > 1 else ""
             return f"{each} times the sum of the distances between the {words} of two records{at}"

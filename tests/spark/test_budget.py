@@ -134,7 +134,7 @@ def test_a_run_states_the_budget_and_spends_it(
     ]
     assert most["epsilon"] <= record
     assert spent["basis"].startswith(
-        f"at most ε = {record:g} up to a probability δ = {delta:g}, and at most the ε of"
+        f"at most ε = {record:g} up to a probability δ = {delta:g}, and at most the number of its "
     )
     assert facts["ledger"]["record"]["epsilon"] <= record
     said = str(facts["disclosure"])
