@@ -47,7 +47,7 @@ def settings_of(plan: RunPlan, run_id: str) -> ShownSettings:
     """Return the settings that a stream is bound to; a condition on a text column is bound by the key."""
     shown = plan.shown_settings(run_id).values
     place = {name: shown["output"][name] for name in ("path", "table")}
-    bound = {name: shown[name] for name in SETTINGS}
+    bound = {name: shown[name] for name in SETTINGS if name in shown}  # what is not used leaves no trace
     starts = {"starting_version": shown["stream"]["starting_version"]}
     return ShownSettings({**bound, "output": place, "stream": starts})
 
