@@ -147,7 +147,7 @@ class ImportanceRecord:
         levels = tuple(SamplerRecord.of(level, f"level{number}") for number, level in numbered)
         return cls(Importance.of(written["selection"]), written["bound"], levels)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return it as a manifest holds it."""
         levels = [level.as_dict() for level in self.levels]
         return {"selection": self.selection.as_dict(), "bound": self.bound, "levels": levels}

@@ -163,21 +163,8 @@ def _align(
                 continue
             at += gap
             stops = _place_end(
-                data,
-                start,
-                stop,
-                code,
-                gap_end,
-                last,
-                out,
-                at,
-                out_end,
-                whitespace,
-                stage,
-                classes,
-                marks,
-                beyond,
-            )
+                data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes, marks, beyond,
+            )  # fmt: skip
             if stops < 0:
                 good = False
                 continue
