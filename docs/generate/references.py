@@ -320,6 +320,8 @@ OF_WORDS = {
     "not_chosen_share": "their share of all words",
     "identifiers": "identifiers that were replaced; they are no words",
     "identifiers_provided": "those that a provider found",
+    "names_masked": "words and phrases of a list that became `[NAME]` (`policy.mask`); missing where there are none",
+    "names_kept": "those that stay as they stand (`policy.keep`); missing where there are none",
 }
 OF_A_RUN = {
     "write_seconds": "wall time of the write",
@@ -343,10 +345,10 @@ OF_A_RUN = {
 def metrics_of_a_run() -> str:
     """Return the metrics that a run writes, by column and for the whole."""
     from dptext_spark.spark.job.counting import shares
-    from dptext_spark.text.engine import COUNTERS
+    from dptext_spark.text.engine import COUNTERS, OF_NAMES
 
-    # One word that nothing counts is one that was not chosen.
-    names = shares(dict.fromkeys(COUNTERS, 0) | {"words": 1})
+    # One word that nothing counts is one that was not chosen; what is missing where there is none is there.
+    names = shares(dict.fromkeys(COUNTERS, 0) | {"words": 1} | dict.fromkeys(OF_NAMES, 1))
     rows = []
     for name in names:
         about = OF_WORDS.get(name) or f"those of the type `{name.removeprefix('identifiers_')}`"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dptext_spark.arrays import U8, U64, Ids
+from dptext_spark.arrays import I64, U8, U64, Ids
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector
@@ -265,7 +265,13 @@ class Privatizer:
     def with_names(self, names: Names) -> Privatizer:
         """Return it with lists of names that are masked, or kept. They are no part of the model: its fingerprint stays."""
         made = copy(self)
-        made.__dict__["engine"] = replace(self.engine, providers=(*self.engine.providers, names))
+        made.__dict__["engine"] = self.engine.with_providers((*self.engine.providers, names))
+        return made
+
+    def of_rows(self, rows: I64) -> Privatizer:
+        """Return it for texts of these rows, int64[texts], where rows have lists of their own; without, text i is of row i."""
+        made = copy(self)
+        made.__dict__["engine"] = self.engine.of_rows(rows)
         return made
 
     def choose(self, columns: Sequence[Texts]) -> tuple[TokenSelection, ...] | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,9 +20,10 @@ from dptext_spark.text.chunks import Strips, strips
 from dptext_spark.text.context import NO_WORD, PREVIOUS, words_before
 from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
-from dptext_spark.text.identifiers.provider import Provider
+from dptext_spark.text.identifiers.provider import OfRows, Provider
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.lookup import INVALID, OPENING, look_up
+from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
 from dptext_spark.text.selection import TokenSelection, drop_unselected
@@ -34,7 +35,8 @@ LONGEST_MASK = 40  # that of an identifier has 33 at most
 OF_WORDS = ("words", "drawn", "stop_kept", "oov", "numbers", "invalid", "changed", "same", "distinct")
 # Identifiers are no words; those of providers count together.
 OF_IDENTIFIERS = ("identifiers", *(f"identifiers_{name}" for name in TYPES), "identifiers_provided")
-COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS)
+OF_NAMES = ("names_masked", "names_kept")  # entries of lists: no words, and no identifiers
+COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS, *OF_NAMES)
 
 
 class Noise(NamedTuple):
@@ -146,6 +148,21 @@ class Engine:
         if not self.policy.identifiers and not self.providers:
             return None
         return Finder(self.policy.identifiers, self.providers)
+
+    def with_providers(self, providers: tuple[Provider, ...]) -> Engine:
+        """Return it with others who add identifiers."""
+        made = replace(self, providers=providers)
+        if self.finder is not None:
+            made.__dict__["finder"] = replace(self.finder, providers=providers)
+        return made
+
+    def of_rows(self, rows: I64) -> Engine:
+        """Return it for texts of these rows, int64[texts]: what is looked for may depend on the row."""
+        if not any(isinstance(one, OfRows) for one in self.providers):
+            return self
+        return self.with_providers(
+            tuple(one.of_rows(rows) if isinstance(one, OfRows) else one for one in self.providers)
+        )
 
     @property
     def lookup(self) -> tuple[Any, ...]:
@@ -264,8 +281,13 @@ class Engine:
         if invalid.any():  # what follows the bad bytes was not cut, and would leave as it is
             written = pc.if_else(pa.array(invalid), pa.scalar("", written.type), written)
         if put is not None:
-            counts[:, len(OF_WORDS) :] = _counted(put.found, len(texts))
+            counts[:, len(OF_WORDS) :] = _counted(put.found, len(texts), self._listed_types())
         return written, counts, put
+
+    def _listed_types(self) -> list[int]:
+        """Return the numbers of the types that lists of names give."""
+        names = () if self.finder is None else self.finder.names
+        return [number for number, name in enumerate(names) if name in LIST_TYPES]
 
     def _replaced(self, found: Found | None, noise: Noise) -> tuple[Placed | None, tuple[Any, ...]]:
         """Return where identifiers will go, and (replacements, their bounds, the places to be filled) for the rebuilding."""
@@ -276,12 +298,20 @@ class Engine:
         return put, (made.text, made.bounds, put.places)
 
 
-def _counted(found: Found, rows: int) -> I64:
-    """Return int64[rows, n], the identifiers of each row in the order of `OF_IDENTIFIERS`."""
-    width = len(OF_IDENTIFIERS)
+def _counted(found: Found, rows: int, listed: Sequence[int]) -> I64:
+    """Return int64[rows, n], what was found in each row in the order of `OF_IDENTIFIERS` and `OF_NAMES`.
+
+    Args:
+        found: in the batch.
+        rows: of it.
+        listed: the numbers of the types that lists of names give.
+    """
+    known, width = len(OF_IDENTIFIERS), len(OF_IDENTIFIERS) + len(OF_NAMES)
     kind = np.minimum(found.types, len(TYPES)) + 1
+    kind[np.isin(found.types, listed)] = known
+    kind[found.kept] = known + 1
     counts = np.bincount(found.spans.owners * width + kind, minlength=rows * width).reshape(rows, width)
-    counts[:, 0] = counts.sum(axis=1)
+    counts[:, 0] = counts[:, :known].sum(axis=1)
     return counts
 
 

@@ -50,11 +50,12 @@ class Finder:
     Attributes:
         identifiers: which types are looked for.
         providers: who adds spans to them.
+        room: for how many candidates, as batches before had them; finders that differ in providers only may share it.
     """
 
     identifiers: Identifiers
     providers: tuple[Provider, ...] = ()
-    _size: list[int] = field(default_factory=lambda: [1024], init=False, repr=False)
+    room: list[int] = field(default_factory=lambda: [1024], repr=False)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -102,11 +103,11 @@ class Finder:
         wanted[[rule.kind for _, rule in self.rules]] = True
         looks = shapes()
         while True:
-            found = np.empty((self._size[0], 5), np.int64)
+            found = np.empty((self.room[0], 5), np.int64)
             count = candidates(data, rows, wanted, looks, found)
             if count <= len(found):
                 break
-            self._size[0] = 2 * count
+            self.room[0] = 2 * count
         found = found[:count]
         # In parts, so that what is held at a time does not depend on how much stands in a batch.
         size = np.cumsum(found[:, END] - found[:, START])
@@ -174,6 +175,5 @@ def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Fou
     last = np.append(first[1:], len(starts))[: len(first)] - 1
     spans = Spans(data, rows, starts[first], reached[last], bounds)
     alone = last == first
-    return Found(
-        spans, types[best], written[best] & (alone | (starts[best] == starts[first])), kept[best] & alone
-    )
+    # What is kept overlaps only its like here.
+    return Found(spans, types[best], written[best] & (alone | (starts[best] == starts[first])), kept[best])

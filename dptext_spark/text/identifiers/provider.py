@@ -50,6 +50,15 @@ class OfBytes(Provider, Protocol):
         ...
 
 
+@runtime_checkable
+class OfRows(Provider, Protocol):
+    """A provider whose spans may depend on the row of a text."""
+
+    def of_rows(self, rows: I64) -> Provider:
+        """Return it for texts of these rows, int64[texts]."""
+        ...
+
+
 class TypedSpans:
     """Spans with their types, as a provider gives them.
 

@@ -5,11 +5,11 @@ The words of a phrase are joined by spaces or one hyphen, never by a line break.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dptext_spark.arrays import I64, U8
+from dptext_spark.arrays import I64, U8, read_only
 from dptext_spark.lexicon.characters import DIGIT, HYPHEN, LETTER, SPACE, cell, decode, tables
 from dptext_spark.runtime.jit import Int, compiled, load64, trailing_zeros
 from dptext_spark.text.names.name_table import (
@@ -18,6 +18,7 @@ from dptext_spark.text.names.name_table import (
     ENDS,
     GOES_ON,
     LIST_SHIFT,
+    MOST_LISTS,
     TITLE,
     NameTable,
     find_hash,
@@ -29,6 +30,7 @@ from dptext_spark.text.tokenizer import letters_of
 # First words of at most 15 ASCII letters are remembered within a batch, with their flags: most words of a text are few words.
 REMEMBERED_BITS = 13
 APART, JOINED, BY_COMMA = range(3)
+OWN = MOST_LISTS + 1  # the number of the first list of a row
 _CASE = np.uint64(0x2020202020202020)
 _TOP = np.uint64(0x8080808080808080)
 _LOW7 = np.uint64(0x00FFFFFFFFFFFFFF)
@@ -86,38 +88,89 @@ def _longest(
 
 
 @compiled
-def find_names(data: Any, rows: Any, by_row: bool, names: Any, chars: Any, found: Any) -> Int:
+def _entry(
+    data: Any,
+    word: Any,
+    end: Int,
+    root: Int,
+    state: Int,
+    flags: Int,
+    titled: bool,
+    names: Any,
+    chars: Any,
+    form: Any,
+) -> tuple[Int, Int, Int]:
+    """Return (begin, end, flags) of the longest entry at a word, or at the word behind it, where it is a title; end -1: none.
+
+    Args:
+        data: uint8[...], the bytes of the texts.
+        word: (begin, end, where to go on behind it).
+        end: of the text.
+        root: what entries begin with.
+        state: the hash of the word.
+        flags: what that hash is in the lists.
+        titled: whether the word is a title.
+        names: the lists, as :func:`find_names` takes them.
+        chars: (stage, classes).
+        form: uint8[FORM], work space.
+    """
+    k0, k1, cells, shift, fold = names
+    start, stop, after = word
+    ended, held = (stop, flags) if flags & ENDS else (np.int64(-1), np.int64(0))
+    longer, longest = _longest(data, after, end, state, flags, names, chars, form)
+    if longer >= 0:
+        return start, longer, longest
+    if titled:
+        begin, stop, behind, size = next_word(data, after, end, chars, fold, form)
+        if size > 0 and _gap(data, after, begin, chars, True) == JOINED:
+            title = siphash_short(k0, k1, root, np.uint64(AFTER_TITLE), np.uint64(0), 1)
+            surname = find_hash(cells, shift, siphash(k0, k1, title, form, size))
+            state = siphash(k0, k1, root, form, size)
+            longer, longest = _longest(
+                data, behind, end, state, find_hash(cells, shift, state), names, chars, form
+            )
+            if longer >= 0:
+                return begin, longer, longest
+            if surname & ENDS:
+                return begin, stop, surname
+    return start, ended, held
+
+
+@compiled
+def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: Any, found: Any) -> Int:
     """Find the entries of lists; return how many there are, of which as many as there is room for are filled.
 
     Args:
         data: uint8[...], the bytes of the texts, padded.
         rows: int64[r + 1].
-        by_row: whether each row has entries of its own.
-        names: (key, key, cells uint64[2^m], shift, folding) of a :class:`NameTable`.
+        names: (key, key, cells uint64[2^m], shift, folding) of the lists that all texts have, see :class:`NameTable`.
+        own: (cells uint64[2^m], shift, roots uint64[r]) of those of each text, hashed by the same keys; of no roots: none.
+        masking: of the lists of all, and of those of each text, how many mask; of two equal entries what masks counts.
         chars: (stage, classes) of the character tables.
-        found: int64[n, 3], filled: (begin, end, list).
+        found: int64[n, 3], filled: (begin, end, list), those of each text with `OWN` added.
     """
     k0, k1, cells, shift, fold = names
+    own_cells, own_shift, roots = own
     classes = chars[1]
     form = np.zeros(FORM, np.uint8)
-    known = np.zeros(
-        (1 << REMEMBERED_BITS, 2), np.uint64
-    )  # the bytes of a word; its flags in the last of the sixteen
+    zero, by_row = np.uint64(0), roots.shape[0] > 0
+    # The bytes of a word; its flags in the last of the sixteen.
+    known = np.zeros((1 << REMEMBERED_BITS, 2), np.uint64)
     n = np.int64(0)
     for row in range(rows.shape[0] - 1):
         p, end = rows[row], rows[row + 1]
-        root = np.uint64(row + 1) if by_row else np.uint64(0)
+        root = roots[row] if by_row else zero
         while p < end:
             c = data[p]
             if c < 128 and classes[c] != LETTER and classes[c] != DIGIT:
                 p += 1
                 continue
             start, quick = p, False
-            if not by_row and c < 128 and classes[c] == LETTER:
+            if c < 128 and classes[c] == LETTER:
                 first = load64(data, p)
                 run = min(trailing_zeros(letters_of(first) ^ _TOP) >> 3, end - p)
                 first |= _CASE
-                second = np.uint64(0)
+                second = zero
                 if run < 8:
                     first &= (np.uint64(1) << np.uint64(8 * run)) - np.uint64(1)
                 elif end - p > 8:
@@ -127,18 +180,19 @@ def find_names(data: Any, rows: Any, by_row: bool, names: Any, chars: Any, found
                     run += more
                 after = p + run
                 quick = 1 < run < 16 and (after == end or (data[after] < 128 and data[after] != 0x27))
+            state, own_state = zero, zero
             if quick:
                 stop = after
                 mixed = ((first + second) * _MIX ^ (first >> np.uint64(29))) * _MIX
                 slot = np.int64(mixed >> np.uint64(64 - REMEMBERED_BITS))
                 if known[slot, 0] != first or known[slot, 1] & _LOW7 != second:
-                    flags = find_hash(cells, shift, siphash_short(k0, k1, root, first, second, run))
+                    flags = find_hash(cells, shift, siphash_short(k0, k1, zero, first, second, run))
                     known[slot, 0], known[slot, 1] = first, second | (np.uint64(flags) << np.uint64(56))
                 flags = np.int64(known[slot, 1] >> np.uint64(56))
-                if flags == 0:
-                    p = after
-                    continue
-                state = siphash_short(k0, k1, root, first, second, run)
+                if flags != 0:
+                    state = siphash_short(k0, k1, zero, first, second, run)
+                if by_row:
+                    own_state = siphash_short(k0, k1, root, first, second, run)
             else:
                 start, stop, after, size = next_word(data, p, end, chars, fold, form)
                 if size < 0:
@@ -146,47 +200,78 @@ def find_names(data: Any, rows: Any, by_row: bool, names: Any, chars: Any, found
                 if size == 0:
                     p = after
                     continue
-                state = siphash(k0, k1, root, form, size)
+                state = siphash(k0, k1, zero, form, size)
                 flags = find_hash(cells, shift, state)
                 if by_row:
-                    flags |= find_hash(cells, shift, siphash(k0, k1, np.uint64(0), form, size)) & TITLE
-                if flags == 0:
-                    p = after
-                    continue
-            ended, held = (stop, flags) if flags & ENDS else (np.int64(-1), np.int64(0))
-            longer, longest = _longest(data, after, end, state, flags, names, chars, form)
-            if longer >= 0:
-                ended, held = longer, longest
-            elif flags & TITLE:
-                begin, stop, behind, size = next_word(data, after, end, chars, fold, form)
-                if size > 0 and _gap(data, after, begin, chars, True) == JOINED:
-                    title = siphash_short(k0, k1, root, np.uint64(AFTER_TITLE), np.uint64(0), 1)
-                    surname = find_hash(cells, shift, siphash(k0, k1, title, form, size))
-                    state = siphash(k0, k1, root, form, size)
-                    longer, longest = _longest(
-                        data, behind, end, state, find_hash(cells, shift, state), names, chars, form
-                    )
-                    if longer >= 0:
-                        start, ended, held = begin, longer, longest
-                    elif surname & ENDS:
-                        start, ended, held = begin, stop, surname
+                    own_state = siphash(k0, k1, root, form, size)
+            own_flags = find_hash(own_cells, own_shift, own_state) if by_row else np.int64(0)
+            titled, word = flags & TITLE != 0, (start, stop, after)
+            if flags == 0 and own_flags == 0:
+                p = after
+                continue
+            begin, ended, list_ = start, np.int64(-1), np.int64(0)
+            if flags != 0:
+                begin, ended, held = _entry(data, word, end, zero, state, flags, titled, names, chars, form)
+                list_ = held >> LIST_SHIFT
+            if by_row and (own_flags != 0 or titled):
+                theirs = (k0, k1, own_cells, own_shift, fold)
+                also, longer, held = _entry(
+                    data, word, end, root, own_state, own_flags, titled, theirs, chars, form
+                )
+                number = held >> LIST_SHIFT
+                better = longer > ended or (longer == ended and also < begin)
+                if longer == ended and also == begin and longer >= 0:
+                    better = list_ >= masking[0] and number < masking[1]
+                if better:
+                    begin, ended, list_ = also, longer, number + OWN
             if ended < 0:
                 p = after
                 continue
             if n < found.shape[0]:
-                found[n, 0], found[n, 1], found[n, 2] = start, ended, held >> LIST_SHIFT
+                found[n, 0], found[n, 1], found[n, 2] = begin, ended, list_
             n += 1
             p = ended
     return n
 
 
-def names_in(data: U8, rows: I64, names: NameTable, room: int = 1024) -> I64:
-    """Return int64[n, 3]: where each entry of the lists begins and ends in the bytes of a batch, and its list."""
+class OwnNames(NamedTuple):
+    """The lists that each row has of its own.
+
+    Attributes:
+        table: compiled by the key of the lists of all rows, with the rows of their entries.
+        masking: how many of them mask.
+        rows: int64[texts], the row of each text; None: text i is of row i.
+    """
+
+    table: NameTable
+    masking: int
+    rows: I64 | None = None
+
+
+def names_in(
+    data: U8, rows: I64, names: NameTable, masking: int = MOST_LISTS, own: OwnNames | None = None
+) -> I64:
+    """Return int64[n, 3]: where each entry of the lists begins and ends in the bytes of a batch, and its list.
+
+    Args:
+        data: uint8[...], the bytes of the texts, padded.
+        rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
+        names: the lists of all texts.
+        masking: how many of them mask.
+        own: the lists of each row; their numbers begin at `OWN`.
+    """
     chars = tables()
-    taken = (names.key[0], names.key[1], names.cells, names.shift, (names.stage, names.folds))
+    cells, stage, folds = (read_only(part) for part in (names.cells, names.stage, names.folds))
+    taken = (names.key[0], names.key[1], cells, names.shift, (stage, folds))
+    theirs = (read_only(np.zeros(0, np.uint64)), 0, np.zeros(0, np.uint64))
+    if own is not None:
+        texts = np.arange(len(rows) - 1) if own.rows is None else own.rows
+        theirs = (read_only(own.table.cells), own.table.shift, texts.astype(np.uint64) + np.uint64(1))
+    both = (masking, 0 if own is None else own.masking)
+    room = 1024 + len(data) // 16
     while True:
         found = np.empty((room, 3), np.int64)
-        count = find_names(data, rows, names.by_row, taken, (chars.stage, chars.classes), found)
+        count = find_names(data, rows, taken, theirs, both, (chars.stage, chars.classes), found)
         if count <= room:
             return found[:count]
         room = count

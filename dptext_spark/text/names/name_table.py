@@ -7,6 +7,7 @@ its last word, or as a title and its last word: "Ada Lovelace", "Lovelace, Ada",
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,23 +63,35 @@ class NameTable:
         cells: uint64[2^m], hashes with their flags in the lowest byte; 0 where none is.
         stage: uint16[8704], of the folding that it was made with.
         folds: int32[blocks * 128, 4].
-        by_row: whether each row of a batch has entries of its own.
+        digests: of each list, sha256: equal for equal entries under one key, in whatever order they stand.
     """
 
     key: U64
     cells: U64
     stage: np.ndarray
     folds: I32
-    by_row: bool = False
+    digests: tuple[str, ...] = ()
 
     @cached_property
     def shift(self) -> int:
         """What a hash is shifted by for its first slot."""
         return 64 - (len(self.cells).bit_length() - 1)
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return what a worker needs, by file name; the key is derived there."""
-        return {"cells": self.cells, "stage": self.stage, "folds": self.folds}
+    def packed(self) -> U64:
+        """Return what a worker needs in one array, uint64[...]; the key is derived there."""
+        stage, folds = (part.reshape(-1).view(np.uint64) for part in (self.stage, self.folds))
+        return np.concatenate([np.array([len(self.cells), len(stage)], np.uint64), self.cells, stage, folds])
+
+    @classmethod
+    def unpacked(cls, packed: U64, key: U64) -> NameTable:
+        """Return the lists of a packed array, which may be mapped from a file.
+
+        Args:
+            packed: uint64[...], as :meth:`packed` gives it.
+            key: uint64[2], see :func:`name_key`.
+        """
+        cells, stage, folds = np.split(packed[2:], np.cumsum(packed[:2].astype(np.int64)))
+        return cls(key, cells, stage.view(np.uint16), folds.view(np.int32).reshape(-1, 4))
 
 
 @compiled
@@ -187,13 +200,13 @@ def name_key(key: RunKey, run_id: str) -> U64:
     return np.frombuffer(key.derive("lists of names", run_id, length=16), "<u8").astype(np.uint64)
 
 
-def compile_names(lists: Sequence[WordList], key: U64, roots: U64 | None = None) -> NameTable:
+def compile_names(lists: Sequence[WordList], key: U64, roots: Sequence[U64] | None = None) -> NameTable:
     """Compile lists.
 
     Args:
         lists: at most `MOST_LISTS`. Where two have an entry, the first counts.
         key: uint64[2], see :func:`name_key`.
-        roots: uint64[n], one more than the row that each entry of an only list counts in; None: they count in all.
+        roots: of each list uint64[n], one more than the row that each entry counts in; None: all count in all rows.
 
     Raises:
         SettingsError: too many lists.
@@ -205,14 +218,19 @@ def compile_names(lists: Sequence[WordList], key: U64, roots: U64 | None = None)
         )
     fold, chars = folding(), tables()
     looks = (chars.stage, chars.classes)
-    parts = [_hashed(one, number, key, looks, fold, roots) for number, one in enumerate(lists)]
+    parts = [
+        _hashed(one, number, key, looks, fold, None if roots is None else roots[number])
+        for number, one in enumerate(lists)
+    ]
     held, _ = _hashed(WordList.of("titles", TITLES.encode().split()), 0, key, looks, fold)
     hashes = np.concatenate([held, *(part[0] for part in parts)])
     flags = np.concatenate([np.full(len(held), TITLE, np.uint8), *(part[1] for part in parts)])
-    size = 1 << max(8, int(1.6 * len(np.unique(hashes))).bit_length())
+    distinct = [np.unique(part[0]) for part in parts]
+    size = 1 << max(8, int(1.6 * sum(map(len, [held, *distinct]))).bit_length())
     cells = np.zeros(size, np.uint64)
     _fill(hashes, flags, cells, 64 - (size.bit_length() - 1))
-    return NameTable(key, cells, fold.stage, fold.cells, roots is not None)
+    digests = tuple(hashlib.sha256(one.tobytes()).hexdigest() for one in distinct)
+    return NameTable(key, cells, fold.stage, fold.cells, digests)
 
 
 def _hashed(
@@ -224,7 +242,8 @@ def _hashed(
     count = _hashes(*taken, (none, np.zeros(0, np.uint8)))
     wrong = np.flatnonzero(words <= 0)
     if len(wrong):
-        raise DataError(f"{one.name}: entry {wrong[0] + 1:,} {WRONG[int(words[wrong[0]])]}.")
+        place = int(one.places[wrong[0]]) + 1
+        raise DataError(f"{one.name}: entry {place:,} {WRONG[int(words[wrong[0]])]}.")
     hashes, flags = np.empty(count, np.uint64), np.empty(count, np.uint8)
     _hashes(*taken, (hashes, flags))
     return hashes, flags

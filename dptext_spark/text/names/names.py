@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8
 from dptext_spark.text.identifiers.provider import TypedSpans
-from dptext_spark.text.names.matching import names_in
+from dptext_spark.text.names.matching import OWN, OwnNames, names_in
 from dptext_spark.text.names.name_table import NameTable
-
-LIST_TYPES = ("name",)
+from dptext_spark.text.names.sources import LIST_TYPES
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,16 +19,22 @@ class Names:
     """Compiled lists as a provider of identifiers. They are private, and no part of a model or of its fingerprint.
 
     Attributes:
-        table: the lists, those that mask first.
+        table: the lists of all rows, those that mask first; it may hold none.
         masking: how many of them mask; the others keep.
+        own: the lists that each row of a batch has of its own; None where there are none.
         name: as errors call them.
         types: of what is masked.
     """
 
     table: NameTable
     masking: int
+    own: OwnNames | None = None
     name: str = "lists of names"
     types: tuple[str, ...] = LIST_TYPES
+
+    def of_rows(self, rows: I64) -> Names:
+        """Return them for texts of these rows, int64[r]; without, text i is of row i."""
+        return self if self.own is None else replace(self, own=self.own._replace(rows=rows))
 
     def find(self, texts: pa.Array) -> TypedSpans:
         """Return where the entries stand in texts."""
@@ -39,8 +44,11 @@ class Names:
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:
         """Return where the entries stand in the bytes of a batch, which are padded."""
-        found = names_in(data, rows, self.table)
+        found = names_in(data, rows, self.table, self.masking, self.own)
         row = np.searchsorted(rows, found[:, 0], side="right") - 1
         shift = rows[row]
-        starts, ends = found[:, 0] - shift, found[:, 1] - shift
-        return TypedSpans(row, starts, ends, np.zeros(len(row), np.int64), kept=found[:, 2] >= self.masking)
+        starts, ends, lists = found[:, 0] - shift, found[:, 1] - shift, found[:, 2]
+        kept = np.where(lists < OWN, lists >= self.masking, False)
+        if self.own is not None:
+            kept |= lists >= OWN + self.own.masking
+        return TypedSpans(row, starts, ends, np.zeros(len(row), np.int64), kept=kept)

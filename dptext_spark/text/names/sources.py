@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.runtime.record import Json
 
 FIELDS = ("file", "table", "column")
+LIST_TYPES = ("name",)  # of what a list masks: it becomes [NAME]
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class ListSource:
                 f"{named} given; valid: file; table with column; or column alone, of the input."
             )
 
+    @property
+    def of_rows(self) -> bool:
+        """Whether it is a column of the input, so that each row has a list of its own."""
+        return self.column is not None and self.table is None
+
     def as_dict(self) -> dict[str, Json]:
         """Return what was given, JSON-able."""
         return {name: getattr(self, name) for name in FIELDS if getattr(self, name) is not None}
@@ -53,7 +60,10 @@ class ListSources:
     Attributes:
         mask: whose entries are masked, whatever the lexicon holds.
         keep: whose entries are released as they stand.
+        NAMES: the settings of the policy that name them.
     """
+
+    NAMES: ClassVar = ("mask", "keep")
 
     mask: tuple[ListSource, ...] = ()
     keep: tuple[ListSource, ...] = ()
@@ -64,11 +74,11 @@ class ListSources:
 
     def named(self) -> Iterator[tuple[str, ListSource]]:
         """Yield each with the setting that names it, those that mask first."""
-        for name in ("mask", "keep"):
+        for name in self.NAMES:
             for number, source in enumerate(getattr(self, name)):
                 yield f"policy.{name}[{number}]", source
 
     def as_dict(self) -> dict[str, Json]:
         """Return them as settings hold them: what is not used leaves no trace."""
-        held = {name: getattr(self, name) for name in ("mask", "keep")}
+        held = {name: getattr(self, name) for name in self.NAMES}
         return {name: [one.as_dict() for one in some] for name, some in held.items() if some}

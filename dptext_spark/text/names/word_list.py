@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8
 from dptext_spark.errors import DataError
-from dptext_spark.randomness.draws import byte_view
+from dptext_spark.randomness.draws import byte_view, is_bytes
 
 MOST_ENTRIES = 20_000_000
 LARGEST = 1 << 30  # bytes of a list
@@ -26,30 +27,47 @@ class WordList(NamedTuple):
         name: what errors call it; no entry is ever named.
         data: uint8[...], UTF-8, padded.
         bounds: int64[n + 1], entry i is data[bounds[i]:bounds[i + 1]].
+        places: int64[n], which line or row of what was given each is, from 0.
     """
 
     name: str
     data: U8
     bounds: I64
+    places: I64
+
+    def __len__(self) -> int:
+        """How many entries."""
+        return len(self.places)
+
+    @property
+    def digest(self) -> str:
+        """A plain sha256 of the entries in their order, which tells two readings apart; it is shown nowhere."""
+        return hashlib.sha256(self.data.tobytes() + self.bounds.tobytes()).hexdigest()
 
     @classmethod
     def of(cls, name: str, entries: Sequence[bytes]) -> WordList:
         """Return entries as a list."""
         bounds = np.cumsum([0, *(len(entry) for entry in entries)]).astype(np.int64)
-        return cls(name, np.frombuffer(b"".join(entries) + bytes(PADDING), np.uint8), bounds)
+        data = np.frombuffer(b"".join(entries) + bytes(PADDING), np.uint8)
+        return cls(name, data, bounds, np.arange(len(entries)))
 
     @classmethod
-    def of_texts(cls, name: str, texts: pa.Array) -> WordList:
+    def of_texts(cls, name: str, texts: pa.Array, *, needed: bool = True) -> WordList:
         """Return the texts of a column as a list; NULL and blank ones are no entries.
+
+        Args:
+            name: what errors call it.
+            texts: string, large_string or binary [n].
+            needed: refuse a column without an entry.
 
         Raises:
             DataError: a column that is no text, or without an entry, or an entry that is no UTF-8 or too long.
         """
-        if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        if not is_bytes(texts.type):
             raise DataError(f"{name}: a column of type {texts.type}; valid: a text column.")
-        offsets, content = byte_view(texts.drop_null())
+        offsets, content = byte_view(texts.fill_null(b"" if pa.types.is_binary(texts.type) else ""))
         low, high = int(offsets[0]), int(offsets[-1])
-        return cls._checked(name, content[low:high], offsets[:-1] - low, offsets[1:] - low)
+        return cls._checked(name, content[low:high], offsets[:-1] - low, offsets[1:] - low, needed)
 
     @classmethod
     def read(cls, name: str, path: str) -> WordList:
@@ -68,30 +86,30 @@ class WordList(NamedTuple):
         if data[:3].tobytes() == b"\xef\xbb\xbf":
             data = data[3:]
         breaks = np.flatnonzero(data == 0x0A)
-        return cls._checked(name, data, np.append(0, breaks + 1), np.append(breaks, len(data)))
+        return cls._checked(name, data, np.append(0, breaks + 1), np.append(breaks, len(data)), True)
 
     @classmethod
-    def _checked(cls, name: str, data: U8, starts: I64, ends: I64) -> WordList:
+    def _checked(cls, name: str, data: U8, starts: I64, ends: I64, needed: bool) -> WordList:
         """Drop blank entries, and refuse what cannot be a list."""
         filled = np.append(0, np.cumsum(data > 0x20))
-        held = filled[ends] > filled[starts]
-        starts, ends = starts[held], ends[held]
-        if not len(starts):
+        places = np.flatnonzero(filled[ends] > filled[starts])
+        starts, ends = starts[places], ends[places]
+        if needed and not len(starts):
             raise DataError(f"{name}: no entry; valid: a word or phrase a line, at least one.")
         if len(starts) > MOST_ENTRIES:
             raise DataError(f"{name}: {len(starts):,} entries; valid: at most {MOST_ENTRIES:,}.")
         sizes = ends - starts
-        if int(sizes.max()) > LONGEST_ENTRY:
-            line = int(np.argmax(sizes > LONGEST_ENTRY)) + 1
+        if int(sizes.max(initial=0)) > LONGEST_ENTRY:
+            first = int(np.argmax(sizes > LONGEST_ENTRY))
             raise DataError(
-                f"{name}: entry {line:,} has {sizes[line - 1]:,} bytes; valid: at most {LONGEST_ENTRY:,}."
+                f"{name}: entry {places[first] + 1:,} has {sizes[first]:,} bytes; valid: at most {LONGEST_ENTRY:,}."
             )
         bounds = np.append(0, np.cumsum(sizes))
-        places = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
-        packed = np.append(data[places], np.zeros(PADDING, np.uint8))
+        taken = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
+        packed = np.append(data[taken], np.zeros(PADDING, np.uint8))
         try:
             packed.tobytes().decode("utf-8")
         except UnicodeDecodeError as error:
-            line = int(np.searchsorted(bounds, error.start, side="right"))
-            raise DataError(f"{name}: entry {line:,} is no UTF-8.") from None
-        return cls(name, packed, bounds)
+            first = int(np.searchsorted(bounds, error.start, side="right")) - 1
+            raise DataError(f"{name}: entry {places[first] + 1:,} is no UTF-8.") from None
+        return cls(name, packed, bounds, places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.engine import padded
-from dptext_spark.text.names.matching import names_in
+from dptext_spark.text.names.matching import OWN, OwnNames, names_in
 from dptext_spark.text.names.name_table import MOST_LISTS, NameTable, compile_names, name_key
 from dptext_spark.text.names.siphash import siphash, siphash_short
 from dptext_spark.text.names.word_list import WordList
@@ -75,9 +76,13 @@ def table() -> NameTable:
 def found_in(texts: list[str], names: NameTable) -> list[list[tuple[int, int, int]]]:
     """In characters of each text."""
     data, rows = padded(pa.array(texts, pa.string()))
-    spans = names_in(data, rows, names, room=1).tolist()
+    return in_characters(texts, rows, names_in(data, rows, names))
+
+
+def in_characters(texts: list[str], rows: Any, spans: Any) -> list[list[tuple[int, int, int]]]:
+    """The same of each text, in characters."""
     out: list[list[tuple[int, int, int]]] = [[] for _ in texts]
-    for begin, end, number in spans:
+    for begin, end, number in spans.tolist():
         row = int(np.searchsorted(rows, begin, side="right")) - 1
         raw = texts[row].encode()
         chars = [len(raw[: at - rows[row]].decode()) for at in (begin, end)]
@@ -122,10 +127,14 @@ def test_the_first_of_two_lists_counts() -> None:
 
 
 def test_a_row_may_have_names_of_its_own() -> None:
-    names = ["Ada Lovelace", "Smith", "José"]
-    made = compile_names([list_of(*names)], KEY, np.array([1, 2, 2], np.uint64))
+    entries = ["Ada Lovelace", "Smith", "José"]
+    made = compile_names([list_of(*entries)], KEY, [np.array([1, 2, 2], np.uint64)])
     texts = ["Ada Lovelace Smith Jose, Dr. Lovelace", "Ada Lovelace Smith JOSÉ", "Smith"]
-    assert found_in(texts, made) == [[(0, 12, 0), (29, 37, 0)], [(13, 18, 0), (19, 23, 0)], []]
+    data, rows = padded(pa.array(texts))
+    spans = names_in(data, rows, compile_names([], KEY), 0, OwnNames(made, 1))
+    assert in_characters(texts, rows, spans) == [
+        [(0, 12, OWN), (29, 37, OWN)], [(13, 18, OWN), (19, 23, OWN)], [],
+    ]  # fmt: skip
 
 
 def test_the_hash_is_that_of_the_paper() -> None:
@@ -180,3 +189,57 @@ def test_entries_that_cannot_be_found_are_refused_without_being_named(entries: l
 def test_too_many_lists_are_refused() -> None:
     with pytest.raises(SettingsError, match=f"valid: at most {MOST_LISTS}"):
         compile_names([list_of("Ada")] * (MOST_LISTS + 1), KEY)
+
+
+def test_more_names_than_there_is_room_for_at_first() -> None:
+    text = "ab " * 4_000
+    names = compile_names([list_of("ab")], KEY)
+    assert found_in([text, "ab"], names)[0] == [(3 * i, 3 * i + 2, 0) for i in range(4_000)]
+
+
+OWN_LISTS: list[list[str]] = [[], ["ada lovelace", "O'Brien"], ["Jean Luc", "Smith"], ["straße", "mary"]]
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(st.tuples(TEXTS, st.sampled_from(range(4)), st.sampled_from(range(4))), min_size=1, max_size=6)
+)
+def test_the_lists_of_a_row_are_found_in_its_texts_beside_those_of_all(
+    given: list[tuple[str, int, int]],
+) -> None:
+    """Of all rows one list masks and two keep; of a row one masks and one keeps; and a row has two texts."""
+    lists, roots = [], []
+    for which in (1, 2):
+        entries = [(entry, row) for row, one in enumerate(given) for entry in OWN_LISTS[one[which]]]
+        lists.append(list_of(*(entry for entry, _ in entries)))
+        roots.append(np.array([row + 1 for _, row in entries], np.uint64))
+    own = OwnNames(compile_names(lists, KEY, roots), 1, np.repeat(np.arange(len(given)), 2))
+    texts = [one[0] for one in given for _ in range(2)]
+    data, bounds = padded(pa.array(texts, pa.string()))
+    spans = in_characters(texts, bounds, names_in(data, bounds, table(), 1, own))
+    every = [list(one) for one in LISTS]
+    for text, (_, first, second), found in zip(
+        texts, [one for one in given for _ in range(2)], spans, strict=True
+    ):
+        # Of equal entries what masks counts, and of those the list of all rows.
+        order = [every[0], OWN_LISTS[first], *every[1:], OWN_LISTS[second]]
+        numbers = [0, OWN, *range(1, len(every)), OWN + 1]
+        assert found == [(begin, end, numbers[number]) for begin, end, number in find(text, order)]
+
+
+def test_packed_lists_find_the_same() -> None:
+    packed = table().packed()
+    packed.flags.writeable = False
+    texts = [" ".join(PIECES)]
+    assert found_in(texts, NameTable.unpacked(packed, KEY)) == found_in(texts, table())
+
+
+def test_digests_are_those_of_what_is_listed() -> None:
+    def digests(*entries: str, key: Any = KEY) -> tuple[str, ...]:
+        return compile_names([list_of(*entries), list_of("other")], key).digests
+
+    one = digests("Ada Lovelace", "Smith")
+    assert one == digests("smith", "ADA  LOVELACE", "Smith")
+    assert one[0] != digests("Ada Lovelace", "Smyth")[0]
+    assert one[1] == digests("Smyth")[1]
+    assert one[0] != digests("Ada Lovelace", "Smith", key=KEY + np.uint64(1))[0]
