@@ -23,6 +23,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Secret, Section
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
+from dptext_spark.text.names.sources import ListSources
 from dptext_spark.text.policy import Policy
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -109,7 +110,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def defaults() -> dict[str, Any]:
     """Return the default of every setting by its path; those that leave no trace where they are not used are at the end."""
-    return flat(parse_config(LEAST).as_dict()) | {"lexicon.prior": None}
+    return flat(parse_config(LEAST).as_dict()) | {"lexicon.prior": None, "policy.mask": [], "policy.keep": []}
 
 
 def _value(value: Any) -> str:
@@ -124,6 +125,7 @@ def settings() -> str:
     """Return every setting but the mechanism's: its default, what it may be, and what it does."""
     said, given = commented(), defaults()
     may_be = kinds(RunConfig) | kinds(Policy, "policy.")
+    may_be |= {f"policy.{name}": "list of sections" for name in ListSources.NAMES}
     required = {"input.path", "columns", "output.path"}
     groups: dict[str, list[str]] = {"": []}
     for path in given:

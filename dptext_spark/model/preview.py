@@ -207,7 +207,10 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
         elif action == "kept":
             became = _lowered(written) if policy.case == "lower" else written
             words.append(Word(written, action, reason, became))
-        elif (action, reason) == LISTED:  # a title before it, which is not there where it stands alone, may be what names it
+        elif (
+            action,
+            reason,
+        ) == LISTED:  # a title before it, which is not there where it stands alone, may be what names it
             words.append(Word(written, action, reason, placeholder(LIST_TYPES[0])))
         else:
             words.append(Word(written, action, reason, piece.lstrip(" ")))

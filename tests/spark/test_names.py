@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,26 @@ from pyspark.sql import SparkSession
 from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
+from dptext_spark.importance.budget import Budget
+from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.compile import compile, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.progress import silent
 from dptext_spark.spark.job import job as job_module
 from dptext_spark.spark.job.effects import Effect
+from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.udf import names as shipping
+from dptext_spark.spark.udf.column import UdfSpec, sanitize
+from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.udf.ship import Shipped
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.word_list import WordList
+from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 
 KEY = RunKey.generate()
@@ -99,8 +108,6 @@ def alone(
         drawn = [
             made.privatize(pa.array([body], pa.string()), column="body", row_ids=ids, key=KEY, run_id=run_id)
         ]
-        from dptext_spark.spark.udf.elements import Elements
-
         held = Elements.of(pa.array([notes], pa.list_(pa.string())))
         drawn.append(
             made.privatize(
@@ -228,9 +235,6 @@ def test_an_unfinished_run_wants_its_lists(
         if effect == point:
             raise StoppedError
 
-    from dptext_spark.runtime.progress import silent
-    from dptext_spark.spark.job.prepare import prepare_run
-
     with pytest.raises((StoppedError, DPTextError)):
         job_module.run_once(lambda: prepare_run(spark, config, KEY, silent), config, silent, stop)
     (tmp_path / "mask.txt").write_text("\n".join([*MASK, "Vladimirova"]))
@@ -301,3 +305,52 @@ def test_a_name_in_a_row_that_cannot_be_looked_for_ends_the_run(
     with pytest.raises(DataError, match="none of a single letter"):
         run(parse_config(settings), spark, key=KEY)
     assert not list(Path(settings["output"]["path"]).rglob("_delta_log/*.json"))
+
+
+@pytest.mark.parametrize(
+    ("which", "level"),
+    [*product(("importance", "budget"), ("token", "record")), ("fluent", "token")],
+)
+def test_words_are_chosen_beside_the_lists_of_each_row(which: str, level: Any) -> None:
+    """Over two columns and list elements a batch comes out as its rows do alone, and what is listed is never drawn."""
+    lexicon = beginning(Lexicon.default(), 300)
+    mechanism = CusText(epsilon=2.0, k=5)
+    chosen, budget = None, None
+    if which == "importance":
+        strategy = "conservative" if level == "record" else "aggressive"
+        chosen = Importance(percent=50, provider="random", strategy=strategy)
+    elif which == "budget":
+        budget = Budget(record=2.0, delta=0.01)
+    else:
+        lexicon, mechanism = with_pairs(lexicon), CusText(epsilon=2.0, k=5, fluent=True)
+    model = compile(mechanism, lexicon, None, level, chosen, budget=budget)
+    names = shipping.ShippedNames("r", "", 0, ("customer", "others"), 1)
+    spec = UdfSpec(("body", "notes"), Shipped("", ""), KEY, "r", True, False, names=names)
+    rows: list[Row] = [
+        (0, "people have time and world music", ["people say world", None], "people have", ["world"]),
+        (1, "people have time and world music", ["people say world"], None, ["time", "music"]),
+        (2, "Time, people have world", [], "World", []),
+        *ROWS,
+    ]  # fmt: skip
+
+    def made(some: list[Row]) -> list[tuple[Any, ...]]:
+        arrays = (
+            pa.array([row[1] for row in some], pa.string()),
+            pa.array([row[2] for row in some], pa.list_(pa.string())),
+            pa.array([row[3] for row in some], pa.string()),
+            pa.array([row[4] for row in some], pa.list_(pa.string())),
+            pa.array(range(len(some)) if len(some) > 1 else [rows.index(some[0])], pa.int64()),
+        )
+        found = sanitize(arrays, spec, model, arrays[4])
+        return list(
+            zip(*(found.field(name).to_pylist() for name in ("text_0", "text_1", "units")), strict=True)
+        )
+
+    together = made(rows)
+    assert together == [one for row in rows for one in made([row])]
+    assert together[0][0].startswith("[NAME] ")
+    assert " world " in together[0][0]
+    assert together[0][1][0].endswith(" world")
+    assert " time " in together[1][0]
+    assert together[1][0].endswith(" music")
+    assert together[2][0].endswith(" [NAME]")
