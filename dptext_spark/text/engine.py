@@ -214,7 +214,7 @@ class Engine:
         cuts = strips(data, rows, policy.tokenizer, None if found is None else found.spans)
         bounds = cuts.bounds
         put, identifiers = self._replaced(found, noise)
-        counts = np.zeros((len(cuts.rows), len(COUNTERS)), np.int32)
+        counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
         options = self.options(noise.hash_keys)
         lookup = self.lookup
         outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
@@ -228,15 +228,15 @@ class Engine:
         carried, last = np.zeros(2, np.int64), np.full(2, -1, np.int64)
         context = np.array([-1, 0, NO_WORD], np.int64)
         forms = np.zeros((2, 4096), np.uint8)
-        at, room, place = 0, 0, 0
-        for r0, r1 in byte_blocks(cuts):
+        at, place = 0, 0
+        ranges = byte_blocks(cuts)
+        room = 1 + max((int(bounds[r1] - bounds[r0]) for r0, r1 in ranges), default=0)
+        tokens = np.empty((room, 4), np.int64)
+        content, keys, blocks, others = (np.empty((room, 2), np.uint64) for _ in range(4))
+        ids, levels = np.empty(room, np.int32), np.empty(room, np.uint8)
+        work = (tokens, content, keys, forms)
+        for r0, r1 in ranges:
             size = int(bounds[r1] - bounds[r0])
-            if size + 1 > room:
-                room = size + 1
-                tokens = np.empty((room, 4), np.int64)
-                content, keys, blocks, others = (np.empty((room, 2), np.uint64) for _ in range(4))
-                ids, levels = np.empty(room, np.int32), np.empty(room, np.uint8)
-            work = (tokens, content, keys, forms)
             n = cut(data, bounds, cuts.spans, r0, r1, lookup, letters, counts, options, work)
             n = look_up(data, bounds, cuts.rows, rows, last, n, lookup, counts, options, work)
             if chosen is not None:
@@ -280,9 +280,11 @@ class Engine:
         invalid = counts[:, INVALID] > 0
         if invalid.any():  # what follows the bad bytes was not cut, and would leave as it is
             written = pc.if_else(pa.array(invalid), pa.scalar("", written.type), written)
+        every = np.zeros((len(texts), len(COUNTERS)), np.int32)
+        every[:, : len(OF_WORDS)] = counts
         if put is not None:
-            counts[:, len(OF_WORDS) :] = _counted(put.found, len(texts), self._listed_types())
-        return written, counts, put
+            _count(put.found, self._listed_types(), every[:, len(OF_WORDS) :])
+        return written, every, put
 
     def _listed_types(self) -> list[int]:
         """Return the numbers of the types that lists of names give."""
@@ -298,21 +300,21 @@ class Engine:
         return put, (made.text, made.bounds, put.places)
 
 
-def _counted(found: Found, rows: int, listed: Sequence[int]) -> I64:
-    """Return int64[rows, n], what was found in each row in the order of `OF_IDENTIFIERS` and `OF_NAMES`.
+def _count(found: Found, listed: Sequence[int], counts: I32) -> None:
+    """Count what was found in each row.
 
     Args:
         found: in the batch.
-        rows: of it.
         listed: the numbers of the types that lists of names give.
+        counts: int32[rows, n], zeros, filled in the order of `OF_IDENTIFIERS` and `OF_NAMES`.
     """
-    known, width = len(OF_IDENTIFIERS), len(OF_IDENTIFIERS) + len(OF_NAMES)
+    known = len(OF_IDENTIFIERS)
     kind = np.minimum(found.types, len(TYPES)) + 1
     kind[np.isin(found.types, listed)] = known
     kind[found.kept] = known + 1
-    counts = np.bincount(found.spans.owners * width + kind, minlength=rows * width).reshape(rows, width)
-    counts[:, 0] = counts[:, :known].sum(axis=1)
-    return counts
+    np.add.at(counts, (found.spans.owners, kind), 1)
+    identifiers = found.spans.owners[kind < known]
+    np.add.at(counts, (identifiers, np.zeros(len(identifiers), np.int64)), 1)
 
 
 def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:

@@ -28,7 +28,7 @@ from dptext_spark.text.names.siphash import siphash, siphash_short
 from dptext_spark.text.tokenizer import letters_of
 
 # First words of at most 15 ASCII letters are remembered within a batch, with their flags: most words of a text are few words.
-REMEMBERED_BITS = 13
+REMEMBERED_BITS = 14
 APART, JOINED, BY_COMMA = range(3)
 OWN = MOST_LISTS + 1  # the number of the first list of a row
 _CASE = np.uint64(0x2020202020202020)
@@ -184,7 +184,7 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
             if quick:
                 stop = after
                 mixed = ((first + second) * _MIX ^ (first >> np.uint64(29))) * _MIX
-                slot = np.int64(mixed >> np.uint64(64 - REMEMBERED_BITS))
+                slot = mixed >> np.uint64(64 - REMEMBERED_BITS)
                 if known[slot, 0] != first or known[slot, 1] & _LOW7 != second:
                     flags = find_hash(cells, shift, siphash_short(k0, k1, zero, first, second, run))
                     known[slot, 0], known[slot, 1] = first, second | (np.uint64(flags) << np.uint64(56))

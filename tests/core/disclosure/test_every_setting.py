@@ -45,6 +45,15 @@ RELEASES: dict[str, list[Any]] = {
     "policy.tokenizer": ["whitespace"],
     **{f"policy.identifiers.{name}": ["fake", "keep"] for name in TYPES if name != "date"},
     "policy.identifiers.date": ["mask"],
+    **{
+        f"policy.{name}": [
+            [{"file": "/names.txt"}],
+            [{"file": "/names.txt"}, {"table": "people", "column": "name"}],
+            [{"column": "customer"}],
+            [{"file": "/names.txt"}, {"column": "customer"}],
+        ]
+        for name in ("mask", "keep")
+    },
     "importance": [
         {"percent": 30},
         {"percent": 31},
