@@ -79,7 +79,7 @@ FILE, ROWS = {"file": "/secure/names.txt"}, {"column": "customer"}
     ("lists", "heading", "expected"),
     [
         ({"mask": [FILE]}, "What is protected", "stop words and what a list of names holds excepted."),
-        ({"mask": [FILE], "stop_words": "draw"}, "What is protected", "stop words included, what a list of names holds excepted."),
+        ({"mask": [FILE], "stop_words": "draw"}, "What is protected", "included, what a list of names holds excepted."),
         ({"mask": [FILE]}, "What is released in clear", "(policy.mask: 1 list for all rows): it is replaced by [NAME]"),
         (
             {"mask": [FILE, FILE, ROWS]},
