@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dptext_spark.arrays import I64, U8
+from dptext_spark.arrays import I64, U8, bounds_of
 from dptext_spark.lexicon.characters import PASS, SPACE, Tokenizer, tables
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.spans import Spans
@@ -61,7 +61,7 @@ def strips(data: U8, bounds: I64, tokenizer: Tokenizer, identifiers: Spans | Non
     count = _cut(data, bounds, gap, STRIP_BYTES, starts, ends, at, found, owners, spans)
     owners = owners[:count]
     of = spans[:count] if len(starts) else none
-    return Strips(found[: count + 1], owners, np.searchsorted(owners, np.arange(rows + 1)), of)
+    return Strips(found[: count + 1], owners, bounds_of(owners, rows), of)
 
 
 @compiled

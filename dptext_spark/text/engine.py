@@ -312,9 +312,10 @@ def _count(found: Found, listed: Sequence[int], counts: I32) -> None:
     kind = np.minimum(found.types, len(TYPES)) + 1
     kind[np.isin(found.types, listed)] = known
     kind[found.kept] = known + 1
-    np.add.at(counts, (found.spans.owners, kind), 1)
-    identifiers = found.spans.owners[kind < known]
-    np.add.at(counts, (identifiers, np.zeros(len(identifiers), np.int64)), 1)
+    width = counts.shape[1]
+    places, times = np.unique(found.spans.owners * width + kind, return_counts=True)
+    counts[places // width, places % width] = times
+    counts[:, 0] = counts[:, :known].sum(axis=1)
 
 
 def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:

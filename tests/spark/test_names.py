@@ -198,6 +198,12 @@ def test_a_run_masks_and_keeps_and_shows_no_entry(
     everything = "\n".join(file.read_text(errors="replace") for file in shareable(tmp_path))
     for word in PRIVATE:
         assert word.lower() not in (everything + str(facts) + caplog.text).lower()
+    audited = dps.audit(settings["output"]["path"], against=settings["input"]["path"], config=config)
+    found = {one.name: one.value for one in audited.figures if one.column is None}
+    assert found["rows_not_aligned"] == 0
+    counted = facts["restricted"]
+    assert found["words"] == counted["words"]  # what a list holds is none, on either side
+    assert found["original_share"] == pytest.approx(counted["original_share"])
     assert run(config, spark, key=KEY).status == "unchanged"
     without = {**settings, "policy": {}}
     with pytest.raises(RunError, match=r"committed with another policy"):

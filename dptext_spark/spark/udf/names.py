@@ -92,14 +92,20 @@ def with_lists(
     Raises:
         TaskError: an entry that can be none.
     """
+    found = names_of(names, arrays, key)
+    return privatizer if found is None else privatizer.with_names(found)
+
+
+def names_of(names: ShippedNames, arrays: Sequence[pa.Array | Elements], key: RunKey) -> Names | None:
+    """Return what is looked for in a batch, as :func:`with_lists` takes it; None without lists."""
     if not names.file and not names.columns:
-        return privatizer
+        return None
     hashing = name_key(key, names.scope)
     opened = _opened(
         names.file, names.masking, key.commitment(names.scope), tuple(int(one) for one in hashing)
     )
     if not names.columns:
-        return privatizer.with_names(opened)
+        return opened
     lists, roots = [], []
     for name, values in zip(names.columns, arrays, strict=True):
         texts, rows = _texts_of(values)
@@ -113,7 +119,7 @@ def with_lists(
         table = compile_names(lists, hashing, roots)
     except DataError:
         raise TaskError(LIST_ENTRY, 0, 0, sum(map(len, lists))) from None
-    return privatizer.with_names(replace(opened, own=OwnNames(table, names.masking_columns)))
+    return replace(opened, own=OwnNames(table, names.masking_columns))
 
 
 @lru_cache(maxsize=8)

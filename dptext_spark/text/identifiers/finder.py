@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import I64, U8, Bools
+from dptext_spark.arrays import I64, U8, Bools, bounds_of
 from dptext_spark.text.identifiers.candidates import END, START, candidates
 from dptext_spark.text.identifiers.context import KINDS, NAMED, reaches
 from dptext_spark.text.identifiers.normalize import shapes, skeletons
@@ -170,8 +170,7 @@ def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Fou
     first = np.flatnonzero(fresh)
     # The longest of each group comes first.
     best = np.lexsort((ranks, starts - ends, group))[first] if len(first) else first
-    count = np.bincount(owner[first], minlength=len(rows) - 1)
-    bounds = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    bounds = bounds_of(owner[first], len(rows) - 1)
     last = np.append(first[1:], len(starts))[: len(first)] - 1
     spans = Spans(data, rows, starts[first], reached[last], bounds)
     alone = last == first

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import I64, U8, Bools
+from dptext_spark.arrays import I64, U8, Bools, bounds_of
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.text.spans import Spans, check_spans
 
@@ -138,7 +138,7 @@ def provided(provider: Provider, data: U8, rows: I64, texts: pa.Array) -> tuple[
         raise DataError(f"{source}: rows that are out of order, or no rows of the batch.")
     if ((found.types < 0) | (found.types >= len(provider.types))).any():
         raise DataError(f"{source}: a type that is none of its own; valid: {', '.join(provider.types)}.")
-    bounds = np.searchsorted(found.rows, np.arange(len(rows))).astype(np.int64)
+    bounds = bounds_of(found.rows, len(texts))
     shift = rows[found.rows]
     spans = Spans(data, rows, found.starts + shift, found.ends + shift, bounds)
     check_spans(spans, source)

@@ -55,6 +55,9 @@ class CompiledLists:
         """
         held = [one for one in lists if one is not None]
         if not held:
+            Names(compile_names([], name_key(key, scope)), 0).find(
+                pa.array(["warm"])
+            )  # workers find the loops compiled
             return cls(sources, tuple(lists), None, scope, (None,) * len(lists))
         table = compile_names(held, name_key(key, scope))
         masking = sum(one is not None for one in lists[: len(sources.mask)])
@@ -138,9 +141,8 @@ class CompiledLists:
         """Return int64[n], the list that holds each of some words; -1: none."""
         assert self.names is not None
         data, rows = padded(texts)
-        found = names_in(data, rows, self.names.table, self.names.masking)
-        row = np.searchsorted(rows, found[:, 0], side="right") - 1
-        whole = (found[:, 0] == rows[row]) & (found[:, 1] == rows[row + 1])
+        starts, ends, number, row = names_in(data, rows, self.names.table, self.names.masking).T
+        whole = (starts == rows[row]) & (ends == rows[row + 1])
         lists = np.full(len(texts), -1, np.int64)
-        lists[row[whole]] = found[whole, 2]
+        lists[row[whole]] = number[whole]
         return lists

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dptext_spark.arrays import I64, U8, read_only
-from dptext_spark.lexicon.characters import DIGIT, HYPHEN, LETTER, SPACE, cell, decode, tables
+from dptext_spark.lexicon.characters import DIGIT, HYPHEN, SPACE, cell, decode, tables
 from dptext_spark.runtime.jit import Int, compiled, load64, trailing_zeros
 from dptext_spark.text.names.name_table import (
     AFTER_TITLE,
@@ -28,7 +28,7 @@ from dptext_spark.text.names.siphash import siphash, siphash_short
 from dptext_spark.text.tokenizer import letters_of
 
 # First words of at most 15 ASCII letters are remembered within a batch, with their flags: most words of a text are few words.
-REMEMBERED_BITS = 14
+REMEMBERED_BITS = 15
 APART, JOINED, BY_COMMA = range(3)
 OWN = MOST_LISTS + 1  # the number of the first list of a row
 _CASE = np.uint64(0x2020202020202020)
@@ -147,48 +147,55 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
         own: (cells uint64[2^m], shift, roots uint64[r]) of those of each text, hashed by the same keys; of no roots: none.
         masking: of the lists of all, and of those of each text, how many mask; of two equal entries what masks counts.
         chars: (stage, classes) of the character tables.
-        found: int64[n, 3], filled: (begin, end, list), those of each text with `OWN` added.
+        found: int64[n, 4], filled: (begin, end, list, text), the lists of each text with `OWN` added.
     """
     k0, k1, cells, shift, fold = names
     own_cells, own_shift, roots = own
     classes = chars[1]
     form = np.zeros(FORM, np.uint8)
-    zero, by_row = np.uint64(0), roots.shape[0] > 0
+    zero, one, by_row = np.uint64(0), np.uint64(1), roots.shape[0] > 0
     # The bytes of a word; its flags in the last of the sixteen.
-    known = np.zeros((1 << REMEMBERED_BITS, 2), np.uint64)
+    known = np.zeros(2 << REMEMBERED_BITS, np.uint64)
     n = np.int64(0)
     for row in range(rows.shape[0] - 1):
         p, end = rows[row], rows[row + 1]
         root = roots[row] if by_row else zero
         while p < end:
-            c = data[p]
-            if c < 128 and classes[c] != LETTER and classes[c] != DIGIT:
-                p += 1
-                continue
-            start, quick = p, False
-            if c < 128 and classes[c] == LETTER:
-                first = load64(data, p)
-                run = min(trailing_zeros(letters_of(first) ^ _TOP) >> 3, end - p)
+            first = load64(data, p)
+            run = trailing_zeros(letters_of(first) ^ _TOP) >> 3
+            start, after = p, p
+            quick: Any = False
+            if run == 0:
+                c = data[p]
+                if c < 128 and classes[c] != DIGIT:  # an ASCII letter would have begun a run
+                    p += 1
+                    continue
+            else:
+                run = min(run, end - p)
                 first |= _CASE
                 second = zero
                 if run < 8:
-                    first &= (np.uint64(1) << np.uint64(8 * run)) - np.uint64(1)
+                    first &= (one << np.uint64(8 * run)) - one
                 elif end - p > 8:
                     second = load64(data, p + 8)
                     more = min(trailing_zeros(letters_of(second) ^ _TOP) >> 3, end - p - 8)
-                    second = (second | _CASE) & ((np.uint64(1) << np.uint64(8 * min(more, 7))) - np.uint64(1))
+                    second = (second | _CASE) & ((one << np.uint64(8 * min(more, 7))) - one)
                     run += more
                 after = p + run
-                quick = 1 < run < 16 and (after == end or (data[after] < 128 and data[after] != 0x27))
+                c = np.uint8(0) if after == end else data[after]
+                # A single letter may be an initial, which keeps its stop.
+                quick = run < 16 and c < 128 and c != 0x27 and (run > 1 or c != 0x2E)
             state, own_state = zero, zero
             if quick:
                 stop = after
                 mixed = ((first + second) * _MIX ^ (first >> np.uint64(29))) * _MIX
-                slot = mixed >> np.uint64(64 - REMEMBERED_BITS)
-                if known[slot, 0] != first or known[slot, 1] & _LOW7 != second:
+                slot = mixed >> np.uint64(64 - REMEMBERED_BITS) << one
+                held = known[slot + one]
+                if known[slot] != first or held & _LOW7 != second:
                     flags = find_hash(cells, shift, siphash_short(k0, k1, zero, first, second, run))
-                    known[slot, 0], known[slot, 1] = first, second | (np.uint64(flags) << np.uint64(56))
-                flags = np.int64(known[slot, 1] >> np.uint64(56))
+                    held = second | (np.uint64(flags) << np.uint64(56))
+                    known[slot], known[slot + one] = first, held
+                flags = np.int64(held >> np.uint64(56))
                 if flags != 0:
                     state = siphash_short(k0, k1, zero, first, second, run)
                 if by_row:
@@ -211,15 +218,15 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
                 continue
             begin, ended, list_ = start, np.int64(-1), np.int64(0)
             if flags != 0:
-                begin, ended, held = _entry(data, word, end, zero, state, flags, titled, names, chars, form)
-                list_ = held >> LIST_SHIFT
+                begin, ended, marks = _entry(data, word, end, zero, state, flags, titled, names, chars, form)
+                list_ = marks >> LIST_SHIFT
             if by_row and (own_flags != 0 or titled):
                 theirs = (k0, k1, own_cells, own_shift, fold)
-                also, longer, held = _entry(
+                also, longer, marks = _entry(
                     data, word, end, root, own_state, own_flags, titled, theirs, chars, form
                 )
-                number = held >> LIST_SHIFT
-                better = longer > ended or (longer == ended and also < begin)
+                number = marks >> LIST_SHIFT
+                better: Any = longer > ended or (longer == ended and also < begin)
                 if longer == ended and also == begin and longer >= 0:
                     better = list_ >= masking[0] and number < masking[1]
                 if better:
@@ -228,7 +235,7 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
                 p = after
                 continue
             if n < found.shape[0]:
-                found[n, 0], found[n, 1], found[n, 2] = begin, ended, list_
+                found[n, 0], found[n, 1], found[n, 2], found[n, 3] = begin, ended, list_, row
             n += 1
             p = ended
     return n
@@ -251,7 +258,7 @@ class OwnNames(NamedTuple):
 def names_in(
     data: U8, rows: I64, names: NameTable, masking: int = MOST_LISTS, own: OwnNames | None = None
 ) -> I64:
-    """Return int64[n, 3]: where each entry of the lists begins and ends in the bytes of a batch, and its list.
+    """Return int64[n, 4]: where each entry of the lists begins and ends in the bytes of a batch, its list, and its text.
 
     Args:
         data: uint8[...], the bytes of the texts, padded.
@@ -270,7 +277,7 @@ def names_in(
     both = (masking, 0 if own is None else own.masking)
     room = 1024 + len(data) // 16
     while True:
-        found = np.empty((room, 3), np.int64)
+        found = np.empty((room, 4), np.int64)
         count = find_names(data, rows, taken, theirs, both, (chars.stage, chars.classes), found)
         if count <= room:
             return found[:count]

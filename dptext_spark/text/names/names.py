@@ -22,6 +22,7 @@ class Names:
         table: the lists of all rows, those that mask first; it may hold none.
         masking: how many of them mask; the others keep.
         own: the lists that each row of a batch has of its own; None where there are none.
+        masked: whether the texts hold what the first of the lists masked already, so that only the others are looked for.
         name: as errors call them.
         types: of what is masked.
     """
@@ -29,6 +30,7 @@ class Names:
     table: NameTable
     masking: int
     own: OwnNames | None = None
+    masked: bool = False
     name: str = "lists of names"
     types: tuple[str, ...] = LIST_TYPES
 
@@ -44,11 +46,12 @@ class Names:
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:
         """Return where the entries stand in the bytes of a batch, which are padded."""
-        found = names_in(data, rows, self.table, self.masking, self.own)
-        row = np.searchsorted(rows, found[:, 0], side="right") - 1
+        starts, ends, lists, row = names_in(data, rows, self.table, self.masking, self.own).T
         shift = rows[row]
-        starts, ends, lists = found[:, 0] - shift, found[:, 1] - shift, found[:, 2]
+        starts, ends = starts - shift, ends - shift
         kept = np.where(lists < OWN, lists >= self.masking, False)
         if self.own is not None:
             kept |= lists >= OWN + self.own.masking
+        if self.masked:
+            row, starts, ends, kept = (column[kept] for column in (row, starts, ends, kept))
         return TypedSpans(row, starts, ends, np.zeros(len(row), np.int64), kept=kept)

@@ -82,8 +82,7 @@ def found_in(texts: list[str], names: NameTable) -> list[list[tuple[int, int, in
 def in_characters(texts: list[str], rows: Any, spans: Any) -> list[list[tuple[int, int, int]]]:
     """The same of each text, in characters."""
     out: list[list[tuple[int, int, int]]] = [[] for _ in texts]
-    for begin, end, number in spans.tolist():
-        row = int(np.searchsorted(rows, begin, side="right")) - 1
+    for begin, end, number, row in spans.tolist():
         raw = texts[row].encode()
         chars = [len(raw[: at - rows[row]].decode()) for at in (begin, end)]
         out[row].append((chars[0], chars[1], number))
