@@ -19,9 +19,11 @@ from dptext_spark.text.names.name_table import (
     GOES_ON,
     LIST_SHIFT,
     MOST_LISTS,
+    QUICK,
     TITLE,
     NameTable,
     find_hash,
+    mix_of,
 )
 from dptext_spark.text.names.normal_words import FORM, next_word
 from dptext_spark.text.names.siphash import siphash, siphash_short
@@ -34,7 +36,6 @@ OWN = MOST_LISTS + 1  # the number of the first list of a row
 _CASE = np.uint64(0x2020202020202020)
 _TOP = np.uint64(0x8080808080808080)
 _LOW7 = np.uint64(0x00FFFFFFFFFFFFFF)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @compiled
@@ -144,22 +145,25 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
         data: uint8[...], the bytes of the texts, padded.
         rows: int64[r + 1].
         names: (key, key, cells uint64[2^m], shift, folding) of the lists that all texts have, see :class:`NameTable`.
-        own: (cells uint64[2^m], shift, roots uint64[r]) of those of each text, hashed by the same keys; of no roots: none.
+        own: (cells uint64[2^m], shift, roots uint64[r], firsts uint64[rows]) of those of each text, hashed by the same keys; of
+            no roots: none.
         masking: of the lists of all, and of those of each text, how many mask; of two equal entries what masks counts.
         chars: (stage, classes) of the character tables.
         found: int64[n, 4], filled: (begin, end, list, text), the lists of each text with `OWN` added.
     """
     k0, k1, cells, shift, fold = names
-    own_cells, own_shift, roots = own
+    own_cells, own_shift, roots, firsts = own
     classes = chars[1]
     form = np.zeros(FORM, np.uint8)
-    zero, one, by_row = np.uint64(0), np.uint64(1), roots.shape[0] > 0
+    zero, one = np.uint64(0), np.uint64(1)
     # The bytes of a word; its flags in the last of the sixteen.
     known = np.zeros(2 << REMEMBERED_BITS, np.uint64)
     n = np.int64(0)
     for row in range(rows.shape[0] - 1):
         p, end = rows[row], rows[row + 1]
-        root = roots[row] if by_row else zero
+        # The first words of the row's own entries, a bit each; 0: it has none.
+        root = roots[row] if roots.shape[0] > 0 else zero
+        wanted = firsts[root - one] if zero < root <= firsts.shape[0] else zero
         while p < end:
             first = load64(data, p)
             run = trailing_zeros(letters_of(first) ^ _TOP) >> 3
@@ -184,11 +188,11 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
                 after = p + run
                 c = np.uint8(0) if after == end else data[after]
                 # A single letter may be an initial, which keeps its stop.
-                quick = run < 16 and c < 128 and c != 0x27 and (run > 1 or c != 0x2E)
-            state, own_state = zero, zero
+                quick = run < QUICK and c < 128 and c != 0x27 and (run > 1 or c != 0x2E)
+            state, own_flags, own_state = zero, np.int64(0), zero
             if quick:
                 stop = after
-                mixed = ((first + second) * _MIX ^ (first >> np.uint64(29))) * _MIX
+                mixed = mix_of(first, second)
                 slot = mixed >> np.uint64(64 - REMEMBERED_BITS) << one
                 held = known[slot + one]
                 if known[slot] != first or held & _LOW7 != second:
@@ -198,8 +202,9 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
                 flags = np.int64(held >> np.uint64(56))
                 if flags != 0:
                     state = siphash_short(k0, k1, zero, first, second, run)
-                if by_row:
+                if wanted >> (mixed >> np.uint64(58)) & one:
                     own_state = siphash_short(k0, k1, root, first, second, run)
+                    own_flags = find_hash(own_cells, own_shift, own_state)
             else:
                 start, stop, after, size = next_word(data, p, end, chars, fold, form)
                 if size < 0:
@@ -209,9 +214,9 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
                     continue
                 state = siphash(k0, k1, zero, form, size)
                 flags = find_hash(cells, shift, state)
-                if by_row:
+                if wanted != 0:
                     own_state = siphash(k0, k1, root, form, size)
-            own_flags = find_hash(own_cells, own_shift, own_state) if by_row else np.int64(0)
+                    own_flags = find_hash(own_cells, own_shift, own_state)
             titled, word = flags & TITLE != 0, (start, stop, after)
             if flags == 0 and own_flags == 0:
                 p = after
@@ -220,7 +225,7 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
             if flags != 0:
                 begin, ended, marks = _entry(data, word, end, zero, state, flags, titled, names, chars, form)
                 list_ = marks >> LIST_SHIFT
-            if by_row and (own_flags != 0 or titled):
+            if wanted != 0 and (own_flags != 0 or titled):
                 theirs = (k0, k1, own_cells, own_shift, fold)
                 also, longer, marks = _entry(
                     data, word, end, root, own_state, own_flags, titled, theirs, chars, form
@@ -270,10 +275,16 @@ def names_in(
     chars = tables()
     cells, stage, folds = (read_only(part) for part in (names.cells, names.stage, names.folds))
     taken = (names.key[0], names.key[1], cells, names.shift, (stage, folds))
-    theirs = (read_only(np.zeros(0, np.uint64)), 0, np.zeros(0, np.uint64))
+    none = np.zeros(0, np.uint64)
+    theirs = (read_only(none), 0, none, read_only(none))
     if own is not None:
         texts = np.arange(len(rows) - 1) if own.rows is None else own.rows
-        theirs = (read_only(own.table.cells), own.table.shift, texts.astype(np.uint64) + np.uint64(1))
+        theirs = (
+            read_only(own.table.cells),
+            own.table.shift,
+            texts.astype(np.uint64) + np.uint64(1),
+            read_only(own.table.firsts),
+        )
     both = (masking, 0 if own is None else own.masking)
     room = 1024 + len(data) // 16
     while True:

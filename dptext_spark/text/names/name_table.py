@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +29,8 @@ MOST_WORDS = 12  # of a phrase
 NO_WORD, TOO_LONG, ONE_LETTER = 0, -1, -2  # in the place of how many words an entry has
 ENDS, GOES_ON, TITLE = 1, 2, 4  # what a hash is: the end of an entry, a beginning of one, a title
 LIST_SHIFT = 3
+QUICK = 16  # bytes below which a word of ASCII letters is looked up as two numbers
+MIX = np.uint64(0x9E3779B97F4A7C15)
 TAG = np.uint64(0xFFFFFFFFFFFFFF00)
 COMMA, AFTER_TITLE = 0x2C, 0x01  # stand for a word in a phrase
 WRONG = {
@@ -41,6 +43,23 @@ TITLES = (
     "colonel gen general sgt sergeant judge justice sen senator rep governor president mister madam herr frau mme mlle monsieur "
     "madame sr sra srta señor señora don doña signor signora dott dra"
 )
+
+
+@inlined
+def mix_of(first: Int, second: Int) -> Int:
+    """Return a number of a word of fewer than `QUICK` bytes, by no key: its highest bits choose places in tables of a batch."""
+    return ((first + second) * MIX ^ (first >> np.uint64(29))) * MIX
+
+
+@compiled
+def _bit_of(form: Any, size: Int) -> Int:
+    """Return the bit of a word among the first words that a row looks for, uint64."""
+    first, second = np.uint64(0), np.uint64(0)
+    for i in range(min(size, 8)):
+        first |= np.uint64(form[i]) << np.uint64(8 * i)
+    for i in range(8, min(size, QUICK - 1)):
+        second |= np.uint64(form[i]) << np.uint64(8 * (i - 8))
+    return np.uint64(1) << (mix_of(first, second) >> np.uint64(58))
 
 
 @inlined
@@ -63,6 +82,7 @@ class NameTable:
         cells: uint64[2^m], hashes with their flags in the lowest byte; 0 where none is.
         stage: uint16[8704], of the folding that it was made with.
         folds: int32[blocks * 128, 4].
+        firsts: uint64[rows], where rows have lists of their own: bits for the first words of their entries; 0: it has none.
         digests: of each list, sha256: equal for equal entries under one key, in whatever order they stand.
     """
 
@@ -70,6 +90,7 @@ class NameTable:
     cells: U64
     stage: np.ndarray
     folds: I32
+    firsts: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     digests: tuple[str, ...] = ()
 
     @cached_property
@@ -120,7 +141,16 @@ def _phrase(
 
 @compiled
 def _hashes(
-    data: Any, bounds: Any, roots: Any, number: Int, keys: Any, chars: Any, fold: Any, words: Any, out: Any
+    data: Any,
+    bounds: Any,
+    roots: Any,
+    number: Int,
+    keys: Any,
+    chars: Any,
+    fold: Any,
+    words: Any,
+    out: Any,
+    firsts: Any,
 ) -> Int:
     """List the hashes of all entries; return how many there are, of which as many as there is room for are listed.
 
@@ -134,6 +164,7 @@ def _hashes(
         fold: (stage, cells).
         words: int32[entries], filled with how many each has; `NO_WORD`, `TOO_LONG` or `ONE_LETTER` of an entry that is refused.
         out: (hashes uint64[n], flags uint8[n]).
+        firsts: uint64[rows], as :class:`NameTable` has it, filled where there are roots.
     """
     forms, sizes = np.zeros((MOST_WORDS, FORM), np.uint8), np.zeros(MOST_WORDS, np.int64)
     hashes, flags = out
@@ -158,6 +189,8 @@ def _hashes(
             continue
         root, last, held = roots[entry] if roots.shape[0] else np.uint64(0), count - 1, (forms, sizes)
         _, n = _phrase(keys, root, held, 0, count, False, ends, (hashes, flags, n))
+        if root > 0:
+            firsts[root - np.uint64(1)] |= _bit_of(forms[0], sizes[0]) | _bit_of(forms[last], sizes[last])
         if count == 1:
             continue
         # The last word first, and a comma; then the others, or their initials.
@@ -218,11 +251,13 @@ def compile_names(lists: Sequence[WordList], key: U64, roots: Sequence[U64] | No
         )
     fold, chars = folding(), tables()
     looks = (chars.stage, chars.classes)
+    rows = 0 if roots is None else int(max((one.max(initial=0) for one in roots), default=0))
+    firsts = np.zeros(rows, np.uint64)
     parts = [
-        _hashed(one, number, key, looks, fold, None if roots is None else roots[number])
+        _hashed(one, number, key, looks, fold, firsts, None if roots is None else roots[number])
         for number, one in enumerate(lists)
     ]
-    held, _ = _hashed(WordList.of("titles", TITLES.encode().split()), 0, key, looks, fold)
+    held, _ = _hashed(WordList.of("titles", TITLES.encode().split()), 0, key, looks, fold, firsts)
     hashes = np.concatenate([held, *(part[0] for part in parts)])
     flags = np.concatenate([np.full(len(held), TITLE, np.uint8), *(part[1] for part in parts)])
     distinct = [np.unique(part[0]) for part in parts]
@@ -230,20 +265,26 @@ def compile_names(lists: Sequence[WordList], key: U64, roots: Sequence[U64] | No
     cells = np.zeros(size, np.uint64)
     _fill(hashes, flags, cells, 64 - (size.bit_length() - 1))
     digests = tuple(hashlib.sha256(one.tobytes()).hexdigest() for one in distinct)
-    return NameTable(key, cells, fold.stage, fold.cells, digests)
+    return NameTable(key, cells, fold.stage, fold.cells, firsts, digests)
 
 
 def _hashed(
-    one: WordList, number: int, key: U64, looks: tuple[Any, Any], fold: Folding, roots: U64 | None = None
+    one: WordList,
+    number: int,
+    key: U64,
+    looks: tuple[Any, Any],
+    fold: Folding,
+    firsts: U64,
+    roots: U64 | None = None,
 ) -> tuple[U64, U8]:
     """Return the hashes of a list's entries and their flags."""
     words, none = np.zeros(len(one.bounds) - 1, np.int32), np.zeros(0, np.uint64)
     taken = (one.data, one.bounds, none if roots is None else roots, number, key, looks, tuple(fold), words)
-    count = _hashes(*taken, (none, np.zeros(0, np.uint8)))
+    count = _hashes(*taken, (none, np.zeros(0, np.uint8)), firsts)
     wrong = np.flatnonzero(words <= 0)
     if len(wrong):
         place = int(one.places[wrong[0]]) + 1
         raise DataError(f"{one.name}: entry {place:,} {WRONG[int(words[wrong[0]])]}.")
     hashes, flags = np.empty(count, np.uint64), np.empty(count, np.uint8)
-    _hashes(*taken, (hashes, flags))
+    _hashes(*taken, (hashes, flags), firsts)
     return hashes, flags

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -242,3 +244,21 @@ def test_digests_are_those_of_what_is_listed() -> None:
     assert one[0] != digests("Ada Lovelace", "Smyth")[0]
     assert one[1] == digests("Smyth")[1]
     assert one[0] != digests("Ada Lovelace", "Smith", key=KEY + np.uint64(1))[0]
+
+
+def test_the_guide_tells_how_names_are_found() -> None:
+    guide = (Path(__file__).resolve().parents[4] / "docs" / "guide" / "names.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:3] for line in guide.splitlines() if line.startswith("| `")]
+    assert len(rows) == 3
+    for listed, too in rows:
+        (entry,) = re.findall("`([^`]+)`", listed)
+        ways = re.findall("`([^`]+)`", too)
+        assert ways
+        names = compile_names([list_of(entry)], KEY)
+        for way in [entry, *(way for way in ways if way != "Picard")]:
+            ((begin, end, _),) = found_in([way], names)[0]
+            assert way[begin:end] == (
+                way.removeprefix("Dr. ") if way.startswith("Dr. ") else way.removesuffix("\u2019s")
+            )
+        if "Picard" in ways:
+            assert found_in(["Picard", "the Picard"], names) == [[], []]
