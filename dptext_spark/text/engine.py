@@ -16,7 +16,7 @@ from dptext_spark.arrays import I32, I64, U8, U64, Bools, Ids, read_only
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness.draws import byte_view
-from dptext_spark.text.chunks import Strips, strips
+from dptext_spark.text.chunks import Strips, strips, summed
 from dptext_spark.text.context import NO_WORD, PREVIOUS, words_before
 from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
@@ -275,7 +275,7 @@ class Engine:
         if put is not None:
             put.places[:] -= out_bounds[cuts.first[put.found.spans.owners], None]
         if len(cuts.rows) > len(texts):
-            counts = np.add.reduceat(counts, cuts.first[:-1], dtype=np.int32)
+            counts = summed(counts, cuts.rows, len(texts))
         written = _text_array(texts, out, out_bounds[cuts.first], at)
         invalid = counts[:, INVALID] > 0
         if invalid.any():  # what follows the bad bytes was not cut, and would leave as it is
@@ -315,7 +315,7 @@ def _count(found: Found, listed: Sequence[int], counts: I32) -> None:
     width = counts.shape[1]
     places, times = np.unique(found.spans.owners * width + kind, return_counts=True)
     counts[places // width, places % width] = times
-    counts[:, 0] = counts[:, :known].sum(axis=1)
+    counts[:, 0] = np.bincount(found.spans.owners[kind < known], minlength=len(counts))
 
 
 def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:
