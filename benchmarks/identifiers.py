@@ -68,7 +68,7 @@ def scores(labelled: Sequence[Labelled], identifiers: Identifiers) -> list[Score
     finder = Finder(identifiers)
     rows = pa.array([one.text for one in labelled], pa.string())
     data, bounds = padded(rows)
-    spans, types, _ = finder.find(data, bounds, rows)
+    spans, types, *_ = finder.find(data, bounds, rows)
     counts = {name: [0] * 5 for name in TYPES}
     for row, one in enumerate(labelled):
         first, last = spans.bounds[row], spans.bounds[row + 1]

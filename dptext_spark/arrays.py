@@ -37,6 +37,13 @@ def read_only(array: Array) -> Array:
     return array
 
 
+def bounds_of(owners: I64, count: int) -> I64:
+    """Return where the entries of each of `count` owners begin and end: ascending int64[n] of them -> int64[count + 1]."""
+    bounds = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(owners, minlength=count), out=bounds[1:])
+    return bounds
+
+
 class ReadOnlyArrays:
     """The base of a dataclass that holds arrays: they are :func:`read_only`, whoever made them."""
 

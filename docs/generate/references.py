@@ -23,6 +23,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Secret, Section
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
+from dptext_spark.text.names.sources import ListSources
 from dptext_spark.text.policy import Policy
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -109,7 +110,7 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def defaults() -> dict[str, Any]:
     """Return the default of every setting by its path; those that leave no trace where they are not used are at the end."""
-    return flat(parse_config(LEAST).as_dict()) | {"lexicon.prior": None}
+    return flat(parse_config(LEAST).as_dict()) | {"lexicon.prior": None, "policy.mask": [], "policy.keep": []}
 
 
 def _value(value: Any) -> str:
@@ -124,6 +125,7 @@ def settings() -> str:
     """Return every setting but the mechanism's: its default, what it may be, and what it does."""
     said, given = commented(), defaults()
     may_be = kinds(RunConfig) | kinds(Policy, "policy.")
+    may_be |= {f"policy.{name}": "list of sections" for name in ListSources.NAMES}
     required = {"input.path", "columns", "output.path"}
     groups: dict[str, list[str]] = {"": []}
     for path in given:
@@ -320,6 +322,8 @@ OF_WORDS = {
     "not_chosen_share": "their share of all words",
     "identifiers": "identifiers that were replaced; they are no words",
     "identifiers_provided": "those that a provider found",
+    "names_masked": "words and phrases of a list that became `[NAME]` (`policy.mask`); missing where there are none",
+    "names_kept": "those that stay as they stand (`policy.keep`); missing where there are none",
 }
 OF_A_RUN = {
     "write_seconds": "wall time of the write",
@@ -343,10 +347,10 @@ OF_A_RUN = {
 def metrics_of_a_run() -> str:
     """Return the metrics that a run writes, by column and for the whole."""
     from dptext_spark.spark.job.counting import shares
-    from dptext_spark.text.engine import COUNTERS
+    from dptext_spark.text.engine import COUNTERS, OF_NAMES
 
-    # One word that nothing counts is one that was not chosen.
-    names = shares(dict.fromkeys(COUNTERS, 0) | {"words": 1})
+    # One word that nothing counts is one that was not chosen; what is missing where there is none is there.
+    names = shares(dict.fromkeys(COUNTERS, 0) | {"words": 1} | dict.fromkeys(OF_NAMES, 1))
     rows = []
     for name in names:
         about = OF_WORDS.get(name) or f"those of the type `{name.removeprefix('identifiers_')}`"

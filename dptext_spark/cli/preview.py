@@ -24,6 +24,8 @@ def preview(
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.preview import preview as draw
     from dptext_spark.model.preview import shown
+    from dptext_spark.randomness.draws import RunKey
+    from dptext_spark.text.names.compiled_lists import CompiledLists
 
     settings = load_model_config(config, overrides or ())
     # With fluent draws the sentence is also drawn without, at the same ε.
@@ -31,7 +33,14 @@ def preview(
     with progress() as say:
         privatizer, _ = prepare(settings, say)
         plain = prepare(settings.without_context(), say)[0] if both else None
-    result = draw(privatizer, text, top=top)
+    left: tuple[str, ...] = ()
+    if settings.lists:
+        lists, left = CompiledLists.of_files(settings.lists, RunKey.generate())
+        lists.check_shares(privatizer.vocabulary, privatizer.policy.kept_words())
+        if lists.names is not None:
+            privatizer = privatizer.with_names(lists.names)
+            plain = None if plain is None else plain.with_names(lists.names)
+    result = replace(draw(privatizer, text, top=top), lists_left_out=left)
     if plain is not None:
         result = replace(result, plain=draw(plain, text, top=top).output)
     if as_json:

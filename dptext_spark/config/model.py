@@ -28,7 +28,9 @@ from dptext_spark.config.sections import (
     Stream,
 )
 from dptext_spark.config.values import (
+    lists_apart,
     parse_budget,
+    parse_lists,
     parse_mechanism,
     parse_policy,
     parse_section,
@@ -38,6 +40,7 @@ from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import PACKAGED
 from dptext_spark.mechanisms import Mechanism
+from dptext_spark.text.names.sources import ListSources
 from dptext_spark.text.policy import Policy
 
 STREAMS = ("incremental", "streaming")
@@ -77,8 +80,15 @@ class ModelConfig(Section):
     policy: Annotated[InstanceOf[Policy], BeforeValidator(parse_policy)] = Policy()
     importance: Annotated[InstanceOf[Importance] | None, BeforeValidator(parse_selection)] = None
     budget: Annotated[InstanceOf[Budget] | None, BeforeValidator(parse_budget)] = None
+    # `mask` and `keep` of the policy.
+    lists: Annotated[InstanceOf[ListSources], BeforeValidator(parse_lists)] = ListSources()
     run: Annotated[Run, BeforeValidator(parse_section)] = Run()
     key: Annotated[Key, BeforeValidator(parse_section)] = Key()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists_apart(cls, values: object) -> object:
+        return lists_apart(values)
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """Return the mechanism of each level of importance; where there is one level, or all words are drawn, the only one."""
@@ -98,11 +108,18 @@ class ModelConfig(Section):
         """Return what an artifact is made from, JSON-able."""
         values = self.as_dict()
         names = ("lexicon", "mechanism", "policy", "consistency", "importance", "budget")
-        return {name: values[name] for name in names if name in values}
+        made = {name: values[name] for name in names if name in values}
+        of_lists = self.lists.as_dict()
+        return {
+            **made,
+            "policy": {name: value for name, value in made["policy"].items() if name not in of_lists},
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets."""
-        values = self.model_dump(mode="json", exclude={"mechanism", "policy", "importance", "budget"})
+        values = self.model_dump(
+            mode="json", exclude={"mechanism", "policy", "importance", "budget", "lists"}
+        )
         if self.lexicon.prior is None:  # what is not used leaves no trace
             del values["lexicon"]["prior"]
         version = values["lexicon"].pop("version")
@@ -114,6 +131,7 @@ class ModelConfig(Section):
             values["budget"] = self.budget.as_dict()
         words = self.policy.stop_word_list
         values["policy"] = asdict(self.policy) | {"stop_word_list": words if words is None else list(words)}
+        values["policy"] |= self.lists.as_dict()
         return values
 
 

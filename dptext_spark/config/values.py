@@ -18,6 +18,7 @@ from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from dptext_spark.mechanisms.parameters import parameters_of
+from dptext_spark.text.names.sources import FIELDS, ListSource, ListSources
 from dptext_spark.text.policy import Policy
 
 T = TypeVar("T")
@@ -121,6 +122,56 @@ def parse_budget(value: object) -> Budget | None:
     if given.get("record") is None:
         raise problem("budget.record: none given; valid: a finite number above 0.")
     return _build("budget", Budget, given)
+
+
+def lists_apart(values: object) -> object:
+    """Take the lists out of the policy: they are no part of the model, and read when a run starts."""
+    if not isinstance(values, Mapping):
+        return values
+    if "lists" in values and not isinstance(values["lists"], ListSources):
+        raise problem("lists: no such setting; valid: policy.mask, policy.keep.")
+    if not isinstance(values.get("policy"), Mapping):
+        return values
+    policy = dict(values["policy"])
+    held = {name: policy.pop(name) for name in ("mask", "keep") if name in policy}
+    return {**values, "policy": policy, "lists": held} if held else values
+
+
+def parse_lists(value: object) -> ListSources:
+    """Build the sources of lists from `mask` and `keep` of the policy."""
+    if isinstance(value, ListSources):
+        return value
+    if not isinstance(value, Mapping):
+        raise problem("lists: no such setting; valid: policy.mask, policy.keep.")
+    made: dict[str, tuple[ListSource, ...]] = {}
+    for name, some in value.items():
+        field = f"policy.{name}"
+        if some is None:
+            continue
+        if not isinstance(some, list | tuple):
+            raise problem(
+                f"{field}: {shown(some)} given; valid: a list of sections with file, table and column."
+            )
+        made[name] = tuple(_list_source(f"{field}[{number}]", one) for number, one in enumerate(some))
+    return ListSources(**made)
+
+
+def _list_source(field: str, value: object) -> ListSource:
+    given = _mapping(field, value)
+    others = [name for name in given if name not in FIELDS]
+    if others:
+        raise problem(
+            f"{field}.{others[0][:LONGEST]}: no such setting; valid here: {', '.join(FIELDS)}.{did_you_mean(others[0], FIELDS)}"
+        )
+    if isinstance(given.get("table"), str) and not TABLE.fullmatch(given["table"]):
+        raise problem(
+            f"{field}.table: {shown(given['table'])} given; valid: catalog.schema.table, unusual names in back-ticks."
+        )
+    try:
+        return ListSource(**given)
+    except SettingsError as error:
+        said = str(error)
+        raise problem(f"{field}.{said}" if said.split(":")[0] in FIELDS else f"{field}: {said}") from None
 
 
 def _level(number: int, value: object) -> Level:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.disclosure import importance
+from dptext_spark.disclosure import importance, names
 from dptext_spark.disclosure.assumptions import across_runs, assumed
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import filters_on_text, released, rule_based
@@ -54,6 +54,7 @@ def _warnings(facts: RunFacts) -> Sentences:
         yield "THE GUARANTEE BELOW DOES NOT HOLD: it was checked against the law that is sampled, and refuted."
     yield from _weak(facts)
     yield from importance.warned(facts)
+    yield from names.warned(facts)
     if filters_on_text(facts.where, facts.config.columns):
         yield (
             "input.where reads text that is not released: that a record is in the output tells what that text held. The "
@@ -120,7 +121,9 @@ def _protected(facts: RunFacts) -> Sentences:
     words = "the words of the lexicon" if law.words is None else f"the {law.words:,} words of the lexicon"
     if guarantee.compared == "sensitive words" and law.sensitive is not None:
         words = f"the {law.sensitive:,} sensitive words among {words}"
-    stop = ", stop words excepted" if policy.stop_words == "keep" else ", stop words included"
+    kept = policy.stop_words == "keep"
+    apart = [*(["stop words"] if kept else []), *names.excepted(facts)]
+    stop = ("" if kept else ", stop words included") + (f", {' and '.join(apart)} excepted" if apart else "")
     yield f"Drawn words in {columns}: {words}{stop}."
     if policy.tokenizer == "words":
         yield "A compound that the lexicon lacks counts as the words that it is made of."
@@ -274,6 +277,7 @@ def _unprotected(facts: RunFacts) -> Sentences:
             "That a word is no stop word: between a kept word and a drawn word there is no bound, and where a word of the output "
             "is no stop word, none stood in its place. Gone with policy.stop_words: draw."
         )
+    yield from names.not_protected(facts)
     yield from importance.choice(facts)
     yield from rule_based(policy)
     yield (

@@ -28,6 +28,8 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import RecordAccount
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.identifiers.types import NONE
+from dptext_spark.text.names.compiled_lists import SHOWN
+from dptext_spark.text.names.sources import ListSources
 from dptext_spark.text.policy import Policy
 
 Figures = Mapping[str, float | None]
@@ -314,7 +316,32 @@ class ShownSettings:
     @property
     def policy(self) -> Policy:
         """Which words are drawn, kept, masked; a run begun before identifiers were supported looks for none."""
-        return Policy(**{"identifiers": NONE, **self.values["policy"]})
+        return Policy(**{"identifiers": NONE, **self.without_lists().values["policy"]})
+
+    @property
+    def lists(self) -> dict[str, list[dict[str, Json]]]:
+        """The lists of names that the run was given, with their sizes and keyed digests."""
+        policy = self.values.get("policy") or {}
+        return {name: policy[name] for name in ListSources.NAMES if name in policy}
+
+    def without_lists(self) -> ShownSettings:
+        """Return them as if no list of names had been given."""
+        if not self.lists:
+            return self
+        policy = {
+            name: value for name, value in self.values["policy"].items() if name not in ListSources.NAMES
+        }
+        return ShownSettings({**self.values, "policy": policy})
+
+    def without_digests(self) -> ShownSettings:
+        """Return them with the lists that were named, but not what was read of them."""
+        if not self.lists:
+            return self
+        named = {
+            name: [{key: value for key, value in one.items() if key not in SHOWN} for one in some]
+            for name, some in self.lists.items()
+        }
+        return ShownSettings({**self.values, "policy": {**self.values["policy"], **named}})
 
     @property
     def selection(self) -> Importance | None:

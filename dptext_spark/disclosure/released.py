@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dptext_spark.config.condition import parsed
+from dptext_spark.disclosure import names
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.importance import clear
 from dptext_spark.errors import SettingsError
@@ -53,6 +54,7 @@ def released(facts: RunFacts) -> Iterator[str]:
             "pattern."
         )
     yield from _clear_words(policy, facts.budget)
+    yield from names.listed(facts)
     yield from clear(facts)
     yield from replaced_whole(policy, level)
     yield from _not_sensitive(facts)

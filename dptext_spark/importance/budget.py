@@ -190,7 +190,7 @@ class BudgetSelector:
         rows = Rows.of(columns)
         if rows.weights is not None:
             raise DataError("weights: given with a budget; valid: none.")
-        words, codes = list_words(engine, rows.texts)
+        words, codes = list_words(engine.of_rows(rows.owners), rows.texts)
         words = words._replace(records=rows.bounds)
         bounds, size, distinct = words.record_bounds, int(engine.table.size[0]), consistency == "record"
         levels = np.empty(len(codes), np.uint8)

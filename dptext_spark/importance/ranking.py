@@ -176,6 +176,12 @@ class Rows:
     places: tuple[I64, ...] | None
     rows: tuple[I64, ...]
 
+    @property
+    def owners(self) -> I64:
+        """The row of each text: int64[m]."""
+        owners: I64 = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+        return owners
+
     @classmethod
     def of(cls, columns: Sequence[Texts]) -> Rows:
         """Put the columns of a batch together.

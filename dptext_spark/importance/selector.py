@@ -137,7 +137,9 @@ class Selector:
             provider = ColumnWeights(rows.weights)
         elif rows.weights is not None:
             raise DataError(f"weights: given with provider {provider.name}; valid: none.")
-        words, codes = list_words(engine, rows.texts, marks=self.selection.rank_punctuation)
+        words, codes = list_words(
+            engine.of_rows(rows.owners), rows.texts, marks=self.selection.rank_punctuation
+        )
         words = words._replace(records=rows.bounds)
         found, bounds = checked(provider, words), words.record_bounds
         levels = levels_of(found, bounds, self.selection.cumulative, self.selection.direction)

@@ -26,8 +26,9 @@ from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.rounding import rounded_up
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import padded
-from dptext_spark.text.identifiers.types import FAKE
+from dptext_spark.text.identifiers.types import FAKE, placeholder
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
+from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
 from dptext_spark.text.tokens import listed
@@ -43,6 +44,7 @@ ALL_DRAWS = 5_000  # of all words of a text, as far as each has the least
 STOP_KEPT = ("kept", "stop word")
 NOT_CHOSEN = ("kept", "NOT CHOSEN, IN CLEAR")
 BEYOND_BUDGET = ("masked", "beyond the budget")
+LISTED, LISTED_KEPT = ("masked", "in a list"), ("kept", "in a list, in clear")
 UNIFORMLY, REMAPPED = "drawn uniformly", "drawn uniformly, then remapped"
 OOV_FATE = {
     "mask": ("masked", "unknown"),
@@ -94,6 +96,7 @@ class Preview:
         remapped: what a remap does to the draws, a sentence; None where they are released as they are.
         plain: one draw by the same mechanism where draws depend on no other word; None where that was not asked for.
         record: what its drawn words come to together, were it a record; None where a record has no ε.
+        lists_left_out: settings of lists of names that only a run can read.
 
     Examples:
         >>> shown = dp.preview(model, "Please send the parcel")
@@ -110,6 +113,7 @@ class Preview:
     record: RecordBound | None = None
     remapped: str | None = None
     plain: str | None = None
+    lists_left_out: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
@@ -125,6 +129,7 @@ class Preview:
             **({} if self.remapped is None else {"remapped": self.remapped}),
             **({} if self.plain is None else {"plain": self.plain}),
             **({} if self.record is None else {"record": self.record.as_dict()}),
+            **({"lists_left_out": list(self.lists_left_out)} if self.lists_left_out else {}),
         }
 
 
@@ -202,6 +207,11 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
         elif action == "kept":
             became = _lowered(written) if policy.case == "lower" else written
             words.append(Word(written, action, reason, became))
+        elif (
+            action,
+            reason,
+        ) == LISTED:  # a title before it, which is not there where it stands alone, may be what names it
+            words.append(Word(written, action, reason, placeholder(LIST_TYPES[0])))
         else:
             words.append(Word(written, action, reason, piece.lstrip(" ")))
     account = record_account(model)
@@ -324,7 +334,11 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
     found = finder.find(data, bounds, _binary([raw]))
     faked = finder.identifiers.wanted(FAKE)
     names = [finder.names[kind] for kind in found.types]
-    actions = [("fake" if name in faked else "masked", f"identifier ({name}), by a rule") for name in names]
+    actions = [
+        LISTED_KEPT if kept else LISTED if name in LIST_TYPES else
+        ("fake" if name in faked else "masked", f"identifier ({name}), by a rule")
+        for name, kept in zip(names, found.kept.tolist(), strict=True)
+    ]  # fmt: skip
     return dict(zip(found.spans.starts.tolist(), actions, strict=True))
 
 
@@ -360,6 +374,11 @@ def shown(result: Preview) -> RenderableType:
         Text(str(result.guarantee)),
         *([] if result.remapped is None else [Text(result.remapped)]),
         *_of_record(result.record),
+        *(
+            [Text(f"Not looked for here, for only a run reads them: {', '.join(result.lists_left_out)}.")]
+            if result.lists_left_out
+            else []
+        ),
         Text("One draw with a fresh key; the same command draws anew.", "dim"),
     )
 

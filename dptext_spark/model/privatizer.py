@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dptext_spark.arrays import U8, U64, Ids
+from dptext_spark.arrays import I64, U8, U64, Ids
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector
@@ -33,6 +34,7 @@ from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
 from dptext_spark.text.identifiers.provider import Provider, check_providers
 from dptext_spark.text.identifiers.types import TYPES
+from dptext_spark.text.names.names import Names
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.render import DATASET, TOKEN, word_blocks
 from dptext_spark.text.selection import Texts, TokenSelection
@@ -259,6 +261,18 @@ class Privatizer:
             return rows, Counters(counts, chosen.units), placed
         drawn = COUNTERS.index("distinct" if self.consistency == "record" else "drawn")
         return rows, Counters(counts, counts[:, drawn].astype(np.int64)), placed
+
+    def with_names(self, names: Names) -> Privatizer:
+        """Return it with lists of names that are masked, or kept. They are no part of the model: its fingerprint stays."""
+        made = copy(self)
+        made.__dict__["engine"] = self.engine.with_providers((*self.engine.providers, names))
+        return made
+
+    def of_rows(self, rows: I64) -> Privatizer:
+        """Return it for texts of these rows, int64[texts], where rows have lists of their own; without, text i is of row i."""
+        made = copy(self)
+        made.__dict__["engine"] = self.engine.of_rows(rows)
+        return made
 
     def choose(self, columns: Sequence[Texts]) -> tuple[TokenSelection, ...] | None:
         """Choose the words of a batch that are drawn; None: all that the policy draws.

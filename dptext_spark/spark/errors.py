@@ -35,7 +35,7 @@ except ImportError:  # a client of Spark Connect may come without it
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-INVALID_UTF8, NULL_KEY, WEIGHTS = "INVALID_UTF8", "NULL_KEY", "WEIGHTS"
+INVALID_UTF8, NULL_KEY, WEIGHTS, LIST_ENTRY = "INVALID_UTF8", "NULL_KEY", "WEIGHTS", "LIST_ENTRY"
 _KEYS = {  # what a worker says of a key that it reads for itself
     "KEY_MISSING": "the worker finds no such file or variable",
     "KEY_INVALID": "what the worker finds there is no key that it may take (kind, owner, mode, content)",
@@ -110,6 +110,11 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
             return DataError(
                 f"importance: {rows} texts or weights in {where} do not fit; valid: a finite number of 0 or more for each word "
                 "of a text as the policy cuts it, stop words, unknown words and numbers included."
+            )
+        if code == LIST_ENTRY:
+            return DataError(
+                f"policy.mask or policy.keep: a column of the input holds what cannot be looked for, in {where}; valid: words "
+                "and phrases of at most 12 words, in UTF-8, none of a single letter; NULL for none."
             )
         if code in _KEYS:
             return RunError(key_error(code, where))

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 
+from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import check_whole_records
 from dptext_spark.importance.selection import check_record_key
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.progress import silent
 from dptext_spark.spark.errors import CLIENT_LOGGER, suppress_sensitive_logs
 from dptext_spark.spark.job.checks import check_weights
+from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.secrets import require_no_setting
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import paths_of
 from dptext_spark.spark.tables.tables import check_text_columns
 from dptext_spark.spark.udf.column import RESULT, UdfSpec, applied, replaced
+from dptext_spark.spark.udf.names import NO_NAMES
 from dptext_spark.spark.udf.ship import shipped_model
 
 if TYPE_CHECKING:
@@ -40,6 +44,8 @@ def privatize(
     run_id: str | None = None,
     udf: str = "auto",
     weights: Sequence[str] = (),
+    mask: Sequence[Mapping[str, str]] = (),
+    keep: Sequence[Mapping[str, str]] = (),
 ) -> DataFrame:
     """Return `df` with its text columns sanitized; nothing runs until Spark is asked for rows.
 
@@ -57,11 +63,15 @@ def privatize(
         udf: `auto`, `arrow` or `pandas`.
         weights: of a privatizer with importance from the user: for each text column a column with a number for each word. They
             are not in the frame that is returned.
+        mask: private lists of words and phrases that become `[NAME]`, whatever the lexicon holds, as `policy.mask` of the
+            settings names them: `{"file": ...}`, `{"table": ..., "column": ...}`, or `{"column": ...}` of the frame. Files and
+            tables are read now.
+        keep: lists of what is released as it stands, likewise.
 
     Raises:
         SettingsError: no stable identity of the rows (`row_key` is the cure), or no columns; a variable of the workers that is
-            a Spark setting; records of several rows whose words importance would choose.
-        DataError: a column is missing or no text, or holds no lists of weights.
+            a Spark setting; records of several rows whose words importance would choose; a list that is named wrongly.
+        DataError: a column is missing or no text, or holds no lists of weights; a list that cannot be read, or cannot be one.
 
     Examples:
         >>> key = dp.RunKey.generate()
@@ -90,20 +100,25 @@ def privatize(
     key = key or RunKey.generate()
     if key.source is not None and key.source.kind == "env":
         require_no_setting(df.sparkSession, key.source.place)
+    sources = parse_model_config({"policy": {"mask": list(mask), "keep": list(keep)}}).lists
+    run_id = run_id or secrets.token_hex(8)
     _keep_plans_out_of_logs(df.sparkSession)
     with suppress_sensitive_logs(df.sparkSession):
         check_text_columns(df, list(columns))
         check_weights(df, weights)
         paths = paths_of(df.schema, columns)
         identity = identify_rows(df, row_key, record_key, ordinal=False)
+        sources = resolve_columns(df, sources)
+        lists = compile_lists(df.sparkSession, sources, model, key, run_id, silent)
         job = UdfSpec(
             columns=tuple(path.name for path in paths),
             shipped=shipped_model(df.sparkSession, model),
             key=key.delivered(),
-            run_id=run_id or secrets.token_hex(8),
+            run_id=run_id,
             has_row_id=True,
             has_record_id=identity.record is not None,
             weights=tuple(weights),
+            names=NO_NAMES if lists is None else lists.shipped(df.sparkSession),
         )
         left = {name.lower() for name in weights}
         kept = [name for name in df.columns if name.lower() not in left]

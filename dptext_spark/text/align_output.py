@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import I64, U8, U64, Bools
+from dptext_spark.arrays import I64, U8, U64, Bools, bounds_of
 from dptext_spark.lexicon.characters import (
     APOSTROPHE,
     HYPHEN,
@@ -198,7 +198,7 @@ def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, U8]:
     owner = placed.found.spans.owners
     held = placed.places[:, 1] <= np.diff(rows)[owner]  # a row that is no UTF-8 has come out empty
     owner, places = owner[held], placed.places[held] + rows[owner[held], None]
-    bounds = np.searchsorted(owner, np.arange(len(rows))).astype(np.int64)
+    bounds = bounds_of(owner, len(rows) - 1)
     starts, ends = np.ascontiguousarray(places.T)
     fakes = placed.faked[held]
     edges = np.zeros(len(data), np.int8)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dptext_spark.arrays import I64, U8
+from dptext_spark.arrays import I32, I64, U8, bounds_of
 from dptext_spark.lexicon.characters import PASS, SPACE, Tokenizer, tables
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.spans import Spans
@@ -61,7 +61,7 @@ def strips(data: U8, bounds: I64, tokenizer: Tokenizer, identifiers: Spans | Non
     count = _cut(data, bounds, gap, STRIP_BYTES, starts, ends, at, found, owners, spans)
     owners = owners[:count]
     of = spans[:count] if len(starts) else none
-    return Strips(found[: count + 1], owners, np.searchsorted(owners, np.arange(rows + 1)), of)
+    return Strips(found[: count + 1], owners, bounds_of(owners, rows), of)
 
 
 @compiled
@@ -110,3 +110,19 @@ def _cut(
 def _is_bare(owners: Any, n: Int, row: Int) -> Any:
     """Whether a row has no strip yet."""
     return n == 0 or owners[n - 1] != row
+
+
+def summed(counts: I32, owners: I64, rows: int) -> I32:
+    """Return int32[rows, n], the sums of what was counted in the strips of each row: int32[strips, n], int64[strips]."""
+    sums = np.zeros((rows, counts.shape[1]), np.int32)
+    _add(counts, owners, sums)
+    return sums
+
+
+@compiled
+def _add(counts: Any, owners: Any, sums: Any) -> None:
+    """Add the counts of each strip to those of its row."""
+    for strip in range(counts.shape[0]):
+        row = owners[strip]
+        for column in range(counts.shape[1]):
+            sums[row, column] += counts[strip, column]

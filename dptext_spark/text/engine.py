@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,13 +16,14 @@ from dptext_spark.arrays import I32, I64, U8, U64, Bools, Ids, read_only
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness.draws import byte_view
-from dptext_spark.text.chunks import Strips, strips
+from dptext_spark.text.chunks import Strips, strips, summed
 from dptext_spark.text.context import NO_WORD, PREVIOUS, words_before
 from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
-from dptext_spark.text.identifiers.provider import Provider
+from dptext_spark.text.identifiers.provider import OfRows, Provider
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.lookup import INVALID, OPENING, look_up
+from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
 from dptext_spark.text.selection import TokenSelection, drop_unselected
@@ -34,7 +35,8 @@ LONGEST_MASK = 40  # that of an identifier has 33 at most
 OF_WORDS = ("words", "drawn", "stop_kept", "oov", "numbers", "invalid", "changed", "same", "distinct")
 # Identifiers are no words; those of providers count together.
 OF_IDENTIFIERS = ("identifiers", *(f"identifiers_{name}" for name in TYPES), "identifiers_provided")
-COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS)
+OF_NAMES = ("names_masked", "names_kept")  # entries of lists: no words, and no identifiers
+COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS, *OF_NAMES)
 
 
 class Noise(NamedTuple):
@@ -147,6 +149,21 @@ class Engine:
             return None
         return Finder(self.policy.identifiers, self.providers)
 
+    def with_providers(self, providers: tuple[Provider, ...]) -> Engine:
+        """Return it with others who add identifiers."""
+        made = replace(self, providers=providers)
+        if self.finder is not None:
+            made.__dict__["finder"] = replace(self.finder, providers=providers)
+        return made
+
+    def of_rows(self, rows: I64) -> Engine:
+        """Return it for texts of these rows, int64[texts]: what is looked for may depend on the row."""
+        if not any(isinstance(one, OfRows) for one in self.providers):
+            return self
+        return self.with_providers(
+            tuple(one.of_rows(rows) if isinstance(one, OfRows) else one for one in self.providers)
+        )
+
     @property
     def lookup(self) -> tuple[Any, ...]:
         """The look-up table as the compiled loops take it."""
@@ -197,7 +214,7 @@ class Engine:
         cuts = strips(data, rows, policy.tokenizer, None if found is None else found.spans)
         bounds = cuts.bounds
         put, identifiers = self._replaced(found, noise)
-        counts = np.zeros((len(cuts.rows), len(COUNTERS)), np.int32)
+        counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
         options = self.options(noise.hash_keys)
         lookup = self.lookup
         outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
@@ -211,15 +228,15 @@ class Engine:
         carried, last = np.zeros(2, np.int64), np.full(2, -1, np.int64)
         context = np.array([-1, 0, NO_WORD], np.int64)
         forms = np.zeros((2, 4096), np.uint8)
-        at, room, place = 0, 0, 0
-        for r0, r1 in byte_blocks(cuts):
+        at, place = 0, 0
+        ranges = byte_blocks(cuts)
+        room = 1 + max((int(bounds[r1] - bounds[r0]) for r0, r1 in ranges), default=0)
+        tokens = np.empty((room, 4), np.int64)
+        content, keys, blocks, others = (np.empty((room, 2), np.uint64) for _ in range(4))
+        ids, levels = np.empty(room, np.int32), np.empty(room, np.uint8)
+        work = (tokens, content, keys, forms)
+        for r0, r1 in ranges:
             size = int(bounds[r1] - bounds[r0])
-            if size + 1 > room:
-                room = size + 1
-                tokens = np.empty((room, 4), np.int64)
-                content, keys, blocks, others = (np.empty((room, 2), np.uint64) for _ in range(4))
-                ids, levels = np.empty(room, np.int32), np.empty(room, np.uint8)
-            work = (tokens, content, keys, forms)
             n = cut(data, bounds, cuts.spans, r0, r1, lookup, letters, counts, options, work)
             n = look_up(data, bounds, cuts.rows, rows, last, n, lookup, counts, options, work)
             if chosen is not None:
@@ -258,14 +275,21 @@ class Engine:
         if put is not None:
             put.places[:] -= out_bounds[cuts.first[put.found.spans.owners], None]
         if len(cuts.rows) > len(texts):
-            counts = np.add.reduceat(counts, cuts.first[:-1], dtype=np.int32)
+            counts = summed(counts, cuts.rows, len(texts))
         written = _text_array(texts, out, out_bounds[cuts.first], at)
         invalid = counts[:, INVALID] > 0
         if invalid.any():  # what follows the bad bytes was not cut, and would leave as it is
             written = pc.if_else(pa.array(invalid), pa.scalar("", written.type), written)
+        every = np.zeros((len(texts), len(COUNTERS)), np.int32)
+        every[:, : len(OF_WORDS)] = counts
         if put is not None:
-            counts[:, len(OF_WORDS) :] = _counted(put.found, len(texts))
-        return written, counts, put
+            _count(put.found, self._listed_types(), every[:, len(OF_WORDS) :])
+        return written, every, put
+
+    def _listed_types(self) -> list[int]:
+        """Return the numbers of the types that lists of names give."""
+        names = () if self.finder is None else self.finder.names
+        return [number for number, name in enumerate(names) if name in LIST_TYPES]
 
     def _replaced(self, found: Found | None, noise: Noise) -> tuple[Placed | None, tuple[Any, ...]]:
         """Return where identifiers will go, and (replacements, their bounds, the places to be filled) for the rebuilding."""
@@ -276,13 +300,22 @@ class Engine:
         return put, (made.text, made.bounds, put.places)
 
 
-def _counted(found: Found, rows: int) -> I64:
-    """Return int64[rows, n], the identifiers of each row in the order of `OF_IDENTIFIERS`."""
-    width = len(OF_IDENTIFIERS)
+def _count(found: Found, listed: Sequence[int], counts: I32) -> None:
+    """Count what was found in each row.
+
+    Args:
+        found: in the batch.
+        listed: the numbers of the types that lists of names give.
+        counts: int32[rows, n], zeros, filled in the order of `OF_IDENTIFIERS` and `OF_NAMES`.
+    """
+    known = len(OF_IDENTIFIERS)
     kind = np.minimum(found.types, len(TYPES)) + 1
-    counts = np.bincount(found.spans.owners * width + kind, minlength=rows * width).reshape(rows, width)
-    counts[:, 0] = counts.sum(axis=1)
-    return counts
+    kind[np.isin(found.types, listed)] = known
+    kind[found.kept] = known + 1
+    width = counts.shape[1]
+    places, times = np.unique(found.spans.owners * width + kind, return_counts=True)
+    counts[places // width, places % width] = times
+    counts[:, 0] = np.bincount(found.spans.owners[kind < known], minlength=len(counts))
 
 
 def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:

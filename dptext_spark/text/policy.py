@@ -95,6 +95,10 @@ class Policy:
         if words is not None:
             object.__setattr__(self, "stop_word_list", tuple(words))
 
+    def kept_words(self) -> tuple[str, ...]:
+        """Return the stop words that are kept, in look-up form; none where they are drawn."""
+        return self.stop_list() if self.stop_words == "keep" else ()
+
     def stop_list(self) -> tuple[str, ...]:
         """Return the stop words in look-up form."""
         if self.stop_word_list is None:

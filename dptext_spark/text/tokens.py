@@ -14,7 +14,7 @@ import pyarrow as pa
 from dptext_spark.arrays import I32, I64, U8, Bools
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.chunks import strips
+from dptext_spark.text.chunks import strips, summed
 from dptext_spark.text.engine import OF_WORDS, Engine, byte_blocks, padded
 from dptext_spark.text.lookup import IDENTIFIER, LOWERED, look_up, look_up_form
 from dptext_spark.text.spans import Spans
@@ -143,7 +143,7 @@ def listed(
     if len(cuts.rows) > len(texts):
         places = work[0][:n, 3]
         places[:] = places >> 32 << 32 | cuts.rows[places & 0xFFFFFFFF]
-        counts = np.add.reduceat(counts, cuts.first[:-1], dtype=np.int32)
+        counts = summed(counts, cuts.rows, len(texts))
     return Listed(data, bounds, work[0], n, counts)
 
 

@@ -110,6 +110,8 @@ spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 spark.sparkContext.setLogLevel("INFO")
 go("delta", input=source, row_key="id")
 go("stream", input=source, row_key="id", mode="incremental")
+lists = [{"file": str(base / "in" / "names.txt")}, {"column": "id"}]
+go("names", input=source, row_key="id", consistency="record", policy={"mask": lists, "keep": lists[1:]})
 limited = {"path": str(base / "ledger"), "limit": 1.5}
 os.environ["LEAK_TEST_KEY"] = base64.b64encode((base / "key").read_bytes()).decode()
 go("environment", input=source, row_key="id", ledger=limited, key={"env": "LEAK_TEST_KEY"})

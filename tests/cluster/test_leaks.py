@@ -34,6 +34,7 @@ STAGES = {
     "good": "good succeeded",
     "delta": "delta succeeded",  # whose log holds the least and the greatest text, which Delta informs of
     "stream": "stream succeeded",
+    "names": "names succeeded",  # whose list holds the words that are looked for
     "environment": "environment succeeded",
     "limit": "RunError ledger.limit: 1.5 given",
     "broken": "CountMismatchError",  # what the audit of consistency found, too
@@ -76,6 +77,7 @@ def _write_inputs(folder: Path) -> None:
 
     for name, rows in (("good", 50), ("constraint", 1), ("conflict", 1_500), ("account", 2)):
         write(name, _keys(rows), [LINE] * rows)
+    (folder / "names.txt").write_bytes(b"\n".join(WORDS))
     write("null_key", [*_keys(1), None], [LINE] * 2)
     write("repeated_key", [f"{ROW.decode()}0"] * 2, [LINE] * 2)
     invalid = pa.array([LINE.encode(), LINE.encode() + b" \xff"]).view(pa.string())

@@ -40,6 +40,16 @@ def config_of(folder: Path, out: str, **changes: Any) -> RunConfig:
     return parse_config(settings | changes)
 
 
+def lists_of(spark: Any, folder: Path) -> dict[str, list[dict[str, str]]]:
+    """Private lists of names: a file, a table and a column of the rows."""
+    (folder / "names.txt").write_text("Hello there\nday 7\n", encoding="utf-8")
+    spark.createDataFrame([("time",), ("the house",)], "word string").createOrReplaceTempView("kept")
+    return {
+        "mask": [{"file": str(folder / "names.txt")}, {"column": "customer"}],
+        "keep": [{"table": "kept", "column": "word"}],
+    }
+
+
 def failing(folder: Path) -> Iterator[tuple[str, RunConfig]]:
     """Runs that fail where the data is looked at: in the worker, in a cast, and at a constraint of the target."""
 
@@ -102,15 +112,21 @@ def main(remote: str, folder: Path) -> None:
     df = spark.read.format("delta").load(str(folder / "in"))
     model = open_model(folder / "model", verify=False)
 
-    def privatized(udf: str, key: RunKey, model: Privatizer = model) -> list[Any]:
+    def privatized(udf: str, key: RunKey, model: Privatizer = model, **lists: Any) -> list[Any]:
         record = "customer" if model.budget is None else None
-        out = dps.privatize(df, COLUMNS, model, row_key="id", record_key=record, key=key, run_id="r", udf=udf)
+        out = dps.privatize(
+            df, COLUMNS, model, row_key="id", record_key=record, key=key, run_id="r", udf=udf, **lists
+        )
         return [json.loads(row[0]) for row in out.orderBy("id").selectExpr("to_json(struct(*))").collect()]
 
     for udf in ("auto", "pandas"):
         found[udf] = privatized(udf, KEY)
     for name in RELEASING:
         found[name] = privatized("auto", KEY, open_model(folder / name, verify=False))
+    lists = lists_of(spark, folder)
+    found["listed"] = privatized("auto", KEY, **lists)
+    named_lists = config_of(folder, "listed", policy=lists, run={"id": "listed"})
+    found["listed_facts"] = dps.run(named_lists, spark, key=KEY).as_dict(internal=True)
     found |= with_executors(spark, folder, privatized)
     audit = {"shareable": str(folder / "audit/shareable"), "restricted": str(folder / "audit/restricted")}
     named = config_of(folder, "", output={"table": "default.connected"}, audit=audit)

@@ -23,7 +23,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.diagnostics.probe import PLAN_LOGGERS
 from dptext_spark.text.policy import Policy
 from tests.cluster.traces import spellings, traces
-from tests.connect.client import COLUMNS, KEY, LOGGED, RELEASING, SECRET, UNSENT, config_of, failing
+from tests.connect.client import COLUMNS, KEY, LOGGED, RELEASING, SECRET, UNSENT, config_of, failing, lists_of
 from tests.connect.conftest import CHECKOUT, Server, environment
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
@@ -130,6 +130,31 @@ def test_a_frame_comes_out_as_on_a_classic_session(client: Client, found: str, m
     rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
     assert client.found[found] == [json.loads(row[0]) for row in rows]
     assert client.found[found] != _contents(client.spark, str(client.folder / "in"))
+
+
+def test_lists_of_names_are_looked_for_as_on_a_classic_session(client: Client) -> None:
+    from dptext_spark import spark as dps
+    from dptext_spark.model.artifact import open_model
+
+    df = client.spark.read.format("delta").load(str(client.folder / "in"))
+    model, lists = open_model(client.folder / "model", verify=False), lists_of(client.spark, client.folder)
+    out = dps.privatize(df, COLUMNS, model, row_key="id", record_key="customer", key=KEY, run_id="r", **lists)
+    rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
+    assert client.found["listed"] == [json.loads(row[0]) for row in rows]
+    bodies = [row.get("body") or "" for row in client.found["listed"]]
+    assert sum(body.startswith("[NAME] ") for body in bodies) > ROWS / 2
+    here = dps.run(config_of(client.folder, "listed_here", policy=lists), client.spark, key=KEY).as_dict(
+        internal=True
+    )
+    there = client.found["listed_facts"]
+    assert there["status"] == here["status"] == "succeeded"
+    assert there["consistency_audit"]["passed"] is True
+    counted = ("names_masked", "names_kept", "drawn", "words")
+    assert {name: there["restricted"][name] for name in counted} == {
+        name: here["restricted"][name] for name in counted
+    }
+    assert there["restricted"]["names_masked"] > 0
+    assert there["restricted"]["names_kept"] > 0
 
 
 def test_a_run_comes_out_as_on_a_classic_session(client: Client) -> None:

@@ -14,7 +14,7 @@ from dptext_spark.demo.demo import SETTINGS
 pytestmark = pytest.mark.cluster
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 FIGURES = {
-    "spark": {"read, privatize, observe, write", "the whole run"},
+    "spark": {"read, privatize, observe, write", "the whole run", "the whole run, fluent draws"},
     "shapes": {
         "memory that one long text adds to a worker",
         "memory of a worker, one partition of 100,000 words",

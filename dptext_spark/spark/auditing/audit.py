@@ -37,7 +37,9 @@ from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import check_key
 from dptext_spark.spark.job.consistency import sample_of
+from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.session.session import spark_session, watched
+from dptext_spark.spark.udf.names import NO_NAMES
 from dptext_spark.spark.udf.ship import ship
 
 if TYPE_CHECKING:
@@ -148,13 +150,17 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
     in_source = _rows_of(plan, "against", tables.source)
     if plan.record_key:
         check_key(tables.source, plan.record_key, "record_key", unique=False)
-    left, right = sides(plan, tables)
-    shipped = ship(spark, str(folder), plan.model.run.ship)
     key = RunKey.generate()
+    sources = resolve_columns(tables.source, plan.model.lists)
+    lists = compile_lists(spark, sources, privatizer, key, "audit", say)
+    names = NO_NAMES if lists is None else lists.shipped(spark)
+    left, right = sides(plan, tables, names.columns)
+    shipped = ship(spark, str(folder), plan.model.run.ship)
 
     def paired(wanted: Rows, frame: DataFrame) -> DataFrame:
-        job = PairTables(shipped, key, len(plan.columns), wanted)
+        job = PairTables(shipped, key, len(plan.columns), wanted, names)
         texts = [f"{side}{i}" for i in range(len(plan.columns)) for side in "so"]
+        texts += [f"n{i}" for i in range(len(names.columns))]
         return frame.select("scope", *texts).mapInArrow(job, SCHEMAS[wanted])
 
     say("comparing the texts")
@@ -188,6 +194,8 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
     figures = found.figures + [
         figure for i, name in enumerate(plan.columns) for figure in text_figures(counts[i], column=name)
     ]
+    if lists is not None:
+        lists.end()
     audit_id = tables.made_by[0] if tables.made_by else _new_id()
     say("writing the metrics")
     runs.put_metrics(spark, plan.metrics, audit_id, _rows(figures), prefix=PREFIX)

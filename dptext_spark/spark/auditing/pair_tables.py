@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from dptext_spark.audit.table.metrics import COUNTS
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
 from dptext_spark.spark.errors import INVALID_UTF8, TaskError
+from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, names_of
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
 from dptext_spark.text.pair_tokens import (
     DRAWN_WORD,
@@ -64,19 +65,21 @@ class Paired:
 
 @dataclass(frozen=True)
 class PairTables:
-    """Maps batches of (scope, s0, o0, s1, o1, ...) to rows of one of `SCHEMAS`.
+    """Maps batches of (scope, s0, o0, s1, o1, ..., n0, ...) to rows of one of `SCHEMAS`.
 
     Attributes:
         shipped: where the model is, whose tokenizer, words and policy count.
         key: of the hashes; it is made for this audit alone.
         columns: how many text columns there are.
         wanted: counts of everything; groups of equal words with their replacements; or the tokens of each text.
+        names: the lists of names that the run was given; their entries are no words.
     """
 
     shipped: Shipped
     key: RunKey
     columns: int
     wanted: Rows
+    names: ShippedNames = NO_NAMES
 
     def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Map the batches of a task; what goes wrong leaves as a code."""
@@ -97,9 +100,16 @@ class PairTables:
 
     def _paired(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[Paired]:
         keys = hash_keys(self.key.derive("table audit words", length=16))
+        held = [batch.column(f"n{i}") for i in range(len(self.names.columns))]
+        names = names_of(self.names, held, self.key)
+        engines = [privatizer.engine] * 2
+        if names is not None:
+            engines = [privatizer.with_names(one).engine for one in (names, replace(names, masked=True))]
         for i in range(self.columns):
             texts, written = batch.column(f"s{i}"), batch.column(f"o{i}")
-            source, output = (words_of(privatizer.engine, side, keys) for side in (texts, written))
+            source, output = (
+                words_of(engine, side, keys) for engine, side in zip(engines, (texts, written), strict=True)
+            )
             invalid = int((source.invalid | output.invalid).sum())
             if invalid:
                 raise _InvalidTextError(invalid)

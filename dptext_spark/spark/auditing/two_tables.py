@@ -87,8 +87,11 @@ def require_the_model(plan: AuditPlan, privatizer: Privatizer, tables: TwoTables
         )
 
 
-def sides(plan: AuditPlan, tables: TwoTables) -> tuple[DataFrame, DataFrame]:
-    """Return (scope, row_key, s0, ..., label, attribute) of the source and (row_key, o0, ...) of the table."""
+def sides(plan: AuditPlan, tables: TwoTables, names: tuple[str, ...] = ()) -> tuple[DataFrame, DataFrame]:
+    """Return (scope, row_key, s0, ..., n0, ..., label, attribute) of the source and (row_key, o0, ...) of the table.
+
+    `names` are the columns of the source that hold names, n0 and so on.
+    """
     keys = [key_column(frame, plan.row_key, "row_key") for frame in (tables.source, tables.table)]
     kinds = [
         frame.select(column.alias("k")).schema["k"].dataType.simpleString()
@@ -103,6 +106,7 @@ def sides(plan: AuditPlan, tables: TwoTables) -> tuple[DataFrame, DataFrame]:
         scope.alias("scope"),
         keys[0].alias("row_key"),
         *[path.joined.cast("string").alias(f"s{i}") for i, path in enumerate(_texts(tables.source, plan))],
+        *[quoted(name).alias(f"n{i}") for i, name in enumerate(names)],
         *[value_of(tables.source, name, field) for field, name in plan.values.items()],
     )
     table = tables.table.select(

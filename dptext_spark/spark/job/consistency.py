@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Window, functions
+from pyspark.sql import types as T
 
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
@@ -23,7 +24,8 @@ from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import TaskError, worker_key
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import opened
-from dptext_spark.spark.udf.column import Elements
+from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
 from dptext_spark.text.align_output import align
 
@@ -82,11 +84,15 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
     written = _written(plan, version)
     scope = plan.identity.record if plan.identity.record is not None else plan.identity.row
     assert scope is not None
-    paths = plan.paths
+    paths, names = plan.paths, plan.names()
+    listed = frozenset(
+        i for i, name in enumerate(names.columns) if isinstance(plan.df.schema[name].dataType, T.ArrayType)
+    )
     source = plan.df.select(
         scope.alias("scope"),
         key_name.alias("row_key"),
         *[path.text.alias(f"s{i}") for i, path in enumerate(paths)],
+        *[quoted(name).alias(f"n{i}") for i, name in enumerate(names.columns)],
     )
     if config.is_stream and config.stream.duplicates == "accept":
         # Rows of one micro-batch that share their key cannot be told apart in the output.
@@ -107,9 +113,11 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
     joined = sampled.join(output, "row_key")
     lists = frozenset(i for i, path in enumerate(paths) if path.over)
     shipped = ship(spark, plan.folder, config.run.ship)
-    job = PairJob(shipped, plan.key.delivered(), len(paths), config.consistency, lists)
+    job = PairJob(shipped, plan.key.delivered(), len(paths), config.consistency, lists, names, listed)
     texts = [f"{side}{i}" for i in range(len(paths)) for side in "so"]
-    pairs = joined.select("scope", *texts).mapInPandas(job, PAIRS)
+    pairs = joined.select("scope", *texts, *(f"n{i}" for i in range(len(names.columns)))).mapInPandas(
+        job, PAIRS
+    )
     figures = _counted(pairs)
     misfits = figures["broken_rows"]
     problems = []
@@ -180,20 +188,25 @@ class PairJob:
     columns: int
     level: str
     lists: frozenset[int] = frozenset()  # which columns hold several texts a row
+    names: ShippedNames = NO_NAMES
+    name_lists: frozenset[int] = frozenset()  # which columns of names hold several a row
 
     def __call__(self, stream: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Map batches of (scope, s0, o0, s1, o1, ...) to rows of `PAIRS`."""
+        """Map batches of (scope, s0, o0, s1, o1, ..., n0, ...) to rows of `PAIRS`."""
         try:
-            privatizer = open_shipped(self.shipped)
+            privatizer, key = open_shipped(self.shipped), worker_key(self.key)
             plain = _unchanging(privatizer)
-            key = worker_key(self.key)
             keys = hash_keys(key.derive("audit words", length=16))
             for batch in stream:
                 scope = identify(_identities(batch["scope"]), key, "audit scope")
                 yield _rows(SCOPE, np.unique(np.ascontiguousarray(scope).view("V16").reshape(-1)))
+                held = [
+                    _as_texts(batch[f"n{i}"], i in self.name_lists) for i in range(len(self.names.columns))
+                ]
+                finding = with_lists(plain, self.names, held, key)
                 for i in range(self.columns):
                     sides = [_as_texts(batch[f"{side}{i}"], i in self.lists) for side in "so"]
-                    yield self._pairs(privatizer, plain, scope, keys, *sides)
+                    yield self._pairs(privatizer, finding, scope, keys, *sides)
         except (GeneratorExit, TaskError):
             raise
         except BaseException as error:
@@ -207,6 +220,7 @@ class PairJob:
             same = (np.diff(source.bounds) == np.diff(output.bounds)) & (source.null == output.null)
             texts, written = (side.texts.filter(pa.array(same[side.rows])) for side in (source, output))
             kept = same[source.rows]
+            plain = plain.of_rows(source.rows[kept])
             scope, lost = scope[source.rows[kept]], int((~same).sum())
         nulls = np.asarray(texts.is_valid()) != np.asarray(written.is_valid())
         ids = pa.array(np.arange(len(texts)))

@@ -23,7 +23,7 @@ from dptext_spark.spark.tables.paths import Path
 from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import RESULT, applied
 from dptext_spark.spark.udf.ship import ship
-from dptext_spark.text.engine import COUNTERS
+from dptext_spark.text.engine import COUNTERS, OF_NAMES
 
 if TYPE_CHECKING:
     from dptext_spark.spark.job.plan import RunPlan
@@ -132,8 +132,13 @@ def shares(c: Mapping[str, int]) -> dict[str, float | None]:
     """
     not_chosen = c["words"] - c["drawn"] - c["stop_kept"] - c["oov"] - c["numbers"]
     chosen = {"not_chosen": float(not_chosen), "not_chosen_share": _share(not_chosen, c["words"])}
+    left_out = {
+        "invalid",
+        "distinct",
+        *(name for name in OF_NAMES if not c[name]),
+    }  # lists of names are not always given
     return {
-        **{name: float(value) for name, value in c.items() if name not in ("invalid", "distinct")},
+        **{name: float(value) for name, value in c.items() if name not in left_out},
         "changed_share": _share(c["changed"], c["words"]),
         "original_share": _share(c["same"], c["drawn"]),
         "original_share_all": _share(c["words"] - c["changed"], c["words"]),

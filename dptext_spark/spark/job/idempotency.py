@@ -22,6 +22,7 @@ from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.runtime.record import Json, Record
 from dptext_spark.spark.tables.tables import Commit, our_commits, undone_by
 from dptext_spark.text.identifiers.types import KEEP, NO_IDENTIFIERS
+from dptext_spark.text.names.sources import ListSources
 
 if TYPE_CHECKING:
     from dptext_spark.spark.job.plan import RunPlan
@@ -141,11 +142,12 @@ def bind_run(
             f"run.id: {plan.run_id!r} was begun with another {other_engine(before.engine)}. It {done}. Valid: {valid}."
         )
     same_key, config = before.key_commitment == now.key_commitment, record.config
+    lists, before, now = _lists_apart(before, now, same_key) if earlier is not None else ("", before, now)
     if earlier is not None and any(_are_equal(before.config, one) for one in spellings):
         before = replace(before, config=now.config)
     if earlier is not None and commit is not None and not same_key:
         # What is not shown is bound by the key of the commit, which cannot be asked: nothing is read or drawn for it again.
-        config = before.config
+        config = earlier.config
         before, now = (replace(one, config=_COMMITMENT.sub("", one.config)) for one in (before, now))
     if earlier is not None and _are_equal(before.config, now.config):
         before = replace(before, config=now.config)
@@ -159,6 +161,18 @@ def bind_run(
             f"run.id: {plan.run_id!r} was begun with another {also}; use a new run id, or the same settings."
         )
     second = bool(before.second_release)
+    if lists and (commit is not None or not accepted):
+        done, valid = (
+            ("committed, and was not accounted for", "the lists as they were")
+            if commit is not None
+            else (
+                "did not finish; files that it left may hold its draws",
+                "the lists as they were, or a second release of the same records by run.second_release=accept",
+            )
+        )
+        raise RunError(
+            f"run.id: {plan.run_id!r} was begun with other lists of names: {lists}. It {done}. Valid: {valid}."
+        )
     if commit is not None:
         key = (before.key_commitment, before.key_kind)
         return replace(record, second_release=second, key_commitment=key[0], key_kind=key[1], config=config)
@@ -168,7 +182,39 @@ def bind_run(
             "its draws. Run it with the same key (key.file), or accept a second release of the same records by "
             "run.second_release=accept."
         )
-    return replace(record, second_release=second or not (same_key and same_engine))
+    return replace(record, second_release=second or not (same_key and same_engine and not lists))
+
+
+def _lists_apart(before: Binding, now: Binding, same_key: bool) -> tuple[str, Binding, Binding]:
+    """Tell the lists of names apart from the other settings.
+
+    Args:
+        before: what an unfinished run was begun with.
+        now: what is asked for.
+        same_key: whether digests by the key can be compared; what was read under another key is not known.
+
+    Returns:
+        (the settings whose lists differ, in words; empty where none does or can be known to; both bindings without lists).
+    """
+    settings = [ShownSettings(json.loads(one.config)) for one in (before, now)]
+    if not any(one.lists for one in settings):
+        return "", before, now
+    then, asked = ((one if same_key else one.without_digests()).lists for one in settings)
+    found = [
+        f"policy.{name}{_then_and_now(*(_entries(lists.get(name, [])) for lists in (then, asked)))}"
+        for name in ListSources.NAMES
+        if then.get(name) != asked.get(name)
+    ]
+    first, second = (
+        replace(one, config=held.without_lists().text)
+        for one, held in zip((before, now), settings, strict=True)
+    )
+    return " and ".join(found), first, second
+
+
+def _entries(lists: Sequence[Mapping[str, Json]]) -> str:
+    """Return how many entries were read for some lists, in words."""
+    return f"{sum(int(str(one.get('entries', 0))) for one in lists):,} entries"
 
 
 def _sealed_in(commit: Commit, run_id: str) -> Binding:
@@ -199,24 +245,29 @@ def _check_lexicon(before: str, now: str, said: str, valid: str) -> None:
         raise RunError(f"{said} {version_of_lexicon(found)}. Nothing was written; valid: {valid}.")
 
 
-def check_finished(record: RunRecord, earlier: RunRecord) -> None:
+def check_finished(record: RunRecord, earlier: RunRecord, *, of_stream: bool = False) -> None:
     """Refuse a run id that finished as another release than the one that is asked for.
 
     Args:
         record: the row of `runs` that would bind the run.
         earlier: the row that stands there.
+        of_stream: whether it is a micro-batch: its stream may have been given other lists of names since.
 
     Raises:
         RunError: with the settings that differ.
     """
-    found = differences(_decided(earlier.settings), _decided(record.settings))
+    then, now = (
+        _decided(one.without_lists() if of_stream else one.without_digests())
+        for one in (earlier.settings, record.settings)
+    )
+    found = differences(then, now)
     said = [
         version_of_lexicon(values) if name == "lexicon.version" else f"{name}{_then_and_now(*values)}"
         for name, values in found.items()
     ]
-    then = engine_of(earlier)
-    if then != ENGINE_VERSION:
-        said.append(other_engine(then))
+    engine = engine_of(earlier)
+    if engine != ENGINE_VERSION:
+        said.append(other_engine(engine))
     elif not said and earlier.artifact != record.artifact:
         said = ["model (the lexicon's content)"]
     if earlier.output != record.output:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from dptext_spark.config.model import RunConfig
@@ -73,10 +74,12 @@ def run_once(
         DPTextError: as :func:`run`.
     """
     started = time.time()
-    with suppress_sensitive_logs():
+    with suppress_sensitive_logs(), ExitStack() as at_the_end:
         try:
             plan = prepare()
             session = plan.spark
+            if plan.lists is not None and plan.stream is None:
+                at_the_end.callback(plan.lists.end)
             earlier = runs.find(session, plan.place.runs, plan.run_id)
             if earlier is not None and earlier.status == "mismatch":
                 # Not "unchanged": whoever tries again must not take it for sound.
@@ -86,7 +89,7 @@ def run_once(
                 )
             record = plan.record("started", started)
             if earlier is not None and earlier.status in FINISHED:
-                check_finished(record, earlier)
+                check_finished(record, earlier, of_stream=plan.stream is not None)
                 assert earlier.output_version is not None
                 check_still_there(plan.place.target, plan.run_id, earlier.output_version, plan.commits())
                 now = record.input_version

@@ -27,11 +27,13 @@ from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.model.record import record_account
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.lists import RunLists
 from dptext_spark.spark.tables.condition import depends_on_zone
 from dptext_spark.spark.tables.identity import Identity
 from dptext_spark.spark.tables.paths import Parts, Path, beside, paths_of
 from dptext_spark.spark.tables.tables import Commit, Target, history
 from dptext_spark.spark.udf.column import UdfSpec
+from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames
 from dptext_spark.spark.udf.ship import Shipped
 
 if TYPE_CHECKING:
@@ -131,6 +133,7 @@ class RunPlan:
     dropped: frozenset[Parts] = frozenset()  # fields beside nested texts that are left out
     stream: MicroBatch | None = None
     bound: ShownSettings | None = None  # of a stream, which binds its micro-batches
+    lists: RunLists | None = None  # of names
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
@@ -190,7 +193,12 @@ class RunPlan:
             has_row_id=self.identity.row is not None,
             has_record_id=self.identity.record is not None,
             weights=() if self.config.importance is None else self.config.importance.weights,
+            names=self.names(),
         )
+
+    def names(self) -> ShippedNames:
+        """Return what the workers need to know of the lists of names; the first call ships them."""
+        return NO_NAMES if self.lists is None else self.lists.shipped(self.spark)
 
     def commits(self) -> list[Commit]:
         """Return the target's commits, newest first; of a stream only the newest, where they must hold what is looked for."""
@@ -221,7 +229,14 @@ class RunPlan:
         }
         if source.where is not None and depends_on_zone(parsed(source.where), self.df.schema):
             shown["input"]["time_zone"] = self.spark.conf.get("spark.sql.session.timeZone")
-        return ShownSettings(shown)
+        return self._with_lists(ShownSettings(shown))
+
+    def _with_lists(self, settings: ShownSettings) -> ShownSettings:
+        """Return settings that say what was read for the lists of names."""
+        if self.lists is None:
+            return settings
+        policy = {**settings.values["policy"], **self.lists.compiled.shown()}
+        return ShownSettings({**settings.values, "policy": policy})
 
     def _shown_condition(self, run_id: str) -> str | None:
         """Return `input.where`, or what binds it where it reads text that is not released: it may hold private words."""
@@ -248,6 +263,10 @@ class RunPlan:
             for where in {source.where, hidden if source.where else None}
         ]
 
+    def _bound_settings(self) -> ShownSettings:
+        """Return what the row of the run is bound to: a micro-batch to the stream's settings, and the lists that it was given."""
+        return self.shown_settings(self.run_id) if self.bound is None else self._with_lists(self.bound)
+
     def record(self, status: str, started: float) -> RunRecord:
         """Return the row of `runs` that binds the run."""
         found = self.certificate
@@ -255,7 +274,7 @@ class RunPlan:
             run_id=self.run_id,
             status=status,
             started_at=runs.utc(started),
-            config=(self.bound or self.shown_settings(self.run_id)).text,
+            config=self._bound_settings().text,
             guarantee=json.dumps(self.guarantee.as_dict()),
             certificate=None if found is None else json.dumps(found.as_dict(), sort_keys=True),
             key_commitment=self.key.commitment(self.run_id),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -18,6 +19,7 @@ from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job.checks import check_key, check_output, check_weights, partitions_of, place_of
 from dptext_spark.spark.job.frequencies import with_document_frequencies
+from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.tables.identity import identify_rows
@@ -77,7 +79,15 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
         certificate=certificate_of(folder),
         dropped=dropped,
     )
-    return with_document_frequencies(plan, say)
+    return with_lists(with_document_frequencies(plan, say), say)
+
+
+def with_lists(plan: RunPlan, say: Steps) -> RunPlan:
+    """Return the plan with the lists of names as they are now, read and compiled where they have changed."""
+    sources = resolve_columns(plan.df, plan.config.lists)
+    scope = plan.run_id if plan.stream is None else plan.stream.stream
+    lists = compile_lists(plan.spark, sources, plan.privatizer, plan.key, scope, say, plan.lists)
+    return replace(plan, lists=lists)
 
 
 def _kept_columns(df: DataFrame, config: RunConfig) -> tuple[list[str], frozenset[Parts]]:

@@ -45,7 +45,8 @@ LONGEST = 100  # characters of a stream's run id: a micro-batch's has a number b
 
 def settings_of(plan: RunPlan, run_id: str) -> ShownSettings:
     """Return the settings that a stream is bound to; a condition on a text column is bound by the key."""
-    shown = plan.shown_settings(run_id).values
+    # A list of names may change while a stream lives: each micro-batch is bound to what it was given.
+    shown = plan.shown_settings(run_id).without_lists().values
     place = {name: shown["output"][name] for name in ("path", "table")}
     bound = {name: shown[name] for name in SETTINGS if name in shown}  # what is not used leaves no trace
     starts = {"starting_version": shown["stream"]["starting_version"]}

@@ -29,7 +29,7 @@ from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserv
 from dptext_spark.spark.job.idempotency import check_still_there
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.plan import MicroBatch, RunPlan
-from dptext_spark.spark.job.prepare import prepare_run
+from dptext_spark.spark.job.prepare import prepare_run, with_lists
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.streaming.checkpoint import begin, part_of_source, settings_of
 from dptext_spark.spark.streaming.duplicates import deduplicate
@@ -92,6 +92,8 @@ def stream(
             failure = batches.failure or _reduced(
                 error, config, "No micro-batch was begun that did not finish."
             )
+        finally:
+            batches.end()
         try:
             facts, metrics = totals(plan, batches.facts, started, failed=failure is not None)
             put_totals(plan, facts, metrics, started, at)
@@ -136,7 +138,7 @@ def _prepared(
             f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "
             "Delta table."
         )
-    plan = replace(plan, run_id=begin(plan, at))
+    plan = with_lists(replace(plan, run_id=begin(plan, at)), say)
     _check_target(plan)
     return plan
 
@@ -202,6 +204,12 @@ class _Batches:
         self._plan, self._say, self._at = plan, say, at
         self._busy = threading.Lock()
         self._bound = settings_of(plan, plan.run_id)
+        self._lists = plan.lists
+
+    def end(self) -> None:
+        """Let go of what the workers needed."""
+        if self._lists is not None:
+            self._lists.end()
 
     def close(self) -> None:
         """Wait until the micro-batch in hand is finished, and let no other begin."""
@@ -222,6 +230,14 @@ class _Batches:
                         error, self._plan.config, f"It was micro-batch {number} of the stream."
                     )
         raise MicroBatchError(f"micro-batch {number}")
+
+    def _with_lists(self, plan: RunPlan, say: Steps) -> RunPlan:
+        """Return a micro-batch with the lists of names as they are now."""
+        listed, before = with_lists(replace(plan, lists=self._lists), say), self._lists
+        if before is not None and listed.lists is not before:
+            before.end()
+        self._lists = listed.lists
+        return listed
 
     def _one(self, df: DataFrame, number: int) -> None:
         config, base = self._plan.config, self._plan
@@ -245,8 +261,9 @@ class _Batches:
             )
 
         def prepared() -> RunPlan:
-            kept = deduplicate(plan, plan.commits())
-            return replace(plan, df=kept.df, stream=replace(place, dropped=kept.dropped))
+            listed = self._with_lists(plan, said)
+            kept = deduplicate(listed, listed.commits())
+            return replace(listed, df=kept.df, stream=replace(place, dropped=kept.dropped))
 
         def said(step: str) -> None:
             self._say(f"micro-batch {number}: {step}")

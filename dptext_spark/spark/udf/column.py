@@ -14,21 +14,20 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as T
 
-from dptext_spark.arrays import I64, Bools
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice
 from dptext_spark.importance.providers import InvalidWeightsError
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import KeyReference, RunKey
 from dptext_spark.spark.errors import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError, worker_key
 from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt, strip_metadata
+from dptext_spark.spark.udf.elements import Elements, is_list
+from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
 from dptext_spark.text.engine import COUNTERS
 from dptext_spark.text.selection import Texts, TokenSelection
@@ -51,6 +50,7 @@ class UdfSpec:
         has_row_id: the argument after the texts identifies the row; otherwise (partition, ordinal) does.
         has_record_id: the last argument identifies the record.
         weights: the columns that weigh the words of each text, which stand behind the texts; none where they are not needed.
+        names: the private lists; those that are columns stand behind the weights.
     """
 
     columns: tuple[str, ...]
@@ -60,11 +60,17 @@ class UdfSpec:
     has_row_id: bool
     has_record_id: bool
     weights: tuple[str, ...] = ()
+    names: ShippedNames = NO_NAMES
 
     @property
     def text_arguments(self) -> int:
         """How many arguments are texts or weigh them."""
         return len(self.columns) + len(self.weights)
+
+    @property
+    def row_arguments(self) -> int:
+        """How many arguments stand before the row's identity."""
+        return self.text_arguments + len(self.names.columns)
 
 
 def result_type(columns: tuple[str, ...], lists: frozenset[int] = frozenset()) -> T.StructType:
@@ -87,8 +93,8 @@ def sanitize(
     """Sanitize one batch.
 
     Args:
-        arrays: the arguments: texts, or lists of texts, then the weights of their words, then the row's identity, then the
-            record's, where `spec` has them.
+        arrays: the arguments: texts, or lists of texts, then the weights of their words, the columns that are lists of names,
+            the row's identity and the record's, where `spec` has them.
         spec: what to do.
         privatizer: the model.
         row_ids: the row's identity [n].
@@ -99,7 +105,8 @@ def sanitize(
         0 elsewhere.
 
     Raises:
-        TaskError: invalid UTF-8, a NULL key, weights that are not one number for each word, or no run key here.
+        TaskError: invalid UTF-8, a NULL key, weights that are not one number for each word, a name that cannot be looked for, or
+            no run key here.
         DataError: records of several rows whose words importance would choose.
     """
     record_ids = arrays[-1] if spec.has_record_id else None
@@ -108,17 +115,19 @@ def sanitize(
             NULL_KEY, 0, 0, row_ids.null_count or (record_ids.null_count if record_ids is not None else 0)
         )
     key = worker_key(spec.key)
+    privatizer = with_lists(privatizer, spec.names, arrays[spec.text_arguments : spec.row_arguments], key)
     rows = len(row_ids)
     lists = [Elements.of(values) if is_list(values.type) else None for values in arrays[: len(spec.columns)]]
     chosen = _chosen(arrays, lists, spec, privatizer, row_ids, record_ids)
     texts, totals = [], []
     units = np.zeros(rows, np.int64)
     for index, (column, values, elements) in enumerate(zip(spec.columns, arrays, lists, strict=False)):
-        ids, records = row_ids, record_ids
+        ids, records, model = row_ids, record_ids, privatizer
         if elements is not None:  # each text is a row of its own to the engine, and of its row's record
             records = (row_ids if record_ids is None else record_ids).take(pa.array(elements.rows))
             values, ids = elements.texts, elements.identities(row_ids)
-        text, counters = privatizer.privatize(
+            model = privatizer.of_rows(elements.rows)
+        text, counters = model.privatize(
             values,
             column=column,
             row_ids=ids,
@@ -179,7 +188,7 @@ def batches(spec: UdfSpec, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
             arrays = batch if isinstance(batch, tuple) else (batch,)
             rows = len(arrays[0])
             if spec.has_row_id:
-                row_ids = arrays[spec.text_arguments]
+                row_ids = arrays[spec.row_arguments]
             else:
                 first = (partition << ORDINAL_BITS) + ordinal
                 row_ids = pa.array(np.arange(first, first + rows, dtype=np.int64))
@@ -211,6 +220,8 @@ def _as_arrow(values: Any, index: int, spec: UdfSpec, lists: frozenset[int]) -> 
         return _as_bytes(values, index in lists)
     if index < spec.text_arguments:
         return pa.array(values.to_numpy(dtype=object), pa.list_(pa.float32()), from_pandas=True)
+    if index < spec.row_arguments:
+        return _as_bytes(values, index in lists)
     return pa.Array.from_pandas(values)
 
 
@@ -222,7 +233,7 @@ def build(
     Args:
         spec: what to do.
         kind: the shell.
-        lists: which of the text columns hold several texts a row.
+        lists: which of the arguments hold several texts a row.
 
     Raises:
         SettingsError: an unknown kind, or `arrow` where this Spark has none.
@@ -231,7 +242,7 @@ def build(
     has_arrow = hasattr(F, "arrow_udf")
     if kind == "arrow" and not has_arrow:
         raise SettingsError("run.udf: 'arrow' needs Spark 4.1 or later; valid here: auto, pandas.")
-    returns = result_type(spec.columns, lists)
+    returns = result_type(spec.columns, frozenset(i for i in lists if i < len(spec.columns)))
     if has_arrow and kind != "pandas":
 
         def over_arrow(stream: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
@@ -260,7 +271,13 @@ def applied(
 ) -> DataFrame:
     """Return `df` with the struct column `RESULT` beside its own columns."""
     paths = paths_of(df.schema, spec.columns, exact=True)
-    function = build(spec, kind, frozenset(i for i, path in enumerate(paths) if path.over))
+    several = {i for i, path in enumerate(paths) if path.over}
+    several |= {
+        spec.text_arguments + i
+        for i, name in enumerate(spec.names.columns)
+        if isinstance(df.schema[name].dataType, T.ArrayType)
+    }
+    function = build(spec, kind, frozenset(several))
     pandas_shell = kind == "pandas" or not hasattr(F, "arrow_udf")
     texts = [path.text for path in paths]
     if pandas_shell:
@@ -269,8 +286,14 @@ def applied(
             for path, text in zip(paths, texts, strict=True)
         ]
     weights = [quoted(name).cast("array<float>") for name in spec.weights]
+    names = [quoted(name) for name in spec.names.columns]
+    if pandas_shell:
+        names = [
+            column.cast("array<binary>" if spec.text_arguments + i in several else "binary")
+            for i, column in enumerate(names)
+        ]
     identities = [c for c in (row_id, record_id) if c is not None]
-    return df.withColumn(RESULT, function(*texts, *weights, *identities))
+    return df.withColumn(RESULT, function(*texts, *weights, *names, *identities))
 
 
 def replaced(
@@ -327,75 +350,4 @@ def key_column(df: DataFrame, name: str, field: str) -> Column:
     raise SettingsError(
         f"{field}: column {name!r} is of type {kind.simpleString()}; valid: an integer, string, binary, decimal, date or "
         "timestamp column."
-    )
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is that of a column of several texts a row."""
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
-
-
-@dataclass(frozen=True, eq=False)
-class Elements:
-    """The texts of a batch of lists.
-
-    Attributes:
-        texts: string or binary [m].
-        bounds: int64[n+1], where the texts of each row begin and end; those of a NULL list are none.
-        null: bool[n], the lists that are NULL.
-    """
-
-    texts: pa.Array
-    bounds: I64
-    null: Bools
-
-    @classmethod
-    def of(cls, lists: pa.Array) -> Elements:
-        """Flatten list<string> or list<binary> [n]."""
-        sizes = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
-        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-        return cls(lists.flatten(), bounds, np.asarray(lists.is_null(), np.bool_))
-
-    @property
-    def rows(self) -> I64:
-        """The row of each text: int64[m]."""
-        rows: I64 = np.repeat(np.arange(len(self.null)), np.diff(self.bounds))
-        return rows
-
-    def identities(self, row_ids: pa.Array) -> pa.Array:
-        """Return the identity of each text: its row's, and its number in the row as the last 8 bytes.
-
-        Two texts of a column share one only if both are the same, since the number has a fixed width.
-
-        Args:
-            row_ids: integer, string or binary [n].
-        """
-        number = np.arange(len(self.texts)) - self.bounds[:-1][self.rows]
-        if pa.types.is_integer(row_ids.type):
-            ids = row_ids.to_numpy(zero_copy_only=False).astype("<i8")
-            return _fixed(np.column_stack([ids[self.rows], number.astype("<i8")]))
-        ids = row_ids.take(pa.array(self.rows)).cast(pa.large_binary())
-        return pc.binary_join_element_wise(
-            ids, _fixed(number.astype("<i8")[:, None]), pa.scalar(b"", pa.large_binary())
-        )
-
-    def sums(self, counts: npt.NDArray[Any]) -> I64:
-        """Sum a count of each text over its row: int[m] -> int64[n]."""
-        total = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-        sums: I64 = np.diff(total[self.bounds])
-        return sums
-
-    def whole(self, texts: pa.Array) -> pa.Array:
-        """Return list<string> [n] with new texts [m] in the places of the old ones; NULL lists stay NULL."""
-        offsets = pa.array(self.bounds.astype(np.int32))
-        return pa.ListArray.from_arrays(offsets, texts, mask=pa.array(self.null))
-
-
-def _fixed(numbers: npt.NDArray[Any]) -> pa.Array:
-    """Return the bytes of each row of '<i8'[m, k] as large_binary [m]."""
-    raw = np.ascontiguousarray(numbers)
-    width = raw.shape[1] * raw.itemsize
-    offsets = np.arange(len(raw) + 1, dtype=np.int64) * width
-    return pa.Array.from_buffers(
-        pa.large_binary(), len(raw), [None, pa.py_buffer(offsets), pa.py_buffer(raw.tobytes())]
     )

@@ -279,16 +279,17 @@ def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
         keyed: what fakes are drawn from.
     """
     wanted = set(finder.identifiers.wanted(FAKE))
-    faked = np.array([name in wanted for name in finder.names])[found.types] & ~found.written
+    faked = np.array([name in wanted for name in finder.names])[found.types] & ~(found.written | found.kept)
     marks = [placeholder(name).encode() for name in finder.names]
     table = np.zeros((len(marks), max(map(len, marks))), np.uint8)
     for row, mark in zip(table, marks, strict=True):
         row[: len(mark)] = np.frombuffer(mark, np.uint8)
     sizes = np.array([len(mark) for mark in marks], np.int64)[found.types]
+    spans = found.spans
+    sizes[found.kept] = (spans.ends - spans.starts)[found.kept]
     at = np.flatnonzero(faked)
     made = np.zeros(0, np.uint8)
     if len(at):
-        spans = found.spans
         rows = spans.owners[at]
         places = (rows, spans.rows[rows], spans.starts[at], spans.ends[at])
         made, ends = fakes(spans.data, places, found.types[at], keyed)
@@ -296,8 +297,9 @@ def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     text = np.empty(int(bounds[-1]), np.uint8)
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    plain = ~faked[owner]
     place = np.arange(len(text)) - bounds[owner]
+    kept, plain = found.kept[owner], ~(faked | found.kept)[owner]
+    text[kept] = spans.data[spans.starts[owner[kept]] + place[kept]]
     text[plain] = table[found.types[owner[plain]], place[plain]]
-    text[~plain] = made
+    text[faked[owner]] = made
     return Replacements(text, bounds, faked)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import I64, U8, Bools
+from dptext_spark.arrays import I64, U8, Bools, bounds_of
 from dptext_spark.text.identifiers.candidates import END, START, candidates
 from dptext_spark.text.identifiers.context import KINDS, NAMED, reaches
 from dptext_spark.text.identifiers.normalize import shapes, skeletons
@@ -34,11 +34,13 @@ class Found(NamedTuple):
         spans: where they stand.
         types: int64[n], positions in :attr:`Finder.names`.
         written: bool[n], whether a placeholder stands there already; it stays as it is.
+        kept: bool[n], whether it stays as it stands, in clear.
     """
 
     spans: Spans
     types: I64
     written: Bools
+    kept: Bools
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +50,12 @@ class Finder:
     Attributes:
         identifiers: which types are looked for.
         providers: who adds spans to them.
+        room: for how many candidates, as batches before had them; finders that differ in providers only may share it.
     """
 
     identifiers: Identifiers
     providers: tuple[Provider, ...] = ()
-    _size: list[int] = field(default_factory=lambda: [1024], init=False, repr=False)
+    room: list[int] = field(default_factory=lambda: [1024], repr=False)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -79,15 +82,20 @@ class Finder:
         """
         starts, ends, ranks, types, written = self._by_rules(data, rows)
         owner = np.searchsorted(rows, starts, side="right") - 1
-        parts = [(owner, starts, ends, ranks, types, written)]
+        clear = np.zeros(len(starts), np.bool_)
+        parts = [(owner, starts, ends, ranks, types, written, clear)]
         for number, provider in enumerate(self.providers):
-            spans, kinds = provided(provider, data, rows, texts)
+            spans, kinds, kept = provided(provider, data, rows, texts)
             named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
             rank = np.full(len(kinds), len(self.rules) + number)
             parts.append(
-                (spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_))
+                (spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_), kept)
             )
-        return _merged(data, rows, parts)
+        # What is kept counts where nothing else was found: two passes, the first without it.
+        if not any(part[-1].any() for part in parts):
+            return _merged(data, rows, parts)
+        found = _merged(data, rows, [_of(part, ~part[-1]) for part in parts])
+        return _merged(data, rows, [_of(part, ~part[-1] | _apart(found, part)) for part in parts])
 
     def _by_rules(self, data: U8, rows: I64) -> tuple[I64, I64, I64, I64, Bools]:
         """Return the matches of the built-in rules: (starts, ends, rule, type, whether it is a placeholder)."""
@@ -95,11 +103,11 @@ class Finder:
         wanted[[rule.kind for _, rule in self.rules]] = True
         looks = shapes()
         while True:
-            found = np.empty((self._size[0], 5), np.int64)
+            found = np.empty((self.room[0], 5), np.int64)
             count = candidates(data, rows, wanted, looks, found)
             if count <= len(found):
                 break
-            self._size[0] = 2 * count
+            self.room[0] = 2 * count
         found = found[:count]
         # In parts, so that what is held at a time does not depend on how much stands in a batch.
         size = np.cumsum(found[:, END] - found[:, START])
@@ -136,14 +144,25 @@ def _of_placeholder(name: str) -> Rule:
     return Rule(name, NAMED, rf"^(?P<x>\[{inner}\])")
 
 
+def _of(part: tuple[np.ndarray, ...], some: Bools) -> tuple[np.ndarray, ...]:
+    return tuple(column[some] for column in part)
+
+
+def _apart(found: Found, part: tuple[np.ndarray, ...]) -> Bools:
+    """Return which stretches overlap nothing that was found."""
+    _, starts, ends, *_ = part
+    reached = np.append(0, found.spans.ends)[np.searchsorted(found.spans.starts, ends)]
+    return np.asarray(reached <= starts)
+
+
 def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Found:
     """Join stretches that overlap."""
-    owner, starts, ends, ranks, types, written = (
+    owner, starts, ends, ranks, types, written, kept = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
     order = np.lexsort((ends, starts))
     owner, starts, ends = owner[order], starts[order], ends[order]
-    ranks, types, written = ranks[order], types[order], written[order]
+    ranks, types, written, kept = ranks[order], types[order], written[order], kept[order]
     reached = np.maximum.accumulate(ends)
     fresh = np.ones(len(starts), np.bool_)
     fresh[1:] = starts[1:] >= reached[:-1]
@@ -151,9 +170,9 @@ def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Fou
     first = np.flatnonzero(fresh)
     # The longest of each group comes first.
     best = np.lexsort((ranks, starts - ends, group))[first] if len(first) else first
-    count = np.bincount(owner[first], minlength=len(rows) - 1)
-    bounds = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    bounds = bounds_of(owner[first], len(rows) - 1)
     last = np.append(first[1:], len(starts))[: len(first)] - 1
     spans = Spans(data, rows, starts[first], reached[last], bounds)
     alone = last == first
-    return Found(spans, types[best], written[best] & (alone | (starts[best] == starts[first])))
+    # What is kept overlaps only its like here.
+    return Found(spans, types[best], written[best] & (alone | (starts[best] == starts[first])), kept[best])

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import I64, U8
+from dptext_spark.arrays import I64, U8, Bools, bounds_of
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.text.spans import Spans, check_spans
 
@@ -26,11 +26,36 @@ class Provider(Protocol):
         types: the types of its spans, letters, digits and underscores in lower case.
     """
 
-    name: str
-    types: tuple[str, ...]
+    @property
+    def name(self) -> str:
+        """See the class."""
+        ...
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """See the class."""
+        ...
 
     def find(self, texts: pa.Array) -> TypedSpans:
         """Return the spans of string or large_string [r] texts; NULL has none."""
+        ...
+
+
+@runtime_checkable
+class OfBytes(Provider, Protocol):
+    """A provider that reads the bytes of a batch, and needs no copy of them."""
+
+    def find_in(self, data: U8, rows: I64) -> TypedSpans:
+        """Return the spans of texts data[rows[i]:rows[i + 1]]; behind the last stand 32 zeros."""
+        ...
+
+
+@runtime_checkable
+class OfRows(Provider, Protocol):
+    """A provider whose spans may depend on the row of a text."""
+
+    def of_rows(self, rows: I64) -> Provider:
+        """Return it for texts of these rows, int64[texts]."""
         ...
 
 
@@ -42,15 +67,22 @@ class TypedSpans:
         starts: int64[n], where each begins in the UTF-8 bytes of its text.
         ends: int64[n], where it ends there.
         types: int64[n], positions in the provider's `types`.
+        kept: bool[n], whether it stays as it stands, in clear; what else is found there counts more.
     """
 
     def __init__(
-        self, rows: Sequence[int], starts: Sequence[int], ends: Sequence[int], types: Sequence[int]
+        self,
+        rows: Sequence[int] | I64,
+        starts: Sequence[int] | I64,
+        ends: Sequence[int] | I64,
+        types: Sequence[int] | I64,
+        kept: Bools | None = None,
     ) -> None:
         """Take four sequences of one length, in the order of the texts and of the spans in each."""
         self.rows, self.starts, self.ends, self.types = (
             np.asarray(values, np.int64) for values in (rows, starts, ends, types)
         )
+        self.kept = np.zeros(len(self.rows), np.bool_) if kept is None else kept
 
 
 def check_providers(providers: Sequence[Provider], reserved: Sequence[str]) -> None:
@@ -75,7 +107,7 @@ def check_providers(providers: Sequence[Provider], reserved: Sequence[str]) -> N
             )
 
 
-def provided(provider: Provider, data: U8, rows: I64, texts: pa.Array) -> tuple[Spans, I64]:
+def provided(provider: Provider, data: U8, rows: I64, texts: pa.Array) -> tuple[Spans, I64, Bools]:
     """Ask a provider.
 
     Args:
@@ -85,7 +117,7 @@ def provided(provider: Provider, data: U8, rows: I64, texts: pa.Array) -> tuple[
         texts: the same texts.
 
     Returns:
-        (its spans in `data`, types int64[n] as positions in its own).
+        (its spans in `data`; types int64[n] as positions in its own; bool[n], which stay as they stand).
 
     Raises:
         DataError: spans that overlap, are out of order or out of their texts, or of no type of its own; or it failed.
@@ -94,7 +126,7 @@ def provided(provider: Provider, data: U8, rows: I64, texts: pa.Array) -> tuple[
     if pa.types.is_binary(texts.type) or pa.types.is_large_binary(texts.type):
         texts = texts.view(pa.string() if pa.types.is_binary(texts.type) else pa.large_string())
     try:
-        found = provider.find(texts)
+        found = provider.find_in(data, rows) if isinstance(provider, OfBytes) else provider.find(texts)
     except DPTextError:
         raise
     except Exception as error:  # its message may hold the text
@@ -106,8 +138,8 @@ def provided(provider: Provider, data: U8, rows: I64, texts: pa.Array) -> tuple[
         raise DataError(f"{source}: rows that are out of order, or no rows of the batch.")
     if ((found.types < 0) | (found.types >= len(provider.types))).any():
         raise DataError(f"{source}: a type that is none of its own; valid: {', '.join(provider.types)}.")
-    bounds = np.searchsorted(found.rows, np.arange(len(rows))).astype(np.int64)
+    bounds = bounds_of(found.rows, len(texts))
     shift = rows[found.rows]
     spans = Spans(data, rows, found.starts + shift, found.ends + shift, bounds)
     check_spans(spans, source)
-    return spans, found.types
+    return spans, found.types, found.kept

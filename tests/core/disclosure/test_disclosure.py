@@ -72,6 +72,37 @@ def policy(**more: Any) -> dict[str, Any]:
     return {"policy": more}
 
 
+FILE, ROWS = {"file": "/secure/names.txt"}, {"column": "customer"}
+
+
+@pytest.mark.parametrize(
+    ("lists", "heading", "expected"),
+    [
+        ({"mask": [FILE]}, "What is protected", "stop words and what a list of names holds excepted."),
+        ({"mask": [FILE], "stop_words": "draw"}, "What is protected", "included, what a list of names holds excepted."),
+        ({"mask": [FILE]}, "What is released in clear", "(policy.mask: 1 list for all rows): it is replaced by [NAME]"),
+        (
+            {"mask": [FILE, FILE, ROWS]},
+            "What is released in clear",
+            "(policy.mask: 2 lists for all rows and 1 column of the input, each row's for its own texts)",
+        ),
+        ({"keep": [FILE]}, "What is released in clear", "(policy.keep: 1 list for all rows), as it stands, like a stop word"),
+        ({"keep": [ROWS]}, "Warnings", "WORDS OF A COLUMN ARE RELEASED IN CLEAR (policy.keep)"),
+        ({"keep": [FILE]}, "What is not protected", "between what a list masks or keeps and a drawn word there is no bound"),
+        ({"mask": [ROWS]}, "What is not protected", "Names that no list holds"),
+    ],
+)  # fmt: skip
+def test_lists_of_names_are_stated(lists: dict[str, Any], heading: str, expected: str) -> None:
+    assert expected in under(heading, **policy(**lists))
+    assert "/secure" not in said(**policy(**lists))
+    for word in ("list of names", "policy.mask", "[NAME]"):
+        assert word not in said()
+    if "keep" not in lists:
+        assert "policy.keep: " not in said(**policy(**lists))
+    if lists == {"keep": [FILE]}:
+        assert "[NAME]" not in said(**policy(**lists))
+
+
 def test_the_headings_stand_in_order_and_warnings_only_where_there_are_any() -> None:
     assert [heading for heading, _ in disclosure(facts()).sections] == HEADINGS
     warned = disclosure(facts(key_kind="insecure"))

@@ -45,6 +45,15 @@ RELEASES: dict[str, list[Any]] = {
     "policy.tokenizer": ["whitespace"],
     **{f"policy.identifiers.{name}": ["fake", "keep"] for name in TYPES if name != "date"},
     "policy.identifiers.date": ["mask"],
+    **{
+        f"policy.{name}": [
+            [{"file": "/names.txt"}],
+            [{"file": "/names.txt"}, {"table": "people", "column": "name"}],
+            [{"column": "customer"}],
+            [{"file": "/names.txt"}, {"column": "customer"}],
+        ]
+        for name in ("mask", "keep")
+    },
     "importance": [
         {"percent": 30},
         {"percent": 31},
@@ -133,9 +142,8 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 def test_no_setting_is_left_out() -> None:
     known = {name for name in _leaves(parse_config(PLAIN).as_dict()) if not name.startswith("mechanism.")}
-    assert (
-        known | {"lexicon.prior", "budget"} == RELEASES.keys() | SAME.keys()
-    )  # where it is not used it leaves no trace
+    untraced = {"lexicon.prior", "budget", "policy.mask", "policy.keep"}  # where they are not used
+    assert known | untraced == RELEASES.keys() | SAME.keys()
     assert not RELEASES.keys() & SAME.keys()
     parameters = {field.name for kind in MECHANISMS.values() for field in fields(kind)}  # type: ignore[arg-type]
     assert parameters == PARAMETERS.keys() | {"calibration"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dptext_spark.lexicon.characters import tables
-from dptext_spark.text.engine import OF_IDENTIFIERS
+from dptext_spark.text.engine import OF_IDENTIFIERS, OF_NAMES
 from dptext_spark.text.policy import Policy
 
 CLITICS = {"s", "t", "d", "m", "ll", "re", "ve"}
@@ -267,6 +267,6 @@ class Plain:
         same = sum(self.draw(self.number[base]) == self.number[base] for base in drawn)
         changed = len(drawn) - same + sum(p.action in ("masked", "any word") for p in pieces)
         changed += sum(p.action == "digits" and match[f"n{i}"] != p.source for i, p in enumerate(pieces))
-        wanted = counts | dict.fromkeys(OF_IDENTIFIERS, 0)
+        wanted = counts | dict.fromkeys((*OF_IDENTIFIERS, *OF_NAMES), 0)
         wanted |= {"invalid": 0, "changed": changed, "same": same, "distinct": len(set(drawn))}
         assert counters == wanted, (text, output)

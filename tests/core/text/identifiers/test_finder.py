@@ -24,7 +24,7 @@ def found(text: str, finder: Finder = ALL) -> list[tuple[str, str]]:
     """The identifiers of a text with their types."""
     texts = pa.array([text], pa.string())
     data, rows = padded(texts)
-    spans, types, _ = finder.find(data, rows, texts)
+    spans, types, *_ = finder.find(data, rows, texts)
     check_spans(spans, "finder")
     pairs = zip(spans.starts, spans.ends, strict=True)
     return [
@@ -215,7 +215,7 @@ PIECES = st.one_of(
 def test_whatever_stands_there_spans_are_in_order_and_within_their_texts(rows: list[str | None]) -> None:
     texts = pa.array(rows, pa.string())
     data, bounds = padded(texts)
-    spans, types, written = ALL.find(data, bounds, texts)
+    spans, types, written, _ = ALL.find(data, bounds, texts)
     check_spans(spans, "finder")
     assert len(types) == len(written) == len(spans.starts)
     # A text is searched by itself: its neighbours make no difference.
@@ -228,7 +228,7 @@ def test_whatever_stands_there_spans_are_in_order_and_within_their_texts(rows: l
 def test_bytes_that_are_no_text(raw: list[bytes]) -> None:
     texts = pa.array(raw, pa.binary())
     data, bounds = padded(texts)
-    spans, _, _ = ALL.find(data, bounds, texts)
+    spans, *_ = ALL.find(data, bounds, texts)
     assert (spans.starts < spans.ends).all()
     assert (np.diff(spans.starts) > 0).all()
 

@@ -1,0 +1,120 @@
+"""Lists of names: what a long list costs a word, what a name of each row costs, and how long the table of a list is made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.engine import one_core, runner
+from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, quotient, scaled
+from benchmarks.sizes import Sizes
+from benchmarks.sources import packaged, sst2, texts
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.names.matching import OwnNames
+from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.policy import Policy
+
+ENTRIES_A_ROW = 20  # a million names beside a batch of 50,000 texts
+SYLLABLES = (
+    "ka",
+    "ri",
+    "mo",
+    "ta",
+    "len",
+    "son",
+    "ber",
+    "di",
+    "vo",
+    "sha",
+    "an",
+    "el",
+    "or",
+    "is",
+    "um",
+    "ma",
+    "jo",
+    "pe",
+    "ki",
+    "ro",
+)
+LEXICON_WORDS = 400  # one entry in that many is a word of the lexicon, beyond its commonest
+COMMONEST = 2_000
+GOALS = (Goal(1.3, 1.5, "ratio"),)
+BUILD_GOALS = (Goal(60.0, 60.0, "value"),)
+
+
+def made_up(count: int, lexicon: Lexicon, seed: int = 1) -> list[bytes]:
+    """Make names of two to eight syllables, a third of them of two words; some are words of the lexicon."""
+    rng = np.random.default_rng(seed)
+    words = lexicon.vocabulary.strings().to_pylist()
+    first = min(COMMONEST, len(words) // 2)
+
+    def name() -> str:
+        return "".join(SYLLABLES[i] for i in rng.integers(0, len(SYLLABLES), rng.integers(2, 5))).capitalize()
+
+    names = []
+    for number in range(count):
+        if number % LEXICON_WORDS == 1:
+            names.append(words[rng.integers(first, len(words))])
+        else:
+            names.append(f"{name()} {name()}" if number % 3 == 0 else name())
+    return [one.encode() for one in names]
+
+
+def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
+    """Measure lists beside a model that has none, over the same texts in turn."""
+    section = Section("names", "Lists of names: what they cost")
+    lexicon = packaged(sizes.lexicon_words)
+    model = Privatizer(
+        lexicon, (CusText() if len(lexicon) > CusText().k else CusText(k=2)).compile(lexicon), Policy()
+    )
+    batch, reason = sst2()
+    name = "SST-2's sentences"
+    if batch is None:
+        section.skipped.append(reason)
+        name, batch = "texts of the lexicon's words", texts(lexicon, sizes.rows, sizes.words_a_row)
+    batch = pa.array(np.resize(np.array(batch.to_pylist(), object), sizes.rows))
+    say("names: the list")
+    entries = made_up(ENTRIES_A_ROW * sizes.rows, lexicon)
+    listed, key = WordList.of("names", entries), name_key(RunKey.insecure(1), "r")
+    compile_names([listed], key)  # compiles the loop, or loads it
+    began = time.perf_counter()
+    table = compile_names([listed], key)
+    built = time.perf_counter() - began
+    section.facts = {"entries": len(entries), "megabytes": round(table.cells.nbytes / 1e6, 1)}
+    section.figures.append(
+        Figure(
+            f"the table of {len(entries):,} names is made", "s", Spread((built,)), goals=BUILD_GOALS,
+            note=f"a third of them of two words; {table.cells.nbytes / 1e6:.1f} MB of hashes",
+        )
+    )  # fmt: skip
+    one_each = WordList.of("names", entries[: sizes.rows])
+    own = compile_names([one_each], key, [np.arange(1, sizes.rows + 1, dtype=np.uint64)])
+    with one_core() as core:
+        section.facts["core"] = core
+        peer = runner(model, batch)
+        words = peer()[1].totals()["words"]
+        for shown, names in (
+            (f"a list of {len(entries):,} names", Names(table, 1)),
+            ("a name of each row's own", Names(compile_names([], key), 0, OwnNames(own, 1))),
+        ):
+            say(f"names: {shown}")
+            run = runner(model.with_names(names), batch)
+            found = run()[1].totals()["names_masked"]
+            ours, theirs = in_turn(sizes.rounds, run, peer)
+            value, plain_run = scaled(ours, 1e9 / words), scaled(theirs, 1e9 / words)
+            section.figures.append(
+                Figure(
+                    f"{name}, {shown}", "ns/word", value, "no list", plain_run, quotient(value, plain_run), "x its time",
+                    GOALS, f"{found:,} masked; words as they are without a list: {words:,}",
+                )
+            )  # fmt: skip
+    return section

@@ -1,0 +1,295 @@
+"""Find the entries of compiled lists in a batch: the longest at each word, from left to right, in one compiled pass.
+
+The words of a phrase are joined by spaces or one hyphen, never by a line break. A stop stands after initials and titles only.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dptext_spark.arrays import I64, U8, read_only
+from dptext_spark.lexicon.characters import DIGIT, HYPHEN, SPACE, cell, decode, tables
+from dptext_spark.runtime.jit import Int, compiled, load64, trailing_zeros
+from dptext_spark.text.names.name_table import (
+    AFTER_TITLE,
+    COMMA,
+    ENDS,
+    GOES_ON,
+    LIST_SHIFT,
+    MOST_LISTS,
+    QUICK,
+    TITLE,
+    NameTable,
+    find_hash,
+    mix_of,
+)
+from dptext_spark.text.names.normal_words import FORM, next_word
+from dptext_spark.text.names.siphash import siphash, siphash_short
+from dptext_spark.text.tokenizer import letters_of
+
+# First words of at most 15 ASCII letters are remembered within a batch, with their flags: most words of a text are few words.
+REMEMBERED_BITS = 15
+APART, JOINED, BY_COMMA = range(3)
+OWN = MOST_LISTS + 1  # the number of the first list of a row
+_CASE = np.uint64(0x2020202020202020)
+_TOP = np.uint64(0x8080808080808080)
+_LOW7 = np.uint64(0x00FFFFFFFFFFFFFF)
+
+
+@compiled
+def _gap(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> Int:
+    """Return how data[p:end] joins two words: `APART`, `JOINED` or `BY_COMMA`; after a title one stop may stand first."""
+    stage, classes = chars
+    commas, hyphens = 0, 0
+    if titled and p < end and data[p] == 0x2E:
+        p += 1
+    while p < end:
+        code, length = decode(data, p, end)
+        if code < 0:
+            return APART
+        kind = classes[cell(code, stage)]
+        if code == 0x2C:
+            commas += 1
+        elif kind == HYPHEN:
+            hyphens += 1
+        elif kind != SPACE or 0x0A <= code <= 0x0D or code == 0x85 or 0x2028 <= code <= 0x2029:
+            return APART
+        p += length
+    if commas + hyphens > 1:
+        return APART
+    return BY_COMMA if commas else JOINED
+
+
+@compiled
+def _longest(
+    data: Any, p: Int, end: Int, state: Int, flags: Int, names: Any, chars: Any, form: Any
+) -> tuple[Int, Int]:
+    """Follow the entries that begin with the words before `p`, of hash `state`; return (end, flags) of the longest, or -1."""
+    k0, k1, cells, shift, fold = names
+    ended, found = np.int64(-1), np.int64(0)
+    while flags & GOES_ON:
+        start, stop, after, size = next_word(data, p, end, chars, fold, form)
+        if size <= 0:
+            break
+        joined = _gap(data, p, start, chars, False)
+        if joined == APART:
+            break
+        if joined == BY_COMMA:
+            state = siphash_short(k0, k1, state, np.uint64(COMMA), np.uint64(0), 1)
+            if find_hash(cells, shift, state) & GOES_ON == 0:
+                break
+        state = siphash(k0, k1, state, form, size)
+        flags = find_hash(cells, shift, state)
+        if flags & ENDS:
+            ended, found = stop, flags
+        p = after
+    return ended, found
+
+
+@compiled
+def _entry(
+    data: Any,
+    word: Any,
+    end: Int,
+    root: Int,
+    state: Int,
+    flags: Int,
+    titled: bool,
+    names: Any,
+    chars: Any,
+    form: Any,
+) -> tuple[Int, Int, Int]:
+    """Return (begin, end, flags) of the longest entry at a word, or at the word behind it, where it is a title; end -1: none.
+
+    Args:
+        data: uint8[...], the bytes of the texts.
+        word: (begin, end, where to go on behind it).
+        end: of the text.
+        root: what entries begin with.
+        state: the hash of the word.
+        flags: what that hash is in the lists.
+        titled: whether the word is a title.
+        names: the lists, as :func:`find_names` takes them.
+        chars: (stage, classes).
+        form: uint8[FORM], work space.
+    """
+    k0, k1, cells, shift, fold = names
+    start, stop, after = word
+    ended, held = (stop, flags) if flags & ENDS else (np.int64(-1), np.int64(0))
+    longer, longest = _longest(data, after, end, state, flags, names, chars, form)
+    if longer >= 0:
+        return start, longer, longest
+    if titled:
+        begin, stop, behind, size = next_word(data, after, end, chars, fold, form)
+        if size > 0 and _gap(data, after, begin, chars, True) == JOINED:
+            title = siphash_short(k0, k1, root, np.uint64(AFTER_TITLE), np.uint64(0), 1)
+            surname = find_hash(cells, shift, siphash(k0, k1, title, form, size))
+            state = siphash(k0, k1, root, form, size)
+            longer, longest = _longest(
+                data, behind, end, state, find_hash(cells, shift, state), names, chars, form
+            )
+            if longer >= 0:
+                return begin, longer, longest
+            if surname & ENDS:
+                return begin, stop, surname
+    return start, ended, held
+
+
+@compiled
+def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: Any, found: Any) -> Int:
+    """Find the entries of lists; return how many there are, of which as many as there is room for are filled.
+
+    Args:
+        data: uint8[...], the bytes of the texts, padded.
+        rows: int64[r + 1].
+        names: (key, key, cells uint64[2^m], shift, folding) of the lists that all texts have, see :class:`NameTable`.
+        own: (cells uint64[2^m], shift, roots uint64[r], firsts uint64[rows]) of those of each text, hashed by the same keys; of
+            no roots: none.
+        masking: of the lists of all, and of those of each text, how many mask; of two equal entries what masks counts.
+        chars: (stage, classes) of the character tables.
+        found: int64[n, 4], filled: (begin, end, list, text), the lists of each text with `OWN` added.
+    """
+    k0, k1, cells, shift, fold = names
+    own_cells, own_shift, roots, firsts = own
+    classes = chars[1]
+    form = np.zeros(FORM, np.uint8)
+    zero, one = np.uint64(0), np.uint64(1)
+    # The bytes of a word; its flags in the last of the sixteen.
+    known = np.zeros(2 << REMEMBERED_BITS, np.uint64)
+    n = np.int64(0)
+    for row in range(rows.shape[0] - 1):
+        p, end = rows[row], rows[row + 1]
+        # The first words of the row's own entries, a bit each; 0: it has none.
+        root = roots[row] if roots.shape[0] > 0 else zero
+        wanted = firsts[root - one] if zero < root <= firsts.shape[0] else zero
+        while p < end:
+            first = load64(data, p)
+            run = trailing_zeros(letters_of(first) ^ _TOP) >> 3
+            start, after = p, p
+            quick: Any = False
+            if run == 0:
+                c = data[p]
+                if c < 128 and classes[c] != DIGIT:  # an ASCII letter would have begun a run
+                    p += 1
+                    continue
+            else:
+                run = min(run, end - p)
+                first |= _CASE
+                second = zero
+                if run < 8:
+                    first &= (one << np.uint64(8 * run)) - one
+                elif end - p > 8:
+                    second = load64(data, p + 8)
+                    more = min(trailing_zeros(letters_of(second) ^ _TOP) >> 3, end - p - 8)
+                    second = (second | _CASE) & ((one << np.uint64(8 * min(more, 7))) - one)
+                    run += more
+                after = p + run
+                c = np.uint8(0) if after == end else data[after]
+                # A single letter may be an initial, which keeps its stop.
+                quick = run < QUICK and c < 128 and c != 0x27 and (run > 1 or c != 0x2E)
+            state, own_flags, own_state = zero, np.int64(0), zero
+            if quick:
+                stop = after
+                mixed = mix_of(first, second)
+                slot = mixed >> np.uint64(64 - REMEMBERED_BITS) << one
+                held = known[slot + one]
+                if known[slot] != first or held & _LOW7 != second:
+                    flags = find_hash(cells, shift, siphash_short(k0, k1, zero, first, second, run))
+                    held = second | (np.uint64(flags) << np.uint64(56))
+                    known[slot], known[slot + one] = first, held
+                flags = np.int64(held >> np.uint64(56))
+                if flags != 0:
+                    state = siphash_short(k0, k1, zero, first, second, run)
+                if wanted >> (mixed >> np.uint64(58)) & one:
+                    own_state = siphash_short(k0, k1, root, first, second, run)
+                    own_flags = find_hash(own_cells, own_shift, own_state)
+            else:
+                start, stop, after, size = next_word(data, p, end, chars, fold, form)
+                if size < 0:
+                    break
+                if size == 0:
+                    p = after
+                    continue
+                state = siphash(k0, k1, zero, form, size)
+                flags = find_hash(cells, shift, state)
+                if wanted != 0:
+                    own_state = siphash(k0, k1, root, form, size)
+                    own_flags = find_hash(own_cells, own_shift, own_state)
+            titled, word = flags & TITLE != 0, (start, stop, after)
+            if flags == 0 and own_flags == 0:
+                p = after
+                continue
+            begin, ended, list_ = start, np.int64(-1), np.int64(0)
+            if flags != 0:
+                begin, ended, marks = _entry(data, word, end, zero, state, flags, titled, names, chars, form)
+                list_ = marks >> LIST_SHIFT
+            if wanted != 0 and (own_flags != 0 or titled):
+                theirs = (k0, k1, own_cells, own_shift, fold)
+                also, longer, marks = _entry(
+                    data, word, end, root, own_state, own_flags, titled, theirs, chars, form
+                )
+                number = marks >> LIST_SHIFT
+                better: Any = longer > ended or (longer == ended and also < begin)
+                if longer == ended and also == begin and longer >= 0:
+                    better = list_ >= masking[0] and number < masking[1]
+                if better:
+                    begin, ended, list_ = also, longer, number + OWN
+            if ended < 0:
+                p = after
+                continue
+            if n < found.shape[0]:
+                found[n, 0], found[n, 1], found[n, 2], found[n, 3] = begin, ended, list_, row
+            n += 1
+            p = ended
+    return n
+
+
+class OwnNames(NamedTuple):
+    """The lists that each row has of its own.
+
+    Attributes:
+        table: compiled by the key of the lists of all rows, with the rows of their entries.
+        masking: how many of them mask.
+        rows: int64[texts], the row of each text; None: text i is of row i.
+    """
+
+    table: NameTable
+    masking: int
+    rows: I64 | None = None
+
+
+def names_in(
+    data: U8, rows: I64, names: NameTable, masking: int = MOST_LISTS, own: OwnNames | None = None
+) -> I64:
+    """Return int64[n, 4]: where each entry of the lists begins and ends in the bytes of a batch, its list, and its text.
+
+    Args:
+        data: uint8[...], the bytes of the texts, padded.
+        rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
+        names: the lists of all texts.
+        masking: how many of them mask.
+        own: the lists of each row; their numbers begin at `OWN`.
+    """
+    chars = tables()
+    cells, stage, folds = (read_only(part) for part in (names.cells, names.stage, names.folds))
+    taken = (names.key[0], names.key[1], cells, names.shift, (stage, folds))
+    none = np.zeros(0, np.uint64)
+    theirs = (read_only(none), 0, none, read_only(none))
+    if own is not None:
+        texts = np.arange(len(rows) - 1) if own.rows is None else own.rows
+        theirs = (
+            read_only(own.table.cells),
+            own.table.shift,
+            texts.astype(np.uint64) + np.uint64(1),
+            read_only(own.table.firsts),
+        )
+    both = (masking, 0 if own is None else own.masking)
+    room = 1024 + len(data) // 16
+    while True:
+        found = np.empty((room, 4), np.int64)
+        count = find_names(data, rows, taken, theirs, both, (chars.stage, chars.classes), found)
+        if count <= room:
+            return found[:count]
+        room = count

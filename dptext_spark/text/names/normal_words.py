@@ -1,0 +1,132 @@
+"""Words in normal form: what is the same name, however it is written.
+
+A normal word is a run of letters, or of digits, folded: lower case, without accents and other marks, compatibility forms as
+what they stand for (`ß` as `ss`). Apostrophes between letters are dropped (O'Brien is OBrien), a possessive 's at the end is no
+part of the word, and a hyphen separates words as a space does. A single letter before a full stop is an initial, and keeps the
+stop.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dptext_spark.arrays import I32
+from dptext_spark.lexicon.characters import (
+    APOSTROPHE,
+    DIGIT,
+    EXTEND,
+    LETTER,
+    MARK,
+    cell,
+    decode,
+    encode,
+)
+from dptext_spark.runtime.jit import Int, compiled
+
+BLOCK = 128
+WIDEST = 4  # code points that one is folded to; what needs more stays as it is
+LONGEST = 64  # bytes of a normal word; a longer one is no name
+FORM = LONGEST + 16 * WIDEST  # bytes of room for one
+
+
+class Folding(NamedTuple):
+    """What each code point is folded to, in two stages.
+
+    Attributes:
+        stage: uint16[8704], the block of each 128 code points.
+        cells: int32[blocks * 128, 4], code points; 0 behind the last.
+    """
+
+    stage: np.ndarray
+    cells: I32
+
+
+@cache
+def folding() -> Folding:
+    """Return the folding by this Python's Unicode database. It goes with a compiled list, so that workers fold as the driver."""
+    every = np.zeros((0x110000, WIDEST), np.int32)
+    every[:, 0] = np.arange(0x110000)
+    for code in range(0x110000):
+        if 0xD800 <= code < 0xE000 or (code < 128 and not 65 <= code <= 90):
+            continue
+        char = chr(code)
+        if unicodedata.category(char) in ("Cn", "Co", "Lo") and not unicodedata.decomposition(char):
+            continue
+        plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
+        kept = [ord(one) for one in plain if not unicodedata.combining(one)]
+        if len(kept) <= WIDEST:
+            every[code] = [*kept, *[0] * (WIDEST - len(kept))]
+    blocks = every.reshape(-1, BLOCK * WIDEST)
+    unique, stage = np.unique(blocks, axis=0, return_inverse=True)
+    return Folding(
+        np.ascontiguousarray(stage.reshape(-1), np.uint16), np.ascontiguousarray(unique.reshape(-1, WIDEST))
+    )
+
+
+@compiled
+def next_word(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> tuple[Int, Int, Int, Int]:
+    """Find the next normal word in data[p:end], and write it to `form`.
+
+    Args:
+        data: uint8[...], UTF-8.
+        p: where to begin.
+        end: where the text ends.
+        chars: (stage, classes) of the character tables.
+        fold: (stage, cells) of the folding.
+        form: uint8[FORM].
+
+    Returns:
+        (where it begins, where it ends, where what belongs to it ends: a possessive, the stop of an initial; its bytes in `form`,
+        0 of one that is too long); all `end` and -1 where there is none.
+    """
+    stage, classes = chars
+    folds, cells = fold
+    while p < end:
+        code, length = decode(data, p, end)
+        kind = classes[cell(code, stage)] if code >= 0 else -1
+        if kind == LETTER or kind == DIGIT:
+            break
+        p += length
+    if p >= end:
+        return end, end, end, np.int64(-1)
+    start, size, letters = p, np.int64(0), np.int64(0)
+    first = kind
+    # Where the last apostrophe stood, and how long the form was before it.
+    apostrophe, before, since = np.int64(-1), np.int64(0), np.int64(0)
+    stop = p
+    while p < end:
+        code, length = decode(data, p, end)
+        kind = classes[cell(code, stage)] if code >= 0 else -1
+        if kind == first:
+            if size <= LONGEST:
+                at = np.int64(folds[code >> 7]) * 128 + (code & 127)
+                for j in range(WIDEST):
+                    if cells[at, j] != 0:
+                        size += encode(cells[at, j], form, size)
+            letters += 1
+            since += 1
+            p += length
+            stop = p
+        elif kind == MARK or (kind == EXTEND and first == LETTER):
+            p += length
+            if kind == MARK:
+                stop = p
+        elif kind == APOSTROPHE and first == LETTER and p + length < end:
+            code, _ = decode(data, p + length, end)
+            if code < 0 or classes[cell(code, stage)] != LETTER:
+                break
+            apostrophe, before, since = p, size, np.int64(0)
+            p += length
+        else:
+            break
+    after = stop
+    if apostrophe >= 0 and since == 1 and size == before + 1 and form[before] == 0x73 and before > 0:
+        return start, apostrophe, after, before if before <= LONGEST else np.int64(0)
+    if letters == 1 and first == LETTER and stop < end and data[stop] == 0x2E:
+        form[size] = 0x2E
+        return start, stop + 1, stop + 1, size + 1
+    return start, stop, after, size if size <= LONGEST else np.int64(0)

@@ -1,0 +1,64 @@
+"""Lists of words to mask and to keep, as settings name them: part of the policy's section, and no part of the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dptext_spark.config.load import parse_config
+from dptext_spark.errors import SettingsError
+from dptext_spark.text.names.sources import ListSource, ListSources
+
+PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
+GIVEN = {
+    "mask": [{"file": "a.txt"}, {"table": "crm.people", "column": "name"}, {"column": "who"}],
+    "keep": [{"file": "b"}],
+}
+
+
+def test_they_stand_in_the_policy_and_are_read_back() -> None:
+    config = parse_config({**PLAIN, "policy": {"oov": "draw", **GIVEN}})
+    assert config.lists == ListSources(
+        (ListSource("a.txt"), ListSource(None, "crm.people", "name"), ListSource(None, None, "who")),
+        (ListSource("b"),),
+    )
+    assert [field for field, _ in config.lists.named()] == [
+        *(f"policy.mask[{i}]" for i in range(3)),
+        "policy.keep[0]",
+    ]
+    assert config.as_dict()["policy"] | GIVEN == config.as_dict()["policy"]
+    assert parse_config(config.as_dict()) == config
+
+
+def test_they_are_no_part_of_what_a_model_is_made_from() -> None:
+    with_lists = parse_config({**PLAIN, "policy": GIVEN})
+    without = parse_config({**PLAIN, "policy": {"mask": [], "keep": None}})
+    assert with_lists.spec() == without.spec()
+    assert with_lists.policy == without.policy
+    assert without.as_dict() == parse_config(PLAIN).as_dict()
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ({"mask": "a.txt"}, r"policy\.mask: 'a\.txt' given; valid: a list of sections"),
+        ({"mask": ["a.txt"]}, r"policy\.mask\[0\]: .*a section"),
+        ({"mask": [{}]}, r"policy\.mask\[0\]: nothing given; valid: file; table with column"),
+        ({"keep": [{"file": "a"}, {"table": "t"}]}, r"policy\.keep\[1\]: table given; valid: file; table with column"),
+        ({"mask": [{"file": "a", "column": "b"}]}, r"policy\.mask\[0\]: file, column given"),
+        ({"mask": [{"file": 5}]}, r"policy\.mask\[0\]\.file: 5 given; valid: a text"),
+        ({"mask": [{"file": " "}]}, r"policy\.mask\[0\]\.file: ' ' given; valid: a text"),
+        ({"mask": [{"fiel": "a"}]}, r"policy\.mask\[0\]\.fiel: no such setting; valid here: file, table, column\. .*file"),
+        ({"mask": [{"table": "a b", "column": "c"}]}, r"policy\.mask\[0\]\.table: 'a b' given; valid: catalog"),
+    ],
+)  # fmt: skip
+def test_what_names_no_list_is_refused(policy: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        parse_config({**PLAIN, "policy": policy})
+
+
+def test_there_is_no_section_of_that_name() -> None:
+    for given in ({"mask": []}, None, []):
+        with pytest.raises(SettingsError, match=r"lists: no such setting; valid: policy\.mask, policy\.keep"):
+            parse_config({**PLAIN, "lists": given})

@@ -1,0 +1,137 @@
+"""The finding of names once more, in plain Python: what the compiled loops are compared with."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import NamedTuple
+
+from dptext_spark.lexicon.characters import (
+    APOSTROPHE,
+    DIGIT,
+    EXTEND,
+    HYPHEN,
+    LETTER,
+    MARK,
+    SPACE,
+    cell,
+    tables,
+)
+from dptext_spark.text.names.name_table import TITLES
+
+BREAKS = "\n\v\f\r\u0085\u2028\u2029"
+KNOWN_TITLES = set(TITLES.split())
+
+
+class Word(NamedTuple):
+    start: int
+    stop: int  # of the word in the text
+    after: int  # where a possessive ends
+    form: str
+
+
+def kind(char: str) -> int:
+    chars = tables()
+    return int(chars.classes[cell.py_func(ord(char), chars.stage)])
+
+
+def fold(char: str) -> str:
+    if unicodedata.category(char) in ("Cn", "Co", "Lo") and not unicodedata.decomposition(char):
+        return char
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
+    kept = "".join(one for one in plain if not unicodedata.combining(one))
+    return kept if len(kept) <= 4 else char
+
+
+def words(text: str) -> list[Word]:
+    found, i = [], 0
+    while i < len(text):
+        first = kind(text[i])
+        if first not in (LETTER, DIGIT):
+            i += 1
+            continue
+        start = stop = i
+        form, letters, cut = "", 0, None
+        while i < len(text):
+            here = kind(text[i])
+            if here == first:
+                form += fold(text[i])
+                letters += 1
+                i += 1
+                stop = i
+            elif here == MARK or (here == EXTEND and first == LETTER):
+                i += 1
+                stop = i if here == MARK else stop
+            elif here == APOSTROPHE and first == LETTER and i + 1 < len(text) and kind(text[i + 1]) == LETTER:
+                cut = (i, form)
+                i += 1
+            else:
+                break
+        if cut is not None and cut[1] and form == f"{cut[1]}s":
+            found.append(Word(start, cut[0], stop, cut[1]))
+        elif letters == 1 and first == LETTER and text[stop : stop + 1] == ".":
+            found.append(Word(start, stop + 1, stop + 1, f"{form}."))
+            stop += 1
+        else:
+            found.append(Word(start, stop, stop, form))
+        i = stop
+    return found
+
+
+def joint(gap: str, *, titled: bool) -> str | None:
+    gap = gap[1:] if titled and gap.startswith(".") else gap
+    marks = [char for char in gap if kind(char) != SPACE]
+    if any(char in BREAKS for char in gap) or any(char != "," and kind(char) != HYPHEN for char in marks):
+        return None
+    return None if len(marks) > 1 else ("," if marks == [","] else "")
+
+
+def forms_of(entry: str) -> set[tuple[str, ...]]:
+    """All ways to write an entry, as words, `,` and `title`."""
+    own = tuple(word.form for word in words(entry))
+    made = {own}
+    if len(own) > 1:
+        *others, last = own
+        initials = [f"{form[0]}." for form in others]
+        made |= {(last, ",", *others), (last, ",", *initials), (*initials, last), (initials[0], last)}
+        made |= {(others[0], last), ("title", last)}
+    return made
+
+
+def find(text: str, lists: list[list[str]]) -> list[tuple[int, int, int]]:
+    """Return (begin, end, list) of each entry, in characters."""
+    known: dict[tuple[str, ...], int] = {}
+    for number, entries in enumerate(lists):
+        for entry in entries:
+            for form in forms_of(entry):
+                known.setdefault(form, number)
+    some, found, i = words(text), [], 0
+
+    def longest(first: int) -> tuple[int, int] | None:
+        best, path, at = None, (some[first].form,), first
+        while any(key[: len(path)] == path for key in known):
+            if path in known:
+                best = (at, known[path])
+            if at + 1 == len(some):
+                break
+            between = joint(text[some[at].after : some[at + 1].start], titled=False)
+            if between is None:
+                break
+            path = (*path, *([between] if between else []), some[at + 1].form)
+            at += 1
+        return best
+
+    while i < len(some):
+        best, first = longest(i), i
+        titled = (best is None or best[0] == i) and some[i].form in KNOWN_TITLES and i + 1 < len(some)
+        if titled and joint(text[some[i].after : some[i + 1].start], titled=True) == "":
+            longer = longest(i + 1)
+            if longer is not None and longer[0] > i + 1:
+                best, first = longer, i + 1
+            elif ("title", some[i + 1].form) in known:
+                best, first = (i + 1, known["title", some[i + 1].form]), i + 1
+        if best is None:
+            i += 1
+            continue
+        found.append((some[first].start, some[best[0]].stop, best[1]))
+        i = best[0] + 1
+    return found

@@ -1,0 +1,102 @@
+"""The lists of a run: what is shown of them, and lists that would leave no text, or none that is protected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.names.compiled_lists import CompiledLists
+from dptext_spark.text.names.name_table import MOST_LISTS
+from dptext_spark.text.names.sources import ListSource, ListSources
+from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.policy import Policy
+
+KEY = RunKey.insecure(3)
+FILE, TABLE, ROWS = (
+    ListSource(file="/a.txt"),
+    ListSource(table="t", column="c"),
+    ListSource(column="customer"),
+)
+
+
+def list_of(*entries: str) -> WordList:
+    return WordList.of("policy.mask[0]", [one.encode() for one in entries])
+
+
+def compiled(*entries: str, key: RunKey = KEY, scope: str = "r") -> CompiledLists:
+    return CompiledLists.of(ListSources(mask=(FILE,)), [list_of(*entries)], key, scope)
+
+
+def test_what_is_shown_is_where_it_comes_from_its_size_and_a_keyed_digest() -> None:
+    sources = ListSources(mask=(FILE, ROWS), keep=(TABLE,))
+    lists = [list_of("Ada Lovelace", "Zorblax"), None, list_of("music")]
+    made = CompiledLists.of(sources, lists, KEY, "r")
+    shown = made.shown()
+    first, rows = shown["mask"]  # type: ignore[misc]
+    (kept,) = shown["keep"]  # type: ignore[misc]
+    assert {name: first[name] for name in ("file", "entries")} == {"file": "/a.txt", "entries": 2}
+    assert rows == {"column": "customer"}
+    assert kept["entries"] == 1
+    assert first["digest"] != kept["digest"]
+    assert made.names is not None
+    assert (made.names.masking, made.columns, made.masking_columns) == (1, ("customer",), 1)
+    assert "Zorblax" not in str(shown)
+
+
+def test_a_digest_depends_on_the_entries_the_key_and_the_run_alone() -> None:
+    digests = {
+        compiled(*entries, key=key, scope=scope).digests[0]
+        for entries in (("Ada Lovelace", "Zorblax"), ("zorblax", "ADA LOVELACE"))
+        for key, scope in ((KEY, "r"), (RunKey.insecure(3), "r"))
+    }
+    assert len(digests) == 1
+    others = [compiled("Ada Lovelace"), compiled("Ada Lovelace", "Zorblax", key=RunKey.insecure(4))]
+    others.append(compiled("Ada Lovelace", "Zorblax", scope="another"))
+    assert len(digests | {one.digests[0] for one in others}) == 4
+
+
+def test_lists_of_files_are_read_for_a_preview_and_the_others_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Ada Lovelace\n\nZorblax\n")
+    sources = ListSources(mask=(TABLE, ListSource(file=str(tmp_path / "a.txt"))), keep=(ROWS,))
+    made, left = CompiledLists.of_files(sources, KEY)
+    assert left == ("policy.mask[0]", "policy.keep[0]")
+    assert made.names is not None
+    assert made.names.find(pa.array(["Dr. Lovelace met zorblax"])).starts.tolist() == [4, 17]
+    none, left = CompiledLists.of_files(ListSources(keep=(ROWS,)), KEY)
+    assert (none.names, left) == (None, ("policy.keep[0]",))
+    with pytest.raises(DataError, match=r"policy\.mask\[0\]: /nowhere cannot be read"):
+        CompiledLists.of_files(ListSources(mask=(ListSource(file="/nowhere"),)), KEY)
+
+
+def test_a_list_of_stop_words_is_refused_by_its_share() -> None:
+    stop_words = [word for word in Policy().kept_words() if word.isalpha() and len(word) > 2]
+    vocabulary = Lexicon.default().vocabulary
+    made = compiled(*stop_words[:30], *(f"Zorblax{chr(97 + i)}" for i in range(20)))
+    with pytest.raises(
+        DataError, match=r"policy\.mask\[0\]: \d\d% of its 50 entries are stop words; valid: .* 50%"
+    ):
+        made.check_shares(vocabulary, stop_words)
+    made.check_shares(vocabulary, Policy(stop_words="draw").kept_words())
+    few = compiled("Will", "May", "Zorblax")  # too few to tell; they are names, too
+    few.check_shares(vocabulary, stop_words)
+    mixed = compiled(*stop_words[:10], *(f"Zorblax{chr(97 + i)}" for i in range(26)))
+    mixed.check_shares(vocabulary, stop_words)
+
+
+def test_a_list_of_the_lexicon_is_refused_by_its_share() -> None:
+    words = Lexicon.default().vocabulary.strings().to_pylist()
+    entries = [word for word in words if len(word) > 1]
+    with pytest.raises(DataError, match=r"policy\.mask\[0\]: it holds \d+% of the words of the lexicon"):
+        compiled(*entries).check_shares(Lexicon.default().vocabulary, ())
+    compiled(*entries[: len(words) // 3]).check_shares(Lexicon.default().vocabulary, ())
+
+
+def test_too_many_lists() -> None:
+    sources = ListSources(mask=(FILE,) * (MOST_LISTS + 1))
+    with pytest.raises(SettingsError, match=f"policy.mask: {MOST_LISTS + 1} lists given"):
+        CompiledLists.of(sources, [list_of("Zorblax")] * (MOST_LISTS + 1), KEY, "r")

@@ -1,0 +1,264 @@
+"""Names are found as a plain reading of the rules finds them, however they are written."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.engine import padded
+from dptext_spark.text.names.matching import OWN, OwnNames, names_in
+from dptext_spark.text.names.name_table import MOST_LISTS, NameTable, compile_names, name_key
+from dptext_spark.text.names.siphash import siphash, siphash_short
+from dptext_spark.text.names.word_list import WordList
+from tests.core.text.names.plain_names import find
+
+KEY = name_key(RunKey.insecure(1), "r")
+LISTS = (
+    (
+        "Ada Lovelace",
+        "O\u2019Brien",
+        "José",
+        "Jean-Luc Picard",
+        "Straße",
+        "Mary Anne Smith",
+        "Dr Pepper",
+        "de la Cruz",
+        "Smith",
+    ),
+    ("Acme Corp", "Studio 54", "josé", "Bartholomew-Featherstonehaugh", "李小龍", "Anne"),
+)
+WRITTEN = (
+    "Ada ada A. M. M Lovelace LOVELACE O'Brien OBrien o\u2019brien Jose José jose\u0301 JOSÉ'S Jean Luc Picard Strasse "
+    "STRASSE Straße Mary Anne Smith Smith's Dr dr Dr. mrs Pepper de la Cruz Acme Corp Studio 54 545 a I the 李小龍 x\u0345y ﬁn "
+    "bartholomew Featherstonehaugh Ms. prof"
+)
+PIECES = (*WRITTEN.split(), "")
+JOINTS = (
+    " ",
+    " ",
+    " ",
+    "  ",
+    "-",
+    ", ",
+    ",",
+    "\n",
+    ". ",
+    ".",
+    "'",
+    "\u2019",
+    "\u00a0",
+    "\u2010",
+    "; ",
+    "--",
+    ", , ",
+    "\t",
+    "",
+)
+
+
+def list_of(*entries: str, name: str = "list") -> WordList:
+    return WordList.of(name, [entry.encode() for entry in entries])
+
+
+@cache
+def table() -> NameTable:
+    return compile_names([list_of(*entries) for entries in LISTS], KEY)
+
+
+def found_in(texts: list[str], names: NameTable) -> list[list[tuple[int, int, int]]]:
+    """In characters of each text."""
+    data, rows = padded(pa.array(texts, pa.string()))
+    return in_characters(texts, rows, names_in(data, rows, names))
+
+
+def in_characters(texts: list[str], rows: Any, spans: Any) -> list[list[tuple[int, int, int]]]:
+    """The same of each text, in characters."""
+    out: list[list[tuple[int, int, int]]] = [[] for _ in texts]
+    for begin, end, number, row in spans.tolist():
+        raw = texts[row].encode()
+        chars = [len(raw[: at - rows[row]].decode()) for at in (begin, end)]
+        out[row].append((chars[0], chars[1], number))
+    return out
+
+
+TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(JOINTS)), max_size=12).map(
+    lambda pairs: "".join(word + joint for word, joint in pairs)
+)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.lists(st.one_of(TEXTS, st.text(max_size=20)), min_size=1, max_size=3))
+def test_it_finds_what_the_rules_say(texts: list[str]) -> None:
+    assert found_in(texts, table()) == [find(text, [list(one) for one in LISTS]) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "stretches"),
+    [
+        ("ADA LOVELACE met obrien's dog", ["ADA LOVELACE", "obrien"]),
+        ("Lovelace, Ada; Lovelace , A.", ["Lovelace, Ada", "Lovelace , A."]),
+        ("A. Lovelace, but a lovelace", ["A. Lovelace"]),
+        ("Dr. Lovelace met Lovelace", ["Lovelace"]),
+        ("Mrs Ada Lovelace", ["Ada Lovelace"]),
+        ("jose JOSE\u0301 Josés", ["jose", "JOSE\u0301"]),
+        ("jean luc picard; Jean-Luc\nPicard", ["jean luc picard"]),
+        ("STRASSE strasse straße", ["STRASSE", "strasse", "straße"]),
+        ("M. A. Smith, Mary Smith and M. Smith", ["M. A. Smith", "Mary Smith", "M. Smith"]),
+        ("Dr Pepper and Dr. Pepper", ["Dr Pepper", "Pepper"]),
+        ("studio 54 but not studio 545", ["studio 54"]),
+    ],
+)
+def test_ways_to_write_a_name(text: str, stretches: list[str]) -> None:
+    (spans,) = found_in([text], table())
+    assert [text[a:b] for a, b, _ in spans] == stretches
+
+
+def test_the_first_of_two_lists_counts() -> None:
+    assert found_in(["jose anne"], table()) == [[(0, 4, 0), (5, 9, 1)]]
+
+
+def test_a_row_may_have_names_of_its_own() -> None:
+    entries = ["Ada Lovelace", "Smith", "José"]
+    made = compile_names([list_of(*entries)], KEY, [np.array([1, 2, 2], np.uint64)])
+    texts = ["Ada Lovelace Smith Jose, Dr. Lovelace", "Ada Lovelace Smith JOSÉ", "Smith"]
+    data, rows = padded(pa.array(texts))
+    spans = names_in(data, rows, compile_names([], KEY), 0, OwnNames(made, 1))
+    assert in_characters(texts, rows, spans) == [
+        [(0, 12, OWN), (29, 37, OWN)], [(13, 18, OWN), (19, 23, OWN)], [],
+    ]  # fmt: skip
+
+
+def test_the_hash_is_that_of_the_paper() -> None:
+    """Appendix A of Aumasson and Bernstein 2012: key 00..0f, message 00..0e."""
+    k0, k1 = np.uint64(0x0706050403020100), np.uint64(0x0F0E0D0C0B0A0908)
+    first, rest = np.uint64(0x0706050403020100), np.arange(8, 15, dtype=np.uint8)
+    assert siphash(k0, k1, first, rest, 7) == 0xA129CA6149BE45E5
+    padded_rest = np.uint64(int.from_bytes(rest.tobytes(), "little"))
+    assert siphash_short(k0, k1, first, padded_rest, np.uint64(0), 7) == 0xA129CA6149BE45E5
+
+
+@pytest.mark.parametrize("size", range(1, 16))
+def test_short_words_hash_alike(size: int) -> None:
+    data = np.random.default_rng(size).integers(0, 256, 16).astype(np.uint8)
+    data[size:] = 0
+    first, second = data.view("<u8")
+    before = np.uint64(5)
+    assert siphash_short(KEY[0], KEY[1], before, first, second, size) == siphash(
+        KEY[0], KEY[1], before, data, size
+    )
+
+
+def test_another_key_or_run_has_other_hashes() -> None:
+    held = {
+        frozenset(
+            compile_names([list_of("Ada Lovelace")], name_key(RunKey.insecure(key), run)).cells.tolist()
+        )
+        - {0}
+        for key, run in ((1, "r"), (2, "r"), (1, "s"))
+    }
+    assert not frozenset.intersection(*held)
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        (["ok", "!!"], "list: entry 2 holds no letter or digit"),
+        (["x"], "list: entry 1 is a single letter"),
+        (["É"], "list: entry 1 is a single letter"),
+        (["J."], "list: entry 1 is a single letter"),
+        (["a b c d e f g h i j k l m"], "list: entry 1 has more than 12 words"),
+        (["ok", "z" * 65], "list: entry 2 has more than 12 words, or one of more than 64 bytes"),
+    ],
+)
+def test_entries_that_cannot_be_found_are_refused_without_being_named(entries: list[str], said: str) -> None:
+    with pytest.raises(DataError) as raised:
+        compile_names([list_of(*entries)], KEY)
+    assert said in str(raised.value)
+    assert entries[-1] not in str(raised.value).removeprefix(said) or len(entries[-1]) == 1
+
+
+def test_too_many_lists_are_refused() -> None:
+    with pytest.raises(SettingsError, match=f"valid: at most {MOST_LISTS}"):
+        compile_names([list_of("Ada")] * (MOST_LISTS + 1), KEY)
+
+
+def test_more_names_than_there_is_room_for_at_first() -> None:
+    text = "ab " * 4_000
+    names = compile_names([list_of("ab")], KEY)
+    assert found_in([text, "ab"], names)[0] == [(3 * i, 3 * i + 2, 0) for i in range(4_000)]
+
+
+OWN_LISTS: list[list[str]] = [[], ["ada lovelace", "O'Brien"], ["Jean Luc", "Smith"], ["straße", "mary"]]
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(st.tuples(TEXTS, st.sampled_from(range(4)), st.sampled_from(range(4))), min_size=1, max_size=6)
+)
+def test_the_lists_of_a_row_are_found_in_its_texts_beside_those_of_all(
+    given: list[tuple[str, int, int]],
+) -> None:
+    """Of all rows one list masks and two keep; of a row one masks and one keeps; and a row has two texts."""
+    lists, roots = [], []
+    for which in (1, 2):
+        entries = [(entry, row) for row, one in enumerate(given) for entry in OWN_LISTS[one[which]]]
+        lists.append(list_of(*(entry for entry, _ in entries)))
+        roots.append(np.array([row + 1 for _, row in entries], np.uint64))
+    own = OwnNames(compile_names(lists, KEY, roots), 1, np.repeat(np.arange(len(given)), 2))
+    texts = [one[0] for one in given for _ in range(2)]
+    data, bounds = padded(pa.array(texts, pa.string()))
+    spans = in_characters(texts, bounds, names_in(data, bounds, table(), 1, own))
+    every = [list(one) for one in LISTS]
+    for text, (_, first, second), found in zip(
+        texts, [one for one in given for _ in range(2)], spans, strict=True
+    ):
+        # Of equal entries what masks counts, and of those the list of all rows.
+        order = [every[0], OWN_LISTS[first], *every[1:], OWN_LISTS[second]]
+        numbers = [0, OWN, *range(1, len(every)), OWN + 1]
+        assert found == [(begin, end, numbers[number]) for begin, end, number in find(text, order)]
+
+
+def test_packed_lists_find_the_same() -> None:
+    packed = table().packed()
+    packed.flags.writeable = False
+    texts = [" ".join(PIECES)]
+    assert found_in(texts, NameTable.unpacked(packed, KEY)) == found_in(texts, table())
+
+
+def test_digests_are_those_of_what_is_listed() -> None:
+    def digests(*entries: str, key: Any = KEY) -> tuple[str, ...]:
+        return compile_names([list_of(*entries), list_of("other")], key).digests
+
+    one = digests("Ada Lovelace", "Smith")
+    assert one == digests("smith", "ADA  LOVELACE", "Smith")
+    assert one[0] != digests("Ada Lovelace", "Smyth")[0]
+    assert one[1] == digests("Smyth")[1]
+    assert one[0] != digests("Ada Lovelace", "Smith", key=KEY + np.uint64(1))[0]
+
+
+def test_the_guide_tells_how_names_are_found() -> None:
+    guide = (Path(__file__).resolve().parents[4] / "docs" / "guide" / "names.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:3] for line in guide.splitlines() if line.startswith("| `")]
+    assert len(rows) == 3
+    for listed, too in rows:
+        (entry,) = re.findall("`([^`]+)`", listed)
+        ways = re.findall("`([^`]+)`", too)
+        assert ways
+        names = compile_names([list_of(entry)], KEY)
+        for way in [entry, *(way for way in ways if way != "Picard")]:
+            ((begin, end, _),) = found_in([way], names)[0]
+            assert way[begin:end] == (
+                way.removeprefix("Dr. ") if way.startswith("Dr. ") else way.removesuffix("\u2019s")
+            )
+        if "Picard" in ways:
+            assert found_in(["Picard", "the Picard"], names) == [[], []]
