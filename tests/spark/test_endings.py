@@ -40,7 +40,7 @@ class Stage:
         self.rows: list[RunRecord] = []
         self.settled: list[str] = []
         setup = SimpleNamespace(
-            run_id="r1", config=CONFIG, spark=None, place=SimpleNamespace(target="/out", runs="/runs"),
+            run_id="r1", config=CONFIG, spark=None, lists=None, stream=None, place=SimpleNamespace(target="/out", runs="/runs"),
             record=lambda status, started: replace(BOUND, status=status, key_commitment="b"), commits=self.history,
             spellings=lambda run_id: [],
         )  # fmt: skip

@@ -196,7 +196,10 @@ def _lists_apart(before: Binding, now: Binding, same_key: bool) -> tuple[str, Bi
     Returns:
         (the settings whose lists differ, in words; empty where none does or can be known to; both bindings without lists).
     """
-    settings = [ShownSettings(json.loads(one.config)) for one in (before, now)]
+    try:
+        settings = [ShownSettings(json.loads(one.config)) for one in (before, now)]
+    except ValueError:  # a row that nobody can read differs, and that is found where texts are compared
+        return "", before, now
     if not any(one.lists for one in settings):
         return "", before, now
     then, asked = ((one if same_key else one.without_digests()).lists for one in settings)
