@@ -27,6 +27,7 @@ _PARTS = (("drawn", "drawn"), ("stop_kept", "kept: stop words"), ("oov", "unknow
 _NOT_CHOSEN = ("not_chosen", "not chosen, in clear")
 _UNFINISHED = "There is no statement: the run did not come to its account."
 PREFIX = "identifiers_"
+NAMES = ("names_masked", "names_kept")
 SAID = "Identifiers that were replaced whole"
 
 
@@ -138,6 +139,10 @@ def _published(facts: ReportFacts) -> Iterator[Block]:
 def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
     words = whole.get("words")
     yield from identifiers_by_type(whole)
+    if any(whole.get(name) for name in NAMES):
+        yield Listed(
+            "Names", (f"{listed_names(whole)}; by lists, without a guarantee. They are not among the words.",)
+        )
     if not words:
         yield Text(
             "The metrics of this run hold no counts: it was recovered without its key, or its text is empty.",
@@ -245,6 +250,12 @@ def in_words(counts: Figures) -> str | None:
         return None
     types = ", ".join(f"{name} {number:,}" for name, number in by_type(counts))
     return f"{counts['identifiers']:,.0f}{f' ({types})' if types else ''}"
+
+
+def listed_names(counts: Figures) -> str:
+    """Return how many words and phrases of lists of names were masked, and how many kept; metrics leave out what is 0."""
+    masked, kept = (counts.get(name) or 0 for name in NAMES)
+    return f"{masked:,.0f} masked, {kept:,.0f} kept in clear"
 
 
 def identifiers_by_type(counts: Figures) -> Iterator[Block]:
