@@ -61,7 +61,7 @@ SIGNATURES = {
     "masked_model, label_rows, require, sample, partial, out, spark, progress)",
     "dps.doctor": "(config, spark, *, progress)",
     "dps.document_frequencies": "(df, columns, model)",
-    "dps.privatize": "(df, columns, model, *, row_key, record_key, key, run_id, udf, weights)",
+    "dps.privatize": "(df, columns, model, *, row_key, record_key, key, run_id, udf, weights, mask, keep)",
     "dps.report": "(run_id, config, *, audit, internal, with_examples, publish, most_words, figures, public_text, "
     "examine, spark, progress)",
     "dps.run": "(config, spark, *, key, progress)",
