@@ -63,13 +63,11 @@ def resolve_columns(df: DataFrame, sources: ListSources) -> ListSources:
     Raises:
         DataError: a column that is missing, or holds neither text nor lists of text.
     """
-    fields: dict[str, list[ListSource]] = {name: [] for name in ListSources.NAMES}
-    for field, source in sources.named():
-        found = source
-        if source.of_rows:
-            found = replace(source, column=_column(df, field, str(source.column)))
-        fields[field.split(".")[1].split("[")[0]].append(found)
-    return ListSources(*(tuple(some) for some in fields.values()))
+    return sources.changed(
+        lambda field, source: (
+            replace(source, column=_column(df, field, str(source.column))) if source.of_rows else source
+        )
+    )
 
 
 def _column(df: DataFrame, field: str, name: str) -> str:

@@ -49,9 +49,8 @@ class Names:
         starts, ends, lists, row = names_in(data, rows, self.table, self.masking, self.own).T
         shift = rows[row]
         starts, ends = starts - shift, ends - shift
-        kept = np.where(lists < OWN, lists >= self.masking, False)
-        if self.own is not None:
-            kept |= lists >= OWN + self.own.masking
+        own = 0 if self.own is None else self.own.masking
+        kept = lists >= np.where(lists < OWN, self.masking, OWN + own)
         if self.masked:
             row, starts, ends, kept = (column[kept] for column in (row, starts, ends, kept))
         return TypedSpans(row, starts, ends, np.zeros(len(row), np.int64), kept=kept)

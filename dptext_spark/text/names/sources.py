@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -77,6 +77,11 @@ class ListSources:
         for name in self.NAMES:
             for number, source in enumerate(getattr(self, name)):
                 yield f"policy.{name}[{number}]", source
+
+    def changed(self, change: Callable[[str, ListSource], ListSource]) -> ListSources:
+        """Return them with each changed, by the setting that names it."""
+        made = iter([change(field, source) for field, source in self.named()])
+        return ListSources(*(tuple(next(made) for _ in getattr(self, name)) for name in self.NAMES))
 
     def as_dict(self) -> dict[str, Json]:
         """Return them as settings hold them: what is not used leaves no trace."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,8 @@ LONGEST_ENTRY = 1_000  # bytes
 PADDING = 32
 
 
-class WordList(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class WordList:
     """Entries of a list.
 
     Attributes:
