@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -130,14 +131,15 @@ def audit_table(
     session = spark or spark_session()
     with suppress_sensitive_logs(session):
         try:
-            return _audit(plan, session, say)
+            with ExitStack() as at_the_end:
+                return _audit(plan, session, say, at_the_end)
         except DPTextError as error:
             raise error from None
         except Exception as error:
             raise reduced(error, list(plan.columns)) from None
 
 
-def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
+def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitStack) -> TableAudit:
     began = time.time()
     say("reading both schemas")
     tables = opened(spark, plan)
@@ -153,7 +155,10 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
     key = RunKey.generate()
     sources = resolve_columns(tables.source, plan.model.lists)
     lists = compile_lists(spark, sources, privatizer, key, "audit", say)
-    names = NO_NAMES if lists is None else lists.shipped(spark)
+    names = NO_NAMES
+    if lists is not None:
+        at_the_end.callback(lists.end)
+        names = lists.shipped(spark)
     left, right = sides(plan, tables, names.columns)
     shipped = ship(spark, str(folder), plan.model.run.ship)
 
@@ -194,8 +199,6 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps) -> TableAudit:
     figures = found.figures + [
         figure for i, name in enumerate(plan.columns) for figure in text_figures(counts[i], column=name)
     ]
-    if lists is not None:
-        lists.end()
     audit_id = tables.made_by[0] if tables.made_by else _new_id()
     say("writing the metrics")
     runs.put_metrics(spark, plan.metrics, audit_id, _rows(figures), prefix=PREFIX)

@@ -16,7 +16,7 @@ from dptext_spark.text.engine import padded
 from dptext_spark.text.names.matching import names_in
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
-from dptext_spark.text.names.sources import ListSources
+from dptext_spark.text.names.sources import ListSource, ListSources
 from dptext_spark.text.names.word_list import WordList
 
 MOST_STOP_WORDS = 0.5  # of a list's entries
@@ -96,13 +96,12 @@ class CompiledLists:
 
     def shown(self) -> dict[str, Json]:
         """Return `mask` and `keep` as a row for sharing holds them: where each comes from, its size, a keyed digest."""
-        found: dict[str, list[Json]] = {}
-        for (field, source), one, digest in zip(self.sources.named(), self.lists, self.digests, strict=True):
-            said: dict[str, Json] = source.as_dict()
-            if one is not None:
-                said |= {"entries": len(one), "digest": f"(by the key; {digest})"}
-            found.setdefault(field.split(".")[1].split("[")[0], []).append(said)
-        return {name: some for name, some in found.items()}
+        read = iter(zip(self.lists, self.digests, strict=True))
+        shown = {
+            name: [_shown(source, *next(read)) for source in getattr(self.sources, name)]
+            for name in self.sources.NAMES
+        }
+        return {name: some for name, some in shown.items() if some}
 
     def check_shares(self, vocabulary: Vocabulary, stop_words: Sequence[str]) -> None:
         """Refuse lists that would leave no text, or none that is protected.
@@ -146,3 +145,9 @@ class CompiledLists:
         lists = np.full(len(texts), -1, np.int64)
         lists[row[whole]] = number[whole]
         return lists
+
+
+def _shown(source: ListSource, one: WordList | None, digest: str | None) -> dict[str, Json]:
+    """Return what a row for sharing holds of one list."""
+    read: dict[str, Json] = {} if one is None else {"entries": len(one), "digest": f"(by the key; {digest})"}
+    return {**source.as_dict(), **read}
