@@ -22,10 +22,10 @@ from dptext_spark.text.names.public_lists import ALWAYS, COMMON, FOLDER, LIKELY,
 SHARE_OF_NAMES = 0.01  # of the words of a text
 # The lowest r of each class, from the highest class down. A town is named more often than its people.
 GIVEN = {SURE: 0.1, LIKELY: 0.02}
-SURNAME = {SURE: 0.3, LIKELY: 0.03}
+SURNAME = {SURE: 0.1, LIKELY: 0.02}
 PLACE = {SURE: 0.015, LIKELY: 0.003}
 # A given name that is found in lower case, too: r, and the share of people who bear it.
-EVEN_SMALL, EVEN_SMALL_SHARE = 0.1, 1e-4
+EVEN_SMALL, EVEN_SMALL_SHARE = 0.05, 1e-5
 LONGEST_PLACE = 4  # words
 # States and countries that are words or names as well, and parts of the United Kingdom, which count as one country.
 AMBIGUOUS = ("turkey", "jordan", "chad", "georgia", "guinea", "virginia")

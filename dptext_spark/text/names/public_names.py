@@ -6,8 +6,8 @@ A line is read into words; then, from left to right, the first rule that fits co
 2. a town, country or state that is capitalised, or stands in lower case behind in, from, at, near or to; one that is a word as
    well needs a capital that tells something, and a rarer one the preposition, too;
 3. initials before a surname;
-4. a given name or surname, as likely as its class in the lists says: the surest need a capital only, others one that tells
-   something, or a surname behind them; the surest given names are found in lower case, too.
+4. a given name or surname, as likely as its class in the lists says: some need a capital only, others one that tells something,
+   or a surname behind them; the surest given names are found in lower case, too.
 
 A capital tells nothing at the beginning of a sentence, nor where most words of the line have one. A name goes on over surnames,
 unknown words, initials and particles. The last line of several is a signature where it is a given name with at most two words.
@@ -327,8 +327,8 @@ def _names_of_line(
             unknown = not flags & ENGLISH
             likely_one: Any = (
                 given >= SURE
-                or (given == LIKELY and (telling or surely))
-                or (surname >= SURE and (telling or not (unknown or looks & BEGINS)))
+                or given == LIKELY
+                or (surname >= SURE and (telling or not unknown))
                 or (surname == LIKELY and telling and length == 0)
             )
             if (likely_one and not stop) or (given >= COMMON and telling and surely):

@@ -286,8 +286,8 @@ def of_line(line: list[Word], *, signed: bool) -> list[Part]:
             surely = after and next_surname >= LIKELY
             if not stop(i) and (
                 given >= SURE
-                or (given == LIKELY and (telling(i) or surely))
-                or (surname >= SURE and (telling(i) or not (unknown(i) or word.begins)))
+                or given == LIKELY
+                or (surname >= SURE and (telling(i) or not unknown(i)))
                 or (surname == LIKELY and telling(i) and not length)
             ):
                 i = person(i, tail(i))

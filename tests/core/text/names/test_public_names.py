@@ -39,7 +39,7 @@ JOINTS = (
     "\u201c", "\u2026 ", "|", "", "_", "'", "@", "\u2028",
 )  # fmt: skip
 # The lists' content and the rules that VERSION stands for: where this fails, names are found otherwise, and VERSION goes up.
-CONTENT = "1", "12073f2097d0fbe0", "16f424146c5c9212"
+CONTENT = "1", "20d2b80ca01de678", "a671bba3b8d62c15"
 
 some_text = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(JOINTS)), max_size=16).map(
     lambda pairs: "".join(word + joint for word, joint in pairs)
@@ -184,16 +184,21 @@ def test_names_of_tweets(shared_data: Path) -> None:
             if kind in whole:
                 mentions[kind] += 1
                 whole[kind] += all(parts)
-    assert whole["person"] >= 0.55 * mentions["person"] > 150
+    assert whole["person"] >= 0.6 * mentions["person"] > 150
     assert whole["location"] >= 0.45 * mentions["location"] > 100
-    assert wrong <= 0.01 * others
+    assert wrong <= 0.0125 * others
 
 
 def _tweets(file: Path) -> list[list[tuple[str, str]]]:
     """Return the tokens of each text with their tags."""
-    texts = file.read_text(encoding="utf-8").split("\n\n")
-    lines = ([line.split("\t")[:2] for line in text.splitlines() if line.count("\t")] for text in texts)
-    return [[(token, tag) for token, tag in text if token] for text in lines if text]
+    texts: list[list[tuple[str, str]]] = [[]]
+    for line in file.read_text(encoding="utf-8").splitlines():
+        token, _, tag = line.partition("\t")
+        if token:
+            texts[-1].append((token, tag.split("\t")[0]))
+        elif texts[-1]:
+            texts.append([])
+    return [text for text in texts if text]
 
 
 def _spans(text: str) -> list[plain.Part]:
