@@ -68,7 +68,7 @@ SIGNATURES = {
     "dps.spark_session": "(app_name, *, master, settings, warehouse)",
     "audit.ComparisonSpec.of": "(config, mechanisms, epsilons, levels, encoder, **sizes)",
     "audit.Records": "(texts, labels)",
-    "audit.calibrate": "(config, require, *, low, high, steps, sample, progress)",
+    "audit.calibrate": "(config, require, *, low, high, steps, sample, words, progress)",
     "audit.compare": "(config, spec, public, private, *, language, progress)",
     # What these return; how the objects are made is no part of the surface.
     "dp.Certificate.as_dict": "(self)",
