@@ -115,6 +115,9 @@ def test_a_run_replaces_names_and_its_audit_agrees(
     assert found["rows_not_aligned"] == 0
     assert found["words"] == counts["words"]  # names that were found are none, on either side
     assert found["original_share"] == pytest.approx(counts["original_share"])
+    if action == "mask":
+        assert found["names_found"] > 0
+        assert found["names_kept"] == found["persons_kept_whole"] == found["locations_kept_whole"] == 0
     assert run(config, spark, key=KEY).status == "unchanged"
     with pytest.raises(RunError, match=r"committed with another policy"):
         run(parse_config({**settings, **by_customer, "consistency": level, "policy": {}}), spark, key=KEY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,6 +13,7 @@ from pyspark import TaskContext
 
 from dptext_spark.arrays import I64, U64, Bools, Ids
 from dptext_spark.audit.table.metrics import COUNTS
+from dptext_spark.audit.table.names import name_counts
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
 from dptext_spark.spark.errors import INVALID_UTF8, TaskError
@@ -59,6 +60,7 @@ class Paired:
     pairing: Pairing
     aligned: Bools  # bool[n], of the source's words
     same: Bools  # bool[n], aligned with an equal word
+    names: Mapping[str, int]  # of `NAME_COUNTS`; empty where only words are wanted
     rows: Bools  # bool[rows], which texts are aligned
     equal: Bools  # bool[rows], byte for byte
 
@@ -120,7 +122,8 @@ class PairTables:
             same = np.zeros(len(aligned), np.bool_)
             same[aligned] = (source.form[aligned] == output.form[pairing.partner[aligned]]).all(axis=1)
             equal = np.asarray(pc.equal(texts, written).fill_null(False)) | (~_held(texts) & both)
-            yield Paired(source, output, pairing, aligned, same, pairing.rows & both, equal)
+            found = name_counts(texts, source, aligned, same) if self.wanted == "counts" else {}
+            yield Paired(source, output, pairing, aligned, same, found, pairing.rows & both, equal)
 
     def _counts(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = [dict.fromkeys(COUNT_FIELDS, 0) | {"column": i} for i in range(WHOLE, self.columns)]
@@ -137,6 +140,7 @@ class PairTables:
             }
             row |= {name: int((aligned & (kind == code)).sum()) for name, code in kinds.items()}
             row |= {f"{name}_same": int((same & (kind == code)).sum()) for name, code in kinds.items()}
+            row |= found.names
             equal &= found.equal
             drawn = np.append(0, np.cumsum(kind == DRAWN_WORD))
             with_words |= np.diff(drawn[found.source.bounds]) > 0

@@ -1,0 +1,59 @@
+"""How many names of a source stand in a table as they were: by public lists, whatever tool wrote the table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from dptext_spark.arrays import Bools
+from dptext_spark.text.chunks import padded
+from dptext_spark.text.names.public_lists import CITY, REGION
+from dptext_spark.text.names.public_names import parts_of_names
+from dptext_spark.text.pair_tokens import Words
+
+KINDS = ("persons", "locations")
+# Words of names, those of them that were kept, whole names, and those of them of which every word was kept.
+NAME_COUNTS = tuple(f"{kind}{what}" for kind in KINDS for what in ("", "_same", "_whole", "_whole_same"))
+
+
+def name_counts(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> dict[str, int]:
+    """Count the names of texts.
+
+    Args:
+        texts: string [rows], of the source.
+        source: their words.
+        aligned: bool[n], which of these words could be aligned with the table's.
+        same: bool[n], which stand there as they were.
+
+    Returns:
+        Each of `NAME_COUNTS`; words and names that could not be aligned are left out.
+    """
+    parts = parts_of_names(*padded(texts))
+    starts, ends, kinds, names, rows = parts.T
+    spans = source.spans
+    first = np.searchsorted(spans.ends, starts, side="right")
+    last = np.maximum(first, np.searchsorted(spans.starts, ends, side="left"))
+    # A part may be of several words ("van Berg"); a name that the policy replaces whole is one for all its parts.
+    whole = last > first
+    compared = whole & (_sum(aligned, first, last) == last - first)
+    kept = whole & (_sum(same, first, last) == last - first)
+    place = np.isin(kinds, (CITY, REGION))
+    begins = np.ones(len(parts), np.bool_)
+    begins[1:] = (names[1:] != names[:-1]) | (rows[1:] != rows[:-1])
+    mentions = np.flatnonzero(begins)
+    found: dict[str, int] = {}
+    for kind, of_kind in zip(KINDS, (~place, place), strict=True):
+        found[kind] = int((compared & of_kind).sum())
+        found[f"{kind}_same"] = int((kept & of_kind).sum())
+        all_compared, all_kept = (
+            np.logical_and.reduceat(flags, mentions) if len(mentions) else flags for flags in (compared, kept)
+        )
+        found[f"{kind}_whole"] = int((all_compared & of_kind[mentions]).sum())
+        found[f"{kind}_whole_same"] = int((all_kept & of_kind[mentions]).sum())
+    return found
+
+
+def _sum(flags: Bools, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Return how many flags from first to last - 1 are set, int64[n] for int64[n] of each."""
+    total = np.append(0, np.cumsum(flags))
+    return np.asarray(total[last] - total[first])
