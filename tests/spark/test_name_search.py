@@ -110,13 +110,20 @@ def test_a_run_replaces_names_and_its_audit_agrees(
     (table,) = [path for path in tmp_path.rglob("runs") if path.is_dir()]
     shown = json.loads(spark.read.format("delta").load(str(table)).first()["config"])["policy"]["names"]
     assert shown == {"person": "mask", "location": "mask", **SEARCHES[action], "version": "1"}
-    audited = dps.audit(settings["output"]["path"], against=settings["input"]["path"], config=config)
+    (tmp_path / "names.txt").write_text("Ada Lovelace\npeople")
+    audited = dps.audit(
+        settings["output"]["path"], against=settings["input"]["path"], config=config, names=str(tmp_path / "names.txt"),
+        require=["listed_kept <= 0.9"],
+    )  # fmt: skip
     found = {one.name: one.value for one in audited.figures if one.column is None}
     assert found["rows_not_aligned"] == 0
     assert found["words"] == counts["words"]  # names that were found are none, on either side
     assert found["original_share"] == pytest.approx(counts["original_share"])
     if action == "mask":
         assert found["names_found"] > 0
+        assert found["listed_found"] == 5  # four Lovelaces, one of them in two ways, and people
+        assert found["listed_kept"] in (0.0, 0.2)
+        assert audited.broken == []
         assert found["names_kept"] == found["persons_kept_whole"] == found["locations_kept_whole"] == 0
     assert run(config, spark, key=KEY).status == "unchanged"
     with pytest.raises(RunError, match=r"committed with another policy"):

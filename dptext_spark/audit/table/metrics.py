@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.requirements import FORM, Requirement
 from dptext_spark.audit.results import AuditResult, Group, Shown
-from dptext_spark.audit.table.names import KINDS, NAME_COUNTS
+from dptext_spark.audit.table.names import KINDS, LISTED_COUNTS, NAME_COUNTS
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.runtime.record import Json
 
 COUNTS = (
     "rows", "rows_not_aligned", "words", "words_not_aligned", "same", "drawn", "drawn_same", "unknown", "unknown_same",
-    "numbers", "numbers_same", *NAME_COUNTS,
+    "numbers", "numbers_same", *NAME_COUNTS, *LISTED_COUNTS,
 )  # fmt: skip
 # Each figure in one sentence. "Words" are the source's, as far as they could be aligned with the table's.
 MEANING = {
@@ -39,6 +39,8 @@ MEANING = {
     "persons_kept_whole": "share of the names of persons of which every word is in the table as it was",
     "locations_kept": "the same of towns, countries and states, word by word",
     "locations_kept_whole": "of which every word is in the table as it was",
+    "listed_found": "entries of the list of --names in the source that were aligned",
+    "listed_kept": "share of these of which every word is in the table as it was",
     "record_groups": "words that occur more than once in a record of the sample",
     "record_broken_groups": "of those, how many have more than one replacement within the record",
     "dataset_groups": "words that occur more than once in the sample",
@@ -76,6 +78,7 @@ MEANING = {
     "attribute_rows": "rows with an attribute that this was learnt from or tried on",
     "attribute_missing": "rows of that sample without an attribute; they were left out",
 }
+LISTED = ("listed_found", "listed_kept")
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
 FREQUENCY = ("frequency_success",)
 SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu", "distinct_")))
@@ -150,6 +153,13 @@ def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[M
         found[f"{kind}_kept"] = _share(counts[f"{kind}_same"], counts[kind])
         found[f"{kind}_kept_whole"] = _share(counts[f"{kind}_whole_same"], counts[f"{kind}_whole"])
     return [Metric(name, value, column=column) for name, value in found.items()]
+
+
+def listed_figures(counts: Mapping[str, int], column: str | None = None) -> list[Metric]:
+    """Return the figures of the list that was given, from `LISTED_COUNTS`."""
+    found = counts["listed"]
+    values = (found, _share(counts["listed_same"], found))
+    return [Metric(name, value, column=column) for name, value in zip(LISTED, values, strict=True)]
 
 
 def row_figures(rows: int, in_table: int, in_source: int, unchanged: int, with_words: int) -> list[Metric]:

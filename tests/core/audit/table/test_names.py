@@ -8,10 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.audit.table.names import NAME_COUNTS, name_counts
+from dptext_spark.audit.table.names import NAME_COUNTS, listed_counts, name_counts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.text.engine import Engine
+from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.pair_tokens import pair, words_of
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
@@ -21,7 +24,10 @@ WORDS = Vocabulary.of(["ada", "mary", "john", "london", "paris", "dog", "cat"])
 
 
 def counted(
-    source: list[str | None], table: list[str | None], policy: Policy | None = None
+    source: list[str | None],
+    table: list[str | None],
+    policy: Policy | None = None,
+    names: Names | None = None,
 ) -> dict[str, int]:
     policy = policy or Policy()
     engine = Engine(WordTable.build(WORDS, policy.stop_list()), policy)
@@ -31,6 +37,8 @@ def counted(
     aligned = pairing.partner >= 0
     same = np.zeros(len(aligned), np.bool_)
     same[aligned] = (before.form[aligned] == after.form[pairing.partner[aligned]]).all(axis=1)
+    if names is not None:
+        return listed_counts(names, texts, before, aligned, same)
     return {name: value for name, value in name_counts(texts, before, aligned, same).items() if value}
 
 
@@ -81,3 +89,13 @@ def test_what_the_policy_replaces_whole_is_no_kept_name() -> None:
 
 def test_no_names_at_all() -> None:
     assert counted([], []) == counted([None], [None]) == {}
+
+
+def test_entries_of_a_list_are_counted_as_wholes() -> None:
+    entries = WordList.of("names", [b"Acme Dog", b"cat"])
+    names = Names(compile_names([entries], name_key(RunKey.insecure(3), "audit")), 1)
+    sources = ["the Acme Dog barks", "acme dog and cat", "A. Dog, cat", None, "the Acme Dog barks"]
+    tables = ["the Acme cat barks", "acme dog and dog", "A. Dog, cat", None, "the dog"]
+    # The last row is not aligned; of the others three of five stay.
+    assert counted(sources, tables, names=names) == {"listed": 5, "listed_same": 3}
+    assert counted(["no"], ["no"], names=names) == {"listed": 0, "listed_same": 0}
