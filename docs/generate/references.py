@@ -110,7 +110,8 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def defaults() -> dict[str, Any]:
     """Return the default of every setting by its path; those that leave no trace where they are not used are at the end."""
-    return flat(parse_config(LEAST).as_dict()) | {"lexicon.prior": None, "policy.mask": [], "policy.keep": []}
+    untraced = {"lexicon.prior": None, "policy.mask": [], "policy.keep": [], "policy.allow_unknown": False}
+    return flat(parse_config(LEAST).as_dict()) | untraced
 
 
 def _value(value: Any) -> str:
@@ -126,6 +127,7 @@ def settings() -> str:
     said, given = commented(), defaults()
     may_be = kinds(RunConfig) | kinds(Policy, "policy.")
     may_be |= {f"policy.{name}": "list of sections" for name in ListSources.NAMES}
+    may_be["policy.allow_unknown"] = may_be.pop("allow_unknown")
     required = {"input.path", "columns", "output.path"}
     groups: dict[str, list[str]] = {"": []}
     for path in given:
