@@ -119,9 +119,12 @@ def sampled(df: DataFrame, plan: RunPlan) -> Sample:
     names = [f"{SAMPLED}_{i}" for i in range(len(texts))]
     key = _identity(df, plan)
     if key is None:
-        # Nothing tells equal rows apart that is the same in any partition: each text counts once.
-        frame = df.select(*texts)
-        frame = frame.withColumn(ORDER, F.xxhash64(*names)).dropDuplicates([ORDER])
+        # Nothing tells equal rows apart that is the same in any partition: each text counts once. Hashes are made distinct
+        # first, and texts after that: those of all rows would have to move.
+        frame = df.select(*texts).withColumn(ORDER, F.xxhash64(*names))
+        least = frame.select(ORDER).distinct().orderBy(ORDER).limit(SAMPLE_ROWS).agg(F.max(ORDER)).first()
+        last = F.lit(None if least is None else least[0]).cast("bigint")
+        frame = frame.where(F.col(ORDER) <= last).dropDuplicates([ORDER])
     else:
         frame = df.select(F.xxhash64(*key).alias(ORDER), *texts)
     rows = frame.orderBy(ORDER).limit(SAMPLE_ROWS).select(*names).toArrow()

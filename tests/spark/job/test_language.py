@@ -201,6 +201,18 @@ def test_the_sample_does_not_depend_on_partitions(
     assert not found[0][1] <= of_files
 
 
+def test_without_a_key_equal_texts_count_once(
+    spark: SparkSession, settings: dict[str, Any], table: Callable[..., None]
+) -> None:
+    table([FOREIGN] * 3_000 + [f"{ENGLISH} {i}" for i in range(60)])
+    config = parse_config({**settings, "row_key": None})
+    plan = prepare_run(spark, config, KEY, silent)
+    assert plan.identity.row is None
+    assert len(sampled(plan.df, plan).texts()) == 61
+    assert sampled(plan.df.where("id < 0"), plan).texts() == []
+    assert sampling.check_language(plan, silent)
+
+
 def test_few_files_are_evenly_spaced() -> None:
     assert few([]) == few([str(i) for i in range(MOST_FILES)]) == []
     files = [f"{i:03}" for i in range(200)]
