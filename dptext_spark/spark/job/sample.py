@@ -35,9 +35,7 @@ MOST_FILES = 10
 CHARACTERS = 4_000  # of a row, shared among its texts
 LEAST_CHARACTERS = 100  # of a text
 ELEMENTS = 10  # of a list
-PLAIN_READER = (
-    1  # of a Delta table: its files are the rows, without deletion vectors, by the names that they have
-)
+PLAIN_READER = 1  # of a Delta table whose files hold just its rows, by the names of its columns
 ORDER, SAMPLED = "order", "text"
 _PLAIN = "/:=@!$&'()*+,;~"  # what a path holds unescaped in an address, beside letters and digits
 
@@ -151,8 +149,8 @@ def _beginning(path: Path, most: int) -> Column:
 
 def sample_of_files(plan: RunPlan) -> Sample | None:
     """Return the sample of a few files; None where there are no more, or rows do not know their file."""
-    if any(name.lower() == "_metadata" for name in plan.df.columns):
-        return None  # the input's own column, which hides Spark's
+    if plan.stream is not None or any(name.lower() == "_metadata" for name in plan.df.columns):
+        return None  # a micro-batch is small, and is not all of its files; a column of the input's own hides Spark's
     files = few(plan.df.inputFiles())
     if not files:
         return None
