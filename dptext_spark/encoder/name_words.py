@@ -142,8 +142,8 @@ def name_words(data: U8, rows: I64) -> NameWords:
 def capitalised(data: U8, rows: I64) -> Bools:
     """Return which texts hold a word that is written like a name: bool[r].
 
-    That is one of two letters or more that begins with a capital, as a part of it behind a hyphen or an apostrophe may, or whose
-    script has no case; of I'm, I'll and the like neither part counts.
+    That is one of two letters or more that begins with a capital, as a part of it behind a hyphen or an apostrophe may, or with
+    a letter that has no capital, as those of many scripts; of I'm, I'll and the like neither part counts.
 
     Args:
         data: uint8[...], their bytes.
