@@ -266,11 +266,11 @@ class Classifier:
         opened = self._opened()
         pieces = opened.tokenizer.pieces(data, rows)
         found = self._probabilities(opened, pieces)
-        word = np.searchsorted(words.ends, pieces.starts, side="right")
-        inside = np.flatnonzero(
-            (word < len(words.starts)) & (words.starts[np.minimum(word, len(words.starts) - 1)] < pieces.ends)
-        )
-        word = word[inside]
+        # A sub-word may stand for several words, where the model does not part them: an unknown one with figures in it.
+        first = np.searchsorted(pieces.ends, words.starts, side="right")
+        counts = np.maximum(np.searchsorted(pieces.starts, words.ends, side="left") - first, 0)
+        word = np.repeat(np.arange(len(counts)), counts)
+        inside = np.arange(len(word)) + np.repeat(first - np.cumsum(counts) + counts, counts)
         deciding = (np.diff(word, prepend=-1) != 0) | ~opened.goes_on[pieces.ids[inside]]
         word, found = word[deciding], found[inside[deciding]]
         # Of the parts of a word that which is the likeliest to be a name at all: the last in order of that.

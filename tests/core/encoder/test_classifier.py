@@ -50,7 +50,7 @@ TEXTS = [
 ]
 ALPHABET = [
     "Anna", "Keller", "Oslo", "New", "York", "Both", "Edge", "the", "José", "Mu\u0308ller", "東", "京", "İ", "ﬁ", "😀", "\u0301",
-    "\u200d", "\u2019", "'", "-", ".", ",", " ", "  ", "\n", "1", "x", "Ä", "[SEP]", "ß", "\u00a0", "e",
+    "\u200d", "\u2019", "'", "-", ".", ",", " ", "  ", "\n", "1", "x", "Ä", "[SEP]", "ß", "\u00a0", "e", "€",
 ]  # fmt: skip
 
 
@@ -163,6 +163,19 @@ def test_scores_are_rounded_before_they_are_compared(tmp_path: Path) -> None:
     assert plainly(model, ["under"]) == [[]]  # 0.498
     lower = Classifier.restore(model.arrays(), threshold=0.49)
     assert len(plainly(lower, ["under"])[0]) == 1
+
+
+def test_a_sub_word_that_stands_for_several_words_decides_for_each(tmp_path: Path) -> None:
+    """What the tokenizer does not know is one sub-word, whatever stands in it."""
+    table = logits_table()
+    table[VOCABULARY.index("[UNK]")] = table[VOCABULARY.index("oslo")]
+    model = Classifier.read(make_tiny_classifier(tmp_path, tiny_graph(table=table)))
+    names = plainly(model, ["in Ab1cd2Ef the"])[0]
+    assert [(one.start, one.end, one.kind) for one in names] == [
+        (3, 5, "location"),
+        (6, 8, "location"),
+        (9, 11, "location"),
+    ]
 
 
 def test_only_texts_with_a_candidate_are_read(tiny: Classifier) -> None:
