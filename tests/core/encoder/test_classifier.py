@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from itertools import pairwise
@@ -18,11 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+import dptext_spark as dp
 from dptext_spark.encoder import classifier as module
 from dptext_spark.encoder.classifier import Classifier, FoundNames
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.provider import OfBytes, provided
+from tests.conftest import CHECKOUT
 from tests.core.encoder.plain_classifier import PlainClassifier, PlainName
 from tests.core.encoder.tiny_classifier import (
     LABELS,
@@ -221,6 +225,43 @@ def test_it_is_opened_once_and_when_a_text_needs_it(folder: Path, monkeypatch: p
         assert travelled.name == model.name
         assert len(travelled.find(pa.array(["Anna"])).rows) == 1
     assert len(opened) == 1
+
+
+def test_names_are_masked_by_a_model(tiny: Classifier) -> None:
+    model = dp.compile(dp.CusText(epsilon=2.0, k=20), dp.Lexicon.default(), providers=[tiny])
+    texts, counters = model.privatize(
+        pa.array(["and, Anna Keller! (New York)", "x@y.org anna", None]), column="t", row_ids=pa.array(["1", "2", "3"]),
+        key=dp.RunKey.insecure(1),
+    )  # fmt: skip
+    assert texts.to_pylist()[0] == "and, [PERSON]! ([LOCATION])"
+    assert texts.to_pylist()[1].startswith("[EMAIL] ")
+    assert counters.totals()["identifiers_provided"] == 2
+    other = dp.compile(
+        dp.CusText(epsilon=2.0, k=20),
+        dp.Lexicon.default(),
+        providers=[Classifier.restore(tiny.arrays(), 0.7)],
+    )
+    assert other.fingerprint != model.fingerprint
+
+
+def test_another_process_finds_the_same(tiny: Classifier, tmp_path: Path) -> None:
+    (tmp_path / "given").write_bytes(pickle.dumps((tiny, TEXTS)))
+    program = (
+        "import pickle, sys; import pyarrow as pa; model, texts = pickle.load(open(sys.argv[1], 'rb')); "
+        "found = model.find(pa.array(texts)); print([c.tolist() for c in (found.rows, found.starts, found.ends, found.types)])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "given")],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = tiny.find(pa.array(TEXTS))
+    assert done.stdout.strip() == str(
+        [column.tolist() for column in (found.rows, found.starts, found.ends, found.types)]
+    )
+    assert done.stderr == ""
 
 
 def test_a_session_has_one_thread(tiny: Classifier) -> None:
