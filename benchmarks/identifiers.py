@@ -15,7 +15,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import packaged, sst2, texts
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.text.engine import padded
+from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.finder import Finder
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, TYPES, Identifiers
 from dptext_spark.text.policy import Policy

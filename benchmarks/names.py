@@ -1,9 +1,10 @@
-"""Lists of names: what a long list costs a word, what a name of each row costs, and how long the table of a list is made."""
+"""Names: what a long list costs a word, what a name of each row, what the search by public lists; how long a table is made."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.names.matching import OwnNames
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
 
@@ -49,6 +51,7 @@ LEXICON_WORDS = 400  # one entry in that many is a word of the lexicon, beyond i
 COMMONEST = 2_000
 GOALS = (Goal(1.3, 1.5, "ratio"),)
 BUILD_GOALS = (Goal(60.0, 60.0, "value"),)
+SEARCH_GOALS = (Goal(1_000.0, 1_000.0, "value"),)  # a million words a second and core
 
 
 def made_up(count: int, lexicon: Lexicon, seed: int = 1) -> list[bytes]:
@@ -117,4 +120,18 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
                     GOALS, f"{found:,} masked; words as they are without a list: {words:,}",
                 )
             )  # fmt: skip
+        say("names: the search by public lists")
+        searching = replace(model, policy=Policy(names=NameSearch(lists=True)), fingerprint="")
+        run = runner(searching, batch)
+        counts = run()[1].totals()
+        ours, theirs = in_turn(sizes.rounds, run, peer)
+        value, plain_run = scaled(ours, 1e9 / words), scaled(theirs, 1e9 / words)
+        section.figures.append(
+            Figure(
+                f"{name}, the search by public lists", "ns/word", value, "no search", plain_run, quotient(value, plain_run),
+                "x its time", SEARCH_GOALS,
+                f"{counts['persons_found']:,} persons and {counts['locations_found']:,} places found; words as they are without: "
+                f"{words:,}",
+            )
+        )  # fmt: skip
     return section

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -23,6 +23,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Secret, Section
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
+from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.names.sources import ListSources
 from dptext_spark.text.policy import Policy
 
@@ -92,7 +93,9 @@ def kinds(section: type, prefix: str = "") -> dict[str, str]:
         if name in ("model_config", "__class_vars__") or name.startswith("_"):
             continue
         kind = hint if isinstance(hint, type) else None
-        if kind is not None and (issubclass(kind, Section) or (is_dataclass(kind) and name == "identifiers")):
+        if kind is not None and (
+            issubclass(kind, Section) or (is_dataclass(kind) and name in ("identifiers", "names"))
+        ):
             found |= kinds(kind, f"{prefix}{name}.")
         else:
             found[prefix + name] = kind_of(hint)
@@ -110,7 +113,9 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def defaults() -> dict[str, Any]:
     """Return the default of every setting by its path; those that leave no trace where they are not used are at the end."""
-    return flat(parse_config(LEAST).as_dict()) | {"lexicon.prior": None, "policy.mask": [], "policy.keep": []}
+    search = {name: value for name, value in asdict(NameSearch()).items() if name != "version"}
+    untraced = {"lexicon.prior": None, **flat(search, "policy.names."), "policy.mask": [], "policy.keep": []}
+    return flat(parse_config(LEAST).as_dict()) | untraced
 
 
 def _value(value: Any) -> str:
@@ -324,6 +329,9 @@ OF_WORDS = {
     "identifiers_provided": "those that a provider found",
     "names_masked": "words and phrases of a list that became `[NAME]` (`policy.mask`); missing where there are none",
     "names_kept": "those that stay as they stand (`policy.keep`); missing where there are none",
+    "persons_found": "names of persons that public lists and rules found (`policy.names`): whole names where they are "
+    "masked, each word where pseudonyms take their place; missing where there are none",
+    "locations_found": "towns, countries and states, likewise",
 }
 OF_A_RUN = {
     "write_seconds": "wall time of the write",

@@ -8,7 +8,6 @@ privatizer is made of; :class:`RunConfig` adds what is read and written.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
@@ -130,7 +129,7 @@ class ModelConfig(Section):
         if self.budget is not None:  # what is not used leaves no trace
             values["budget"] = self.budget.as_dict()
         words = self.policy.stop_word_list
-        values["policy"] = asdict(self.policy) | {"stop_word_list": words if words is None else list(words)}
+        values["policy"] = self.policy.as_dict() | {"stop_word_list": words if words is None else list(words)}
         values["policy"] |= self.lists.as_dict()
         return values
 

@@ -1,4 +1,7 @@
-"""What the disclosure statement says of private lists of names: what they mask, what they keep, and that nothing bounds it."""
+"""What the disclosure statement says of names: those that private lists hold, and those that public lists and rules find.
+
+Nothing bounds either, and both say so.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.text.identifiers.types import placeholder
+from dptext_spark.text.names.search import KEEP, LOCATION, MASK, PERSON, POOL_SIZES, PSEUDONYM
 from dptext_spark.text.names.sources import LIST_TYPES, ListSource
 
 MARK = placeholder(LIST_TYPES[0])
@@ -24,6 +28,8 @@ def excepted(facts: RunFacts) -> Iterator[str]:
     """Name what is not drawn because a list holds it."""
     if facts.config.lists:
         yield "what a list of names holds"
+    if facts.policy.names:
+        yield "names that public lists and rules find"
 
 
 def listed(facts: RunFacts) -> Iterator[str]:
@@ -42,8 +48,56 @@ def listed(facts: RunFacts) -> Iterator[str]:
         )
 
 
+def searched(facts: RunFacts) -> Iterator[str]:
+    """Write what the place of a name tells that public lists and rules found."""
+    search, level = facts.policy.names, facts.consistency
+    masked, named = search.wanted(MASK), search.wanted(PSEUDONYM)
+    if masked:
+        marks = ", ".join(placeholder(name) for name in masked)
+        yield (
+            f"Where a name stands that public lists and rules found, and its kind: {marks}. Equal and different names are "
+            "not told apart. None of it without policy.names."
+        )
+    if named:
+        equal = {
+            "token": "each time it stands somewhere, so that equal names are not told apart",
+            "record": "the same throughout a record and in every run with this key, these lists and the level of records",
+            "dataset": "the same throughout the dataset and in every run with this key, these lists and the level of datasets",
+        }[level]
+        kinds = " and ".join({PERSON: "a person", LOCATION: "a place"}[name] for name in named)
+        yield (
+            f"For each word of a name of {kinds} that public lists and rules found, that it is such a word, whether it is a "
+            f"given name, surname, initial, town or country, and its capitals: a pseudonym of the same kind takes its place, "
+            f"{equal}. Less of it with mask."
+        )
+
+
+def search_not_protected(facts: RunFacts) -> Iterator[str]:
+    """Write what finding names by public lists and rules promises: nothing."""
+    search = facts.policy.names
+    if not search:
+        return
+    yield (
+        "Names of persons and places: public lists and rules, no guarantee. What they find is replaced whole and tells "
+        "nothing but what is said above; a name that they miss, such as a rare, foreign or misspelt one or one in lower "
+        "case, is treated like other words, and a word that they take for a name is replaced as one. No ε covers this."
+    )
+    for name in search.wanted(KEEP):
+        kind = {PERSON: "persons", LOCATION: "places"}[name]
+        yield f"Names of {kind} are not looked for (policy.names.{name}: keep); their words are treated like any."
+    if search.wanted(PSEUDONYM):
+        given, surnames, towns, regions, _ = POOL_SIZES
+        yield (
+            "A pseudonym is a keyed choice among public names, not a draw with an ε. It may be somebody's name, or the name "
+            f"itself, and two names may share one: two given names with a chance of 1 in {given:,}, surnames of 1 in "
+            f"{surnames:,}, towns of 1 in {towns:,}, countries and states of 1 in {regions:,}. Names are the same where "
+            "their letters are, without case, accents and apostrophes: a nickname or another spelling has another pseudonym."
+        )
+
+
 def not_protected(facts: RunFacts) -> Iterator[str]:
     """Write what lists do not do."""
+    yield from search_not_protected(facts)
     lists = facts.config.lists
     if not lists:
         return

@@ -55,6 +55,7 @@ def released(facts: RunFacts) -> Iterator[str]:
         )
     yield from _clear_words(policy, facts.budget)
     yield from names.listed(facts)
+    yield from names.searched(facts)
     yield from clear(facts)
     yield from replaced_whole(policy, level)
     yield from _not_sensitive(facts)
@@ -226,6 +227,12 @@ def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
         )
 
 
+NO_NAMES = (
+    " Names of persons and places are no identifiers here: the lexicon's words among them are treated like its other words, the "
+    "others are unknown words."
+)
+
+
 def rule_based(policy: Policy) -> Iterator[str]:
     """Write what finding identifiers promises: nothing.
 
@@ -243,8 +250,7 @@ def rule_based(policy: Policy) -> Iterator[str]:
     yield (
         f"Identifiers ({_listed(wanted)}): rule-based, no guarantee. What the rules find is replaced whole and tells nothing but "
         "what is said above; what they miss, such as one that is misspelt or broken apart, is cut into words and numbers like "
-        "other text. No ε covers this. Names of persons and places are no identifiers here: the lexicon's words among them are "
-        "treated like its other words, the others are unknown words."
+        f"other text. No ε covers this.{'' if policy.names else NO_NAMES}"
     )
     if kept:
         yield (

@@ -18,7 +18,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -321,7 +321,7 @@ class Manifest:
             "fingerprint": self.fingerprint,
             **self.sampler.as_dict(),
             "spec": self.spec,
-            "policy": asdict(self.policy),
+            "policy": self.policy.as_dict(),
             "consistency": self.consistency,
             "arrays": list(self.arrays),
             **({} if self.importance is None else {"importance": self.importance.as_dict()}),

@@ -25,9 +25,11 @@ from dptext_spark.model.record import record_account
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.rounding import rounded_up
 from dptext_spark.runtime.record import Json
-from dptext_spark.text.engine import padded
+from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.types import FAKE, placeholder
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
+from dptext_spark.text.names.public_names import KINDS
+from dptext_spark.text.names.search import NAME_TYPES
 from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
@@ -45,6 +47,7 @@ STOP_KEPT = ("kept", "stop word")
 NOT_CHOSEN = ("kept", "NOT CHOSEN, IN CLEAR")
 BEYOND_BUDGET = ("masked", "beyond the budget")
 LISTED, LISTED_KEPT = ("masked", "in a list"), ("kept", "in a list, in clear")
+FOUND, NAMED = ("masked", "a name, by public lists"), ("pseudonym", "a name, by public lists")
 UNIFORMLY, REMAPPED = "drawn uniformly", "drawn uniformly, then remapped"
 OOV_FATE = {
     "mask": ("masked", "unknown"),
@@ -336,6 +339,7 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
     names = [finder.names[kind] for kind in found.types]
     actions = [
         LISTED_KEPT if kept else LISTED if name in LIST_TYPES else
+        NAMED if name in KINDS else FOUND if name in NAME_TYPES and privatizer.policy.names else
         ("fake" if name in faked else "masked", f"identifier ({name}), by a rule")
         for name, kept in zip(names, found.kept.tolist(), strict=True)
     ]  # fmt: skip

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -35,6 +35,9 @@ from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
 from dptext_spark.text.identifiers.provider import Provider, check_providers
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.pseudonyms import KeyedNames
+from dptext_spark.text.names.public_names import KINDS
+from dptext_spark.text.names.search import PSEUDONYM
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.render import DATASET, TOKEN, word_blocks
 from dptext_spark.text.selection import Texts, TokenSelection
@@ -42,8 +45,11 @@ from dptext_spark.text.tokens import list_words
 from dptext_spark.text.word_table import WordTable
 
 ENGINE_VERSION = "2"  # goes up where the same key, model and text come out as other words
-# One identifier of each type, so that the loops behind them are there before the first is met.
-WARM = "a x@y.zz www.y.zz +1 555 123 4567, DE89370400440532013000 4111111111111111 10.0.0.1 ::1 1234567, @x 1.2.1999"
+# One identifier of each type and a name, so that the loops behind them are there before the first is met.
+WARM = (
+    "a x@y.zz www.y.zz +1 555 123 4567, DE89370400440532013000 4111111111111111 10.0.0.1 ::1 1234567, @x 1.2.1999, "
+    "Dr. A. Lovelace"
+)
 UNDRAWN = -1  # in the place of a word that was not drawn yet
 CONSISTENCY = ("token", "record", "dataset")
 Consistency = Literal["token", "record", "dataset"]
@@ -118,7 +124,8 @@ class Privatizer:
             self.selector.guarantee(self.sampler.guarantee)
         if any(sampler.reads_context for sampler in self.samplers):
             check_context(self.consistency, len(self.samplers))
-        check_providers(self.providers, TYPES)
+        check_providers(self.providers, (*TYPES, *(KINDS if self.policy.names else ())))
+        self.policy.names.check_version()
         if isinstance(self.lexicon, Lexicon):
             self.lexicon.require_cut_by(self.policy.tokenizer)
         if self.table is None:
@@ -330,6 +337,18 @@ class Privatizer:
         shared = ("draws", self.fingerprint, ENGINE_VERSION, self.consistency)
         return (*shared, run_id, column) if self.consistency == "token" else shared
 
+    def _pseudonyms(self, key: RunKey, column: str, run_id: str) -> KeyedNames | None:
+        """Return what pseudonyms are drawn from: the same in every run with this key, these lists and this level."""
+        names = self.policy.names
+        if not names.wanted(PSEUDONYM):
+            return None
+        place = (run_id, column) if self.consistency == "token" else ()
+        context = ("pseudonyms", names.version, self.consistency, *place)
+        subkey = key.derive(*context, "draws")
+        return KeyedNames(
+            hash_keys(key.derive(*context, "content", length=16)), lambda blocks: encrypt(subkey, blocks)
+        )
+
     def noise(self, identities: pa.Array, column: str, key: RunKey, run_id: str) -> Noise:
         """Return where the draws of a batch come from: see :meth:`privatize`."""
         context = self._context(column, run_id)
@@ -354,6 +373,7 @@ class Privatizer:
             sample,
             lambda blocks: encrypt(others, blocks),
             lambda blocks: encrypt(fakes, blocks),
+            names=self._pseudonyms(key, column, run_id),
         )
         if self.sampler.reads_context:
 
@@ -426,9 +446,12 @@ def fingerprint_of(
     providers: tuple[str, ...] = (),
 ) -> str:
     """Return the sha256 over the policy, the level, the arrays with their names, types and shapes, and who chooses and finds."""
-    known = asdict(policy)
-    if not policy.identifiers:  # where none are looked for, draws are those of a policy that knows of none
+    known = policy.as_dict()
+    # Where none are looked for, draws are those of a policy that knows of none.
+    if not policy.identifiers:
         del known["identifiers"]
+    if not policy.names:
+        known.pop("names", None)
     bound = [known, consistency, *([] if selector is None else [selector]), *providers]
     digest = hashlib.sha256(json.dumps(bound, sort_keys=True).encode())
     for name in sorted(arrays):

@@ -3,8 +3,8 @@
 Between two listed tokens the output must hold the source's bytes; what stands in a token's place is a lexicon word, a mask,
 or as many digits. Under a budget a word of the lexicon may have become a mask, too. A row that does not fit was not made from
 its source by replacing words. Words that only an apostrophe or a hyphen separates, or nothing, are paired together: lexicon
-words may hold such characters, too. An identifier has its placeholder on both sides, or a fake of one shape; fakes are not
-paired.
+words may hold such characters, too. An identifier has its placeholder on both sides, a fake of one shape, or a pseudonym of one
+word; fakes and pseudonyms are not paired.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ from dptext_spark.lexicon.characters import (
 )
 from dptext_spark.randomness.draws import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.engine import Engine, Placed, padded
+from dptext_spark.text.chunks import padded
+from dptext_spark.text.engine import Engine, Placed
 from dptext_spark.text.lookup import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_NUMBER, MASKED_OOV, RANDOM_NUMBER
 from dptext_spark.text.policy import BEYOND_MASK
 from dptext_spark.text.spans import Spans
 from dptext_spark.text.tokens import listed
 
 BEGINS, FAKED = 1, 2
+# The code of a pseudonym among tokens, and of one with drawn words beside it and nothing between: words that are not paired.
+NAMED, NAMED_WORDS = -100, -101
 
 
 @compiled
@@ -91,7 +94,7 @@ def _place_end(
     if code == RANDOM_NUMBER:
         return at + (stop - start) if at + (stop - start) <= end else -1
     best = np.int64(-1)
-    if whitespace:
+    if whitespace and code != NAMED:
         q = at
         while q < end:
             point, length = decode(out, q, end)
@@ -121,9 +124,15 @@ def _place_end(
 
 @compiled
 def _continues(data: Any, code: Int, stop: Int, following: Int, start: Int, stage: Any, classes: Any) -> bool:
-    """Whether what stands for two tokens is not told apart: parts of a long number; words with a joiner between, or nothing."""
+    """Whether what stands for two tokens is not told apart: parts of a long number; words with a joiner between, or nothing.
+
+    A pseudonym is told apart from a word unless nothing is between them.
+    """
     if code == RANDOM_NUMBER or following == RANDOM_NUMBER:
         return bool(code == following and stop == start)
+    if code <= NAMED or following <= NAMED:
+        other = following if code <= NAMED else code
+        return bool(stop == start and (other >= 0 or other == DRAWN_OOV or other <= NAMED))
     if (code < 0 and code != DRAWN_OOV) or (following < 0 and following != DRAWN_OOV):
         return False
     if stop == start:
@@ -151,7 +160,8 @@ def _align(
             t += 1
             last = t == n or (tokens[t, 3] & 0xFFFFFFFF) != row
             while not last and _continues(data, code, stop, tokens[t, 2], tokens[t, 0], stage, classes):
-                stop, code = tokens[t, 1], tokens[t, 2]
+                named = code <= NAMED or tokens[t, 2] <= NAMED
+                stop, code = tokens[t, 1], np.int64(NAMED_WORDS) if named else tokens[t, 2]
                 t += 1
                 last = t == n or (tokens[t, 3] & 0xFFFFFFFF) != row
             gap_end = end if last else tokens[t, 0]
@@ -167,6 +177,9 @@ def _align(
             )  # fmt: skip
             if stops < 0:
                 good = False
+                continue
+            if code <= NAMED:
+                at, position = stops, stop
                 continue
             size = 4 * (max(stop - start, stops - at) + 4)
             if form.shape[0] < size:
@@ -189,12 +202,15 @@ def _align(
     return paired
 
 
-def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, U8]:
-    """Return the identifiers of rewritten texts, and the marks of their bytes: `BEGINS`, `FAKED` (uint8[...]; [0]: none)."""
+def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, U8, I64]:
+    """Return the identifiers of rewritten texts, the marks of their bytes, and where pseudonyms begin.
+
+    Marks are `BEGINS` and `FAKED`, uint8[...], of no length where there are no identifiers.
+    """
     data, rows = padded(texts)
     none = np.zeros(0, np.int64)
     if placed is None:
-        return Spans(data, rows, none, none, np.zeros(len(rows), np.int64)), np.zeros(0, np.uint8)
+        return Spans(data, rows, none, none, np.zeros(len(rows), np.int64)), np.zeros(0, np.uint8), none
     owner = placed.found.spans.owners
     held = placed.places[:, 1] <= np.diff(rows)[owner]  # a row that is no UTF-8 has come out empty
     owner, places = owner[held], placed.places[held] + rows[owner[held], None]
@@ -206,7 +222,7 @@ def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, U8]:
     np.add.at(edges, ends[fakes], -1)
     marks = np.cumsum(edges, dtype=np.int8).astype(np.uint8) * np.uint8(FAKED)
     marks[starts] |= BEGINS
-    return Spans(data, rows, starts, ends, bounds), marks
+    return Spans(data, rows, starts, ends, bounds), marks, starts[placed.named[held]]
 
 
 def align(
@@ -232,12 +248,13 @@ def align(
         (hash of each token's look-up form uint64[n, 2], hash of its replacement uint64[n], its row int64[n], and
         bool[rows]: the row fits its source).
     """
-    identifiers, marks = _placed_in(source, placed)
+    identifiers, marks, names = _placed_in(source, placed)
     cut = listed(engine, source, keys, identifiers)
     data, bounds, tokens = cut.data, cut.bounds, cut.tokens[: cut.size]
     out, out_bounds = padded(output)
     chars = tables()
     whitespace = engine.policy.tokenizer == "whitespace"
+    tokens[np.isin(tokens[:, 0], names) & (tokens[:, 2] == IDENTIFIER), 2] = NAMED
     # Words that are kept in lower case are so in the source already, and so are identifiers replaced: they are part of what
     # lies between.
     tokens = tokens[(tokens[:, 2] != LOWERED) & (tokens[:, 2] != IDENTIFIER)]

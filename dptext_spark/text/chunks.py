@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from dptext_spark.arrays import I32, I64, U8, bounds_of
+from dptext_spark.arrays import I32, I64, U8, Bools, bounds_of
 from dptext_spark.lexicon.characters import PASS, SPACE, Tokenizer, tables
+from dptext_spark.randomness.draws import byte_view
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.spans import Spans
 
@@ -126,3 +128,21 @@ def _add(counts: Any, owners: Any, sums: Any) -> None:
         row = owners[strip]
         for column in range(counts.shape[1]):
             sums[row, column] += counts[strip, column]
+
+
+def padded(texts: pa.Array) -> tuple[U8, I64]:
+    """Copy the bytes of a string or binary array and put 32 zero bytes behind them: (uint8[...], bounds int64[rows + 1])."""
+    offsets, content = byte_view(texts)
+    if texts.null_count and bool((np.diff(offsets)[~validity(texts)] > 0).any()):
+        # Arrow allows bytes under a NULL; they are nobody's text and must not be read.
+        offsets, content = byte_view(texts.fill_null(""))
+    low, high = int(offsets[0]), int(offsets[-1])
+    data = np.empty(high - low + 32, np.uint8)
+    data[: high - low] = content[low:high]
+    data[high - low :] = 0
+    return data, offsets - low
+
+
+def validity(texts: pa.Array) -> Bools:
+    """Return bool[n]: which rows are not NULL."""
+    return np.asarray(texts.is_valid().to_numpy(zero_copy_only=False), dtype=bool)

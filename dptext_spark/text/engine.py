@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -15,14 +15,16 @@ import pyarrow.compute as pc
 from dptext_spark.arrays import I32, I64, U8, U64, Bools, Ids, read_only
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
-from dptext_spark.randomness.draws import byte_view
-from dptext_spark.text.chunks import Strips, strips, summed
+from dptext_spark.text.chunks import Strips, padded, strips, summed, validity
 from dptext_spark.text.context import NO_WORD, PREVIOUS, words_before
 from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.provider import OfRows, Provider
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.lookup import INVALID, OPENING, look_up
+from dptext_spark.text.names.pseudonyms import KeyedNames
+from dptext_spark.text.names.public_names import PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
+from dptext_spark.text.names.search import LOCATION, PERSON
 from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
@@ -35,7 +37,8 @@ LONGEST_MASK = 40  # that of an identifier has 33 at most
 OF_WORDS = ("words", "drawn", "stop_kept", "oov", "numbers", "invalid", "changed", "same", "distinct")
 # Identifiers are no words; those of providers count together.
 OF_IDENTIFIERS = ("identifiers", *(f"identifiers_{name}" for name in TYPES), "identifiers_provided")
-OF_NAMES = ("names_masked", "names_kept")  # entries of lists: no words, and no identifiers
+# Entries of lists, and what the policy's search for names found: no words, and no identifiers.
+OF_NAMES = ("names_masked", "names_kept", "persons_found", "locations_found")
 COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS, *OF_NAMES)
 
 
@@ -52,6 +55,7 @@ class Noise(NamedTuple):
         at_levels: as `words`, with the level of importance of each, uint8[n]; needed where words are chosen.
         in_context: as `words`, with the word released before each, int32[n] (:func:`~dptext_spark.text.context.words_before`);
             None where draws do not depend on it.
+        names: what the pseudonyms of names are drawn from; None where there are none.
     """
 
     level: int
@@ -62,11 +66,12 @@ class Noise(NamedTuple):
     identifiers: Callable[[U64], U64]
     at_levels: Callable[[I32, U64, U8], I32] | None = None
     in_context: Callable[[I32, I32, U64], I32] | None = None
+    names: KeyedNames | None = None
 
     def keyed(self) -> Keyed:
         """Return what fakes are drawn from."""
         identity = None if self.level == DATASET else self.identity
-        return Keyed(identity, self.hash_keys, self.identifiers, self.level == TOKEN)
+        return Keyed(identity, self.hash_keys, self.identifiers, self.level == TOKEN, self.names)
 
 
 class Placed(NamedTuple):
@@ -75,30 +80,14 @@ class Placed(NamedTuple):
     Attributes:
         found: the identifiers of the source.
         places: int64[n, 2], where the replacement of each begins and ends in the bytes of its row of the output.
-        faked: bool[n], which are fakes; in the place of the others stands a placeholder.
+        faked: bool[n], which are fakes.
+        named: bool[n], which are pseudonyms of names; in the place of the others stands a placeholder, or what is kept.
     """
 
     found: Found
     places: I64
     faked: Bools
-
-
-def padded(texts: pa.Array) -> tuple[U8, I64]:
-    """Copy the bytes of a string or binary array and put 32 zero bytes behind them: (uint8[...], bounds int64[rows + 1])."""
-    offsets, content = byte_view(texts)
-    if texts.null_count and bool((np.diff(offsets)[~_validity(texts)] > 0).any()):
-        # Arrow allows bytes under a NULL; they are nobody's text and must not be read.
-        offsets, content = byte_view(texts.fill_null(""))
-    low, high = int(offsets[0]), int(offsets[-1])
-    data = np.empty(high - low + 32, np.uint8)
-    data[: high - low] = content[low:high]
-    data[high - low :] = 0
-    return data, offsets - low
-
-
-def _validity(texts: pa.Array) -> Bools:
-    """Return bool[n]: which rows are not NULL."""
-    return np.asarray(texts.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+    named: Bools
 
 
 def byte_blocks(cuts: Strips) -> list[tuple[int, int]]:
@@ -145,9 +134,10 @@ class Engine:
     @cached_property
     def finder(self) -> Finder | None:
         """What finds identifiers; None where none are looked for."""
-        if not self.policy.identifiers and not self.providers:
+        names = self.policy.names
+        if not self.policy.identifiers and not self.providers and not names:
             return None
-        return Finder(self.policy.identifiers, self.providers)
+        return Finder(self.policy.identifiers, self.providers, PublicNames(names) if names else None)
 
     def with_providers(self, providers: tuple[Provider, ...]) -> Engine:
         """Return it with others who add identifiers."""
@@ -283,34 +273,45 @@ class Engine:
         every = np.zeros((len(texts), len(COUNTERS)), np.int32)
         every[:, : len(OF_WORDS)] = counts
         if put is not None:
-            _count(put.found, self._listed_types(), every[:, len(OF_WORDS) :])
+            _count(put.found, self._columns(), every[:, len(OF_WORDS) :])
         return written, every, put
 
-    def _listed_types(self) -> list[int]:
-        """Return the numbers of the types that lists of names give."""
+    def _columns(self) -> I64:
+        """Return in which of `OF_IDENTIFIERS` and `OF_NAMES` each type is counted, int64[types]."""
         names = () if self.finder is None else self.finder.names
-        return [number for number, name in enumerate(names) if name in LIST_TYPES]
+        of_persons = (PERSON, *PARTS_OF_PERSONS) if self.policy.names else ()
+        of_places = (LOCATION, *PARTS_OF_PLACES) if self.policy.names else ()
+        known = len(OF_IDENTIFIERS)
+        return np.array(
+            [
+                known if name in LIST_TYPES else
+                known + 2 if name in of_persons else
+                known + 3 if name in of_places else
+                min(number, len(TYPES)) + 1
+                for number, name in enumerate(names)
+            ],
+            np.int64,
+        )  # fmt: skip
 
     def _replaced(self, found: Found | None, noise: Noise) -> tuple[Placed | None, tuple[Any, ...]]:
         """Return where identifiers will go, and (replacements, their bounds, the places to be filled) for the rebuilding."""
         if found is None or self.finder is None or not len(found.types):
             return None, (np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros((0, 2), np.int64))
         made = replacements(self.finder, found, noise.keyed())
-        put = Placed(found, np.zeros((len(found.types), 2), np.int64), made.faked)
+        put = Placed(found, np.zeros((len(found.types), 2), np.int64), made.faked, made.named)
         return put, (made.text, made.bounds, put.places)
 
 
-def _count(found: Found, listed: Sequence[int], counts: I32) -> None:
+def _count(found: Found, columns: I64, counts: I32) -> None:
     """Count what was found in each row.
 
     Args:
         found: in the batch.
-        listed: the numbers of the types that lists of names give.
+        columns: int64[types], where each type is counted.
         counts: int32[rows, n], zeros, filled in the order of `OF_IDENTIFIERS` and `OF_NAMES`.
     """
     known = len(OF_IDENTIFIERS)
-    kind = np.minimum(found.types, len(TYPES)) + 1
-    kind[np.isin(found.types, listed)] = known
+    kind = columns[found.types]
     kind[found.kept] = known + 1
     width = counts.shape[1]
     places, times = np.unique(found.spans.owners * width + kind, return_counts=True)
@@ -325,7 +326,7 @@ def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:
         raise DataError("batch: the sanitized text passes 2 GiB; use smaller batches (run.batch_rows).")
     mask = None
     if texts.null_count:
-        mask = pa.py_buffer(np.packbits(_validity(texts), bitorder="little"))
+        mask = pa.py_buffer(np.packbits(validity(texts), bitorder="little"))
     offsets = pa.py_buffer(np.ascontiguousarray(bounds.astype(np.int64 if wide else np.int32)))
     kind: Any = pa.large_string() if wide else pa.string()
     return pa.Array.from_buffers(

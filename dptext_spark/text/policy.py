@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS, look_up_form
+from dptext_spark.runtime.record import Json
 from dptext_spark.text.identifiers.types import Identifiers
+from dptext_spark.text.names.search import NameSearch
 
 STOP_WORDS = ("keep", "draw")
 OOV = ("mask", "draw", "keep")
@@ -51,6 +53,8 @@ class Policy:
         tokenizer: `words`, or `whitespace` for sets that are tokenized already, as the papers use them.
         identifiers: e-mail addresses, telephone and card numbers and the like, which are replaced whole by rules and without a
             guarantee; given as an :class:`Identifiers`, a mapping of types to actions, or `none`.
+        names: names of persons and places that public lists and rules find, also without a guarantee; given as a
+            :class:`NameSearch`, a mapping such as `{lists: true}`, or `none`.
 
     Examples:
         >>> policy = dp.Policy(stop_words="draw", numbers="mask", identifiers={"email": "fake"})
@@ -66,6 +70,7 @@ class Policy:
     gaps: Literal["keep", "normalise"] = "keep"
     tokenizer: Literal["words", "whitespace"] = "words"
     identifiers: Identifiers = field(default_factory=Identifiers)
+    names: NameSearch = field(default_factory=NameSearch)
 
     def __post_init__(self) -> None:
         """Check every choice.
@@ -86,14 +91,22 @@ class Policy:
             found.append("policy.stop_word_list: a list of words is needed, none of them empty.")
         elif any(re.search("[\ud800-\udfff]", word) for word in words or ()):
             found.append("policy.stop_word_list: a word in it is no valid Unicode.")
-        try:
-            object.__setattr__(self, "identifiers", Identifiers.of(self.identifiers))
-        except SettingsError as error:
-            found.append(str(error))
+        for name, kind in (("identifiers", Identifiers), ("names", NameSearch)):
+            try:
+                object.__setattr__(self, name, kind.of(getattr(self, name)))
+            except SettingsError as error:
+                found.append(str(error))
         if found:
             raise SettingsError("\n".join(found))
         if words is not None:
             object.__setattr__(self, "stop_word_list", tuple(words))
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return it JSON-able; a search for names that is not used leaves no trace."""
+        values: dict[str, Json] = asdict(self)
+        if self.names == NameSearch():
+            del values["names"]
+        return values
 
     def kept_words(self) -> tuple[str, ...]:
         """Return the stop words that are kept, in look-up form; none where they are drawn."""

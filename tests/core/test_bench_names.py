@@ -18,6 +18,6 @@ def test_a_third_of_the_names_are_phrases_and_some_are_words_of_the_lexicon() ->
 
 def test_the_section_measures_its_figures() -> None:
     section = names.measure(TOY, lambda step: None)
-    assert [figure.unit for figure in section.figures] == ["s", "ns/word", "ns/word"]
+    assert [figure.unit for figure in section.figures] == ["s", "ns/word", "ns/word", "ns/word"]
     assert all(figure.value.median > 0 for figure in section.figures)
     assert section.facts["entries"] == 20 * TOY.rows

@@ -28,6 +28,7 @@ _NOT_CHOSEN = ("not_chosen", "not chosen, in clear")
 _UNFINISHED = "There is no statement: the run did not come to its account."
 PREFIX = "identifiers_"
 NAMES = ("names_masked", "names_kept")
+FOUND_NAMES = ("persons_found", "locations_found")
 SAID = "Identifiers that were replaced whole"
 
 
@@ -143,6 +144,14 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
         yield Listed(
             "Names", (f"{listed_names(whole)}; by lists, without a guarantee. They are not among the words.",)
         )
+    if any(whole.get(name) for name in FOUND_NAMES):
+        yield Listed(
+            "Names found",
+            (
+                f"{found_names(whole)}; by public lists and rules, without a guarantee: what they missed is not counted. "
+                "They are not among the words.",
+            ),
+        )
     if not words:
         yield Text(
             "The metrics of this run hold no counts: it was recovered without its key, or its text is empty.",
@@ -256,6 +265,12 @@ def listed_names(counts: Figures) -> str:
     """Return how many words and phrases of lists of names were masked, and how many kept; metrics leave out what is 0."""
     masked, kept = (counts.get(name) or 0 for name in NAMES)
     return f"{masked:,.0f} masked, {kept:,.0f} kept in clear"
+
+
+def found_names(counts: Figures) -> str:
+    """Return how many names of persons and places public lists and rules found; metrics leave out what is 0."""
+    persons, places = (counts.get(name) or 0 for name in FOUND_NAMES)
+    return f"{persons:,.0f} of persons, {places:,.0f} of places replaced"
 
 
 def identifiers_by_type(counts: Figures) -> Iterator[Block]:

@@ -82,7 +82,9 @@ def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
             f"{added}; {held.in_all:,} with {held.rows:,} rows since the stream began",
         )
     if internal and facts.restricted is not None:
-        yield from _words(facts.restricted.figures, lists=bool(facts.config.lists))
+        yield from _words(
+            facts.restricted.figures, lists=bool(facts.config.lists), search=bool(facts.policy.names)
+        )
     if facts.seconds is not None:
         written = f", of which writing {facts.write_seconds:,.1f}" if facts.write_seconds else ""
         measured = facts.tokens_per_second and (facts.text_bytes or 0) >= LEAST
@@ -94,7 +96,7 @@ def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
         yield "compiled", said
 
 
-def _words(counts: Figures, *, lists: bool) -> Iterator[tuple[str, str]]:
+def _words(counts: Figures, *, lists: bool, search: bool) -> Iterator[tuple[str, str]]:
     words = counts.get("words")
     if words is None:
         return
@@ -115,6 +117,8 @@ def _words(counts: Figures, *, lists: bool) -> Iterator[tuple[str, str]]:
         yield "identifiers", f"{replaced}; by rules, no guarantee"
     if lists:
         yield "names", f"{run.listed_names(counts)}; by lists, no guarantee"
+    if search:
+        yield "names", f"{run.found_names(counts)}; by public lists and rules, no guarantee"
 
 
 def _share(share: float | None) -> str:

@@ -24,6 +24,8 @@ from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
 from dptext_spark.text.identifiers.registered import labels, schemes
 from dptext_spark.text.identifiers.types import FAKE, TYPES, placeholder
+from dptext_spark.text.names.pseudonyms import KeyedNames, pseudonyms
+from dptext_spark.text.names.public_names import KINDS
 
 CHUNK = (
     8  # characters from 64 bits: 26^8 of 2^64, so that no letter is likelier than another by more than 2^-26
@@ -41,12 +43,14 @@ class Keyed(NamedTuple):
         hash_keys: the two keys for hashing identifiers.
         draw: blocks uint64[n, 2] -> uint64[n, 2], by a subkey of its own.
         placed: whether the place in the text is part of what a draw is for.
+        names: what pseudonyms are drawn from; None where there are none.
     """
 
     identity: U64 | None
     hash_keys: tuple[np.uint64, np.uint64]
     draw: Callable[[U64], U64]
     placed: bool
+    names: KeyedNames | None = None
 
 
 @compiled
@@ -263,11 +267,13 @@ class Replacements(NamedTuple):
         text: uint8[...].
         bounds: int64[n + 1], that of identifier i is text[bounds[i]:bounds[i + 1]].
         faked: bool[n], which are fakes.
+        named: bool[n], which are pseudonyms of names.
     """
 
     text: U8
     bounds: I64
     faked: Bools
+    named: Bools
 
 
 def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
@@ -276,10 +282,13 @@ def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
     Args:
         finder: whose types and actions count.
         found: the identifiers.
-        keyed: what fakes are drawn from.
+        keyed: what fakes and pseudonyms are drawn from.
     """
     wanted = set(finder.identifiers.wanted(FAKE))
-    faked = np.array([name in wanted for name in finder.names])[found.types] & ~(found.written | found.kept)
+    free = ~(found.written | found.kept)
+    faked = np.array([name in wanted for name in finder.names])[found.types] & free
+    parts = np.array([KINDS.index(name) if name in KINDS else -1 for name in finder.names])[found.types]
+    named = (parts >= 0) & free if keyed.names is not None else np.zeros(len(parts), np.bool_)
     marks = [placeholder(name).encode() for name in finder.names]
     table = np.zeros((len(marks), max(map(len, marks))), np.uint8)
     for row, mark in zip(table, marks, strict=True):
@@ -287,19 +296,29 @@ def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
     sizes = np.array([len(mark) for mark in marks], np.int64)[found.types]
     spans = found.spans
     sizes[found.kept] = (spans.ends - spans.starts)[found.kept]
+    made = []
     at = np.flatnonzero(faked)
-    made = np.zeros(0, np.uint8)
     if len(at):
         rows = spans.owners[at]
         places = (rows, spans.rows[rows], spans.starts[at], spans.ends[at])
-        made, ends = fakes(spans.data, places, found.types[at], keyed)
-        sizes[at] = np.diff(ends)
+        made.append((at, *fakes(spans.data, places, found.types[at], keyed)))
+    at = np.flatnonzero(named)
+    if len(at) and keyed.names is not None:
+        rows = spans.owners[at]
+        identity = None if keyed.identity is None else keyed.identity[rows]
+        where = (spans.rows[rows], spans.starts[at], spans.ends[at])
+        made.append((at, *pseudonyms(spans.data, where, parts[at], identity, keyed.placed, keyed.names)))
+    for which, _, ends in made:
+        sizes[which] = np.diff(ends)
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     text = np.empty(int(bounds[-1]), np.uint8)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     place = np.arange(len(text)) - bounds[owner]
-    kept, plain = found.kept[owner], ~(faked | found.kept)[owner]
+    kept, plain = found.kept[owner], ~(faked | named | found.kept)[owner]
     text[kept] = spans.data[spans.starts[owner[kept]] + place[kept]]
     text[plain] = table[found.types[owner[plain]], place[plain]]
-    text[faked[owner]] = made
-    return Replacements(text, bounds, faked)
+    for which, written, _ in made:
+        of_these = np.zeros(len(sizes), np.bool_)
+        of_these[which] = True
+        text[of_these[owner]] = written
+    return Replacements(text, bounds, faked, named)

@@ -50,17 +50,20 @@ class Finder:
     Attributes:
         identifiers: which types are looked for.
         providers: who adds spans to them.
+        search: the policy's own search for names, which yields to what is kept.
         room: for how many candidates, as batches before had them; finders that differ in providers only may share it.
     """
 
     identifiers: Identifiers
     providers: tuple[Provider, ...] = ()
+    search: Provider | None = None
     room: list[int] = field(default_factory=lambda: [1024], repr=False)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The types, the built-in ones first."""
-        added = (name for provider in self.providers for name in provider.types)
+        searched = () if self.search is None else (self.search,)
+        added = (name for provider in (*self.providers, *searched) for name in provider.types)
         return tuple(dict.fromkeys([*TYPES, *added]))
 
     @cached_property
@@ -83,19 +86,30 @@ class Finder:
         starts, ends, ranks, types, written = self._by_rules(data, rows)
         owner = np.searchsorted(rows, starts, side="right") - 1
         clear = np.zeros(len(starts), np.bool_)
-        parts = [(owner, starts, ends, ranks, types, written, clear)]
-        for number, provider in enumerate(self.providers):
-            spans, kinds, kept = provided(provider, data, rows, texts)
-            named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
-            rank = np.full(len(kinds), len(self.rules) + number)
-            parts.append(
-                (spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_), kept)
-            )
-        # What is kept counts where nothing else was found: two passes, the first without it.
-        if not any(part[-1].any() for part in parts):
-            return _merged(data, rows, parts)
-        found = _merged(data, rows, [_of(part, ~part[-1]) for part in parts])
-        return _merged(data, rows, [_of(part, ~part[-1] | _apart(found, part)) for part in parts])
+        parts: list[tuple[np.ndarray, ...]] = [(owner, starts, ends, ranks, types, written, clear)]
+        parts += [self._provided(one, n, data, rows, texts) for n, one in enumerate(self.providers)]
+        searched = (
+            None
+            if self.search is None
+            else self._provided(self.search, len(self.providers), data, rows, texts)
+        )
+        if any(part[-1].any() for part in parts):
+            # What is kept counts where nothing else was found, and before the policy's own search.
+            found = _merged(data, rows, [_of(part, ~part[-1]) for part in parts])
+            parts = [_of(part, ~part[-1] | _apart(found, part)) for part in parts]
+            if searched is not None:
+                kept = _merged(data, rows, [_of(part, part[-1]) for part in parts])
+                searched = _of(searched, _apart(kept, searched))
+        return _merged(data, rows, parts if searched is None else [*parts, searched])
+
+    def _provided(
+        self, provider: Provider, number: int, data: U8, rows: I64, texts: pa.Array
+    ) -> tuple[np.ndarray, ...]:
+        """Return what a provider finds: (text, start, end, rank, type, whether a placeholder, whether kept) of each."""
+        spans, kinds, kept = provided(provider, data, rows, texts)
+        named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
+        rank = np.full(len(kinds), len(self.rules) + number)
+        return spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_), kept
 
     def _by_rules(self, data: U8, rows: I64) -> tuple[I64, I64, I64, I64, Bools]:
         """Return the matches of the built-in rules: (starts, ends, rule, type, whether it is a placeholder)."""

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8
+from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import TypedSpans
 from dptext_spark.text.names.matching import OWN, OwnNames, names_in
 from dptext_spark.text.names.name_table import NameTable
@@ -40,8 +41,6 @@ class Names:
 
     def find(self, texts: pa.Array) -> TypedSpans:
         """Return where the entries stand in texts."""
-        from dptext_spark.text.engine import padded
-
         return self.find_in(*padded(texts))
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:

@@ -24,6 +24,7 @@ from dptext_spark.lexicon.characters import (
     cell,
     decode,
     encode,
+    tables,
 )
 from dptext_spark.runtime.jit import Int, compiled
 
@@ -130,3 +131,17 @@ def next_word(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> 
         form[size] = 0x2E
         return start, stop + 1, stop + 1, size + 1
     return start, stop, after, size if size <= LONGEST else np.int64(0)
+
+
+def normal_words_of(text: str) -> list[str]:
+    """Return the normal words of a text, without those that are too long."""
+    raw, chars, form = text.encode(), tables(), np.zeros(FORM, np.uint8)
+    data = np.frombuffer(raw + bytes(32), np.uint8)
+    words: list[str] = []
+    p = 0
+    while True:
+        _, _, p, size = next_word(data, p, len(raw), (chars.stage, chars.classes), tuple(folding()), form)
+        if size < 0:
+            return words
+        if size:
+            words.append(form[:size].tobytes().decode())

@@ -103,6 +103,35 @@ def test_lists_of_names_are_stated(lists: dict[str, Any], heading: str, expected
         assert "[NAME]" not in said(**policy(**lists))
 
 
+SEARCH = {"lists": True}
+
+
+@pytest.mark.parametrize(
+    ("search", "level", "heading", "expected"),
+    [
+        ({}, "token", "What is protected", "stop words and names that public lists and rules find excepted."),
+        ({}, "token", "What is released in clear", "found, and its kind: [PERSON], [LOCATION]."),
+        ({"location": "keep"}, "token", "What is released in clear", "found, and its kind: [PERSON]."),
+        ({"location": "keep"}, "token", "What is not protected", "places are not looked for (policy.names.location: keep)"),
+        ({"person": "pseudonym"}, "token", "What is released in clear", "so that equal names are not told apart. Less of it"),
+        ({"person": "pseudonym"}, "record", "What is released in clear", "throughout a record and in every run with this key"),
+        ({"person": "pseudonym"}, "dataset", "What is released in clear", "the same throughout the dataset and in every run"),
+        ({"person": "pseudonym"}, "token", "What is not protected", "two given names with a chance of 1 in 5,163"),
+        ({}, "token", "What is not protected", "public lists and rules, no guarantee"),
+    ],
+)  # fmt: skip
+def test_the_search_for_names_is_stated(
+    search: dict[str, str], level: str, heading: str, expected: str
+) -> None:
+    assert expected in under(heading, **policy(names=SEARCH | search), consistency=level)
+    for words in ("[PERSON]", "public lists", "pseudonym", "policy.names"):
+        assert words not in said()
+    if "person" not in search:
+        assert "pseudonym" not in said(**policy(names=SEARCH | search))
+    assert "Names of persons and places are no identifiers here" in said()
+    assert "Names of persons and places are no identifiers here" not in said(**policy(names=SEARCH))
+
+
 def test_the_headings_stand_in_order_and_warnings_only_where_there_are_any() -> None:
     assert [heading for heading, _ in disclosure(facts()).sections] == HEADINGS
     warned = disclosure(facts(key_kind="insecure"))

@@ -17,6 +17,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.text.identifiers.types import TYPES
+from dptext_spark.text.names.search import NAME_ACTIONS
 
 PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 # The model is held fixed: what changes the statement is the setting alone.
@@ -45,6 +46,15 @@ RELEASES: dict[str, list[Any]] = {
     "policy.tokenizer": ["whitespace"],
     **{f"policy.identifiers.{name}": ["fake", "keep"] for name in TYPES if name != "date"},
     "policy.identifiers.date": ["mask"],
+    "policy.names": [
+        {"lists": True},
+        *(
+            {"lists": True, "person": person, "location": location}
+            for person in NAME_ACTIONS
+            for location in NAME_ACTIONS
+            if {person, location} not in ({"mask"}, {"keep"})
+        ),
+    ],
     **{
         f"policy.{name}": [
             [{"file": "/names.txt"}],
@@ -142,7 +152,13 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 def test_no_setting_is_left_out() -> None:
     known = {name for name in _leaves(parse_config(PLAIN).as_dict()) if not name.startswith("mechanism.")}
-    untraced = {"lexicon.prior", "budget", "policy.mask", "policy.keep"}  # where they are not used
+    untraced = {
+        "lexicon.prior",
+        "budget",
+        "policy.names",
+        "policy.mask",
+        "policy.keep",
+    }  # where they are not used
     assert known | untraced == RELEASES.keys() | SAME.keys()
     assert not RELEASES.keys() & SAME.keys()
     parameters = {field.name for kind in MECHANISMS.values() for field in fields(kind)}  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, Identifiers
+from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import Plain, comparable, upper
 
@@ -185,5 +186,24 @@ IDENTIFIERS = (
 # Texts with identifiers between their words, and joined to them.
 IDENTIFYING_TEXTS = st.lists(
     st.one_of(TEXTS, st.sampled_from(IDENTIFIERS), st.sampled_from([" ", " "])), max_size=5
+).map("".join)
+NAMING = st.builds(
+    dataclasses.replace,
+    IDENTIFYING,
+    names=st.sampled_from(
+        [
+            NameSearch(),
+            NameSearch(lists=True),
+            NameSearch(lists=True, person="pseudonym", location="pseudonym"),
+            NameSearch(lists=True, person="pseudonym", location="keep"),
+        ]
+    ),
+)
+NAMES = (
+    "Ada Lovelace", "Dr. O'Brien's ", "in New York", "ADA", " J. Smith-Jones ", "Mr van der Berg", "london", "Ada-cat ", "Oslo1",
+    "\nBest,\nMary Ann", "Ada@x.org", "(Robert)",
+)  # fmt: skip
+NAMING_TEXTS = st.lists(
+    st.one_of(IDENTIFYING_TEXTS, st.sampled_from(NAMES), st.sampled_from([" ", ". "])), max_size=6
 ).map("".join)
 KEPT = WordsOnly(stop_words="keep", oov="keep", numbers="keep", case="carry", gaps="keep")

@@ -18,7 +18,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.text.align_output import align
 from dptext_spark.text.policy import Policy
-from tests.core.text.samples import IDENTIFYING, IDENTIFYING_TEXTS, WORDS, FirstLane, Step, run
+from tests.core.text.samples import NAMING, NAMING_TEXTS, WORDS, FirstLane, Step, run
 
 KEYS = hash_keys(RunKey.insecure(9).derive("audit", length=16))
 
@@ -60,7 +60,7 @@ def align_under_budget(policy: Policy, texts: list[str], output: list[str], *, k
 
 
 @settings(max_examples=300)
-@given(policy=IDENTIFYING, texts=st.lists(IDENTIFYING_TEXTS, min_size=1, max_size=3), most=st.integers(1, 3))
+@given(policy=NAMING, texts=st.lists(NAMING_TEXTS, min_size=1, max_size=3), most=st.integers(1, 3))
 def test_no_false_alarm_where_a_budget_masks_words(policy: Policy, texts: list[str], most: int) -> None:
     selector = BudgetSelector(Budget(record=1.0), np.array([most]))
     made = dataclasses.replace(pair(policy, "record")[0], selector=selector, fingerprint="")
@@ -95,9 +95,9 @@ def test_what_a_budget_masks_stands_in_the_place_of_a_word(output: str, fits: bo
 
 @settings(max_examples=500)
 @given(
-    policy=IDENTIFYING,
+    policy=NAMING,
     level=st.sampled_from(["record", "dataset"]),
-    texts=st.lists(IDENTIFYING_TEXTS, min_size=1, max_size=3),
+    texts=st.lists(NAMING_TEXTS, min_size=1, max_size=3),
 )
 def test_no_false_alarm(policy: Policy, level: str, texts: list[str]) -> None:
     """A false alarm fails a run that is sound."""

@@ -16,7 +16,7 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text import chunks
-from dptext_spark.text.engine import padded
+from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.finder import Finder
 from dptext_spark.text.identifiers.types import Identifiers
 from dptext_spark.text.policy import Policy

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError
-from dptext_spark.text.engine import padded
+from dptext_spark.text.chunks import padded
 from dptext_spark.text.spans import Spans, check_spans
 
 

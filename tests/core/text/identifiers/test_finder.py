@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.text.engine import padded
+from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.finder import Finder
 from dptext_spark.text.identifiers.types import TYPES, Identifiers
 from dptext_spark.text.spans import check_spans

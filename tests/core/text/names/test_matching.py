@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.text.engine import padded
+from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import OWN, OwnNames, names_in
 from dptext_spark.text.names.name_table import MOST_LISTS, NameTable, compile_names, name_key
 from dptext_spark.text.names.siphash import siphash, siphash_short

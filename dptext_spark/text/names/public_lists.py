@@ -1,0 +1,170 @@
+"""The packaged public lists of names: given names, surnames, towns, countries and states, each with how likely it is a name.
+
+They come from a census and from GeoNames (public/NOTICE; `python -m dptext_spark.text.names.build` makes them anew). For the
+finder they are one table of hashes of normal words; nothing in them is private, so the hashes have no key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dptext_spark.arrays import I32, I64, U8, U64
+from dptext_spark.lexicon.characters import look_up_form, tables
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.runtime.jit import Int, compiled, inlined
+from dptext_spark.text.names.name_table import TITLES
+from dptext_spark.text.names.normal_words import FORM, folding, next_word
+from dptext_spark.text.names.siphash import siphash
+from dptext_spark.text.policy import packaged_stop_words
+
+FOLDER = files("dptext_spark.text.names") / "public"
+KINDS = ("given", "surname", "city", "region")
+GIVEN, SURNAME, CITY, REGION = range(4)
+# How likely a word is a name rather than another word; `ALWAYS`: a given name in lower case, too.
+COMMON, LIKELY, SURE, ALWAYS = 1, 2, 3, 4
+# What a hash is, beside three bits for its class in each of the kinds.
+GOES_ON, ENGLISH, STOP, TITLE, TITLE_ONLY, PARTICLE, PREPOSITION = (1 << (12 + n) for n in range(7))
+TAG = np.uint64(0xFFFFFFFFFF000000)
+
+# Titles that are seldom anything else: after them a name follows that no list needs to know.
+TITLES_ONLY = (
+    "dr mr mrs ms mx prof sir dame lord lady rev capt sgt sen mister herr frau mme mlle monsieur madame sra srta señor señora "
+    "signor signora"
+)
+OTHER_TITLES = "king queen prince princess pope uncle aunt saint"
+PARTICLES = "van von der den de del della di da la le al bin ibn ben el mac mc st dos du ten ter"
+PREPOSITIONS = "in from at near to"
+# Capitalised for another reason than being a name.
+NO_NAMES = (
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september "
+    "october november december ok lol omg yes no dm rt tv im ima"
+)
+
+
+@inlined
+def class_of(flags: Int, kind: Int) -> Int:
+    """Return the class that the flags of a hash give it as a name of a kind, 0 where it is none."""
+    return (flags >> (3 * kind)) & 7
+
+
+@inlined
+def find_public(cells: Any, shift: Int, found: Int) -> Int:
+    """Return the flags of a hash, 0 where it is not held."""
+    slot, mask = np.int64(found >> np.uint64(shift)), cells.shape[0] - 1
+    while cells[slot] != 0:
+        if (cells[slot] ^ found) & TAG == 0:
+            return np.int64(cells[slot] & ~TAG)
+        slot = (slot + 1) & mask
+    return np.int64(0)
+
+
+class Entries(NamedTuple):
+    """The names of a kind as they are written, the most frequent first.
+
+    Attributes:
+        data: uint8[...], UTF-8.
+        bounds: int64[n + 1], name i is data[bounds[i]:bounds[i + 1]].
+        classes: int64[n].
+    """
+
+    data: U8
+    bounds: I64
+    classes: I64
+
+
+@dataclass(frozen=True, eq=False)
+class PublicLists:
+    """The lists as the finder takes them.
+
+    Attributes:
+        cells: uint64[2^m], hashes with their flags in the lowest 24 bits; 0 where none is.
+        stage: uint16[8704], of the folding that it was made with.
+        folds: int32[blocks * 128, 4].
+    """
+
+    cells: U64
+    stage: np.ndarray
+    folds: I32
+
+    @property
+    def shift(self) -> int:
+        """What a hash is shifted by for its first slot."""
+        return 64 - (len(self.cells).bit_length() - 1)
+
+
+@compiled
+def _add(
+    data: Any, bounds: Any, flags: Any, chars: Any, fold: Any, cells: Any, shift: Int, form: Any
+) -> None:
+    """Add entries to the cells, each with its flags; of two classes of an entry in a kind the higher counts."""
+    mask, zero = cells.shape[0] - 1, np.uint64(0)
+    for entry in range(bounds.shape[0] - 1):
+        p, end, state, more = bounds[entry], bounds[entry + 1], zero, True
+        _, _, p, size = next_word(data, p, end, chars, fold, form)
+        while more and size > 0:
+            state = siphash(zero, zero, state, form, size)
+            _, _, p, size = next_word(data, p, end, chars, fold, form)
+            more = size > 0
+            added = np.uint64(GOES_ON if more else flags[entry])
+            slot = np.int64(state >> np.uint64(shift))
+            while cells[slot] != 0 and (cells[slot] ^ state) & TAG != 0:
+                slot = (slot + 1) & mask
+            joined = (cells[slot] | added) & ~np.uint64(0xFFF) & ~TAG
+            for kind in range(4):
+                bits = np.uint64(7) << np.uint64(3 * kind)
+                joined |= max(cells[slot] & bits, added & bits)
+            cells[slot] = (state & TAG) | joined
+
+
+@cache
+def public_entries(kind: int) -> Entries:
+    """Return the packaged names of a kind: the display form and the class of each line."""
+    lines = (FOLDER / f"{KINDS[kind]}.txt").read_bytes().splitlines()
+    names = [line[:-2] for line in lines]
+    bounds = np.cumsum([0, *map(len, names)]).astype(np.int64)
+    classes = np.frombuffer(b"".join(line[-1:] for line in lines), np.uint8).astype(np.int64) - ord("0")
+    return Entries(np.frombuffer(b"".join(names), np.uint8), bounds, classes)
+
+
+@cache
+def public_lists() -> PublicLists:
+    """Return the packaged lists, with the words that tell what is no name, or that a name is near."""
+    parts = [(public_entries(kind), kind) for kind in range(len(KINDS))]
+    entries = [(one.data, one.bounds, one.classes << (3 * kind)) for one, kind in parts]
+    english = Vocabulary.open(files("dptext_spark.lexicon") / "default")
+    entries += [
+        (english.data, english.offsets, np.full(len(english), ENGLISH, np.int64)),
+        _marked([*(look_up_form(word) for word in packaged_stop_words()), *NO_NAMES.split()], STOP | ENGLISH),
+        _marked([*TITLES.split(), *OTHER_TITLES.split()], TITLE),
+        _marked(TITLES_ONLY.split(), TITLE_ONLY),
+        _marked(PARTICLES.split(), PARTICLE),
+        _marked(PREPOSITIONS.split(), PREPOSITION),
+    ]
+    fold, chars = folding(), tables()
+    size = 1 << int(2.5 * sum(len(bounds) for _, bounds, _ in entries)).bit_length()
+    cells, form = np.zeros(size, np.uint64), np.zeros(FORM, np.uint8)
+    for data, bounds, flags in entries:
+        padded = np.concatenate([data, np.zeros(32, np.uint8)])
+        _add(
+            padded,
+            bounds,
+            flags,
+            (chars.stage, chars.classes),
+            tuple(fold),
+            cells,
+            65 - size.bit_length(),
+            form,
+        )
+    return PublicLists(cells, fold.stage, fold.cells)
+
+
+def _marked(words: list[str], flag: int) -> tuple[U8, I64, I64]:
+    """Return words with one flag each: (bytes, bounds, flags)."""
+    held = [word.encode() for word in words]
+    bounds = np.cumsum([0, *map(len, held)]).astype(np.int64)
+    return np.frombuffer(b"".join(held), np.uint8), bounds, np.full(len(held), flag, np.int64)

@@ -1,0 +1,118 @@
+"""Which names are looked for in texts, and what takes their place: the user's choice, in one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from dptext_spark.errors import SettingsError, did_you_mean, unknown
+
+FIELD = "policy.names"
+VERSION = (
+    "1"  # of lists and rules: goes up where other words are found as names; a test holds it to the content
+)
+MASK, PSEUDONYM, KEEP = NAME_ACTIONS = ("mask", "pseudonym", "keep")
+NameAction = Literal["mask", "pseudonym", "keep"]
+NO_SEARCH = "none"
+POOL_SIZES = (
+    5163,
+    88799,
+    23709,
+    222,
+    26,
+)  # pseudonyms of given names, surnames, towns, countries and states, initials
+
+
+@dataclass(frozen=True)
+class NameSearch:
+    """Names that are found without a list of one's own: by public lists and by how they are written, without any guarantee.
+
+    `mask` writes `[PERSON]` or `[LOCATION]`; `pseudonym` a keyed name of the same kind from the public lists; `keep` does not
+    replace the kind, so that its words are words like any.
+
+    Attributes:
+        lists: look for names by the packaged lists of given names, surnames, towns, countries and states.
+        person: what becomes of names of persons.
+        location: what becomes of towns, countries and states.
+        version: of lists and rules. A model, a run or a stream is bound to it.
+
+    Examples:
+        >>> policy = dp.Policy(names={"lists": True, "person": "pseudonym"})
+        >>> policy.names.location
+        'mask'
+    """
+
+    lists: bool = False
+    person: NameAction = "mask"
+    location: NameAction = "mask"
+    version: str = VERSION
+
+    def __post_init__(self) -> None:
+        """Check every choice.
+
+        Raises:
+            SettingsError: values are not valid; a line for each.
+        """
+        found = []
+        if not isinstance(self.lists, bool):
+            found.append(f"{FIELD}.lists: {self.lists!r} given; valid: true, false.")
+        found += [
+            str(unknown(f"{FIELD}.{name}", getattr(self, name), NAME_ACTIONS))
+            for name in NAME_TYPES
+            if getattr(self, name) not in NAME_ACTIONS
+        ]
+        if self.lists is False and any(getattr(self, name) != MASK for name in NAME_TYPES):
+            found.append(
+                f"{FIELD}: what becomes of names is given, but none are looked for; valid: with lists: true."
+            )
+        if found:
+            raise SettingsError("\n".join(found))
+
+    @classmethod
+    def of(cls, value: object) -> NameSearch:
+        """Take `none`, or a mapping with `lists`, `person` and `location`.
+
+        Raises:
+            SettingsError: neither, an unknown name or an unknown action.
+        """
+        if isinstance(value, NameSearch):
+            return value
+        if value == NO_SEARCH:
+            return cls()
+        names = tuple(field.name for field in fields(cls))
+        if not isinstance(value, Mapping):
+            raise SettingsError(
+                f"{FIELD}: {type(value).__name__} given; valid: none, or a mapping with lists, person, location."
+            )
+        lines = [
+            f"{FIELD}.{name}: no such setting; valid: {', '.join(names)}.{did_you_mean(str(name), names)}"
+            for name in value
+            if name not in names
+        ]
+        if lines:
+            raise SettingsError("\n".join(lines))
+        return cls(**{str(name): given for name, given in value.items()})
+
+    def __bool__(self) -> bool:
+        """Whether any name is replaced."""
+        return self.lists and any(getattr(self, name) != KEEP for name in NAME_TYPES)
+
+    def wanted(self, action: str) -> tuple[str, ...]:
+        """Return the types with an action; none where no name is looked for."""
+        return tuple(name for name in NAME_TYPES if self.lists and getattr(self, name) == action)
+
+    def check_version(self) -> None:
+        """Refuse what was made for other lists or rules than those of this package.
+
+        Raises:
+            SettingsError: such a version.
+        """
+        if self and self.version != VERSION:
+            raise SettingsError(
+                f"{FIELD}.version: {self.version!r} given; valid: {VERSION!r}, that of the lists of this package. A model "
+                "for other lists is prepared again."
+            )
+
+
+NAME_TYPES = PERSON, LOCATION = ("person", "location")

@@ -1,0 +1,58 @@
+"""The search for names as settings give it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.text.names.search import VERSION, NameSearch
+from dptext_spark.text.policy import Policy
+
+
+def test_nothing_is_looked_for_by_default() -> None:
+    assert not Policy().names
+    assert "names" not in Policy().as_dict()
+    assert NameSearch.of("none") == NameSearch()
+    assert Policy(names={"lists": False}).names == NameSearch()  # type: ignore[arg-type]
+
+
+def test_a_search_is_recorded_with_the_version_of_the_lists() -> None:
+    policy = Policy(names={"lists": True, "person": "pseudonym"})  # type: ignore[arg-type]
+    assert policy.names.wanted("pseudonym") == ("person",)
+    assert policy.names.wanted("mask") == ("location",)
+    assert policy.as_dict()["names"] == {
+        "lists": True, "person": "pseudonym", "location": "mask", "version": VERSION,
+    }  # fmt: skip
+    assert Policy(**policy.as_dict()) == policy
+
+
+def test_what_is_kept_is_not_looked_for() -> None:
+    assert not NameSearch(lists=True, person="keep", location="keep")
+    assert NameSearch(lists=True, person="keep")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (True, r"policy\.names: bool given; valid: none, or a mapping"),
+        ({"list": True}, r"policy\.names\.list: no such setting.*did you mean 'lists'"),
+        ({"lists": "yes"}, r"policy\.names\.lists: 'yes' given; valid: true, false"),
+        ({"lists": True, "person": "fake"}, r"policy\.names\.person: 'fake'.*valid: mask, pseudonym, keep"),
+        ({"lists": True, "location": None}, r"policy\.names\.location"),
+        ({"person": "pseudonym"}, r"policy\.names: .*none are looked for"),
+        ("lists", r"policy\.names: str given"),
+        ({1: 2}, r"policy\.names\.1: no such setting"),
+    ],
+)
+def test_wrong_settings_are_named(value: object, message: str) -> None:
+    with pytest.raises(SettingsError, match=f"(?i){message}"):
+        Policy(names=value)  # type: ignore[arg-type]
+
+
+def test_another_version_is_refused_where_names_are_looked_for() -> None:
+    with pytest.raises(SettingsError, match=r"policy\.names\.version: '0' given; valid: '1'.*prepared again"):
+        NameSearch(lists=True, version="0").check_version()
+    NameSearch(version="0").check_version()
+    replace(NameSearch(lists=True)).check_version()

@@ -1,0 +1,161 @@
+"""The search for names in Spark: runs, frames, streams and audits replace what public lists find, at every level."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from dptext_spark import spark as dps
+from dptext_spark.config.load import parse_config
+from dptext_spark.errors import RunError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.model.compile import prepare
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.runner import run
+from dptext_spark.spark.udf.elements import Elements
+from tests.core.names import beginning
+
+KEY = RunKey.generate()
+SCHEMA = "id long, body string, notes array<string>, customer string"
+ROWS: list[tuple[int, str | None, list[str | None] | None, str]] = [
+    (0, "Mrs. Ada Lovelace called.\nRegards,\nMary Ann", ["in paris", None, "A. Lovelace"], "c1"),
+    (1, "time for Dr. Lovelace to see New York", [], "c1"),
+    (2, "ada@example.org or Robert?", ["ADA LOVELACE", "robert"], "c2"),
+    (3, None, None, "c2"),
+    (4, "", ["", "people like the music"], "c3"),
+]
+TEXTS = ["body", "notes"]
+NAMES = ("lovelace", "ada", "robert", "paris", "york", "mary")
+SEARCHES: dict[str, dict[str, Any]] = {
+    "mask": {"lists": True},
+    "pseudonym": {"lists": True, "person": "pseudonym", "location": "pseudonym"},
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, spark: SparkSession) -> dict[str, Any]:
+    beginning(Lexicon.default(), 300).save(tmp_path / "lexicon")
+    spark.createDataFrame(ROWS, SCHEMA).repartition(3).write.format("delta").save(str(tmp_path / "in"))
+    return {
+        "input": {"path": str(tmp_path / "in")},
+        "columns": TEXTS,
+        "row_key": "id",
+        "lexicon": {"source": str(tmp_path / "lexicon")},
+        "mechanism": {"name": "custext", "epsilon": 2.0, "k": 5},
+        "policy": {"names": SEARCHES["mask"]},
+        "output": {"path": str(tmp_path / "out"), "other_columns": ["id", "customer"]},
+        "run": {"id": "one", "batch_rows": 2},
+    }
+
+
+def alone(model: Privatizer, run_id: str, *, of_customers: bool) -> dict[int, tuple[Any, Any]]:
+    """The rows as the model draws them one by one."""
+    found: dict[int, tuple[Any, Any]] = {}
+    for number, body, notes, customer in ROWS:
+        ids, record = pa.array([number]), pa.array([customer])
+        drawn, _ = model.privatize(
+            pa.array([body], pa.string()), column="body", row_ids=ids, key=KEY, run_id=run_id,
+            record_ids=record if of_customers else None,
+        )  # fmt: skip
+        held = Elements.of(pa.array([notes], pa.list_(pa.string())))
+        records = record if of_customers else ids
+        elements, _ = model.privatize(
+            held.texts, column="notes", row_ids=held.identities(ids), key=KEY, run_id=run_id,
+            record_ids=records.take(pa.array(held.rows)),
+        )  # fmt: skip
+        found[number] = (drawn.to_pylist()[0], held.whole(elements).to_pylist()[0])
+    return found
+
+
+def read(df: Any) -> dict[int, tuple[Any, Any]]:
+    return {row["id"]: (row["body"], row["notes"]) for row in df.collect()}
+
+
+@pytest.mark.parametrize("action", SEARCHES)
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_a_run_replaces_names_and_its_audit_agrees(
+    spark: SparkSession, settings: dict[str, Any], tmp_path: Path, level: str, action: str
+) -> None:
+    by_customer = {"record_key": "customer"} if level == "record" else {}
+    config = parse_config(
+        {**settings, **by_customer, "consistency": level, "policy": {"names": SEARCHES[action]}}
+    )
+    model = prepare(config)[0]
+    facts = run(config, spark, key=KEY).facts
+    assert facts["status"] == "succeeded"
+    out = read(spark.read.format("delta").load(settings["output"]["path"]))
+    assert out == alone(model, "one", of_customers=bool(by_customer))
+    written = json.dumps(list(out.values())).lower()
+    if action == "mask":
+        assert written.count("[person]") == 7
+        assert written.count("[location]") == 2
+        assert not any(name in written for name in NAMES)
+    counts = facts["restricted"]
+    assert counts["persons_found"] == (7 if action == "mask" else 12)
+    assert counts["locations_found"] == 2
+    assert facts["consistency_audit"].get("passed") is (True if level == "record" else None)
+    if action == "pseudonym" and level != "token":  # one surname for all Lovelaces of a record, or of all
+        surnames = {
+            text.split(" ")[-1].lower()
+            for text in (out[0][1][2], out[2][1][0] if level == "dataset" else out[0][1][2])
+        }
+        assert len(surnames) == 1
+        assert out[0][0].lower().count(surnames.pop()) == 1
+    (table,) = [path for path in tmp_path.rglob("runs") if path.is_dir()]
+    shown = json.loads(spark.read.format("delta").load(str(table)).first()["config"])["policy"]["names"]
+    assert shown == {"person": "mask", "location": "mask", **SEARCHES[action], "version": "1"}
+    audited = dps.audit(settings["output"]["path"], against=settings["input"]["path"], config=config)
+    found = {one.name: one.value for one in audited.figures if one.column is None}
+    assert found["rows_not_aligned"] == 0
+    assert found["words"] == counts["words"]  # names that were found are none, on either side
+    assert found["original_share"] == pytest.approx(counts["original_share"])
+    assert run(config, spark, key=KEY).status == "unchanged"
+    with pytest.raises(RunError, match=r"committed with another policy"):
+        run(parse_config({**settings, **by_customer, "consistency": level, "policy": {}}), spark, key=KEY)
+
+
+@pytest.mark.parametrize("more", ["importance", "budget", "lists", "fluent"])
+def test_a_frame_replaces_names_beside_other_features(
+    spark: SparkSession, settings: dict[str, Any], tmp_path: Path, more: str
+) -> None:
+    (tmp_path / "mask.txt").write_text("Ada Lovelace\nmusic")
+    given: dict[str, Any] = {
+        "importance": {"importance": {"percent": 50, "provider": "random"}},
+        "budget": {"budget": {"record": 5.0, "delta": 0.01}, "consistency": "record"},
+        "lists": {"policy": {"names": SEARCHES["mask"], "mask": [{"file": str(tmp_path / "mask.txt")}]}},
+        "fluent": {"mechanism": {**settings["mechanism"], "fluent": True}, "lexicon": {}},
+    }[more]
+    config = parse_config({**settings, **given})
+    facts = run(config, spark, key=KEY).facts
+    assert facts["status"] == "succeeded"
+    written = json.dumps(
+        list(read(spark.read.format("delta").load(settings["output"]["path"])).values())
+    ).lower()
+    assert not any(name in written for name in NAMES)
+    assert written.count("[name]") == (3 if more == "lists" else 0)
+    assert facts["restricted"]["persons_found"] == (5 if more == "lists" else 7)
+    assert "public lists" in str(facts["disclosure"])
+
+
+def test_a_stream_is_bound_to_its_search(
+    spark: SparkSession, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    streaming = {**settings, "mode": "incremental", "policy": {"names": SEARCHES["pseudonym"]}, "run": {}}
+    streaming["consistency"] = "dataset"
+    assert run(parse_config(streaming), spark, key=KEY).facts["rows"] == len(ROWS)
+    more = [(9, "Ada Lovelace", ["Mr. Lovelace"], "c9")]
+    spark.createDataFrame(more, SCHEMA).write.format("delta").mode("append").save(settings["input"]["path"])
+    assert run(parse_config(streaming), spark, key=KEY).facts["rows"] == 1
+    out = read(spark.read.format("delta").load(settings["output"]["path"]))
+    surname = out[9][0].split(" ")[-1]
+    assert out[9][1][0].endswith(f" {surname}")
+    assert out[0][1][2].endswith(f" {surname}")
+    assert out[2][1][0].endswith(f" {surname.upper()}")
+    with pytest.raises((RunError, SettingsError)):
+        run(parse_config({**streaming, "policy": {"names": SEARCHES["mask"]}}), spark, key=KEY)
