@@ -39,11 +39,12 @@ from dptext_spark.encoder.tokenizer import ADDED_TOKENS, Pieces, Tokenizer, wind
 from dptext_spark.errors import DataError, SettingsError, require_extra
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.record import Record
+from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import TypedSpans
+from dptext_spark.text.names.search import THRESHOLD
 
 FIELD = "policy.names.model"
 ARRAYS = ("facts", "tokenizer", "graph")
-THRESHOLD = 0.5  # the best F1 of persons on the even texts of WNUT 2017, of .3, .4, ..., .9
 STEPS = 1024  # scores are multiples of 1/1024
 WINDOW = 128  # tokens of a window: a name needs the words around it, and attention to more of them costs more for each
 SHORTEST = 8
@@ -221,6 +222,11 @@ class Classifier:
         """What it tells apart within them, as its makers call it, such as GIVEN_NAME and SURNAME."""
         return self._facts.labels.names
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kind of each of `labels`."""
+        return tuple(KINDS[kind] for kind in self._facts.labels.kinds)
+
     @cached_property
     def _facts(self) -> ClassifierFacts:
         return ClassifierFacts.from_dict(json.loads(self.facts.tobytes()), "classifier")
@@ -232,8 +238,6 @@ class Classifier:
 
     def find(self, texts: pa.Array) -> TypedSpans:
         """Return the names in string or large_string texts; NULL has none."""
-        from dptext_spark.text.engine import padded
-
         return self.find_in(*padded(texts))
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:
