@@ -145,7 +145,7 @@ def test_a_run_with_a_classifier_needs_no_folder_on_its_workers(
     assert model.classifier is not None
     assert model.classifier.digest[:16] in str(facts["disclosure"])
     counts = facts["restricted"]
-    assert counts["persons_found"] == 12 + 6
+    assert counts["persons_found"] == 11 + 6
     assert counts["locations_found"] == 2 + 1
     assert facts["consistency_audit"]["passed"] is True
     audited = dps.audit(settings["output"]["path"], against=settings["input"]["path"], config=config)
