@@ -63,6 +63,12 @@ def audit(
     label_rows: Annotated[
         int, typer.Option(min=1, help="About how many rows to learn from; above 10,000, Spark ML learns.")
     ] = 10_000,
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Names, one a line: how many of them stand in the table as they were."
+        ),
+    ] = None,
     require: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,6 +101,7 @@ def audit(
         table, against, columns=columns or (), row_key=row_key, record_key=record_key, config=config,
         overrides=overrides or (), label=label, attribute=attribute, similarity=similarity, encoder=encoder,
         masked_model=masked_model, label_rows=label_rows, require=require or (), sample=sample, partial=partial, out=out,
+        names=None if names is None else str(names),
     )  # fmt: skip
     if dry_run:
         return write_json(plan.as_dict()) if as_json else write(audit_plan_text(plan, width()))

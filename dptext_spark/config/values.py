@@ -82,7 +82,7 @@ def parse_policy(value: object) -> Policy:
     given = _mapping("policy", value)
     words = given.get("stop_word_list")
     if isinstance(words, str):
-        lines = _safely(lambda: _read_lines("policy.stop_word_list", words))
+        lines = _safely(lambda: read_lines("policy.stop_word_list", words))
         given["stop_word_list"] = tuple(line for line in lines if not line.startswith("#"))
     elif isinstance(words, list):
         given["stop_word_list"] = tuple(words)
@@ -213,10 +213,10 @@ def _parse_words(field: str, value: Mapping[str, Any]) -> tuple[str, ...]:
         raise problem(
             f"{field}.file: {shown(path)} given; valid: the path of a text file (UTF-8) with a word a line."
         )
-    return _safely(lambda: _read_lines(f"{field}.file", path))
+    return _safely(lambda: read_lines(f"{field}.file", path))
 
 
-def _read_lines(field: str, path: str) -> tuple[str, ...]:
+def read_lines(field: str, path: str) -> tuple[str, ...]:
     """Return the lines of a text file without the space around them; blank ones are left out."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

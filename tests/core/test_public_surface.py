@@ -58,7 +58,7 @@ SIGNATURES = {
     "dp.save_model": "(model, folder, *, spec)",
     "dp.tickets": "(rows, seed)",
     "dps.audit": "(table, against, *, config, columns, row_key, record_key, label, attribute, similarity, encoder, "
-    "masked_model, label_rows, require, sample, partial, out, spark, progress)",
+    "masked_model, label_rows, require, sample, partial, out, names, spark, progress)",
     "dps.doctor": "(config, spark, *, progress)",
     "dps.document_frequencies": "(df, columns, model)",
     "dps.privatize": "(df, columns, model, *, row_key, record_key, key, run_id, udf, weights, mask, keep)",
@@ -68,7 +68,7 @@ SIGNATURES = {
     "dps.spark_session": "(app_name, *, master, settings, warehouse)",
     "audit.ComparisonSpec.of": "(config, mechanisms, epsilons, levels, encoder, **sizes)",
     "audit.Records": "(texts, labels)",
-    "audit.calibrate": "(config, require, *, low, high, steps, sample, progress)",
+    "audit.calibrate": "(config, require, *, low, high, steps, sample, words, progress)",
     "audit.compare": "(config, spec, public, private, *, language, progress)",
     # What these return; how the objects are made is no part of the surface.
     "dp.Certificate.as_dict": "(self)",

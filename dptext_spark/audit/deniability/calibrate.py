@@ -8,13 +8,13 @@ halved in ln ε. The result is the curve and the upper end of the stretch, an ε
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
-from dptext_spark.arrays import F32, F64, Ids
+from dptext_spark.arrays import F32, F64, Bools, Ids
 from dptext_spark.audit.attacks.bayes_vulnerability import BayesVulnerability, Guesses, bayes_vulnerability
 from dptext_spark.audit.deniability.deniability import CONFIDENCE, EVERY, Measured, measure
 from dptext_spark.audit.deniability.outcomes import DRAWS
@@ -49,6 +49,7 @@ class _Search:
     say: Progress
     seen: dict[float, Point] = field(default_factory=dict)
     prior: F64 | None = None
+    groups: Mapping[str, Bools] = field(default_factory=dict)
     words: Ids | None = None
     drawn: int | None = None
     guesses: Guesses | None = None
@@ -82,9 +83,10 @@ class _Search:
             self.say(f"{step}: guessing", None)
             prior = zipf(self.total) if self.prior is None else self.prior
             self.guesses = by_figure[BayesVulnerability()] = bayes_vulnerability(
-                sampler, prior, self.confidence
+                sampler, prior, self.confidence, groups=self.groups
             )
-        return Point(epsilon, tuple(judge(one, by_figure[one.subject.figure]) for one in self.requirements))
+        findings = tuple(judge(one, by_figure[one.subject.figure]) for one in self.requirements)
+        return Point(epsilon, findings, names=None if self.guesses is None else self.guesses.of_names)
 
 
 def search_epsilon(
@@ -100,6 +102,7 @@ def search_epsilon(
     confidence: float = CONFIDENCE,
     prior: F64 | None = None,
     prior_name: str = "given",
+    groups: Mapping[str, Bools] | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
     """Search the largest ε that satisfies every requirement.
@@ -116,6 +119,7 @@ def search_epsilon(
         confidence: that all bounds at one ε hold, for each figure, where there is no law.
         prior: float64[V], how frequent the words are that can be the input, for `bayes`; None for Zipf's law over all words.
         prior_name: what the result calls it.
+        groups: bool[V], words that have a statistic of `bayes` of their own, by its name: `names`, `words`.
         progress: progress callback, called with each step.
 
     Raises:
@@ -131,6 +135,7 @@ def search_epsilon(
         confidence,
         progress or silent,
         prior=prior,
+        groups=groups or {},
     )
     grid = _grid(low, high, (steps + 1) // 2)
     for epsilon in grid:
@@ -254,11 +259,13 @@ class Point:
         epsilon: ε.
         findings: of each requirement; empty where the mechanism refuses this ε.
         refused: why it does, or None.
+        names: how often a name that public lists hold is guessed, where `bayes` was found by laws, and there are such words.
     """
 
     epsilon: float
     findings: tuple[RequirementResult, ...] = ()
     refused: str | None = None
+    names: float | None = None
 
     @property
     def holds(self) -> bool:
@@ -357,6 +364,7 @@ class Calibration:
                     "epsilon": point.epsilon,
                     "holds": point.holds,
                     "refused": point.refused,
+                    "names": point.names,
                     "figures": [
                         {
                             "name": str(one.subject),

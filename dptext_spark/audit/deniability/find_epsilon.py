@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dptext_spark.arrays import F64
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dptext_spark.arrays import F64, Bools
+from dptext_spark.audit.attacks.bayes_vulnerability import GIVEN_WORDS, NAMES
 from dptext_spark.audit.deniability.calibrate import (
     HIGH,
     LOW,
@@ -17,6 +21,7 @@ from dptext_spark.audit.deniability.calibrate import (
 from dptext_spark.audit.deniability.requirement import word_requirement
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.compile import for_policy, load_lexicons
@@ -24,6 +29,7 @@ from dptext_spark.rounding import round_conservatively
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
+from dptext_spark.text.names.public_lists import listed_names
 from dptext_spark.text.tokens import drawn_words
 from dptext_spark.text.word_table import WordTable
 
@@ -73,6 +79,7 @@ def calibrate(
     high: float = HIGH,
     steps: int | None = None,
     sample: int = WORDS,
+    words: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> FoundEpsilon:
     """Search the largest ε of the settings' mechanism that satisfies requirements for every word of the lexicon.
@@ -84,6 +91,8 @@ def calibrate(
         high: the largest one.
         steps: how many ε; None for 24, or 12 where compiling takes long.
         sample: words that are drawn from, where the mechanism has no law.
+        words: those that `bayes words` is about, such as names that matter; those that the lexicon lacks are never guessed and
+            play no part.
         progress: progress callback, called with each step.
 
     Raises:
@@ -97,7 +106,11 @@ def calibrate(
     """
     parsed = [word_requirement(text) for text in require]
     if sample < 2:
-        raise SettingsError(f"words: {sample} given; valid: 2 or more.")
+        raise SettingsError(f"sample: {sample} given; valid: 2 or more.")
+    if words is None and any(str(one.subject) == "bayes words" for one in parsed):
+        raise SettingsError(
+            "require: 'bayes words' is about words that are not given; valid: with words (--words FILE)."
+        )
     if config.run.artifact is not None:
         raise SettingsError(
             f"run.artifact: {config.run.artifact!r} given, but a search compiles the mechanism at many ε; valid: null."
@@ -126,6 +139,7 @@ def calibrate(
         sample=lambda: worst_and_typical(lexicons[0].vectors, sample),
         prior=_prior(config, lexicons[0]),
         prior_name=lexicons[0].prior.name,
+        groups=_groups(lexicons[0], words),
         progress=say,
     )
     if found.epsilon is None:
@@ -133,6 +147,16 @@ def calibrate(
     spec = config.spec()
     settings = {"mechanism": spec["mechanism"] | {"epsilon": found.epsilon}, "lexicon": spec["lexicon"]}
     return FoundEpsilon(found, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
+
+
+def _groups(lexicon: Lexicon, words: Sequence[str] | None) -> dict[str, Bools]:
+    """Return which words of the lexicon are names by public lists, and which are those that were given."""
+    groups = {NAMES: listed_names(lexicon.vocabulary)}
+    if words is not None:
+        wanted = pa.array(sorted({look_up_form(word.strip()) for word in words}), pa.large_string())
+        known = pc.is_in(lexicon.vocabulary.strings().cast(pa.large_string()), value_set=wanted)
+        groups[GIVEN_WORDS] = known.to_numpy(zero_copy_only=False)
+    return groups
 
 
 def _prior(config: ModelConfig, lexicon: Lexicon) -> F64:

@@ -22,7 +22,7 @@ from dptext_spark.runtime.record import Json
 MOST_DRAWS = 1_000_000
 VALID = (
     "a figure (N_w, S_w, S_w(η) with η between 0 and 1, S_w[n] with n draws, bayes), a statistic over the words (max, min, mean, "
-    f"or a percentile such as p99; of bayes also token and worst), {FORM}, as in 'N_w max <= 0.5', "
+    f"or a percentile such as p99; of bayes also token, worst, names and words), {FORM}, as in 'N_w max <= 0.5', "
     "'S_w[1000] p5 >= 20' or 'bayes token <= 0.3'"
 )
 _FORM = re.compile(r"(\S+)\s+(\S+)")
@@ -57,7 +57,7 @@ class WordStatistic:
 
     Attributes:
         figure: of each word.
-        name: `max`, `min`, `mean` or `pNN`; of `bayes` also `token` and `worst`.
+        name: `max`, `min`, `mean` or `pNN`; of `bayes` also `token`, `worst`, `names` and `words`.
     """
 
     figure: WordFigure | BayesVulnerability

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.requirements import FORM, Requirement
 from dptext_spark.audit.results import AuditResult, Group, Shown
+from dptext_spark.audit.table.names import KINDS, LISTED_COUNTS, NAME_COUNTS
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.runtime.record import Json
 
 COUNTS = (
     "rows", "rows_not_aligned", "words", "words_not_aligned", "same", "drawn", "drawn_same", "unknown", "unknown_same",
-    "numbers", "numbers_same",
+    "numbers", "numbers_same", *NAME_COUNTS, *LISTED_COUNTS,
 )  # fmt: skip
 # Each figure in one sentence. "Words" are the source's, as far as they could be aligned with the table's.
 MEANING = {
@@ -32,6 +33,14 @@ MEANING = {
     "oov_share": "share of words that the lexicon does not hold",
     "oov_kept_share": "share of the words that the lexicon does not hold that are in the table as they were",
     "numbers_kept_share": "share of the numbers that are in the table as they were",
+    "names_found": "words of names that public lists and rules find in the source (more may be there), and that were aligned",
+    "names_kept": "share of these words that are in the table as they were",
+    "persons_kept": "the same of names of persons",
+    "persons_kept_whole": "share of the names of persons of which every word is in the table as it was",
+    "locations_kept": "the same of towns, countries and states, word by word",
+    "locations_kept_whole": "of which every word is in the table as it was",
+    "listed_found": "entries of the list of --names in the source that were aligned",
+    "listed_kept": "share of these of which every word is in the table as it was",
     "record_groups": "words that occur more than once in a record of the sample",
     "record_broken_groups": "of those, how many have more than one replacement within the record",
     "dataset_groups": "words that occur more than once in the sample",
@@ -69,6 +78,7 @@ MEANING = {
     "attribute_rows": "rows with an attribute that this was learnt from or tried on",
     "attribute_missing": "rows of that sample without an attribute; they were left out",
 }
+LISTED = ("listed_found", "listed_kept")
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
 FREQUENCY = ("frequency_success",)
 SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu", "distinct_")))
@@ -134,8 +144,22 @@ def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[M
         "oov_share": _share(unknown, words),
         "oov_kept_share": _share(counts["unknown_same"], unknown),
         "numbers_kept_share": _share(counts["numbers_same"], counts["numbers"]),
+        "names_found": sum(counts[kind] for kind in KINDS),
+        "names_kept": _share(
+            sum(counts[f"{kind}_same"] for kind in KINDS), sum(counts[kind] for kind in KINDS)
+        ),
     }
+    for kind in KINDS:
+        found[f"{kind}_kept"] = _share(counts[f"{kind}_same"], counts[kind])
+        found[f"{kind}_kept_whole"] = _share(counts[f"{kind}_whole_same"], counts[f"{kind}_whole"])
     return [Metric(name, value, column=column) for name, value in found.items()]
+
+
+def listed_figures(counts: Mapping[str, int], column: str | None = None) -> list[Metric]:
+    """Return the figures of the list that was given, from `LISTED_COUNTS`."""
+    found = counts["listed"]
+    values = (found, _share(counts["listed_same"], found))
+    return [Metric(name, value, column=column) for name, value in zip(LISTED, values, strict=True)]
 
 
 def row_figures(rows: int, in_table: int, in_source: int, unchanged: int, with_words: int) -> list[Metric]:
@@ -182,6 +206,8 @@ class KeptWords(AuditResult):
             "all words": (counts["same"], counts["words"]),
             "words that the lexicon lacks": (counts["unknown_same"], counts["unknown"]),
             "numbers": (counts["numbers_same"], counts["numbers"]),
+            "names of persons, by public lists": (counts["persons_same"], counts["persons"]),
+            "names of places, by public lists": (counts["locations_same"], counts["locations"]),
         }
         shares = {name: _share(*part) for name, part in parts.items()}
         return cls(figures={n: one for n, one in shares.items() if one is not None}, words=counts["words"])

@@ -17,6 +17,7 @@ from dptext_spark.audit.table.metrics import (
     ENCODED,
     FREQUENCY,
     LABEL,
+    LISTED,
     MASKED,
     MEANING,
     SIMILARITY,
@@ -71,6 +72,7 @@ class AuditPlan:
         limits: what is required of the figures.
         metrics: the folder of the table of metrics.
         chosen: whether only some words were drawn, as importance chose; the model is then that of all words.
+        names: a file of names, an entry a line, that are counted; None leaves it out.
     """
 
     table: str
@@ -91,6 +93,7 @@ class AuditPlan:
     limits: tuple[Requirement[str], ...]
     metrics: str
     chosen: bool = False
+    names: str | None = None
 
     @property
     def level(self) -> Level:
@@ -131,6 +134,7 @@ class AuditPlan:
         asked = {
             ATTACKS: self.attacked,
             FREQUENCY: self.attacked and self.level == "dataset",
+            LISTED: self.names,
             LABEL: self.label,
             ATTRIBUTE: self.attribute,
             SIMILARITY: self.similarity,
@@ -167,6 +171,7 @@ class AuditPlan:
         sample: int = SAMPLE,
         partial: bool = False,
         out: str | None = None,
+        names: str | None = None,
     ) -> AuditPlan:
         """Settle what is compared; what is not given is taken from the settings: a file with overrides, or those of a run.
 
@@ -188,6 +193,7 @@ class AuditPlan:
             sample: how many rows, about, consistency, similarity and attacks look at.
             partial: whether rows that only one of the tables has are allowed.
             out: the folder of the metrics; that of the settings, or `<table>_audit/restricted`, if None.
+            names: a file of names, an entry a line, that are counted in both tables.
 
         Raises:
             SettingsError: no columns, no row_key, a label that is a text or a key, an invalid requirement, or no place for
@@ -230,7 +236,7 @@ class AuditPlan:
         require_encoders(encoder, masked_model)
         made = cls(
             table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, label, attribute,
-            similarity or label is not None, encoder, masked_model, label_rows, sample, partial, (), metrics, chosen,
+            similarity or label is not None, encoder, masked_model, label_rows, sample, partial, (), metrics, chosen, names,
         )  # fmt: skip
         limits = [table_requirement(text, made.figures) for text in require]
         if level != "token" and not chosen:  # what the settings promise is required without being asked
@@ -252,6 +258,7 @@ class AuditPlan:
             "encoder": self.encoder,
             "masked_model": self.masked_model,
             "label_rows": self.label_rows if self.values else None,
+            "names": self.names,
             "sample": self.sample,
             "partial": self.partial,
             "figures": {name: MEANING[name] for name in self.figures},

@@ -7,7 +7,7 @@ import math
 from dptext_spark.audit.deniability.calibrate import Calibration, Guessing, Point
 from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
 from dptext_spark.report.terminal.console import hanging
-from dptext_spark.rounding import exact, round_conservatively
+from dptext_spark.rounding import exact, percent_up, round_conservatively
 
 BAR = 24  # characters
 
@@ -71,6 +71,11 @@ def _sentences(found: FoundEpsilon) -> list[str]:
         )
     if result.guessing is not None:
         sentences.append(_guessing(result.guessing))
+    names = result.at(result.epsilon).names
+    if names is not None:
+        sentences.append(
+            f"Of the lexicon's words that public lists hold as names, {percent_up(names)} are guessed there."
+        )
     if not result.words:
         return sentences
     of = (

@@ -22,6 +22,7 @@ from dptext_spark.audit.table.metrics import (
     COUNTS,
     MEANING,
     KeptWords,
+    listed_figures,
     row_figures,
     text_figures,
 )
@@ -40,13 +41,16 @@ from dptext_spark.spark.job.checks import check_key
 from dptext_spark.spark.job.consistency import sample_of
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.session.session import spark_session, watched
-from dptext_spark.spark.udf.names import NO_NAMES
+from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
 from dptext_spark.spark.udf.ship import ship
+from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.word_list import WordList
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PREFIX = "audit_"
+NAMES_SCOPE = "audit of names"  # of the hashes of a list that is counted
 
 
 def audit(
@@ -67,6 +71,7 @@ def audit(
     sample: int = SAMPLE,
     partial: bool = False,
     out: str | None = None,
+    names: str | None = None,
     spark: SparkSession | None = None,
     progress: Steps | None = None,
 ) -> TableAudit:
@@ -89,6 +94,7 @@ def audit(
         sample: how many rows, about, consistency, similarity and attacks look at.
         partial: whether rows that only one of the tables has are allowed.
         out: the folder of the metrics; None for that of the run, or one beside the table.
+        names: a file of names, an entry a line: how many of them stand in the table as they were.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step; what it is told holds nothing of the data.
 
@@ -107,7 +113,7 @@ def audit(
     plan = AuditPlan.of(
         table, against, columns=columns, row_key=row_key, record_key=record_key, config=config, label=label,
         attribute=attribute, similarity=similarity, encoder=encoder, masked_model=masked_model, label_rows=label_rows,
-        require=require, sample=sample, partial=partial, out=out,
+        require=require, sample=sample, partial=partial, out=out, names=names,
     )  # fmt: skip
     return audit_table(plan, spark, progress)
 
@@ -141,6 +147,7 @@ def audit_table(
 
 def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitStack) -> TableAudit:
     began = time.time()
+    wanted_names = None if plan.names is None else WordList.read("names", plan.names)
     say("reading both schemas")
     tables = opened(spark, plan)
     say("preparing the model")
@@ -159,11 +166,16 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     if lists is not None:
         at_the_end.callback(lists.end)
         names = lists.shipped(spark)
+    counted = NO_NAMES
+    if wanted_names is not None:
+        file = NamesFile(spark, compile_names([wanted_names], name_key(key, NAMES_SCOPE)))
+        at_the_end.callback(file.empty)
+        counted = ShippedNames(NAMES_SCOPE, file.name, 1)
     left, right = sides(plan, tables, names.columns)
     shipped = ship(spark, str(folder), plan.model.run.ship)
 
     def paired(wanted: Rows, frame: DataFrame) -> DataFrame:
-        job = PairTables(shipped, key, len(plan.columns), wanted, names)
+        job = PairTables(shipped, key, len(plan.columns), wanted, names, counted)
         texts = [f"{side}{i}" for i in range(len(plan.columns)) for side in "so"]
         texts += [f"n{i}" for i in range(len(names.columns))]
         return frame.select("scope", *texts).mapInArrow(job, SCHEMAS[wanted])
@@ -184,6 +196,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
             rows, in_table, in_source, int(counts[WHOLE]["unchanged"]), int(counts[WHOLE]["with_words"])
         ),
         *text_figures(whole),
+        *(listed_figures(whole) if plan.names else []),
     ]
     share = min(1.0, plan.sample / rows)
     say(f"looking at a sample of about {100 * share:.3g} % of the records")
@@ -197,7 +210,12 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     if plan.looks_at_texts:
         found += use_of(plan, privatizer, (left, right), rows, key, classes, say)
     figures = found.figures + [
-        figure for i, name in enumerate(plan.columns) for figure in text_figures(counts[i], column=name)
+        figure
+        for i, name in enumerate(plan.columns)
+        for figure in (
+            *text_figures(counts[i], column=name),
+            *(listed_figures(counts[i], column=name) if plan.names else []),
+        )
     ]
     audit_id = tables.made_by[0] if tables.made_by else _new_id()
     say("writing the metrics")

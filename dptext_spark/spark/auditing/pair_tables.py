@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,6 +13,7 @@ from pyspark import TaskContext
 
 from dptext_spark.arrays import I64, U64, Bools, Ids
 from dptext_spark.audit.table.metrics import COUNTS
+from dptext_spark.audit.table.names import listed_counts, name_counts
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
 from dptext_spark.spark.errors import INVALID_UTF8, TaskError
@@ -59,6 +60,7 @@ class Paired:
     pairing: Pairing
     aligned: Bools  # bool[n], of the source's words
     same: Bools  # bool[n], aligned with an equal word
+    names: Mapping[str, int]  # of `NAME_COUNTS` and `LISTED_COUNTS`; empty where only words are wanted
     rows: Bools  # bool[rows], which texts are aligned
     equal: Bools  # bool[rows], byte for byte
 
@@ -73,6 +75,7 @@ class PairTables:
         columns: how many text columns there are.
         wanted: counts of everything; groups of equal words with their replacements; or the tokens of each text.
         names: the lists of names that the run was given; their entries are no words.
+        counted: a list of names that are counted.
     """
 
     shipped: Shipped
@@ -80,6 +83,7 @@ class PairTables:
     columns: int
     wanted: Rows
     names: ShippedNames = NO_NAMES
+    counted: ShippedNames = NO_NAMES
 
     def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Map the batches of a task; what goes wrong leaves as a code."""
@@ -120,7 +124,13 @@ class PairTables:
             same = np.zeros(len(aligned), np.bool_)
             same[aligned] = (source.form[aligned] == output.form[pairing.partner[aligned]]).all(axis=1)
             equal = np.asarray(pc.equal(texts, written).fill_null(False)) | (~_held(texts) & both)
-            yield Paired(source, output, pairing, aligned, same, pairing.rows & both, equal)
+            found: dict[str, int] = {}
+            if self.wanted == "counts":
+                found = name_counts(texts, source, aligned, same)
+                listed = names_of(self.counted, [], self.key)
+                if listed is not None:
+                    found |= listed_counts(listed, texts, source, aligned, same)
+            yield Paired(source, output, pairing, aligned, same, found, pairing.rows & both, equal)
 
     def _counts(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = [dict.fromkeys(COUNT_FIELDS, 0) | {"column": i} for i in range(WHOLE, self.columns)]
@@ -137,6 +147,7 @@ class PairTables:
             }
             row |= {name: int((aligned & (kind == code)).sum()) for name, code in kinds.items()}
             row |= {f"{name}_same": int((same & (kind == code)).sum()) for name, code in kinds.items()}
+            row |= found.names
             equal &= found.equal
             drawn = np.append(0, np.cumsum(kind == DRAWN_WORD))
             with_words |= np.diff(drawn[found.source.bounds]) > 0

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dptext_spark.arrays import I32, I64, U8, U64
+from dptext_spark.arrays import I32, I64, U8, U64, Bools, read_only
 from dptext_spark.lexicon.characters import look_up_form, tables
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.jit import Int, compiled, inlined
@@ -119,6 +119,29 @@ def _add(
                 bits = np.uint64(7) << np.uint64(3 * kind)
                 joined |= max(cells[slot] & bits, added & bits)
             cells[slot] = (state & TAG) | joined
+
+
+@compiled
+def _flags(data: Any, bounds: Any, chars: Any, fold: Any, cells: Any, shift: Int, out: Any) -> None:
+    """Fill the flags of each text that is one normal word, int64[n]; 0 of others."""
+    form, zero = np.zeros(FORM, np.uint8), np.uint64(0)
+    for i in range(out.shape[0]):
+        _, _, p, size = next_word(data, bounds[i], bounds[i + 1], chars, fold, form)
+        out[i] = 0
+        if size > 0 and p == bounds[i + 1]:
+            out[i] = find_public(cells, shift, siphash(zero, zero, zero, form, size))
+
+
+def listed_names(words: Vocabulary) -> Bools:
+    """Return which words are likely names by the packaged lists, bool[V]: of class `LIKELY` or more in a kind, no stop words."""
+    known, chars = public_lists(), tables()
+    flags = np.empty(len(words), np.int64)
+    data = np.concatenate([words.data, np.zeros(32, np.uint8)])
+    fold = (read_only(known.stage), read_only(known.folds))
+    looks = (chars.stage, chars.classes)
+    _flags(data, read_only(words.offsets), looks, fold, read_only(known.cells), known.shift, flags)
+    likely = [(flags >> (3 * kind)) & 7 >= LIKELY for kind in range(len(KINDS))]
+    return np.asarray(np.logical_or.reduce(likely) & (flags & STOP == 0))
 
 
 @cache

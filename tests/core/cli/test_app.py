@@ -244,7 +244,7 @@ def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.Capt
 
 def test_calibrate_from_draws_says_so(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
-    settings = ("--set", words, "--set", "mechanism.name=calibrated", "--words", 6, "--steps", 6)
+    settings = ("--set", words, "--set", "mechanism.name=calibrated", "--sample", 6, "--steps", 6)
     assert dptext("calibrate", *settings, "-r", "N_w max <= 0.6") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Estimated from 1,000 draws of each of 6 of 40 words" in out
@@ -359,7 +359,7 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
         (["preview", "\udcff"], 3, "no valid Unicode"),
         (["run", "/none.yaml"], 2, "'/none.yaml' cannot be read"),
         (["calibrate", "-r", "N_w <= 0.5"], 2, "require: 'N_w <= 0.5' given; valid: a figure (N_w, S_w"),
-        (["calibrate", "-r", "N_w max <= 0.5", "--words", "1"], 2, "words: 1 given; valid: 2 or more"),
+        (["calibrate", "-r", "N_w max <= 0.5", "--sample", "1"], 2, "sample: 1 given; valid: 2 or more"),
         (["calibrate", "-r", "N_w max <= 0.5", "-s", "run.artifact=/a"], 2, "run.artifact: '/a' given"),
     ],
 )

@@ -1,0 +1,79 @@
+"""How many names of a source stand in a table as they were, by public lists or one that is given, whatever tool wrote it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from dptext_spark.arrays import I64, Bools
+from dptext_spark.text.chunks import padded
+from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.public_lists import CITY, REGION
+from dptext_spark.text.names.public_names import parts_of_names
+from dptext_spark.text.pair_tokens import Words
+
+KINDS = ("persons", "locations")
+# Words of names, those of them that were kept, whole names, and those of them of which every word was kept.
+LISTED_COUNTS = (
+    "listed",
+    "listed_same",
+)  # entries of a list that is given, and those of which every word was kept
+NAME_COUNTS = tuple(f"{kind}{what}" for kind in KINDS for what in ("", "_same", "_whole", "_whole_same"))
+
+
+def name_counts(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> dict[str, int]:
+    """Count the names of texts.
+
+    Args:
+        texts: string [rows], of the source.
+        source: their words.
+        aligned: bool[n], which of these words could be aligned with the table's.
+        same: bool[n], which stand there as they were.
+
+    Returns:
+        Each of `NAME_COUNTS`; words and names that could not be aligned are left out.
+    """
+    parts = parts_of_names(*padded(texts))
+    starts, ends, kinds, names, rows = parts.T
+    compared, kept = _compared(source, starts, ends, aligned, same)
+    place = np.isin(kinds, (CITY, REGION))
+    begins = np.ones(len(parts), np.bool_)
+    begins[1:] = (names[1:] != names[:-1]) | (rows[1:] != rows[:-1])
+    mentions = np.flatnonzero(begins)
+    found: dict[str, int] = {}
+    for kind, of_kind in zip(KINDS, (~place, place), strict=True):
+        found[kind] = int((compared & of_kind).sum())
+        found[f"{kind}_same"] = int((kept & of_kind).sum())
+        all_compared, all_kept = (
+            np.logical_and.reduceat(flags, mentions) if len(mentions) else flags for flags in (compared, kept)
+        )
+        found[f"{kind}_whole"] = int((all_compared & of_kind[mentions]).sum())
+        found[f"{kind}_whole_same"] = int((all_kept & of_kind[mentions]).sum())
+    return found
+
+
+def listed_counts(
+    names: Names, texts: pa.Array, source: Words, aligned: Bools, same: Bools
+) -> dict[str, int]:
+    """Count the entries of a list in texts, as :func:`name_counts` does: each of `LISTED_COUNTS`."""
+    data, bounds = padded(texts)
+    found = names.find_in(data, bounds)
+    shift = bounds[found.rows]
+    compared, kept = _compared(source, found.starts + shift, found.ends + shift, aligned, same)
+    return dict(zip(LISTED_COUNTS, (int(compared.sum()), int(kept.sum())), strict=True))
+
+
+def _compared(source: Words, starts: I64, ends: I64, aligned: Bools, same: Bools) -> tuple[Bools, Bools]:
+    """Return which stretches of the texts could be compared, bool[n], and which stand in the table as they were."""
+    first = np.searchsorted(source.spans.ends, starts, side="right")
+    last = np.maximum(first, np.searchsorted(source.spans.starts, ends, side="left"))
+    # A stretch may be of several words, and a name that the policy replaces whole is one for all its parts.
+    return (last > first) & (_sum(aligned, first, last) == last - first), (last > first) & (
+        _sum(same, first, last) == last - first
+    )
+
+
+def _sum(flags: Bools, first: I64, last: I64) -> I64:
+    """Return how many flags from first to last - 1 are set, int64[n] for int64[n] of each."""
+    total = np.append(0, np.cumsum(flags))
+    return np.asarray(total[last] - total[first])

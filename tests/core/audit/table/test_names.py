@@ -1,0 +1,101 @@
+"""Names of a source that stand in a table as they were, counted by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark.audit.table.names import NAME_COUNTS, listed_counts, name_counts
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.randomness.draws import RunKey, hash_keys
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.pair_tokens import pair, words_of
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.word_table import WordTable
+
+KEYS = hash_keys(RunKey.insecure(2).derive("audit", length=16))
+WORDS = Vocabulary.of(["ada", "mary", "john", "london", "paris", "dog", "cat"])
+
+
+def counted(
+    source: list[str | None],
+    table: list[str | None],
+    policy: Policy | None = None,
+    names: Names | None = None,
+) -> dict[str, int]:
+    policy = policy or Policy()
+    engine = Engine(WordTable.build(WORDS, policy.stop_list()), policy)
+    texts = pa.array(source, pa.string())
+    before, after = (words_of(engine, side, KEYS) for side in (texts, pa.array(table, pa.string())))
+    pairing = pair(before, after)
+    aligned = pairing.partner >= 0
+    same = np.zeros(len(aligned), np.bool_)
+    same[aligned] = (before.form[aligned] == after.form[pairing.partner[aligned]]).all(axis=1)
+    if names is not None:
+        return listed_counts(names, texts, before, aligned, same)
+    return {name: value for name, value in name_counts(texts, before, aligned, same).items() if value}
+
+
+SEARCH: Any = {"lists": True}
+CASES: list[tuple[str, str, dict[str, int]]] = [
+    ("I met Ada Lovelace in London", "I met Ada Lovelace in Paris",
+     {"persons": 2, "persons_same": 2, "persons_whole": 1, "persons_whole_same": 1, "locations": 1, "locations_whole": 1}),
+    ("I met Ada Lovelace in London", "I met Ada [OOV] in london",
+     {"persons": 2, "persons_same": 1, "persons_whole": 1, "locations": 1, "locations_same": 1, "locations_whole": 1,
+      "locations_whole_same": 1}),
+    ("Dr. van Helsing and Ada", "Dr. van Helsing and Mary",  # "van Helsing" is one part, of two words
+     {"persons": 2, "persons_same": 1, "persons_whole": 2, "persons_whole_same": 1}),
+    ("Dr. van Helsing and Ada", "Dr. de Helsing and Ada",
+     {"persons": 2, "persons_same": 1, "persons_whole": 2, "persons_whole_same": 1}),
+    ("Ada Lovelace met", "Ada met", {}),  # it has another number of pieces
+    ("no name here", "no dog here", {}),
+    ("New York is far", "New York is far",
+     {"locations": 1, "locations_same": 1, "locations_whole": 1, "locations_whole_same": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "table", "expected"), CASES)
+def test_names_are_counted_by_words_and_as_wholes(source: str, table: str, expected: dict[str, int]) -> None:
+    assert counted([source], [table]) == expected
+
+
+def test_a_batch_is_the_sum_of_its_rows() -> None:
+    sources, tables = ([case[i] for case in CASES] for i in range(2))
+    total: dict[str, int] = {}
+    for _, _, expected in CASES:
+        for name, value in expected.items():
+            total[name] = total.get(name, 0) + value
+    assert counted([*sources, None, ""], [*tables, None, ""]) == total
+    assert set(total) <= set(NAME_COUNTS)
+
+
+def test_what_the_policy_replaces_whole_is_no_kept_name() -> None:
+    for names in (SEARCH, SEARCH | {"person": "pseudonym", "location": "pseudonym"}):
+        policy = Policy(names=names)
+        masked = counted(["I met Ada Lovelace in London"], ["I met [PERSON] in [LOCATION]"], policy)
+        assert not any(name.endswith("_same") for name in masked)
+    policy = Policy(names=SEARCH)
+    found = counted(["I met Ada Lovelace in London"], ["I met [PERSON] in London"], policy)
+    assert found == {
+        "persons": 2, "persons_whole": 1, "locations": 1, "locations_same": 1, "locations_whole": 1, "locations_whole_same": 1,
+    }  # fmt: skip
+
+
+def test_no_names_at_all() -> None:
+    assert counted([], []) == counted([None], [None]) == {}
+
+
+def test_entries_of_a_list_are_counted_as_wholes() -> None:
+    entries = WordList.of("names", [b"Acme Dog", b"cat"])
+    names = Names(compile_names([entries], name_key(RunKey.insecure(3), "audit")), 1)
+    sources = ["the Acme Dog barks", "acme dog and cat", "A. Dog, cat", None, "the Acme Dog barks"]
+    tables = ["the Acme cat barks", "acme dog and dog", "A. Dog, cat", None, "the dog"]
+    # The last row is not aligned; of the others three of five stay.
+    assert counted(sources, tables, names=names) == {"listed": 5, "listed_same": 3}
+    assert counted(["no"], ["no"], names=names) == {"listed": 0, "listed_same": 0}

@@ -1,0 +1,78 @@
+"""The benchmark of the search for names: how it counts, on texts made for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from benchmarks import name_search
+from benchmarks.sizes import TOY
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText
+from dptext_spark.model.compile import compile
+from tests.core.names import beginning
+
+TEXTS = """\
+I\tO
+met\tO
+Ada\tB-person
+Lovelace\tI-person
+in\tO
+paris\tB-location
+.\tO
+\t
+the\tO
+time\tB-person\tleft out
+and\tO
+Oslo\tB-location
+"""
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> list[name_search.Labelled]:
+    file = tmp_path / "some.conll"
+    file.write_text(TEXTS)
+    return name_search.labelled(file)
+
+
+def test_labelled_texts_are_read(texts: list[name_search.Labelled]) -> None:
+    assert [one.text for one in texts] == ["I met Ada Lovelace in paris .", "the time and Oslo"]
+    assert [list(name_search.mentions(one)) for one in texts] == [
+        [("person", [2, 3]), ("location", [5])], [("person", [1]), ("location", [3])],
+    ]  # fmt: skip
+
+
+def test_names_found_are_counted(texts: list[name_search.Labelled]) -> None:
+    grid = name_search.found_grid(texts)
+    assert [row[0] for row in grid.rows] == [name_search.LISTS, name_search.RULES]
+    assert grid.rows[1] == (name_search.RULES, 0.5, 0.5, 1.0, 1.0, 0.0)
+    assert grid.rows[0][3] == 0.5  # in lower case a list alone does not find it
+
+
+def test_what_stays_is_the_product_of_the_laws() -> None:
+    lexicon = beginning(Lexicon.default(), 300)
+    model = compile(CusText(epsilon=1.0, k=5), lexicon)
+    stay = name_search.Stay.of(model, {"time", "people"})
+    (number,) = lexicon.vocabulary.ids(pa.array(["time"]))
+    law = model.sampler.law(int(number))
+    assert law is not None
+    own = float(law.probability[law.ids == number].sum())
+    assert stay.share("Time") == pytest.approx(own)
+    assert stay.share("the") == 1.0
+    assert stay.share("Zorblax") == 0.0
+    assert stay.share("time-people") == pytest.approx(own * stay.share("people"))
+
+
+def test_the_section_measures_its_grids(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, texts: list[name_search.Labelled]
+) -> None:
+    del texts
+    monkeypatch.setenv("DPTEXT_SHARED_DATA", str(tmp_path / "nowhere"))
+    section = name_search.measure(TOY, lambda step: None)
+    assert len(section.grids) == 1
+    assert len(section.skipped) == 2
+    assert all(0.5 < float(row[2]) <= 1.0 for row in section.grids[0].rows if row[2] is not None)
+    assert np.array([row[1] for row in section.grids[0].rows]).min() > 0
