@@ -44,7 +44,7 @@ class SettingsError(DPTextError):
 
 
 class DataError(DPTextError):
-    """The data cannot be processed: a missing column, a NULL key, invalid UTF-8, a malformed lexicon line."""
+    """Bad data: a missing column, a NULL key, invalid UTF-8, a malformed lexicon line, words that are mostly unknown."""
 
     exit_code = 3
 

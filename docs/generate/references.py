@@ -114,7 +114,8 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def defaults() -> dict[str, Any]:
     """Return the default of every setting by its path; those that leave no trace where they are not used are at the end."""
     search = {name: value for name, value in asdict(NameSearch()).items() if name != "version"}
-    untraced = {"lexicon.prior": None, **flat(search, "policy.names."), "policy.mask": [], "policy.keep": []}
+    lists = {"policy.mask": [], "policy.keep": [], "policy.allow_unknown": False}
+    untraced = {"lexicon.prior": None, **flat(search, "policy.names."), **lists}
     return flat(parse_config(LEAST).as_dict()) | untraced
 
 
@@ -131,6 +132,7 @@ def settings() -> str:
     said, given = commented(), defaults()
     may_be = kinds(RunConfig) | kinds(Policy, "policy.")
     may_be |= {f"policy.{name}": "list of sections" for name in ListSources.NAMES}
+    may_be["policy.allow_unknown"] = may_be.pop("allow_unknown")
     required = {"input.path", "columns", "output.path"}
     groups: dict[str, list[str]] = {"": []}
     for path in given:

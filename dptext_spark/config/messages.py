@@ -25,6 +25,7 @@ _NEEDED = {
     "too_short": "a list that is not empty",
     "tuple_type": "a list",
 }
+IN_POLICY = ("lists", "allow_unknown")  # fields that settings name in the section `policy`
 LONGEST = 200  # characters of a name that is shown
 _HIDDEN = re.compile(r"^(key|input\.options)(\.|$)")
 
@@ -127,4 +128,4 @@ def _fields(model: type[BaseModel], path: list[str]) -> list[str]:
         if not sections:
             break
         model = sections[0]
-    return list(model.model_fields)
+    return [name for name in model.model_fields if name not in IN_POLICY]

@@ -27,7 +27,9 @@ from dptext_spark.config.sections import (
     Stream,
 )
 from dptext_spark.config.values import (
-    lists_apart,
+    ALLOW_UNKNOWN,
+    of_runs_apart,
+    parse_allow_unknown,
     parse_budget,
     parse_lists,
     parse_mechanism,
@@ -81,13 +83,15 @@ class ModelConfig(Section):
     budget: Annotated[InstanceOf[Budget] | None, BeforeValidator(parse_budget)] = None
     # `mask` and `keep` of the policy.
     lists: Annotated[InstanceOf[ListSources], BeforeValidator(parse_lists)] = ListSources()
+    # Of the policy's section, too: whether a run goes on where most words are unknown. It changes no draw.
+    allow_unknown: Annotated[bool, BeforeValidator(parse_allow_unknown)] = False
     run: Annotated[Run, BeforeValidator(parse_section)] = Run()
     key: Annotated[Key, BeforeValidator(parse_section)] = Key()
 
     @model_validator(mode="before")
     @classmethod
-    def _lists_apart(cls, values: object) -> object:
-        return lists_apart(values)
+    def _of_runs_apart(cls, values: object) -> object:
+        return of_runs_apart(values)
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """Return the mechanism of each level of importance; where there is one level, or all words are drawn, the only one."""
@@ -108,16 +112,16 @@ class ModelConfig(Section):
         values = self.as_dict()
         names = ("lexicon", "mechanism", "policy", "consistency", "importance", "budget")
         made = {name: values[name] for name in names if name in values}
-        of_lists = self.lists.as_dict()
+        of_runs = {*self.lists.as_dict(), ALLOW_UNKNOWN}
         return {
             **made,
-            "policy": {name: value for name, value in made["policy"].items() if name not in of_lists},
+            "policy": {name: value for name, value in made["policy"].items() if name not in of_runs},
         }
 
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets."""
         values = self.model_dump(
-            mode="json", exclude={"mechanism", "policy", "importance", "budget", "lists"}
+            mode="json", exclude={"mechanism", "policy", "importance", "budget", "lists", ALLOW_UNKNOWN}
         )
         if self.lexicon.prior is None:  # what is not used leaves no trace
             del values["lexicon"]["prior"]
@@ -131,6 +135,8 @@ class ModelConfig(Section):
         words = self.policy.stop_word_list
         values["policy"] = self.policy.as_dict() | {"stop_word_list": words if words is None else list(words)}
         values["policy"] |= self.lists.as_dict()
+        if self.allow_unknown:  # what is not used leaves no trace
+            values["policy"][ALLOW_UNKNOWN] = True
         return values
 
 

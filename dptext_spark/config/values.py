@@ -23,6 +23,7 @@ from dptext_spark.text.policy import Policy
 
 T = TypeVar("T")
 
+ALLOW_UNKNOWN = "allow_unknown"  # of the policy's section, and no part of the model
 # The run sets these itself, so that no malformed line and no guessed type can end in an error message.
 RESERVED_OPTIONS = (
     "mode", "inferschema", "primitivesasstring", "columnnameofcorruptrecord", "versionasof", "timestampasof",
@@ -124,17 +125,27 @@ def parse_budget(value: object) -> Budget | None:
     return _build("budget", Budget, given)
 
 
-def lists_apart(values: object) -> object:
-    """Take the lists out of the policy: they are no part of the model, and read when a run starts."""
+def of_runs_apart(values: object) -> object:
+    """Take out of the policy what is no part of the model, but of a run: lists, and whether most words may be unknown."""
     if not isinstance(values, Mapping):
         return values
     if "lists" in values and not isinstance(values["lists"], ListSources):
         raise problem("lists: no such setting; valid: policy.mask, policy.keep.")
+    if ALLOW_UNKNOWN in values:
+        raise problem(f"{ALLOW_UNKNOWN}: no such setting; valid: policy.{ALLOW_UNKNOWN}.")
     if not isinstance(values.get("policy"), Mapping):
         return values
     policy = dict(values["policy"])
     held = {name: policy.pop(name) for name in ("mask", "keep") if name in policy}
-    return {**values, "policy": policy, "lists": held} if held else values
+    allowed = {name: policy.pop(name) for name in (ALLOW_UNKNOWN,) if name in policy}
+    return {**values, "policy": policy, **({"lists": held} if held else {}), **allowed}
+
+
+def parse_allow_unknown(value: object) -> object:
+    """Check whether a run may go on where most words are unknown."""
+    if not isinstance(value, bool):
+        raise problem(f"policy.{ALLOW_UNKNOWN}: {shown(value)} given; valid: true or false.")
+    return value
 
 
 def parse_lists(value: object) -> ListSources:

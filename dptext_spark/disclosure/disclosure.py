@@ -14,7 +14,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure import importance, names
 from dptext_spark.disclosure.assumptions import across_runs, assumed
 from dptext_spark.disclosure.facts import RunFacts
-from dptext_spark.disclosure.released import filters_on_text, released, rule_based
+from dptext_spark.disclosure.released import UNKNOWN_BECOME, filters_on_text, released, rule_based
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import counted
 from dptext_spark.lexicon.lexicon import PACKAGED
@@ -65,6 +65,12 @@ def _warnings(facts: RunFacts) -> Sentences:
             "UNKNOWN WORDS ARE RELEASED IN CLEAR (policy.oov: keep). Names, account words and misspellings "
             "are the "
             "words that a lexicon lacks: the most private words of the text have no protection at all."
+        )
+    if facts.config.allow_unknown:
+        yield (
+            "MOST WORDS MAY BE UNKNOWN (policy.allow_unknown: true): no sample of the texts was looked at, and they may be in a "
+            f"language that the lexicon does not hold. Nearly all words then {UNKNOWN_BECOME[facts.policy.oov]}, and the "
+            "guarantee is of the few that are drawn."
         )
     if facts.policy.numbers == "keep":
         yield (

@@ -17,11 +17,17 @@ from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms import SanText
 from dptext_spark.rounding import percent_up, rounded_down, rounded_up
 from dptext_spark.text.identifiers.types import FAKE, FIELD, KEEP, MASK, placeholder
-from dptext_spark.text.policy import BEYOND_MASK, Policy
+from dptext_spark.text.policy import BEYOND_MASK, OOV_MASK, Policy
 
 HIDDEN_CONDITION = (
     "(hidden: it names a text column; "  # in the place of a condition, and what binds it behind
 )
+
+UNKNOWN_BECOME = {
+    "mask": f"become {OOV_MASK}",
+    "draw": "become uniform words of the lexicon",
+    "keep": "are RELEASED IN CLEAR",
+}
 
 
 def released(facts: RunFacts) -> Iterator[str]:
@@ -126,6 +132,13 @@ def _clear_words(policy: Policy, budget: Budget | None) -> Iterator[str]:
         ),
         "keep": "EVERY NUMBER, as it stands. None with policy.numbers: random or mask.",
     }[policy.numbers]
+    marks = "spaces, punctuation, symbols and digits" if policy.tokenizer == "words" else "spaces"
+    become = "is RELEASED IN CLEAR" if policy.oov == "keep" else "leaves no character in clear"
+    yield (
+        "Of scripts that put no spaces between words (Chinese, Japanese, Thai, Khmer and the like): how many stretches there are "
+        f"between {marks}, and where. Each is one word, which a lexicon hardly ever holds: as an unknown word it {become}. No "
+        "setting cuts them into words; spaces put between words beforehand do."
+    )
     if budget is not None:
         yield (
             "Which words of a long record are not drawn, because they are beyond those that its budget allows: each is replaced "

@@ -26,7 +26,8 @@ from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.rounding import rounded_up
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
-from dptext_spark.text.identifiers.types import FAKE, placeholder
+from dptext_spark.text.engine import Placed
+from dptext_spark.text.identifiers.types import FAKE
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
 from dptext_spark.text.names.public_names import KINDS
 from dptext_spark.text.names.search import NAME_TYPES
@@ -173,8 +174,11 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
     starts = [start for start, _, _ in spans]
     chosen = chosen_alone(starts, levels, [len(row) for row in (raw, *alone)], len(model.samplers))
     key = RunKey.generate()
-    drawn, _ = model.privatize(rows, column="text", row_ids=same_row, key=key, chosen=chosen)
+    drawn, _, placed = model.privatize_with_spans(
+        rows, column="text", row_ids=same_row, key=key, chosen=chosen
+    )
     output, *pieces = drawn.to_pylist()
+    replaced = _replaced(placed, output)
     whole = chosen
     if chosen is not None:
         first = slice(0, len(starts))
@@ -193,6 +197,7 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
         code, level = listed.get(start, LOWERED), levels.get(start, 0)
         if start in identifiers:
             action, reason = identifiers[start]
+            piece = replaced[start]  # where it stands alone, it may not be found
         else:
             action, reason = _fate(code, policy) if level in candidates or code < 0 else NOT_CHOSEN
             if level == BEYOND:
@@ -209,11 +214,6 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
         elif action == "kept":
             became = _lowered(written) if policy.case == "lower" else written
             words.append(Word(written, action, reason, became))
-        elif (
-            action,
-            reason,
-        ) == LISTED:  # a title before it, which is not there where it stands alone, may be what names it
-            words.append(Word(written, action, reason, placeholder(LIST_TYPES[0])))
         else:
             words.append(Word(written, action, reason, piece.lstrip(" ")))
     account = record_account(model)
@@ -349,6 +349,18 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
         for name, kept in zip(names, found.kept.tolist(), strict=True)
     ]  # fmt: skip
     return dict(zip(found.spans.starts.tolist(), actions, strict=True))
+
+
+def _replaced(placed: Placed | None, output: str) -> dict[int, str]:
+    """Return what stands in the place of each identifier of the first text, by where that begins."""
+    if placed is None:
+        return {}
+    raw, spans = output.encode(), placed.found.spans
+    first = np.flatnonzero(spans.owners == 0)
+    return {
+        int(spans.starts[i] - spans.rows[0]): raw[placed.places[i, 0] : placed.places[i, 1]].decode()
+        for i in first
+    }
 
 
 def _lowered(written: str) -> str:

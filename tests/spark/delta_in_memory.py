@@ -123,7 +123,15 @@ class Memory:
             raise NoTable
         if found[1] == "DETAIL":
             return Frame(
-                [{"format": "delta", "id": f"id-{table.id}", "location": found[2], "partitionColumns": []}]
+                [
+                    {
+                        "format": "delta",
+                        "id": f"id-{table.id}",
+                        "location": found[2],
+                        "partitionColumns": [],
+                        "minReaderVersion": 1,
+                    }
+                ]
             )
         said = [
             {

@@ -46,6 +46,7 @@ class Stage:
         )  # fmt: skip
         steps = {
             "prepare_run": setup,
+            "check_language": True,
             "write": (None, 1.0, []),
             "recounted": None,
             "leftover_files": ["f"],
@@ -107,7 +108,20 @@ def test_before_the_write(stage: Stage) -> None:
     assert "Nothing was written to the target." in str(stage.ended())
     stage.fails = {"prepare_run": DataError("columns: x.")}
     assert str(stage.ended()) == "columns: x."
+    stage.fails = {"check_language": DataError("policy.allow_unknown: x. Nothing was written to the target.")}
+    assert type(stage.ended()) is DataError
+    stage.fails = {"check_language": MARKER}
+    assert type(stage.ended()) is RunError
     assert stage.rows == []
+    assert stage.settled == []
+
+
+def test_what_committed_is_not_looked_at_again(stage: Stage) -> None:
+    stage.commits = [True]
+    stage.earlier = BOUND
+    stage.fails = {"check_language": DataError("policy.allow_unknown: x.")}
+    assert runner.run(CONFIG, spark=object()) is not None  # type: ignore[arg-type]  # accounted for, and no more
+    assert stage.settled == ["spent"]
 
 
 @pytest.mark.parametrize(("error", "kind"), [(MARKER, RunError), (BAD_ROW, DataError)])

@@ -281,6 +281,7 @@ class Histories(RuleBasedStateMachine):
             "audit": {"consistency_scopes": 0, "shareable": AUDIT, "restricted": PRIVATE},
             "ledger": {"path": LEDGER, "limit": self.limit},
             "run": {"id": run_id, "second_release": "accept" if accept else "refuse"},
+            "policy": {"allow_unknown": True},  # a table in memory has no texts to look at
         })  # fmt: skip
         memory: Any = self.memory
         version = len(memory.tables[INPUT].commits) - 1

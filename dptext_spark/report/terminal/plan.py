@@ -20,6 +20,7 @@ from dptext_spark.runtime.progress import Progress
 from dptext_spark.runtime.record import Json
 
 _NOT_SHOWN = "(hidden: it names a text column)"
+_LOOK = "look at a sample of 1,000 rows; refused where most of their words are not in the lexicon"
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,8 @@ def _steps(config: RunConfig) -> list[str]:
         steps[:0] = [
             f"compare key, settings, model and source with those that {config.checkpoint} began with"
         ]
+        if not config.allow_unknown:
+            steps.append(f"where the stream begins: {_LOOK}")
         steps.append(f"take it in micro-batches{_micro_batches(config)}, each as follows")
         steps.append(
             f"check that {config.row_key} is never NULL and does not come again ({config.stream.duplicates})"
@@ -144,6 +147,8 @@ def _steps(config: RunConfig) -> list[str]:
         steps.append(f"check that {config.record_key} is never NULL")
     if config.importance is not None and config.importance.own_data:
         steps.append("count in how many texts each word occurs (a pass over the text)")
+    if not config.allow_unknown and not config.is_stream:
+        steps.append(_LOOK)
     chosen = "" if config.importance is None else " that importance chooses"
     steps.append(
         f"replace the words of {', '.join(config.columns)}{chosen} by {config.mechanism.name} at "

@@ -161,11 +161,13 @@ class DeltaDetail(NamedTuple):
         id: its identifier.
         location: where it lies.
         partitions: its partition columns.
+        reader: the version of the protocol that readers need; above 1 its files need not hold its rows by their names.
     """
 
     id: str
     location: str
     partitions: list[str]
+    reader: int
 
 
 def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
@@ -178,7 +180,9 @@ def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
         raise
     if row is None or row["format"] != "delta":
         return None
-    return DeltaDetail(row["id"], row["location"], list(row["partitionColumns"]))
+    return DeltaDetail(
+        row["id"], row["location"], list(row["partitionColumns"]), int(row["minReaderVersion"])
+    )
 
 
 def check_schema(

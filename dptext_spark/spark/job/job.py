@@ -20,6 +20,7 @@ from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserv
 from dptext_spark.spark.job.idempotency import bind_run, check_finished, check_still_there
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.reconcile import reconcile
+from dptext_spark.spark.job.sample import check_language
 from dptext_spark.spark.job.write import write
 from dptext_spark.spark.tables.tables import Commit, leftover_files, our_commits
 
@@ -101,6 +102,8 @@ def run_once(
             if commit is not None:
                 check_still_there(plan.place.target, plan.run_id, commit.version, commits)
             record = bind_run(plan, record, earlier, commit, plan.spellings(plan.run_id))
+            if not committed and (plan.stream is None or plan.stream.is_unseen):
+                check_language(plan, say)
             say("reserving what the run spends")
             with ledger.reserved(plan, at, committed=committed, second=record.second_release) as reservation:
                 record = replace(record, cumulative=reservation.cumulative)

@@ -19,6 +19,7 @@ from dptext_spark._version import __version__
 from dptext_spark.config.condition import parsed
 from dptext_spark.config.locations import spelled
 from dptext_spark.config.model import HIDDEN, RunConfig
+from dptext_spark.config.values import ALLOW_UNKNOWN
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, ShownSettings
 from dptext_spark.disclosure.released import HIDDEN_CONDITION
 from dptext_spark.guarantee import Guarantee
@@ -56,12 +57,14 @@ class MicroBatch:
         number: of the micro-batch, from 0.
         recent: how many of the target's newest commits to read; None: all. Reading a long history costs more than a batch.
         dropped: rows left out because their key came again; None where none are.
+        is_unseen: it is the first, and where the stream began there was too little text to tell its language.
     """
 
     stream: str
     number: int
     recent: int | None = None
     dropped: int | None = None
+    is_unseen: bool = False
 
     @property
     def run_id(self) -> str:
@@ -215,6 +218,7 @@ class RunPlan:
         """Return the settings as a row for sharing holds them, without what is secret or may differ between two starts."""
         # How a run is run, what it may spend and where that is counted may change before it finishes.
         shown = {**self.config.as_dict(), "run": None, "key": None, "ledger": None}
+        shown["policy"] = {name: value for name, value in shown["policy"].items() if name != ALLOW_UNKNOWN}
         source, options = self.config.input, shown["input"]["options"]
         # A plain digest of a value that is not shown could be guessed: it is bound by the key.
         bound = {

@@ -103,6 +103,15 @@ class StreamBinding:
         return json.dumps({name: value for name, value in found.items() if name != "engine"}, sort_keys=True)
 
 
+def is_begun(plan: RunPlan) -> bool:
+    """Whether a stream is bound to the checkpoint already."""
+    return delta_version(plan.spark, _binding(plan)) is not None
+
+
+def _binding(plan: RunPlan) -> Target:
+    return Target(path=f"{plan.config.checkpoint}/{OWN}")
+
+
 def begin(plan: RunPlan, at: Observer = unobserved) -> str:
     """Bind a new checkpoint, or compare an old one; return the run id of its stream.
 
@@ -111,7 +120,7 @@ def begin(plan: RunPlan, at: Observer = unobserved) -> str:
             holds a release already.
     """
     config, checkpoint = plan.config, str(plan.config.checkpoint)
-    place = Target(path=f"{checkpoint}/{OWN}")
+    place = _binding(plan)
     named = config.run.id
     if named is not None and len(named) > LONGEST:
         raise SettingsError(

@@ -30,8 +30,9 @@ from dptext_spark.spark.job.idempotency import check_still_there
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.plan import MicroBatch, RunPlan
 from dptext_spark.spark.job.prepare import prepare_run, with_lists
+from dptext_spark.spark.job.sample import check_language
 from dptext_spark.spark.session.session import context_of
-from dptext_spark.spark.streaming.checkpoint import begin, part_of_source, settings_of
+from dptext_spark.spark.streaming.checkpoint import begin, is_begun, part_of_source, settings_of
 from dptext_spark.spark.streaming.duplicates import deduplicate
 from dptext_spark.spark.streaming.totals import put_totals, totals
 from dptext_spark.spark.tables.condition import selected
@@ -76,14 +77,14 @@ def stream(
     started = time.time()
     with suppress_sensitive_logs(session):
         try:
-            plan = _prepared(session, config, key, say, at)
+            plan, unseen = _prepared(session, config, key, say, at)
             with announced(Effect.STREAM_ROW, at):
                 runs.put(session, plan.place.runs, plan.record("started", started))
         except DPTextError as error:
             raise error from None
         except Exception as error:
             raise _reduced(error, config, "Nothing was written to the target.") from None
-        batches = _Batches(plan, say, at)
+        batches = _Batches(plan, unseen, say, at)
         failure: DPTextError | None = None
         try:
             with announced(Effect.CHECKPOINT, at):  # each micro-batch ends it, and begins it again
@@ -125,8 +126,12 @@ def require_lasting(kind: str, mode: str) -> None:
 
 def _prepared(
     session: SparkSession, config: RunConfig, key: RunKey | None, say: Steps, at: Observer
-) -> RunPlan:
-    """Check everything that can be checked before the first micro-batch, and bind the checkpoint."""
+) -> tuple[RunPlan, bool]:
+    """Check everything that can be checked before the first micro-batch, and bind the checkpoint.
+
+    Returns:
+        (the plan, whether the stream is new and its source did not tell what language it is in).
+    """
     if context_of(session) is None:
         raise SettingsError(
             f"mode: {config.mode!r} needs a classic Spark session, for each micro-batch is a run in the driver; valid on Spark "
@@ -138,9 +143,13 @@ def _prepared(
             f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "
             "Delta table."
         )
+    # Before anything is bound to the settings: with another lexicon the stream may begin anew in the same place.
+    unseen = not is_begun(plan)
+    if unseen and not config.stream.starting_version:
+        unseen = not check_language(plan, say)
     plan = with_lists(replace(plan, run_id=begin(plan, at)), say)
     _check_target(plan)
-    return plan
+    return plan, unseen
 
 
 def _check_target(plan: RunPlan) -> None:
@@ -196,7 +205,7 @@ def _source(plan: RunPlan) -> DataFrame:
 class _Batches:
     """What Spark calls for each micro-batch, in a thread of its own."""
 
-    def __init__(self, plan: RunPlan, say: Steps, at: Observer) -> None:
+    def __init__(self, plan: RunPlan, unseen: bool, say: Steps, at: Observer) -> None:
         self.facts: list[RunFacts] = []
         self._done = 0
         self.failure: DPTextError | None = None
@@ -205,6 +214,7 @@ class _Batches:
         self._busy = threading.Lock()
         self._bound = settings_of(plan, plan.run_id)
         self._lists = plan.lists
+        self._unseen = unseen
 
     def end(self) -> None:
         """Let go of what the workers needed."""
@@ -242,7 +252,8 @@ class _Batches:
     def _one(self, df: DataFrame, number: int) -> None:
         config, base = self._plan.config, self._plan
         first = not self._done  # only that one can have been begun by another process before
-        place = MicroBatch(base.run_id, number, None if first else RECENT)
+        unseen = self._unseen and number == 0
+        place = MicroBatch(base.run_id, number, None if first else RECENT, is_unseen=unseen)
         part = part_of_source(df.sparkSession, str(config.checkpoint), number)
         plan = replace(
             base,

@@ -234,3 +234,23 @@ def test_a_provider_may_not_take_the_types_of_parts() -> None:
     assert replace(made, providers=(Own(),), fingerprint="").providers
     with pytest.raises(SettingsError, match="the type 'surname' of 'own' is taken"):
         replace(searching("mask", "plain", "token"), providers=(Own(),), fingerprint="")
+
+
+@pytest.mark.parametrize("action", SEARCHED)
+def test_a_preview_shows_what_takes_the_place_of_a_name(action: str) -> None:
+    found = preview(searching(action, "plain", "token"), "World, Ada Lovelace of Oslo met Dr. Zorblax")
+    shown = {word.text: word for word in found.words}
+    names = (
+        ("Ada", "Lovelace", "Oslo", "Zorblax")
+        if action == "pseudonym"
+        else ("Ada Lovelace", "Oslo", "Zorblax")
+    )
+    for name in names:
+        word = shown[name]
+        assert (word.action, word.reason) == (
+            "pseudonym" if action == "pseudonym" else "masked", "a name, by public lists",
+        )  # fmt: skip
+        assert word.became
+        assert word.became in found.output
+        assert word.became != name
+    assert ("[PERSON]" in found.output) is (action == "mask")

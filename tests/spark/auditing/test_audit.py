@@ -398,7 +398,9 @@ class TestAForeignTable:
             "rows": 6, "missing_in_table": 0, "missing_in_source": 0, "unchanged_rows": 1, "unchanged_rows_share": 1 / 5,
             "rows_not_aligned": 1, "words": 18, "aligned_share": 18 / 20, "original_share": 12 / 16,
             "original_share_all": 14 / 18, "changed_share": 4 / 18, "oov_share": 1 / 18, "oov_kept_share": 1.0,
-            "numbers_kept_share": 1.0, "names_found": 0, "record_groups": 0, "record_broken_groups": 0,
+            "numbers_kept_share": 1.0, "names_found": 0, "names_kept": None,
+            "persons_kept": None, "persons_kept_whole": None, "locations_kept": None, "locations_kept_whole": None,
+            "record_groups": 0, "record_broken_groups": 0,
             # the (three times, in rows 1, 2 and 6) is always the.
             "dataset_groups": 1, "dataset_broken_groups": 0,
         }  # fmt: skip

@@ -35,6 +35,7 @@ def test_a_plan_is_json_and_reads_nothing() -> None:
 def test_the_steps_follow_the_settings() -> None:
     assert planned()["steps"] == [
         "read /none/in (delta)",
+        "look at a sample of 1,000 rows; refused where most of their words are not in the lexicon",
         "replace the words of body by custext at token level; all other columns go along",
         "reserve in the ledger what the release spends; refused past the limit that it keeps, where it keeps one",
         "write /none/out in one commit (mode error), counting on the way",
@@ -50,19 +51,20 @@ def test_the_steps_follow_the_settings() -> None:
     assert steps[0] == "read s.t (catalog) where lang = 'en'"
     assert steps[1].startswith("check that id is unique")
     assert steps[2] == "check that customer is never NULL"
-    assert steps[3].endswith("at record level; beside them only id")
-    assert "mode append" in steps[5]
-    assert steps[6] == "check on 1,000 records that equal words have equal replacements"
-    assert "no other column goes along" in planned(output={"path": "/o", "other_columns": "drop"})["steps"][1]
-    assert "not possible without a row_key" in planned(consistency="dataset")["steps"][4]
+    assert steps[4].endswith("at record level; beside them only id")
+    assert "mode append" in steps[6]
+    assert steps[7] == "check on 1,000 records that equal words have equal replacements"
+    assert "no other column goes along" in planned(output={"path": "/o", "other_columns": "drop"})["steps"][2]
+    assert "not possible without a row_key" in planned(consistency="dataset")["steps"][5]
     chosen = planned(importance={"percent": 30})
-    assert chosen["steps"][1:3] == [
+    assert chosen["steps"][1:4] == [
         "count in how many texts each word occurs (a pass over the text)",
+        "look at a sample of 1,000 rows; refused where most of their words are not in the lexicon",
         "replace the words of body that importance chooses by custext at token level; all other columns go along",
     ]
     assert "counted in the private texts themselves" in str(chosen["disclosure"])
     limited = planned(ledger={"path": "/none/budget", "limit": 2})
-    assert limited["steps"][2].endswith(
+    assert limited["steps"][3].endswith(
         "refused past ε = 2 for one word of a column, or the lower limit that it keeps"
     )
     assert "/none/budget" in [place["where"] for place in limited["writes"]]
@@ -71,16 +73,17 @@ def test_the_steps_follow_the_settings() -> None:
 def test_a_stream_says_where_it_goes_on_and_what_comes_again() -> None:
     stream = {"mode": "streaming", "row_key": "id", "stream": {"max_files": 5, "duplicates": "drop"}}
     found = planned(**stream)
-    assert found["steps"][:4] == [
+    assert found["steps"][:5] == [
         "compare key, settings, model and source with those that /none/out_checkpoint began with",
         "read what was added to /none/in (delta) since /none/out_checkpoint was last written to",
+        "where the stream begins: look at a sample of 1,000 rows; refused where most of their words are not in the lexicon",
         "take it in micro-batches of at most 5 files, every 10 seconds until it is stopped, each as follows",
         "check that id is never NULL and does not come again (drop)",
     ]
-    assert "mode append" in found["steps"][6]
+    assert "mode append" in found["steps"][7]
     assert found["writes"][-1]["where"] == "/none/out_checkpoint"
     assert "In a stream" in str(found["disclosure"])
-    assert "until nothing is left" in planned(mode="incremental", row_key="id")["steps"][2]
+    assert "until nothing is left" in planned(mode="incremental", row_key="id")["steps"][3]
 
 
 def test_a_key_file_is_checked(tmp_path: Path) -> None:

@@ -1,0 +1,197 @@
+"""A sample of a run's rows, looked at before the first data file: are they in the language of the lexicon?
+
+Which rows it holds does not depend on how Spark cuts the input into partitions: of ten of its files, evenly spaced by their
+names, the rows of least hash of their identity. Where an input has no more files, is no file, or ten files say too little, they
+are the rows of least hash of all: one pass over the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, functions
+
+from dptext_spark.arrays import I64
+from dptext_spark.runtime.progress import Steps
+from dptext_spark.spark.job.checks import delta_detail
+from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
+from dptext_spark.spark.tables.condition import selected
+from dptext_spark.spark.tables.paths import Path
+from dptext_spark.spark.tables.tables import Target
+from dptext_spark.spark.udf.column import key_column
+from dptext_spark.spark.udf.elements import Elements, is_list
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.language import can_tell, likely_language
+from dptext_spark.text.unknown import UnknownWords, count_unknown, refusal
+
+F: Any = functions  # its stubs leave out what Spark adds at run time
+MOST_FILES = 10
+CHARACTERS = 4_000  # of a row, shared among its texts
+LEAST_CHARACTERS = 100  # of a text
+ELEMENTS = 10  # of a list
+PLAIN_READER = 1  # of a Delta table whose files hold just its rows, by the names of its columns
+ORDER, SAMPLED = "order", "text"
+_PLAIN = "/:=@!$&'()*+,;~"  # what a path holds unescaped in an address, beside letters and digits
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The texts of some rows.
+
+    Attributes:
+        columns: binary or list<binary> [rows], a column of texts each.
+    """
+
+    columns: tuple[pa.Array, ...]
+
+    def count(self, engine: Engine) -> UnknownWords:
+        """Count what the lexicon does not hold, row by row."""
+        words, unknown = _zeros(self.columns[0]), _zeros(self.columns[0])
+        for column in self.columns:
+            if is_list(column.type):
+                elements = Elements.of(column)
+                found = [elements.sums(one) for one in count_unknown(engine, elements.texts)]
+            else:
+                found = list(count_unknown(engine, column))
+            words, unknown = words + found[0], unknown + found[1]
+        return UnknownWords.of_rows(words, unknown)
+
+    def texts(self) -> list[bytes | None]:
+        """Return all texts."""
+        flat = [one.flatten() if is_list(one.type) else one for one in self.columns]
+        return [text for column in flat for text in column.to_pylist()]
+
+
+def _zeros(column: pa.Array) -> I64:
+    return np.zeros(len(column), np.int64)
+
+
+def check_language(plan: RunPlan, say: Steps) -> bool:
+    """End a run most of whose words the lexicon does not hold, unless the settings allow it.
+
+    Args:
+        plan: the run, or a stream before its first micro-batch.
+        say: progress callback.
+
+    Returns:
+        Whether the sample was large enough to tell, or nothing had to be looked at.
+
+    Raises:
+        DataError: most of the words of most of the rows of a sample are unknown.
+    """
+    if plan.config.allow_unknown:
+        return True
+    say(f"looking at {SAMPLE_ROWS:,} rows for words that the lexicon does not hold")
+    engine = _engine(plan)
+    sample = sample_of_files(plan)
+    found = UnknownWords() if sample is None else sample.count(engine)
+    if not found.is_enough:
+        sample = sampled(plan.df, plan)
+        found = sample.count(engine)
+    if sample is not None and found.is_mostly_unknown:
+        raise refusal(found, likely_language(sample.texts()), can_tell=can_tell())
+    return found.is_enough
+
+
+def _engine(plan: RunPlan) -> Engine:
+    """Return what counts: with the lists of names that are the same for all rows, whose entries are no unknown words."""
+    names = None if plan.lists is None else plan.lists.compiled.names
+    return plan.privatizer.engine if names is None else plan.privatizer.with_names(names).engine
+
+
+def sampled(df: DataFrame, plan: RunPlan) -> Sample:
+    """Return the rows of least hash of their identity.
+
+    Args:
+        df: the input, or some of its files.
+        plan: the run.
+    """
+    most = max(CHARACTERS // len(plan.paths), LEAST_CHARACTERS)
+    texts = [_beginning(path, most).alias(f"{SAMPLED}_{i}") for i, path in enumerate(plan.paths)]
+    names = [f"{SAMPLED}_{i}" for i in range(len(texts))]
+    key = _identity(df, plan)
+    if key is None:
+        # Nothing tells equal rows apart that is the same in any partition: each text counts once. Hashes are made distinct
+        # first, and texts after that: those of all rows would have to move.
+        frame = df.select(*texts).withColumn(ORDER, F.xxhash64(*names))
+        least = frame.select(ORDER).distinct().orderBy(ORDER).limit(SAMPLE_ROWS).agg(F.max(ORDER)).first()
+        last = F.lit(None if least is None else least[0]).cast("bigint")
+        frame = frame.where(F.col(ORDER) <= last).dropDuplicates([ORDER])
+    else:
+        frame = df.select(F.xxhash64(*key).alias(ORDER), *texts)
+    rows = frame.orderBy(ORDER).limit(SAMPLE_ROWS).select(*names).toArrow()
+    return Sample(tuple(one.combine_chunks() for one in rows.columns))
+
+
+def _identity(df: DataFrame, plan: RunPlan) -> list[Column] | None:
+    """Return what tells the rows apart, whatever the partitions; None where nothing does."""
+    if plan.config.row_key is not None:
+        return [key_column(df, plan.config.row_key, "row_key")]
+    if plan.identity.kind == "file_row":
+        return [F.col("_metadata.file_path"), F.col("_metadata.row_index")]
+    return None
+
+
+def _beginning(path: Path, most: int) -> Column:
+    """Return the first characters of a text, as bytes; of a list those of its first elements."""
+    if not path.over:
+        return functions.substring(path.text, 1, most).cast("binary")
+    each = max(most // ELEMENTS, LEAST_CHARACTERS)
+    some = functions.slice(path.text, 1, ELEMENTS)
+    return functions.transform(some, lambda text: functions.substring(text, 1, each).cast("binary"))
+
+
+def sample_of_files(plan: RunPlan) -> Sample | None:
+    """Return the sample of a few files; None where there are no more, or rows do not know their file."""
+    if plan.stream is not None or any(name.lower() == "_metadata" for name in plan.df.columns):
+        return None  # a micro-batch is small, and is not all of its files; a column of the input's own hides Spark's
+    files = few(plan.df.inputFiles())
+    if not files:
+        return None
+    try:
+        direct = _read_directly(plan, files)
+        if direct is not None:
+            return sampled(direct, plan)
+    except PySparkException:
+        pass  # files that may not be read past the table, or not so: through the table they may
+    try:
+        return sampled(plan.df.where(F.col("_metadata.file_path").isin(_spelled(files))), plan)
+    except PySparkException:
+        return None  # a view that joins or sums up: its rows are of no file
+
+
+def few(files: Sequence[str]) -> list[str]:
+    """Return ten files, evenly spaced by name; none where there are no more."""
+    found = sorted(set(files))
+    if len(found) <= MOST_FILES:
+        return []
+    return [found[(2 * i + 1) * len(found) // (2 * MOST_FILES)] for i in range(MOST_FILES)]
+
+
+def _spelled(files: Sequence[str]) -> list[str]:
+    """Return files as rows name them: listings write them otherwise, Delta's with what an address would escape."""
+    named = [name.replace("file:///", "file:/", 1) for name in files]
+    return [*named, *(quote(name, safe=_PLAIN) for name in named)]
+
+
+def _read_directly(plan: RunPlan, files: Sequence[str]) -> DataFrame | None:
+    """Read files of a plain Delta table as what they are: Delta opens all files of a table to find the rows of some.
+
+    Returns:
+        None for other inputs, which Spark plans to read only the files that are asked for, and for Delta tables whose files
+        hold other rows or names than the table.
+    """
+    source = plan.config.input
+    if not plan.input_version.startswith("delta:") or plan.identity.kind == "file_row":
+        return None
+    table = delta_detail(plan.spark, Target(path=source.path or "", name=source.table or ""))
+    if table is None or table.reader > PLAIN_READER:
+        return None
+    reader = plan.spark.read.schema(plan.df.schema).option("basePath", table.location)
+    return selected(reader.parquet(*files), source.where)

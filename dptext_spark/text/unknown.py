@@ -1,0 +1,107 @@
+"""How many words of a sample of texts the lexicon does not hold, and when that means another language.
+
+Words of another language become `[OOV]` nearly all, or uniform words. A run looks at a sample first, and ends where most of its
+words are unknown. One odd text must not end it: most rows must be mostly unknown, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from dptext_spark.arrays import I64
+from dptext_spark.errors import DataError
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.language import ENGLISH, EXTRA
+from dptext_spark.text.lookup import INVALID, NUMBERS, OOV_WORDS, WORDS
+from dptext_spark.text.tokens import listed
+
+LEAST_WORDS = 100  # a sample of fewer words says nothing
+LEAST_ROWS = 10  # with words; fewer say nothing
+AT_ONCE = 64  # texts that are cut together: what cutting takes is many times their bytes
+BAND = 10  # per cent: a share is named by its band
+_KEYS = (np.uint64(0), np.uint64(0))  # hashes of unknown words are not used
+
+
+@dataclass(frozen=True)
+class UnknownWords:
+    """What the rows of a sample hold.
+
+    Attributes:
+        rows: of the sample.
+        with_words: rows with a word that was looked up.
+        mostly_unknown: rows in which more than half of these words are unknown.
+        words: that were looked up: all but numbers and identifiers.
+        unknown: those that the lexicon does not hold; kept stop words are known.
+    """
+
+    rows: int = 0
+    with_words: int = 0
+    mostly_unknown: int = 0
+    words: int = 0
+    unknown: int = 0
+
+    @classmethod
+    def of_rows(cls, words: I64, unknown: I64) -> UnknownWords:
+        """Sum up int64[rows] of looked-up and of unknown words."""
+        mostly = int((2 * unknown > words).sum())
+        return cls(len(words), int((words > 0).sum()), mostly, int(words.sum()), int(unknown.sum()))
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the sample is large enough to tell anything."""
+        return self.words >= LEAST_WORDS and self.with_words >= LEAST_ROWS
+
+    @property
+    def is_mostly_unknown(self) -> bool:
+        """Whether more than half of the words are unknown, and more than half of the rows are mostly unknown."""
+        return self.is_enough and 2 * self.unknown > self.words and 2 * self.mostly_unknown > self.with_words
+
+    @property
+    def band(self) -> str:
+        """The share of unknown words, as a band: an exact one would tell of the texts."""
+        low = min(BAND * (100 * self.unknown // (BAND * max(self.words, 1))), 100 - BAND)
+        return f"{low} to {low + BAND} %"
+
+
+def count_unknown(engine: Engine, texts: pa.Array) -> tuple[I64, I64]:
+    """Count the words of texts that are looked up, and those that are not found; nothing is drawn.
+
+    Args:
+        engine: whose lexicon, policy and identifiers count.
+        texts: string, large_string or binary [n]; NULLs, and texts that are no valid UTF-8, have no words.
+
+    Returns:
+        (looked up int64[n], unknown int64[n]).
+    """
+    words, unknown = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
+    for start in range(0, len(texts), AT_ONCE):
+        counts = listed(engine, texts.slice(start, AT_ONCE), _KEYS).counts.astype(np.int64)
+        valid = counts[:, INVALID] == 0
+        here = slice(start, start + len(counts))
+        words[here] = (counts[:, WORDS] - counts[:, NUMBERS]) * valid
+        unknown[here] = counts[:, OOV_WORDS] * valid
+    return words, unknown
+
+
+def refusal(found: UnknownWords, language: str | None, *, can_tell: bool) -> DataError:
+    """Return the error of a run whose words are mostly unknown: a band of the share and the likely language, no word.
+
+    Args:
+        found: of the sample.
+        language: the likely one; None where none is likely, or none was looked for.
+        can_tell: whether one was looked for.
+    """
+    if not can_tell:
+        likely = f"the likely language is named with the extra [{EXTRA}]"
+    elif language in (None, ENGLISH):
+        likely = "no other language was recognised: are these texts of another kind, such as codes or logs?"
+    else:
+        likely = f"likely language: {language}"
+    return DataError(
+        f"policy.allow_unknown: {found.band} of the words of a sample of {found.rows:,} rows are not in the lexicon ({likely}): "
+        "most of the text would come out as unknown words. Nothing was written to the target; valid: a lexicon of that language "
+        "(guide 'Another language'), or policy.allow_unknown: true."
+    )

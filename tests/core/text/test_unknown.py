@@ -1,0 +1,179 @@
+"""How many words of a sample are unknown: counted as by the plain engine, and when that ends a run."""
+
+# Look-alikes of other scripts are what these texts are about.
+# ruff: noqa: RUF001
+from __future__ import annotations
+
+import re
+import unicodedata
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dptext_spark.errors import DataError
+from dptext_spark.text.language import ENGLISH, NAMES, can_tell, likely_language
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.unknown import AT_ONCE, LEAST_ROWS, LEAST_WORDS, UnknownWords, count_unknown, refusal
+from tests.core.text.samples import POLICIES, TEXTS, WORDS, WordsOnly, plain, privatizer, run
+
+GERMAN = "Seit gestern kann ich mich leider nicht mehr anmelden, obwohl das Passwort stimmt."
+FRENCH = "Depuis hier je ne peux plus me connecter, alors que mon mot de passe est juste."
+# Without a space between words: Chinese, Japanese, Thai, Khmer, Lao, Burmese; and mixed with Latin letters, digits and marks.
+UNSPACED = (
+    "您好，从昨天开始我无法登录。",
+    "昨日からログインできません！パスワードは正しいです",
+    "สวัสดีครับ ผมเข้าสู่ระบบไม่ได้ตั้งแต่เมื่อวาน",
+    "ខ្ញុំមិនអាចចូលបានទេ",
+    "ຂ້ອຍບໍ່ສາມາດເຂົ້າສູ່ລະບົບ",
+    "ကျွန်ုပ် ဝင်၍မရပါ",
+    "cat手机dog 的iPhone15里有ภาษาไทย２０２６年",
+    "𠮷野家で㍿と〇〇㋿",
+)
+
+
+@given(policy=POLICIES, texts=st.lists(st.one_of(st.none(), TEXTS), max_size=5))
+def test_words_are_counted_as_the_plain_engine_does(policy: Policy, texts: list[str | None]) -> None:
+    words, missing = count_unknown(privatizer(policy).engine, pa.array(texts, pa.string()))
+    for text, looked_up, unknown in zip(texts, words, missing, strict=True):
+        counts = plain(policy).expected(text or "")[1]
+        assert (looked_up, unknown) == (counts["words"] - counts["numbers"], counts["oov"])
+
+
+def test_texts_of_many_batches_are_counted_each_for_itself() -> None:
+    texts = [f"cat wurbel{'s' * i} 17 flimsch dog" if i % 3 else None for i in range(3 * AT_ONCE + 5)]
+    for kind in (pa.string(), pa.large_string(), pa.binary()):
+        array = pa.array(texts, pa.string()).cast(kind)
+        words, missing = count_unknown(privatizer().engine, array)
+        assert words.tolist() == [4 * bool(i % 3) for i in range(len(texts))]
+        assert missing.tolist() == [2 * bool(i % 3) for i in range(len(texts))]
+
+
+def test_a_text_that_is_no_utf_8_has_no_words() -> None:
+    texts = pa.array([b"wurbel cat", b"wurbel \xff cat", None, b""], pa.binary())
+    assert [found.tolist() for found in count_unknown(privatizer().engine, texts)] == [
+        [2, 0, 0, 0],
+        [1, 0, 0, 0],
+    ]
+
+
+def test_identifiers_are_no_words() -> None:
+    texts = pa.array(["cat wurbel@flimsch.example dog"])
+    words, missing = count_unknown(privatizer(Policy()).engine, texts)
+    assert (words.tolist(), missing.tolist()) == ([2], [0])
+
+
+def of(*rows: tuple[int, int]) -> UnknownWords:
+    words, unknown = np.array(rows, np.int64).reshape(-1, 2).T
+    return UnknownWords.of_rows(words, unknown)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda two: (max(two), min(two)))))
+def test_a_run_ends_where_most_words_of_most_rows_are_unknown(rows: list[tuple[int, int]]) -> None:
+    found = of(*rows)
+    spoken = [Fraction(unknown, words) for words, unknown in rows if words]
+    words, unknown = sum(one for one, _ in rows), sum(one for _, one in rows)
+    assert found == UnknownWords(
+        len(rows), len(spoken), sum(one > Fraction(1, 2) for one in spoken), words, unknown
+    )
+    enough = words >= LEAST_WORDS and len(spoken) >= LEAST_ROWS
+    assert found.is_enough == enough
+    half = Fraction(1, 2)
+    most = enough and Fraction(unknown, words) > half and sorted(spoken)[(len(spoken) - 1) // 2] > half
+    # The lower median is above a half just where more than half of the rows are.
+    assert found.is_mostly_unknown == bool(most)
+    if words:
+        low, high = map(int, re.findall(r"\d+", found.band))
+        assert high - low == 10
+        assert low <= 100 * Fraction(unknown, words) <= high
+
+
+def test_one_odd_text_ends_nothing_however_long() -> None:
+    assert not of(*[(5, 0)] * 999, (100_000, 100_000)).is_mostly_unknown
+    assert not of((100_000, 100_000)).is_mostly_unknown
+    assert not of(*[(3, 3)] * 20).is_mostly_unknown  # 60 words say nothing
+    assert of(*[(10, 10)] * 10).is_mostly_unknown
+    assert not of(*[(10, 5)] * 1000).is_mostly_unknown  # half is not most
+
+
+@pytest.mark.parametrize(
+    ("language", "can", "said"),
+    [
+        ("German", True, "likely language: German"),
+        (None, True, "no other language was recognised"),
+        (ENGLISH, True, "no other language was recognised"),
+        (None, False, r"the likely language is named with the extra \[language\]"),
+    ],
+)
+def test_the_error_names_a_band_and_the_language(language: str | None, can: bool, said: str) -> None:
+    error = refusal(of(*[(20, 15)] * 1000), language, can_tell=can)
+    assert isinstance(error, DataError)
+    assert error.exit_code == 3
+    assert str(error).startswith(
+        "policy.allow_unknown: 70 to 80 % of the words of a sample of 1,000 rows are"
+    )
+    assert re.search(said, str(error))
+    assert "valid: a lexicon of that language (guide 'Another language'), or policy.allow_unknown: true" in (
+        str(error)
+    )
+    assert "20,000" not in str(error)
+    assert "15,000" not in str(error)
+
+
+@pytest.mark.skipif(not can_tell(), reason="the extra [language] is not installed")
+def test_the_language_is_that_of_most_texts() -> None:
+    german, french = GERMAN.encode(), FRENCH.encode()
+    assert likely_language([german] * 3 + [french] * 2) == "German"
+    assert likely_language([french, None, b"\xff" * 50, b"ok", b""]) == "French"
+    assert likely_language([german, french]) is None
+    assert likely_language([b"ok", None]) is None
+    assert (
+        likely_language([b"Since yesterday I cannot log in any more, though the password is right."])
+        == ENGLISH
+    )
+    assert likely_language([text.encode() for text in UNSPACED[:1]]) is None  # too few letters
+    assert likely_language([(2 * UNSPACED[0]).encode()]) == "Chinese"
+    assert likely_language([UNSPACED[2].encode()]) == "Thai"
+
+
+def test_languages_have_names() -> None:
+    assert NAMES["de"] == "German"
+    assert all(re.fullmatch("[a-z]{2,3}", code) and name[0].isupper() for code, name in NAMES.items())
+
+
+def test_without_the_package_no_language_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dptext_spark.text.language.find_spec", lambda name: None)
+    assert not can_tell()
+    assert likely_language([GERMAN.encode()]) is None
+
+
+@pytest.mark.parametrize("oov", ["mask", "draw"])
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace"])
+@pytest.mark.parametrize("stop_words", ["keep", "draw"])
+def test_scripts_without_spaces_never_leave_in_clear(oov: str, tokenizer: str, stop_words: str) -> None:
+    policy = WordsOnly(oov=oov, tokenizer=tokenizer, stop_words=stop_words, numbers="mask")
+    out, _ = run(privatizer(policy, 3), [*UNSPACED, "".join(UNSPACED)])
+    spelt = {char for text in UNSPACED for char in text if unicodedata.category(char)[0] in "LMN"}
+    # What the lexicon itself writes may come out: no character of the others may.
+    spelt -= {*"catdogiPhone", *(char for word in WORDS for char in word)}
+    assert len(spelt) > 100
+    for text in out:
+        assert text is not None
+        assert not spelt & set(text.decode())
+
+
+def test_each_stretch_between_spaces_and_marks_is_one_word() -> None:
+    _, counters = run(privatizer(WordsOnly()), list(UNSPACED[:3]))
+    assert counters.column("words").tolist() == [2, 2, 2]
+    assert counters.column("oov").tolist() == [2, 2, 2]
+
+
+def test_word_forms_fold_one_character_to_one() -> None:
+    # The lexicon holds straße; STRASSE is another word, STRAẞE is not. A final sigma is looked up as it stands.
+    texts = ["straße", "STRAßE", "STRAẞE", "STRASSE", "strasse", "ΠΡΙΒΕΤ", "ΗΜΈΡΑ", "été", "ÉTÉ"]
+    words, missing = count_unknown(privatizer(WordsOnly()).engine, pa.array(texts))
+    assert words.tolist() == [1] * len(texts)
+    assert missing.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0]
