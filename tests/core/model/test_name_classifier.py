@@ -40,6 +40,7 @@ from dptext_spark.text.names.public_names import KINDS, PublicNames
 from dptext_spark.text.names.search import VERSION, NameSearch
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
+from tests.core.encoder.tiny_bert import make_tiny_bert
 from tests.core.encoder.tiny_classifier import (
     LABELS,
     VOCABULARY,
@@ -73,9 +74,11 @@ def model(folder: Path, which: str, consistency: Any, action: str, lists: bool) 
     lexicon = beginning(Lexicon.default(), 300)
     search = {"model": str(folder), "lists": lists, "person": action, "location": action}
     chosen = None
-    if which == "importance":
+    if which in ("importance", "attention"):
         strategy: Any = "conservative" if consistency == "record" else "aggressive"
         chosen = Importance(percent=50, provider="random", strategy=strategy)
+    if which == "attention":
+        chosen = replace(chosen, provider="attention", model=str(make_tiny_bert(folder.parent / "bert")))
     if which == "fluent":
         lexicon = with_pairs(lexicon)
     return compile(
@@ -93,6 +96,7 @@ def drawn(made: Privatizer, texts: list[str], ids: list[int] | None = None) -> l
 CASES = [
     *(("plain", level) for level in ("token", "record", "dataset")),
     ("fluent", "token"),
+    ("attention", "token"),
     *product(("importance", "budget"), ("token", "record")),
 ]
 
@@ -248,6 +252,17 @@ def pseudonyms_of(kind: int) -> Iterator[bytes]:
     held = pool(kind)
     for n in range(held.size):
         yield held.data[held.bounds[n] : held.bounds[n + 1]].tobytes()
+
+
+def test_of_equal_stretches_the_kind_of_the_lists_counts(tmp_path: Path) -> None:
+    towns = relabelled(tmp_path / "towns", {"GIVEN_NAME": "COUNTRY"})
+    text = pa.array(["people met Anna in Oslo"])
+    kinds = []
+    for lists in (True, False):
+        finder = model(towns, "plain", "token", "pseudonym", lists).engine.finder
+        assert finder is not None
+        kinds.append([finder.names[kind] for kind in finder.find(*padded(text), text).types])
+    assert kinds == [["given_name", "city"], ["region", "city"]]
 
 
 def test_a_name_of_both_searches_has_one_pseudonym(folder: Path) -> None:
