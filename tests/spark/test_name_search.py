@@ -130,7 +130,7 @@ def test_a_run_replaces_names_and_its_audit_agrees(
         run(parse_config({**settings, **by_customer, "consistency": level, "policy": {}}), spark, key=KEY)
 
 
-@pytest.mark.parametrize("ship", ["artifact", "broadcast"])
+@pytest.mark.parametrize("ship", ["artifact", "path", "broadcast"])
 def test_a_run_with_a_classifier_needs_no_folder_on_its_workers(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, ship: str
 ) -> None:
