@@ -12,7 +12,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-LOCKS = ("build.txt", "run.txt", "test.txt", "docs.txt", "oldest.txt", "tools.txt", "accounting.txt")
+LOCKS = (
+    "build.txt",
+    "run.txt",
+    "test.txt",
+    "docs.txt",
+    "oldest.txt",
+    "tools.txt",
+    "accounting.txt",
+    "classifier.txt",
+)
 SERVICES = ("pypi", "osv")
 FOUND, NOT_CHECKED = 1, 3
 SHOWN = 120  # characters of an error

@@ -153,6 +153,7 @@ class RunFacts:
         corrupt_records: of the input.
         runs: path of the table `runs`; `metrics` that of the table `metrics`, which depends on the text.
         audited: what the consistency audit found, in a sentence; `passed` where it ran.
+        classifier: the beginning of the digest of the classifier of names; None where there is none.
         restricted: what depends on the private text.
     """
 
@@ -193,6 +194,7 @@ class RunFacts:
     audited: str = ""
     passed: bool | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    classifier: str | None = None
     restricted: Restricted | None = None
 
     @classmethod
@@ -219,6 +221,7 @@ class RunFacts:
             identity="row_key" if config.row_key else None,
             other_columns=known[others] if isinstance(others, str) else others,
             record=record,
+            classifier=None if privatizer.classifier is None else privatizer.classifier.digest[:16],
         )
 
     @property

@@ -1,4 +1,4 @@
-"""What the disclosure statement says of names: those that private lists hold, and those that public lists and rules find.
+"""What the disclosure statement says of names: those that private lists hold, and those that the policy's search finds.
 
 Nothing bounds either, and both say so.
 """
@@ -15,6 +15,15 @@ from dptext_spark.text.names.sources import LIST_TYPES, ListSource
 MARK = placeholder(LIST_TYPES[0])
 
 
+# What a name that is found in one place and not in another means, by level.
+OTHERWISE = {
+    "token": "its words are then drawn there instead of replaced, or the other way round.",
+    "record": "in one text of a record a name may then be replaced, and be drawn in another of the same record, so that both "
+    "replacements are seen of it.",
+    "dataset": "in one text a name may then be replaced, and be drawn in another, so that both replacements are seen of it.",
+}
+
+
 def warned(facts: RunFacts) -> Iterator[str]:
     """Warn where the lists of the rows themselves are kept: they are as private as the text."""
     if any(source.of_rows for source in facts.config.lists.keep):
@@ -29,7 +38,7 @@ def excepted(facts: RunFacts) -> Iterator[str]:
     if facts.config.lists:
         yield "what a list of names holds"
     if facts.policy.names:
-        yield "names that public lists and rules find"
+        yield f"names that {facts.policy.names.finders} {_find(facts)}"
 
 
 def listed(facts: RunFacts) -> Iterator[str]:
@@ -49,13 +58,13 @@ def listed(facts: RunFacts) -> Iterator[str]:
 
 
 def searched(facts: RunFacts) -> Iterator[str]:
-    """Write what the place of a name tells that public lists and rules found."""
+    """Write what the place of a name tells that was found without a list of one's own."""
     search, level = facts.policy.names, facts.consistency
     masked, named = search.wanted(MASK), search.wanted(PSEUDONYM)
     if masked:
         marks = ", ".join(placeholder(name) for name in masked)
         yield (
-            f"Where a name stands that public lists and rules found, and its kind: {marks}. Equal and different names are "
+            f"Where a name stands that {search.finders} found, and its kind: {marks}. Equal and different names are "
             "not told apart. None of it without policy.names."
         )
     if named:
@@ -66,22 +75,34 @@ def searched(facts: RunFacts) -> Iterator[str]:
         }[level]
         kinds = " and ".join({PERSON: "a person", LOCATION: "a place"}[name] for name in named)
         yield (
-            f"For each word of a name of {kinds} that public lists and rules found, that it is such a word, whether it is a "
+            f"For each word of a name of {kinds} that {search.finders} found, that it is such a word, whether it is a "
             f"given name, surname, initial, town or country, and its capitals: a pseudonym of the same kind takes its place, "
             f"{equal}. Less of it with mask."
         )
+        if search.model is not None and LOCATION in named:
+            mark = placeholder(LOCATION)
+            yield (
+                f"Where a street or another place without a public list stands that the classifier found: {mark}. Equal and "
+                "different ones are not told apart."
+            )
 
 
 def search_not_protected(facts: RunFacts) -> Iterator[str]:
-    """Write what finding names by public lists and rules promises: nothing."""
+    """Write what finding names promises: nothing."""
     search = facts.policy.names
     if not search:
         return
     yield (
-        "Names of persons and places: public lists and rules, no guarantee. What they find is replaced whole and tells "
+        f"Names of persons and places: {_finders(facts)}, no guarantee. What they find is replaced whole and tells "
         "nothing but what is said above; a name that they miss, such as a rare, foreign or misspelt one or one in lower "
         "case, is treated like other words, and a word that they take for a name is replaced as one. No ε covers this."
     )
+    if search.model is not None:
+        yield (
+            "A word is a name where the classifier's score, rounded to 1/1024, reaches the threshold. A score at that edge may "
+            "fall otherwise on a processor of another make or with another onnxruntime, so that what is done again there may "
+            f"find another name: {OTHERWISE[facts.consistency]}"
+        )
     for name in search.wanted(KEEP):
         kind = {PERSON: "persons", LOCATION: "places"}[name]
         yield f"Names of {kind} are not looked for (policy.names.{name}: keep); their words are treated like any."
@@ -111,6 +132,21 @@ def not_protected(facts: RunFacts) -> Iterator[str]:
             "are treated like other words. Lists are matched without case, accents, apostrophes, hyphens and a possessive 's; a "
             "phrase also with its last word first and a comma, with initials, and as a title and its last word. No ε covers this."
         )
+
+
+def _find(facts: RunFacts) -> str:
+    search = facts.policy.names
+    return "finds" if search.model is not None else "find"
+
+
+def _finders(facts: RunFacts) -> str:
+    """Return who looks for names: the lists with their version, and the classifier by its digest."""
+    search = facts.policy.names
+    if search.model is None:
+        return "public lists and rules"
+    said = "" if facts.classifier is None else f" {facts.classifier}"
+    lists = f"public lists and rules (version {search.version}) and " if search.lists else ""
+    return f"{lists}a classifier{said} (threshold {search.threshold:g})"
 
 
 def _sources(field: str, sources: Sequence[ListSource]) -> str:

@@ -1,1 +1,1 @@
-"""A small transformer encoder (extra `[encoder]`): attention that words receive, vectors, words behind a mask."""
+"""A small transformer encoder (extra `[encoder]`): attention that words receive, vectors, words behind a mask, names."""

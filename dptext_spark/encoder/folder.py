@@ -73,8 +73,8 @@ def require_encoders(encoder: str | None, masked_model: str | None) -> None:
         )
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    """Read a JSON file of an encoder.
+def read_json(file: Path, field: str = "encoder") -> dict[str, Any]:
+    """Read a JSON file of an encoder, which messages call `field`.
 
     Raises:
         DataError: it is no JSON object.
@@ -82,17 +82,22 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"encoder: {str(file)!r} cannot be read ({type(error).__name__}).") from None
+        raise DataError(f"{field}: {str(file)!r} cannot be read ({type(error).__name__}).") from None
     if not isinstance(found, dict):
-        raise DataError(f"encoder: {str(file)!r} holds no JSON object.")
+        raise DataError(f"{field}: {str(file)!r} holds no JSON object.")
     return found
+
+
+def package_places(name: str) -> list[Path]:
+    """Return the folders of an installed package, by its name, with hyphens or underscores; its code is not run."""
+    module = name.replace("-", "_")
+    spec = find_spec(module) if module.isidentifier() and module != "__main__" else None
+    return [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
 
 
 def _of_package(name: str, field: str) -> Path:
     """Return the folder within an installed package; its code is not run."""
-    module = name.replace("-", "_")
-    spec = find_spec(module) if module.isidentifier() else None
-    places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    places = package_places(name)
     if not places:
         raise SettingsError(
             f"{field}: {name!r} is neither a folder nor an installed package; valid: a folder with {CONFIG} and {FILE}, or the "

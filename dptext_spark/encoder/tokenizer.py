@@ -51,8 +51,12 @@ class Tokenizer:
         mask: of [MASK]; None where it has none.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, field: str = "encoder") -> None:
         """Read it from its JSON.
+
+        Args:
+            text: the JSON.
+            field: what messages call the model that it belongs to.
 
         Raises:
             DataError: it cannot be read, or a special token is missing.
@@ -62,7 +66,7 @@ class Tokenizer:
         try:
             self._library: Any = Library.from_str(text)
         except Exception as error:  # the library raises no narrower one
-            raise DataError(f"encoder: its tokenizer cannot be read ({type(error).__name__}).") from None
+            raise DataError(f"{field}: its tokenizer cannot be read ({type(error).__name__}).") from None
         self._library.no_truncation()
         self._library.no_padding()
         self._library.encode_special_tokens = True
@@ -70,7 +74,7 @@ class Tokenizer:
             place for sign in SPECIAL if (place := self._library.token_to_id(sign)) is not None
         ]
         if len(found) < len(SPECIAL):
-            raise DataError(f"encoder: its tokenizer lacks one of the special tokens {', '.join(SPECIAL)}.")
+            raise DataError(f"{field}: its tokenizer lacks one of the special tokens {', '.join(SPECIAL)}.")
         self.start, self.end, self.padding = found
         self.mask: int | None = self._library.token_to_id(MASK)
 
@@ -78,6 +82,15 @@ class Tokenizer:
     def most(self) -> int:
         """The greatest id of a sub-word."""
         return int(max(self._library.get_vocab(with_added_tokens=True).values()))
+
+    @property
+    def count(self) -> int:
+        """How many sub-words it has, those added to it among them."""
+        return int(self._library.get_vocab_size(with_added_tokens=True))
+
+    def by_id(self) -> dict[int, str]:
+        """Return every sub-word by its id, those added to it among them."""
+        return {place: word for word, place in self._library.get_vocab(with_added_tokens=True).items()}
 
     def words(self) -> list[str]:
         """Return the sub-words by id."""

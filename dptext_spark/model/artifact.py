@@ -24,7 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.encoder.classifier import Classifier
+from dptext_spark.encoder.folder import MODULES
+from dptext_spark.errors import DataError, SettingsError, require_extra
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector, restored_budget
 from dptext_spark.importance.selection import Importance
@@ -559,6 +561,7 @@ def open_model(
 
     Raises:
         DataError: a file is missing, unreadable, not what the manifest says, or not what the compiled loops rely on.
+        SettingsError: it holds a classifier of names, and the extra [encoder] is not installed.
 
     Examples:
         >>> _ = dp.save_model(model, "model")
@@ -582,6 +585,8 @@ def open_model(
             raise DataError(
                 f"artifact: {name}.npy of {str(folder)!r} cannot be read ({type(error).__name__})."
             ) from None
+    if manifest.policy.names.classifies:
+        require_extra("encoder", *MODULES)
     try:
         public = _prior(manifest, {name: arrays.pop(name) for name in beside}, verify)
         return replace(_built(manifest, arrays, str(folder), verify, exposed), public=public)
@@ -618,8 +623,18 @@ def _built(
         if verify and selector.bound() != chosen.bound:
             raise DataError(f"artifact: {folder!r} chooses words in another way than its fingerprint says.")
     vocabulary = Vocabulary(table.offsets[: size + 1], table.word_bytes[: int(table.offsets[size])])
+    classifier = None
+    if policy.names.classifies:
+        classifier = Classifier.restore(_under("names", arrays), policy.names.threshold)
     made = Privatizer(
-        vocabulary, sampler, policy, manifest.consistency, manifest.fingerprint, table, selector
+        vocabulary,
+        sampler,
+        policy,
+        manifest.consistency,
+        manifest.fingerprint,
+        table,
+        selector,
+        classifier=classifier,
     )
     is_private = selector is not None and selector.is_private
     if is_private != manifest.private:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import MOST_WORDS, Budget, BudgetSelector, laws_below
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -22,7 +23,7 @@ from dptext_spark.text.policy import Policy
 
 def with_budget(
     budget: Budget, mechanism: Mechanism, lexicons: Sequence[Lexicon], policy: Policy, consistency: Consistency,
-    providers: tuple[Provider, ...], say: Progress,
+    providers: tuple[Provider, ...], say: Progress, classifier: Classifier | None = None,
 ) -> Privatizer:  # fmt: skip
     """Return a privatizer whose law is chosen by a record's number of drawn words.
 
@@ -34,6 +35,7 @@ def with_budget(
         consistency: token or record.
         providers: who finds identifiers.
         say: is told each step.
+        classifier: that looks for the policy's names; None for none.
 
     Raises:
         SettingsError: the mechanism has no ε of a record, or no law keeps one drawn word to the budget.
@@ -47,7 +49,9 @@ def with_budget(
         say(f"compiling {mechanism.name} with ε = {epsilon:g}", number / len(laws))
         sampler = compile_at(epsilon)
         table = None if first is None else first.table
-        made = Privatizer(lexicons[0], sampler, policy, consistency, table=table, providers=providers)
+        made = Privatizer(
+            lexicons[0], sampler, policy, consistency, table=table, providers=providers, classifier=classifier
+        )
         if first is None:
             first = made
             _require_figure(record_account(made))

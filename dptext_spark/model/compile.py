@@ -15,6 +15,8 @@ from dptext_spark._version import __version__
 from dptext_spark.config.messages import briefly
 from dptext_spark.config.model import ModelConfig, recorded_version
 from dptext_spark.config.sections import Embedding
+from dptext_spark.encoder.classifier import Classifier
+from dptext_spark.encoder.classifier_names import read_classifier
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.budget import Budget, check_budget
 from dptext_spark.importance.composition import require_one_distance
@@ -71,7 +73,8 @@ def compile(
 
     Raises:
         SettingsError: a parameter does not fit the lexicon, another number of lexicons than the mechanism takes, an importance
-            that does not agree with the consistency, or a budget that does not fit the rest or that no law keeps.
+            that does not agree with the consistency, or a budget that does not fit the rest or that no law keeps; a classifier
+            of names that cannot be used.
         DataError: fewer than two words are in all lexicons; a corpus cannot be read.
 
     Examples:
@@ -79,7 +82,26 @@ def compile(
         >>> model.guarantee().unit
         'all occurrences of a word in a record'
     """
-    say = progress or silent
+    policy = policy or Policy()
+    return _compiled(
+        mechanism, lexicon, policy, consistency, importance, budget, tuple(providers), frequencies,
+        read_classifier(policy.names), progress or silent,
+    )  # fmt: skip
+
+
+def _compiled(
+    mechanism: Mechanism,
+    lexicon: Lexicon | Sequence[Lexicon],
+    policy: Policy,
+    consistency: Consistency,
+    importance: Importance | None,
+    budget: Budget | None,
+    providers: tuple[Provider, ...],
+    frequencies: Frequencies | None,
+    classifier: Classifier | None,
+    say: Progress,
+) -> Privatizer:
+    """Compile as :func:`compile` does, with the classifier that the policy names, read before."""
     shared = with_shared_words([lexicon] if isinstance(lexicon, Lexicon) else lexicon)
     mechanisms = (mechanism,) if importance is None else importance.mechanisms(mechanism)
     for one in mechanisms:
@@ -88,18 +110,17 @@ def compile(
             valid = f"{allowed[0]}" if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
             raise SettingsError(f"lexicon: {len(shared)} given, but {one.name} takes {valid}.")
     require_one_remap(mechanisms)
-    policy = policy or Policy()
     shared = for_policy(mechanisms[0], shared, policy)
     if any(one.reads_context for one in mechanisms):
         check_context(consistency, len(mechanisms))
-        shared = in_table_order(shared, policy or Policy())
+        shared = in_table_order(shared, policy)
     if budget is not None:
         check_budget(mechanism, policy, consistency, importance)
-        return with_budget(budget, mechanism, shared, policy, consistency, tuple(providers), say)
+        return with_budget(budget, mechanism, shared, policy, consistency, providers, say, classifier)
     say(f"compiling {mechanism.name} for {len(shared[0]):,} words", None)
     sampler, *further = _samplers(mechanisms, shared, importance)
     require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
-    made = Privatizer(shared[0], sampler, policy, consistency, providers=tuple(providers))
+    made = Privatizer(shared[0], sampler, policy, consistency, providers=providers, classifier=classifier)
     if importance is None:
         return made
     say("weighing words", None)
@@ -154,19 +175,20 @@ def prepare(
         artifact.require_expected(folder, expected)
         _require_same(config, folder)
         return artifact.open_model(folder, seal=expected), folder
+    classifier = read_classifier(config.policy.names)
     fingerprints = _known_fingerprints(config)
     if fingerprints is not None:
-        folder = _cached(config, fingerprints, frequencies)
+        folder = _cached(config, fingerprints, frequencies, classifier)
         found = _open_cached(folder, say)
         if found is not None:
             return found, folder
     lexicons = load_lexicons(config, say)
     fingerprints = [lexicon.fingerprint for lexicon in lexicons]
     _remember(config, fingerprints)
-    folder = _cached(config, fingerprints, frequencies)
+    folder = _cached(config, fingerprints, frequencies, classifier)
     found = _open_cached(folder, say)
     if found is None:
-        _compile(config, lexicons, folder, say, frequencies)
+        _compile(config, lexicons, folder, say, frequencies, classifier)
         found = artifact.open_model(folder)
     return found, folder
 
@@ -185,7 +207,8 @@ def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | Non
             "a document a line."
         )
     say = progress or silent
-    _compile(config, load_lexicons(config, say), Path(folder), say)
+    classifier = read_classifier(config.policy.names)
+    _compile(config, load_lexicons(config, say), Path(folder), say, None, classifier)
     return artifact.expected_fingerprint(folder)
 
 
@@ -273,11 +296,12 @@ def _compile(
     folder: Path,
     say: Progress,
     frequencies: Frequencies | None = None,
+    classifier: Classifier | None = None,
 ) -> str:
     """Compile and save; another process that saved the same artifact meanwhile is no harm."""
-    privatizer = compile(
-        config.mechanism, lexicons, config.policy, config.consistency, config.importance,
-        budget=config.budget, frequencies=frequencies, progress=say,
+    privatizer = _compiled(
+        config.mechanism, lexicons, config.policy, config.consistency, config.importance, config.budget, (), frequencies,
+        classifier, say,
     )  # fmt: skip
     words = _one_or_all([lexicon.fingerprint for lexicon in lexicons])
     spec = config.spec() | {"engine": ENGINE_VERSION, "lexicon_fingerprint": words}
@@ -326,8 +350,13 @@ def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
         return None
 
 
-def _cached(config: ModelConfig, fingerprints: Sequence[str], frequencies: Frequencies | None = None) -> Path:
-    """Return the cache folder for the model of these settings, lexicons and document frequencies."""
+def _cached(
+    config: ModelConfig,
+    fingerprints: Sequence[str],
+    frequencies: Frequencies | None = None,
+    classifier: Classifier | None = None,
+) -> Path:
+    """Return the cache folder for the model of these settings, lexicons, document frequencies and classifier of names."""
     parts = config.spec() | {
         "importance": None if config.importance is None else made_from(config.importance, frequencies),
         "lexicon": _one_or_all(fingerprints),
@@ -339,6 +368,8 @@ def _cached(config: ModelConfig, fingerprints: Sequence[str], frequencies: Frequ
     prior = _known_prior(config)
     if prior is not None:
         parts["prior"] = prior
+    if classifier is not None:
+        parts["names"] = classifier.digest
     if (
         config.budget is not None
     ):  # what a law may spend is found by one bound more where the package is there

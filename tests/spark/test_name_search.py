@@ -130,6 +130,41 @@ def test_a_run_replaces_names_and_its_audit_agrees(
         run(parse_config({**settings, **by_customer, "consistency": level, "policy": {}}), spark, key=KEY)
 
 
+@pytest.mark.parametrize("ship", ["artifact", "path", "broadcast"])
+def test_a_run_with_a_classifier_needs_no_folder_on_its_workers(
+    spark: SparkSession, settings: dict[str, Any], tmp_path: Path, ship: str
+) -> None:
+    pytest.importorskip("onnx", reason="the extra [encoder] is not installed")
+    from tests.core.encoder.tiny_classifier import make_tiny_classifier
+
+    more = [(7, "Anna Keller and Ada Lovelace", ["in Oslo", "José Müller"], "c4")]
+    spark.createDataFrame(more, SCHEMA).write.format("delta").mode("append").save(settings["input"]["path"])
+    folder = make_tiny_classifier(tmp_path / "classifier")
+    names = {"model": str(folder), "lists": True, "person": "pseudonym"}
+    config = parse_config({
+        **settings, "policy": {"names": names}, "consistency": "record", "run": {**settings["run"], "ship": ship},
+    })  # fmt: skip
+    model = prepare(config)[0]
+    facts = run(config, spark, key=KEY).facts
+    assert facts["status"] == "succeeded"
+    out = read(spark.read.format("delta").load(settings["output"]["path"]))
+    expected = alone(model, "one", of_customers=False)
+    assert {number: out[number] for number in expected} == expected
+    written = json.dumps(list(out.values()), ensure_ascii=False).lower()
+    assert not any(name in written for name in ("keller", "müller", "lovelace", "oslo"))
+    assert model.classifier is not None
+    assert model.classifier.digest[:16] in str(facts["disclosure"])
+    counts = facts["restricted"]
+    assert counts["persons_found"] == 11 + 6
+    assert counts["locations_found"] == 2 + 1
+    assert facts["consistency_audit"]["passed"] is True
+    audited = dps.audit(settings["output"]["path"], against=settings["input"]["path"], config=config)
+    found = {one.name: one.value for one in audited.figures if one.column is None}
+    assert found["rows_not_aligned"] == 0
+    assert found["words"] == counts["words"]
+    assert run(config, spark, key=KEY).status == "unchanged"
+
+
 @pytest.mark.parametrize("more", ["importance", "budget", "lists", "fluent"])
 def test_a_frame_replaces_names_beside_other_features(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, more: str

@@ -35,6 +35,7 @@ from dptext_spark.audit.utility.retained import (
 )
 from dptext_spark.audit.utility.word_order import OwnOrder
 from dptext_spark.config.model import ModelConfig
+from dptext_spark.encoder.classifier_names import read_classifier, searches_of
 from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.outputs import vectors
 from dptext_spark.errors import DataError
@@ -136,7 +137,12 @@ class EvaluationCorpus:
                 by the third text its words are in no order.
         """
         lexicon = lexicons[0]
-        engine = Engine(WordTable.build(lexicon.vocabulary, config.policy.stop_list()), config.policy)
+        names = config.policy.names
+        engine = Engine(
+            WordTable.build(lexicon.vocabulary, config.policy.stop_list()),
+            config.policy,
+            searches=searches_of(names, read_classifier(names)),
+        )
         bigrams = _pairs("public", engine, public, lexicon)
         drawable = drawn_words(engine)
 

@@ -117,7 +117,7 @@ def quality(facts: ReportFacts) -> Section:
             )
         )
     else:
-        blocks += _counted(metrics, facts.metrics_by_column)
+        blocks += _counted(metrics, facts.metrics_by_column, facts.run.settings.policy.names.finders)
     return Section("quality", "Data quality", tuple(blocks), restricted=metrics is not None)
 
 
@@ -137,7 +137,7 @@ def _published(facts: ReportFacts) -> Iterator[Block]:
     )  # fmt: skip
 
 
-def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
+def _counted(whole: Figures, columns: Mapping[str, Figures], finders: str) -> Iterator[Block]:
     words = whole.get("words")
     yield from identifiers_by_type(whole)
     if any(whole.get(name) for name in NAMES):
@@ -148,7 +148,7 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
         yield Listed(
             "Names found",
             (
-                f"{found_names(whole)}; by public lists and rules, without a guarantee: what they missed is not counted. "
+                f"{found_names(whole)}; by {finders}, without a guarantee: what they missed is not counted. "
                 "They are not among the words.",
             ),
         )
@@ -268,7 +268,7 @@ def listed_names(counts: Figures) -> str:
 
 
 def found_names(counts: Figures) -> str:
-    """Return how many names of persons and places public lists and rules found; metrics leave out what is 0."""
+    """Return how many names of persons and places the policy's search found; metrics leave out what is 0."""
     persons, places = (counts.get(name) or 0 for name in FOUND_NAMES)
     return f"{persons:,.0f} of persons, {places:,.0f} of places replaced"
 

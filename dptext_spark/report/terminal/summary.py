@@ -83,7 +83,9 @@ def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
         )
     if internal and facts.restricted is not None:
         yield from _words(
-            facts.restricted.figures, lists=bool(facts.config.lists), search=bool(facts.policy.names)
+            facts.restricted.figures,
+            lists=bool(facts.config.lists),
+            search=facts.policy.names.finders if facts.policy.names else "",
         )
     if facts.seconds is not None:
         written = f", of which writing {facts.write_seconds:,.1f}" if facts.write_seconds else ""
@@ -96,7 +98,7 @@ def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
         yield "compiled", said
 
 
-def _words(counts: Figures, *, lists: bool, search: bool) -> Iterator[tuple[str, str]]:
+def _words(counts: Figures, *, lists: bool, search: str) -> Iterator[tuple[str, str]]:
     words = counts.get("words")
     if words is None:
         return
@@ -118,7 +120,7 @@ def _words(counts: Figures, *, lists: bool, search: bool) -> Iterator[tuple[str,
     if lists:
         yield "names", f"{run.listed_names(counts)}; by lists, no guarantee"
     if search:
-        yield "names", f"{run.found_names(counts)}; by public lists and rules, no guarantee"
+        yield "names", f"{run.found_names(counts)}; by {search}, no guarantee"
 
 
 def _share(share: float | None) -> str:

@@ -271,4 +271,5 @@ def _unchanging(privatizer: Privatizer) -> Privatizer:
         "unchanging",
         privatizer.table,
         providers=privatizer.providers,
+        classifier=privatizer.classifier,
     )

@@ -50,20 +50,19 @@ class Finder:
     Attributes:
         identifiers: which types are looked for.
         providers: who adds spans to them.
-        search: the policy's own search for names, which yields to what is kept.
+        searches: the policy's own for names, which yield to what is kept; of equal stretches the first's counts.
         room: for how many candidates, as batches before had them; finders that differ in providers only may share it.
     """
 
     identifiers: Identifiers
     providers: tuple[Provider, ...] = ()
-    search: Provider | None = None
+    searches: tuple[Provider, ...] = ()
     room: list[int] = field(default_factory=lambda: [1024], repr=False)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The types, the built-in ones first."""
-        searched = () if self.search is None else (self.search,)
-        added = (name for provider in (*self.providers, *searched) for name in provider.types)
+        added = (name for provider in (*self.providers, *self.searches) for name in provider.types)
         return tuple(dict.fromkeys([*TYPES, *added]))
 
     @cached_property
@@ -88,19 +87,16 @@ class Finder:
         clear = np.zeros(len(starts), np.bool_)
         parts: list[tuple[np.ndarray, ...]] = [(owner, starts, ends, ranks, types, written, clear)]
         parts += [self._provided(one, n, data, rows, texts) for n, one in enumerate(self.providers)]
-        searched = (
-            None
-            if self.search is None
-            else self._provided(self.search, len(self.providers), data, rows, texts)
-        )
+        known = len(self.providers)
+        searched = [self._provided(one, known + n, data, rows, texts) for n, one in enumerate(self.searches)]
         if any(part[-1].any() for part in parts):
-            # What is kept counts where nothing else was found, and before the policy's own search.
+            # What is kept counts where nothing else was found, and before the policy's own searches.
             found = _merged(data, rows, [_of(part, ~part[-1]) for part in parts])
             parts = [_of(part, ~part[-1] | _apart(found, part)) for part in parts]
-            if searched is not None:
+            if searched:
                 kept = _merged(data, rows, [_of(part, part[-1]) for part in parts])
-                searched = _of(searched, _apart(kept, searched))
-        return _merged(data, rows, parts if searched is None else [*parts, searched])
+                searched = [_of(part, _apart(kept, part)) for part in searched]
+        return _merged(data, rows, [*parts, *searched])
 
     def _provided(
         self, provider: Provider, number: int, data: U8, rows: I64, texts: pa.Array

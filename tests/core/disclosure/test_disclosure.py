@@ -132,6 +132,34 @@ def test_the_search_for_names_is_stated(
     assert "Names of persons and places are no identifiers here" not in said(**policy(names=SEARCH))
 
 
+CLASSIFIER = {"model": "/secure/classifier", "threshold": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("search", "level", "heading", "expected"),
+    [
+        ({}, "token", "What is protected", "stop words and names that a classifier finds excepted."),
+        (SEARCH, "token", "What is protected", "names that public lists, rules or a classifier finds excepted."),
+        ({}, "token", "What is released in clear", "a classifier found, and its kind: [PERSON], [LOCATION]."),
+        ({"location": "pseudonym"}, "token", "What is released in clear", "another place without a public list stands"),
+        ({}, "token", "What is not protected", "places: a classifier 0123abcd (threshold 0.6), no guarantee."),
+        (SEARCH, "token", "What is not protected", "rules (version 1) and a classifier 0123abcd (threshold 0.6), no guarantee."),
+        ({}, "token", "What is not protected", "with another onnxruntime, so that what is done again"),
+        ({}, "token", "What is not protected", "its words are then drawn there instead of replaced, or the other way"),
+        ({}, "record", "What is not protected", "in one text of a record a name may then be replaced, and be drawn in another"),
+        ({}, "dataset", "What is not protected", "in one text a name may then be replaced, and be drawn in another"),
+    ],
+)  # fmt: skip
+def test_a_classifier_of_names_is_stated(
+    search: dict[str, Any], level: str, heading: str, expected: str
+) -> None:
+    given = {**policy(names=CLASSIFIER | search), "consistency": level}
+    assert expected in under(heading, classifier="0123abcd", **given)
+    assert "/secure/classifier" not in said(classifier="0123abcd", **given)
+    assert ("public lists and rules" in said(**given)) is bool(search.get("lists"))
+    assert "classifier" not in said(**policy(names=SEARCH))
+
+
 def test_the_headings_stand_in_order_and_warnings_only_where_there_are_any() -> None:
     assert [heading for heading, _ in disclosure(facts()).sections] == HEADINGS
     warned = disclosure(facts(key_kind="insecure"))

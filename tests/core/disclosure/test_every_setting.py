@@ -23,7 +23,10 @@ PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output"
 # The model is held fixed: what changes the statement is the setting alone.
 GUARANTEE = Guarantee("epsilon_dp", 1.0, unit="one occurrence of a word", sentence="A bound holds.")
 MODEL: Any = SimpleNamespace(
-    guarantee=lambda of_rows: GUARANTEE, sampler=SimpleNamespace(summary=Summary(words=1024)), selector=None
+    guarantee=lambda of_rows: GUARANTEE,
+    sampler=SimpleNamespace(summary=Summary(words=1024)),
+    selector=None,
+    classifier=None,
 )
 
 RELEASES: dict[str, list[Any]] = {
@@ -48,6 +51,13 @@ RELEASES: dict[str, list[Any]] = {
     "policy.identifiers.date": ["mask"],
     "policy.names": [
         {"lists": True},
+        {"model": "/classifier"},
+        {"model": "/classifier", "threshold": 0.6},
+        {"model": "/classifier", "lists": True},
+        {"model": "/classifier", "person": "pseudonym"},
+        {"model": "/classifier", "location": "pseudonym"},
+        {"model": "/classifier", "lists": True, "location": "pseudonym"},
+        {"model": "/classifier", "person": "keep"},
         *(
             {"lists": True, "person": person, "location": location}
             for person in NAME_ACTIONS

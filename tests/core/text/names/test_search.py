@@ -42,6 +42,17 @@ def test_what_is_kept_is_not_looked_for() -> None:
         ({"lists": True, "person": "fake"}, r"policy\.names\.person: 'fake'.*valid: mask, pseudonym, keep"),
         ({"lists": True, "location": None}, r"policy\.names\.location"),
         ({"person": "pseudonym"}, r"policy\.names: .*none are looked for"),
+        ({"model": 1}, r"policy\.names\.model: int given; valid: null, a folder"),
+        ({"model": " "}, r"policy\.names\.model: str given; valid: null, a folder"),
+        ({"model": "m", "threshold": 0}, r"policy\.names\.threshold: 0 given; valid: above 0 and at most 1"),
+        ({"model": "m", "threshold": 1.01}, r"policy\.names\.threshold: 1\.01 given"),
+        ({"model": "m", "threshold": True}, r"policy\.names\.threshold: True given"),
+        ({"model": "m", "threshold": "0.5"}, r"policy\.names\.threshold: '0\.5' given"),
+        ({"model": "m", "threshold": float("nan")}, r"policy\.names\.threshold: nan given"),
+        (
+            {"lists": True, "threshold": 0.6},
+            r"policy\.names\.threshold: 0\.6 given; valid: with policy\.names\.model",
+        ),
         ("lists", r"policy\.names: str given"),
         ({1: 2}, r"policy\.names\.1: no such setting"),
     ],
@@ -49,6 +60,22 @@ def test_what_is_kept_is_not_looked_for() -> None:
 def test_wrong_settings_are_named(value: object, message: str) -> None:
     with pytest.raises(SettingsError, match=f"(?i){message}"):
         Policy(names=value)  # type: ignore[arg-type]
+
+
+def test_a_classifier_alone_or_with_lists() -> None:
+    alone = NameSearch.of({"model": "m", "person": "pseudonym"})
+    assert alone
+    assert alone.classifies
+    assert alone.wanted("pseudonym") == ("person",)
+    assert alone.wanted("mask") == ("location",)
+    assert alone.as_dict() == {
+        "lists": False, "person": "pseudonym", "location": "mask", "version": VERSION, "model": "m", "threshold": 0.5,
+    }  # fmt: skip
+    assert NameSearch.of(alone.as_dict()) == alone
+    assert not NameSearch(model="m", person="keep", location="keep").classifies
+    assert not NameSearch(lists=True).classifies
+    assert type(NameSearch(model="m", threshold=1).threshold) is float
+    assert "model" not in NameSearch(lists=True).as_dict()
 
 
 def test_another_version_is_refused_where_names_are_looked_for() -> None:

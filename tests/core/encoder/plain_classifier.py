@@ -1,0 +1,98 @@
+"""What a classifier finds, written down plainly: a text at a time, a window at a time, a word at a time."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import onnxruntime
+from tokenizers import Tokenizer
+
+from dptext_spark.encoder.labels import kind_of
+from tests.core.encoder.tiny_classifier import LABELS, POSITIONS
+
+LETTER, MARK = r"[^\W\d_\u0300-\u036f]", r"[\u0300-\u036f]"
+WORD = re.compile(rf"{LETTER}(?:{LETTER}|{MARK}|['\u2019-](?={LETTER})|\u200d+(?={LETTER}|{MARK}))*")
+GAP, INITIAL_GAP = re.compile(r"[ \u00a0'\u2019-]*"), re.compile(r"\.?[ \u00a0'\u2019-]*")
+
+
+class PlainName(NamedTuple):
+    start: int
+    end: int
+    kind: str
+    words: tuple[tuple[int, int, str], ...]
+
+
+class PlainClassifier:
+    """Reads texts by the library's own character offsets."""
+
+    def __init__(self, folder: Path) -> None:
+        self._cut = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._cut.encode_special_tokens = True
+        self._session = onnxruntime.InferenceSession(
+            str(folder / "onnx/model.onnx"), providers=["CPUExecutionProvider"]
+        )
+
+    def chances(self, ids: list[int]) -> np.ndarray:
+        """Return the probabilities of each sub-word in the window in which it stands most centrally."""
+        most = POSITIONS - 2
+        step = most - most // 4
+        starts = [0]
+        while starts[-1] + most < len(ids):
+            starts.append(min(starts[-1] + step, len(ids) - most))
+        found = np.zeros((len(ids), len(LABELS)))
+        edges = [0, *((b + a + most) // 2 for a, b in pairwise(starts)), len(ids)]
+        for start, first, last in zip(starts, edges, edges[1:], strict=False):
+            window = [2, *ids[start : start + most], 3]
+            given = np.array([window])
+            logits = self._session.run(None, {"input_ids": given, "attention_mask": np.ones_like(given)})[0][
+                0, 1:-1
+            ]
+            chances = np.exp(logits.astype(np.float64))
+            found[first:last] = (chances / chances.sum(axis=1, keepdims=True))[first - start : last - start]
+        return found
+
+    def names(self, text: str, threshold: float = 0.5) -> list[PlainName]:
+        """Return the names of a text, in bytes of it."""
+        cut = self._cut.encode(text, add_special_tokens=False)
+        chances = self.chances(cut.ids)
+        byte = [len(text[:place].encode()) for place in range(len(text) + 1)]
+        names: list[PlainName] = []
+        before, initial, known = 0, False, False
+        for match in WORD.finditer(text):
+            start, end = match.span()
+            best: tuple[int, str, str] | None = None
+            inside = [i for i, (a, b) in enumerate(cut.offsets) if a < end and b > start]
+            for i in inside:
+                if i != inside[0] and cut.tokens[i].startswith("##"):
+                    continue
+                sums: dict[str, float] = {}
+                labels: dict[str, float] = {}
+                for label, chance in zip(LABELS, chances[i], strict=True):
+                    kind = None if label == "O" else kind_of(label[2:])
+                    if kind is not None:
+                        sums[kind] = sums.get(kind, 0.0) + chance
+                        labels[label[2:]] = labels.get(label[2:], 0.0) + chance
+                kind = max(sums, key=lambda one: round(sums[one] * 1024))
+                label = max(
+                    (one for one in labels if kind_of(one) == kind), key=lambda one: round(labels[one] * 1024)
+                )
+                score = round(sums[kind] * 1024)
+                if best is None or score >= best[0]:
+                    best = (score, kind, label)
+            if best is not None and best[0] >= threshold * 1024:
+                word = (byte[start], byte[end], best[2])
+                gap = (INITIAL_GAP if initial else GAP).fullmatch(text[before:start])
+                if known and gap and names[-1].kind == best[1]:
+                    last = names.pop()
+                    names.append(PlainName(last.start, byte[end], last.kind, (*last.words, word)))
+                else:
+                    names.append(PlainName(byte[start], byte[end], best[1], (word,)))
+                known = True
+            else:
+                known = False
+            before, initial = end, end - start == 1
+        return names

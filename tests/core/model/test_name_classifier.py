@@ -1,0 +1,459 @@
+"""The policy's classifier of names in a model: found beside public lists or alone, at every level, and part of the model."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("onnx", reason="the extra [encoder] is not installed")
+
+from dptext_spark.config.load import parse_config
+from dptext_spark.encoder.classifier import Classifier
+from dptext_spark.encoder.classifier_names import ClassifierNames, read_classifier, searches_of
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.budget import Budget
+from dptext_spark.importance.selection import Importance
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText
+from dptext_spark.model import artifact
+from dptext_spark.model.artifact import open_model, save_model
+from dptext_spark.model.compile import compile, compile_to, prepare
+from dptext_spark.model.preview import preview
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey, hash_keys
+from dptext_spark.text.align_output import align
+from dptext_spark.text.chunks import padded
+from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.pseudonyms import pool
+from dptext_spark.text.names.public_names import KINDS, PublicNames
+from dptext_spark.text.names.search import VERSION, NameSearch
+from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.policy import Policy
+from tests.core.encoder.tiny_bert import make_tiny_bert
+from tests.core.encoder.tiny_classifier import (
+    LABELS,
+    VOCABULARY,
+    logits_table,
+    make_tiny_classifier,
+    tiny_graph,
+)
+from tests.core.mechanisms.fluent_toys import with_pairs
+from tests.core.names import beginning
+from tests.core.text.samples import Step
+
+KEY = RunKey.insecure(5)
+# Of these the tiny classifier knows Anna, Jose, Keller, Müller, Oslo and New York; lists know Ada, Robert, Paris, too.
+TEXTS = [
+    "Anna Keller lives in Oslo.",
+    "",
+    "the time of Ada Keller and Robert, in Paris or New York!",
+    "people like Anna's music; José Müller! A. Keller, Dr. Keller",
+    "no name here in oslo",
+    "Oslo Anna\nKeller Keller-Anna, anna@example.org and 123 Anna",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_classifier(tmp_path_factory.mktemp("names") / "tiny", tiny_graph(mixed=0.1))
+
+
+@cache
+def model(folder: Path, which: str, consistency: Any, action: str, lists: bool) -> Privatizer:
+    lexicon = beginning(Lexicon.default(), 300)
+    search = {"model": str(folder), "lists": lists, "person": action, "location": action}
+    chosen = None
+    if which in ("importance", "attention"):
+        strategy: Any = "conservative" if consistency == "record" else "aggressive"
+        chosen = Importance(percent=50, provider="random", strategy=strategy)
+    if which == "attention":
+        chosen = replace(chosen, provider="attention", model=str(make_tiny_bert(folder.parent / "bert")))
+    if which == "fluent":
+        lexicon = with_pairs(lexicon)
+    return compile(
+        CusText(epsilon=2.0, k=5, fluent=which == "fluent"), lexicon, Policy(names=search), consistency, chosen,  # type: ignore[arg-type]
+        budget=Budget(record=2.0, delta=0.01) if which == "budget" else None,
+    )  # fmt: skip
+
+
+def drawn(made: Privatizer, texts: list[str], ids: list[int] | None = None) -> list[str]:
+    rows = pa.array(range(len(texts)) if ids is None else ids)
+    found, _ = made.privatize(pa.array(texts), column="c", row_ids=rows, key=KEY, run_id="r")
+    return found.to_pylist()
+
+
+CASES = [
+    *(("plain", level) for level in ("token", "record", "dataset")),
+    ("fluent", "token"),
+    ("attention", "token"),
+    *product(("importance", "budget"), ("token", "record")),
+]
+
+
+@pytest.mark.parametrize("lists", [False, True])
+@pytest.mark.parametrize("action", ["mask", "pseudonym"])
+@pytest.mark.parametrize(("which", "level"), CASES)
+def test_a_batch_equals_its_rows_alone_and_an_audit_agrees(
+    folder: Path, which: str, level: str, action: str, lists: bool
+) -> None:
+    made = model(folder, which, level, action, lists)
+    together = drawn(made, TEXTS)
+    assert together == [drawn(made, [text], [number])[0] for number, text in enumerate(TEXTS)]
+    masks = "".join(together)
+    # Keller-Anna is one name; lists find Robert, Paris and, in lower case, Oslo, too.
+    persons, places = (9, 3) if not lists else (10, 5)
+    assert masks.count("[PERSON]") == (persons if action == "mask" else 0)
+    assert masks.count("[LOCATION]") == (places if action == "mask" else 0)
+    words = set(masks.lower().replace("\n", " ").replace(".", " ").replace(",", " ").split())
+    assert action == "pseudonym" or not {"anna", "keller", "müller", "york"} & words
+    if which not in ("plain", "fluent"):
+        return
+    source = pa.array(TEXTS)
+    rows = pa.array(range(len(TEXTS)), pa.int64())
+    same = replace(made.policy, oov="keep", numbers="keep")
+    steps = Step(0, len(made.vocabulary))
+    plain = Privatizer(
+        made.vocabulary, steps, same, "token", "unchanging", made.table, classifier=made.classifier
+    )
+    shaped, _, placed = plain.privatize_with_spans(source, column="", row_ids=rows, key=RunKey.insecure(1))
+    _, _, _, fits = align(
+        made.engine, shaped, pa.array(together), hash_keys(KEY.derive("audit", length=16)), placed
+    )
+    assert fits.all()
+
+
+def union(text: str, made: Privatizer) -> list[tuple[int, int]]:
+    """The stretches that either search finds, those that overlap joined, byte by byte."""
+    data, rows = padded(pa.array([text]))
+    found = []
+    for provider in (PublicNames(made.policy.names), *searches_of(made.policy.names, made.classifier)):
+        some = provider.find_in(data, rows)
+        found += list(zip(some.starts.tolist(), some.ends.tolist(), strict=True))
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+@pytest.mark.parametrize("action", ["mask", "pseudonym"])
+def test_what_both_searches_find_is_found_once(folder: Path, action: str) -> None:
+    made = model(folder, "plain", "token", action, True)
+    finder = made.engine.finder
+    assert finder is not None
+    for text in TEXTS:
+        texts = pa.array([text])
+        spans = finder.find(*padded(texts), texts)
+        found = [
+            (start, end)
+            for start, end, kind in zip(
+                spans.spans.starts.tolist(), spans.spans.ends.tolist(), spans.types.tolist(), strict=True
+            )
+            if finder.names[kind] not in ("email", "username")
+        ]
+        mail = text.find("anna@")  # a rule's, which the classifier's is a part of
+        assert found == [one for one in union(text, made) if mail < 0 or not mail <= one[0] < mail + 16]
+        assert all(one[1] <= other[0] for one, other in pairwise(found))
+
+
+def parts(text: str, search: ClassifierNames) -> list[tuple[str, str]]:
+    found = search.find(pa.array([text]))
+    raw = text.encode()
+    return [
+        (raw[start:end].decode(), search.types[kind])
+        for start, end, kind in zip(
+            found.starts.tolist(), found.ends.tolist(), found.types.tolist(), strict=True
+        )
+    ]
+
+
+def searching(folder: Path, person: str, location: str) -> ClassifierNames:
+    search = NameSearch(model=str(folder), person=person, location=location)  # type: ignore[arg-type]
+    (made,) = searches_of(search, read_classifier(search))
+    return made
+
+
+def test_words_are_parts_by_their_labels(folder: Path) -> None:
+    named = searching(folder, "pseudonym", "pseudonym")
+    assert parts("Anna Keller's in New York, Anna\u2019S Oslo", named) == [
+        ("Anna", "given_name"), ("Keller", "surname"), ("New", "city"), ("York", "city"), ("Anna", "given_name"),
+        ("Oslo", "city"),
+    ]  # fmt: skip
+    assert parts("Anna Keller's in New York", searching(folder, "mask", "mask")) == [
+        ("Anna Keller", "person"), ("New York", "location"),
+    ]  # fmt: skip
+    assert parts("Anna Keller's in New York", searching(folder, "keep", "pseudonym")) == [
+        ("New", "city"), ("York", "city"),
+    ]  # fmt: skip
+    assert parts("Anna Keller's in New York", searching(folder, "pseudonym", "keep")) == [
+        ("Anna", "given_name"), ("Keller", "surname"),
+    ]  # fmt: skip
+
+
+def relabelled(folder: Path, of: dict[str, str], more: dict[str, str] | None = None) -> Path:
+    """The tiny classifier, its labels called otherwise; `more` are labels of further words."""
+    labels = {
+        str(place): "-".join([*label.split("-")[:-1], of.get(label.split("-")[-1], label.split("-")[-1])])
+        for place, label in enumerate(LABELS)
+    }
+    table = logits_table()
+    for word, label in (more or {}).items():
+        table[VOCABULARY.index(word)] = -40.0
+        table[VOCABULARY.index(word), LABELS.index(label)] = 6.0
+    return make_tiny_classifier(folder, tiny_graph(table=table), {"id2label": labels})
+
+
+def test_persons_without_more_and_streets(tmp_path: Path) -> None:
+    plain = relabelled(
+        tmp_path / "plain",
+        {"GIVEN_NAME": "PER", "SURNAME": "PER", "CITY": "LOC", "EMAIL": "ORG"},
+        {"a": "B-GIVEN_NAME"},
+    )
+    named = searching(plain, "pseudonym", "pseudonym")
+    assert parts("Anna A. Keller and Anna met Keller in Oslo Mail", named) == [
+        ("Anna", "given_name"), ("A", "initial"), ("Keller", "surname"), ("Anna", "given_name"), ("Keller", "given_name"),
+        ("Oslo", "city"),
+    ]  # fmt: skip
+    streets = relabelled(tmp_path / "streets", {"SURNAME": "STREET", "CITY": "COUNTRY", "EMAIL": "OTHER"})
+    named = searching(streets, "pseudonym", "pseudonym")
+    assert parts("Anna in Keller Müller Oslo", named) == [
+        ("Anna", "given_name"), ("Keller Müller", "location"), ("Oslo", "region"),
+    ]  # fmt: skip
+
+
+def test_pseudonyms_are_of_the_kind_and_the_same_in_a_record(folder: Path) -> None:
+    made = model(folder, "plain", "record", "pseudonym", False)
+    (found,) = drawn(made, ["Anna Keller, Anna's and KELLER"])
+    names = found.replace(",", "").replace("'s", "").split(" ")
+    given, surnames = (
+        {raw.decode().lower() for raw in pseudonyms_of(KINDS.index(kind))}
+        for kind in ("given_name", "surname")
+    )
+    assert names[0].lower() in given
+    assert names[1].lower() in surnames
+    assert names[2] == names[0]
+    assert names[-1] == names[1].upper()
+
+
+def pseudonyms_of(kind: int) -> Iterator[bytes]:
+    held = pool(kind)
+    for n in range(held.size):
+        yield held.data[held.bounds[n] : held.bounds[n + 1]].tobytes()
+
+
+def test_of_equal_stretches_the_kind_of_the_lists_counts(tmp_path: Path) -> None:
+    towns = relabelled(tmp_path / "towns", {"GIVEN_NAME": "COUNTRY"})
+    text = pa.array(["people met Anna in Oslo"])
+    kinds = []
+    for lists in (True, False):
+        finder = model(towns, "plain", "token", "pseudonym", lists).engine.finder
+        assert finder is not None
+        kinds.append([finder.names[kind] for kind in finder.find(*padded(text), text).types])
+    assert kinds == [["given_name", "city"], ["region", "city"]]
+
+
+def test_a_name_of_both_searches_has_one_pseudonym(folder: Path) -> None:
+    both, lists = (
+        model(folder, "plain", "record", "pseudonym", True),
+        NameSearch(lists=True, person="pseudonym", location="pseudonym"),
+    )
+    alone = replace(both, policy=replace(both.policy, names=lists), classifier=None, fingerprint="")
+    text = "Anna met Robert Keller"
+    assert drawn(both, [text])[0].split()[2:] == drawn(alone, [text])[0].split()[2:]
+
+
+@pytest.mark.parametrize("action", ["mask", "pseudonym"])
+def test_what_a_list_keeps_or_masks_comes_first(folder: Path, action: str) -> None:
+    lists = [WordList.of("a", [b"Oslo"]), WordList.of("b", [b"Anna"])]
+    names = Names(compile_names(lists, name_key(KEY, "r")), 1)
+    made = model(folder, "plain", "token", action, False).with_names(names)
+    (found,) = drawn(made, ["Anna and Keller in Oslo"])
+    assert found.startswith("Anna ")
+    assert found.endswith("[NAME]")
+    assert "Keller" not in found
+
+
+def test_counts_are_those_of_the_output(folder: Path) -> None:
+    made = model(folder, "plain", "token", "mask", False)
+    _, counts = made.privatize(pa.array(TEXTS), column="c", row_ids=pa.array(range(len(TEXTS))), key=KEY)
+    totals = counts.totals()
+    assert (totals["persons_found"], totals["locations_found"]) == (9, 3)
+    assert totals["identifiers_provided"] == totals["names_masked"] == 0
+
+
+def test_a_preview_says_who_found_it(folder: Path) -> None:
+    for lists, said in (
+        (False, "a name, by a classifier"),
+        (True, "a name, by public lists or a classifier"),
+    ):
+        found = preview(model(folder, "plain", "token", "mask", lists), "people like Anna")
+        (last,) = [one for one in found.words if one.text == "Anna"]
+        assert (last.action, last.reason, last.became) == ("masked", said, "[PERSON]")
+
+
+def test_the_content_is_part_of_the_fingerprint_and_the_place_is_not(folder: Path, tmp_path: Path) -> None:
+    made = model(folder, "plain", "token", "mask", False)
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(folder, moved)
+    assert model(moved, "plain", "token", "mask", False).fingerprint == made.fingerprint
+    other = make_tiny_classifier(tmp_path / "other", tiny_graph(mixed=0.2))
+    assert model(other, "plain", "token", "mask", False).fingerprint != made.fingerprint
+    policies = [
+        {"model": str(folder)}, {"model": str(folder), "threshold": 0.6}, {"model": str(folder), "lists": True}, {"lists": True},
+        "none",
+    ]  # fmt: skip
+    lexicon = beginning(Lexicon.default(), 300)
+    prints = {compile(CusText(k=5), lexicon, Policy(names=one)).fingerprint for one in policies}  # type: ignore[arg-type]
+    assert len(prints) == len(policies)
+
+
+def test_a_search_by_lists_alone_is_what_it_was() -> None:
+    """The policy's dict, from which fingerprints and rows of runs are made, knows nothing of classifiers."""
+    policy = Policy(names={"lists": True, "person": "pseudonym"})  # type: ignore[arg-type]
+    assert policy.as_dict()["names"] == {
+        "lists": True, "person": "pseudonym", "location": "mask", "version": VERSION,
+    }  # fmt: skip
+    assert list(policy.as_dict()["names"]) == ["lists", "person", "location", "version"]  # type: ignore[arg-type]
+    assert "names" not in Policy().as_dict()
+
+
+def test_it_is_saved_and_opened_without_its_folder(folder: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(folder, source)
+    made = model(source, "plain", "record", "pseudonym", True)
+    save_model(made, tmp_path / "model")
+    shutil.rmtree(source)
+    opened = open_model(tmp_path / "model")
+    assert opened.fingerprint == made.fingerprint
+    assert isinstance(opened.arrays()["names.graph"], np.memmap)
+    assert drawn(opened, TEXTS) == drawn(made, TEXTS) == drawn(pickle.loads(pickle.dumps(opened)), TEXTS)
+
+
+def config(folder: Path, tmp_path: Path, **more: Any) -> Any:
+    if not (tmp_path / "lexicon").exists():
+        beginning(Lexicon.default(), 300).save(tmp_path / "lexicon")
+    return parse_config({
+        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "output": {"path": str(tmp_path / "out")},
+        "lexicon": {"source": str(tmp_path / "lexicon")}, "mechanism": {"name": "custext", "k": 5},
+        "policy": {"names": {"model": str(folder)}}, **more,
+    })  # fmt: skip
+
+
+def test_settings_prepare_a_model_by_the_content_of_the_folder(folder: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(folder, source)
+    settings = config(source, tmp_path)
+    first, where = prepare(settings)
+    assert prepare(settings)[1] == where
+    assert first.classifier is not None
+    compile_to(settings, tmp_path / "artifact")
+    shutil.rmtree(source)
+    make_tiny_classifier(source, tiny_graph(mixed=0.2))
+    second, elsewhere = prepare(settings)
+    assert elsewhere != where
+    assert second.fingerprint != first.fingerprint
+    shutil.rmtree(source)
+    named = config(source, tmp_path, run={"artifact": str(tmp_path / "artifact")})
+    assert prepare(named)[0].fingerprint == first.fingerprint
+    with pytest.raises(SettingsError, match=r"policy\.names\.model: .* is neither a folder nor an installed"):
+        prepare(settings)
+
+
+def test_what_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> None:
+    made = model(folder, "plain", "token", "mask", False)
+    with pytest.raises(SettingsError, match=r"policy\.names\.model: none given, and the privatizer has a"):
+        replace(made, policy=Policy(), fingerprint="")
+    with pytest.raises(SettingsError, match=r"policy\.names\.model: given, and the privatizer has no"):
+        replace(made, classifier=None, fingerprint="")
+    other = Policy(names={"model": str(folder), "threshold": 0.7})  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=r"policy\.names\.threshold: 0\.7 given"):
+        replace(made, policy=other, fingerprint="")
+    organizations = relabelled(tmp_path / "o", {"GIVEN_NAME": "ORG", "SURNAME": "ORG", "CITY": "ORG"})
+    with pytest.raises(
+        SettingsError, match=r"policy\.names\.model: its labels stand for organization; valid"
+    ):
+        read_classifier(NameSearch(model=str(organizations)))
+    kept = NameSearch(model="/no/such/folder", person="keep", location="keep")
+    assert read_classifier(kept) is None
+
+
+@pytest.mark.parametrize("wrong", ["labels", "tokenizer", "folder", "graph"])
+def test_a_classifier_that_cannot_be_used_is_named_by_its_setting(tmp_path: Path, wrong: str) -> None:
+    source = make_tiny_classifier(
+        tmp_path / "c",
+        config={"vocab_size": 5000} if wrong == "tokenizer" else None,
+        without="id2label" if wrong == "labels" else "",
+    )
+    if wrong == "folder":
+        (source / "config.json").unlink()
+    if wrong == "graph":
+        (source / "onnx" / "model.onnx").write_bytes(b"secret")
+    with pytest.raises(SettingsError, match=r"policy\.names\.model") as caught:
+        prepare(config(source, tmp_path))
+    assert "secret" not in str(caught.value)
+
+
+def test_a_missing_extra_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_model(model(folder, "plain", "token", "mask", False), tmp_path / "model")
+    monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match=r"\[encoder\]"):
+        open_model(tmp_path / "model")
+    with pytest.raises(SettingsError, match=r"\[encoder\]"):
+        read_classifier(NameSearch(model=str(folder)))
+
+
+@pytest.mark.parametrize("name", ["facts", "tokenizer", "graph"])
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_doctored_classifier_is_refused(folder: Path, tmp_path: Path, name: str, verify: bool) -> None:
+    """Sealed again with a fingerprint that fits, as whoever can write a model can."""
+    made = model(folder, "plain", "token", "mask", False)
+    assert made.classifier is not None
+    held = made.classifier.arrays()
+    wrong = {
+        "facts": [np.frombuffer(b"{}", np.uint8), np.frombuffer(b"[" * 9000, np.uint8), held["graph"]],
+        "tokenizer": [held["tokenizer"].astype(np.int64), held["tokenizer"].reshape(-1, 1)],
+        "graph": [np.frombuffer(b"graph", np.uint8), held["facts"], np.zeros(0, np.uint8)],
+    }[name]
+    for number, array in enumerate(wrong):
+        target = tmp_path / f"{name}{number}"
+        save_model(made, target)
+        np.save(target / f"names.{name}.npy", array, allow_pickle=False)
+        arrays = {one.stem: np.load(one) for one in target.glob("*.npy")}
+        manifest = artifact.read_manifest(target)
+        seen = artifact.fingerprint_of(arrays, manifest.policy, manifest.consistency)
+        replace(manifest, fingerprint=seen).sealed().write(target)
+        with pytest.raises(DataError, match="classifier"):
+            open_model(target, verify=verify)
+
+
+def test_arrays_of_a_classifier_that_no_policy_names_are_refused(folder: Path, tmp_path: Path) -> None:
+    made = model(folder, "plain", "token", "mask", False)
+    save_model(made, tmp_path / "model")
+    manifest = artifact.read_manifest(tmp_path / "model")
+    arrays = {one.stem: np.load(one) for one in (tmp_path / "model").glob("*.npy")}
+    seen = artifact.fingerprint_of(arrays, Policy(), manifest.consistency)
+    replace(manifest, policy=Policy(), fingerprint=seen).sealed().write(tmp_path / "model")
+    with pytest.raises(DataError, match="arrays that belong to no part"):
+        open_model(tmp_path / "model")
+
+
+def test_a_tokenizer_that_is_none_ends_a_batch_without_a_word(folder: Path, tmp_path: Path) -> None:
+    made = model(folder, "plain", "token", "mask", False)
+    assert made.classifier is not None
+    held = {**made.classifier.arrays(), "tokenizer": np.frombuffer(b"{", np.uint8)}
+    with pytest.raises(DataError) as caught:
+        drawn(replace(made, classifier=Classifier.restore(held), fingerprint=""), ["Anna Secret"])
+    assert "Secret" not in str(caught.value)
