@@ -27,7 +27,14 @@ def test_defaults_are_those_of_the_issue() -> None:
         "gaps": "keep",
         "tokenizer": "words",
         "identifiers": {**dict.fromkeys(TYPES, "mask"), "date": "keep"},
-        "names": {"lists": False, "person": "mask", "location": "mask", "version": "1"},
+        "names": {
+            "lists": False,
+            "person": "mask",
+            "location": "mask",
+            "version": "1",
+            "model": None,
+            "threshold": 0.5,
+        },
     }
 
 
