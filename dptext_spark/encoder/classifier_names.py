@@ -24,7 +24,7 @@ from dptext_spark.lexicon.characters import APOSTROPHE, LETTER, cell, decode, ta
 from dptext_spark.runtime.jit import compiled
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import TypedSpans
-from dptext_spark.text.names.public_names import KINDS
+from dptext_spark.text.names.public_names import KINDS, spans_of_parts
 from dptext_spark.text.names.search import KEEP, PSEUDONYM, NameSearch
 
 PLACES = (PERSON, LOCATION)
@@ -123,12 +123,7 @@ class ClassifierNames:
         types = np.where(actions[kind] == PSEUDONYM, part, kind)
         keep = actions[kind] != KEEP
         name, row, starts, ends, types = (column[keep] for column in (name, row, starts, ends, types))
-        # Words of one name that are masked are one span; those that have pseudonyms stay apart.
-        begins = np.ones(len(name), np.bool_)
-        begins[1:] = (name[1:] != name[:-1]) | (types[1:] != types[:-1]) | (types[1:] >= len(PLACES))
-        first = np.flatnonzero(begins)
-        final = np.append(first[1:], len(name))[: len(first)] - 1
-        return TypedSpans(row[first], starts[first], ends[final], types[first])
+        return spans_of_parts(row, name, starts, ends, types)
 
 
 def read_classifier(names: NameSearch) -> Classifier | None:

@@ -20,6 +20,7 @@ from dptext_spark.runtime.jit import Int, compiled, inlined
 from dptext_spark.text.names.name_table import TITLES
 from dptext_spark.text.names.normal_words import FORM, folding, next_word
 from dptext_spark.text.names.siphash import siphash
+from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import packaged_stop_words
 
 FOLDER = files("dptext_spark.text.names") / "public"
@@ -188,6 +189,5 @@ def public_lists() -> PublicLists:
 
 def _marked(words: list[str], flag: int) -> tuple[U8, I64, I64]:
     """Return words with one flag each: (bytes, bounds, flags)."""
-    held = [word.encode() for word in words]
-    bounds = np.cumsum([0, *map(len, held)]).astype(np.int64)
-    return np.frombuffer(b"".join(held), np.uint8), bounds, np.full(len(held), flag, np.int64)
+    listed = WordList.of("words", [word.encode() for word in words])
+    return listed.data, listed.bounds, np.full(len(listed), flag, np.int64)

@@ -48,7 +48,7 @@ from dptext_spark.text.names.public_lists import (
     find_public,
     public_lists,
 )
-from dptext_spark.text.names.search import KEEP, LOCATION, PERSON, PSEUDONYM, NameSearch
+from dptext_spark.text.names.search import KEEP, LOCATION, NAME_TYPES, PERSON, PSEUDONYM, NameSearch
 from dptext_spark.text.names.siphash import siphash
 
 INITIAL = 4  # a kind beside those of the lists
@@ -326,8 +326,7 @@ def _names_of_line(
         elif capital:
             unknown = not flags & ENGLISH
             likely_one: Any = (
-                given >= SURE
-                or given == LIKELY
+                given >= LIKELY
                 or (surname >= SURE and (telling or not unknown))
                 or (surname == LIKELY and telling and length == 0)
             )
@@ -388,6 +387,23 @@ def parts_of_names(data: U8, rows: I64, most_words: int = MOST_WORDS) -> I64:
         room = count
 
 
+def spans_of_parts(rows: I64, names: I64, starts: I64, ends: I64, types: I64) -> TypedSpans:
+    """Return names as spans: parts of one name that are masked as one, and each part that has a pseudonym.
+
+    Args:
+        rows: int64[n], the text of each part, ascending.
+        names: int64[n], equal for the parts of one name and for no others beside them.
+        starts: int64[n], where each part begins in its text.
+        ends: int64[n], where it ends.
+        types: int64[n], positions in `NAME_TYPES`, where the name is masked, and behind them in `KINDS`.
+    """
+    begins = np.ones(len(rows), np.bool_)
+    begins[1:] = (names[1:] != names[:-1]) | (types[1:] != types[:-1]) | (types[1:] >= len(NAME_TYPES))
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(rows))[: len(first)] - 1
+    return TypedSpans(rows[first], starts[first], ends[last], types[first])
+
+
 @dataclass(frozen=True, eq=False)
 class PublicNames:
     """The search for names as a provider of identifiers; the policy names it, and its version is in the model's fingerprint.
@@ -398,7 +414,7 @@ class PublicNames:
     """
 
     search: NameSearch
-    types: tuple[str, ...] = (PERSON, LOCATION, *KINDS)
+    types: tuple[str, ...] = (*NAME_TYPES, *KINDS)
 
     @property
     def name(self) -> str:
@@ -416,14 +432,8 @@ class PublicNames:
         actions = np.where(is_place, self._action(LOCATION), self._action(PERSON))
         parts, is_place, actions = (column[actions != KEEP] for column in (parts, is_place, actions))
         starts, ends, kinds, names, row = parts.T
-        # A name begins where the part before is of another, and wherever parts stay apart.
-        begins = np.ones(len(parts), np.bool_)
-        begins[1:] = (names[1:] != names[:-1]) | (row[1:] != row[:-1]) | (actions[1:] == PSEUDONYM)
-        first = np.flatnonzero(begins)
-        last = np.append(first[1:], len(parts))[: len(first)] - 1
-        types = np.where(actions == PSEUDONYM, 2 + kinds, is_place)[first]
-        shift = rows[row[first]]
-        return TypedSpans(row[first], starts[first] - shift, ends[last] - shift, types)
+        types = np.where(actions == PSEUDONYM, len(NAME_TYPES) + kinds, is_place)
+        return spans_of_parts(row, names, starts - rows[row], ends - rows[row], types)
 
     def _action(self, kind: str) -> str:
         """Return what becomes of a kind of name."""

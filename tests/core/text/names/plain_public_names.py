@@ -285,8 +285,7 @@ def of_line(line: list[Word], *, signed: bool) -> list[Part]:
         if word.capital and not word.single:
             surely = after and next_surname >= LIKELY
             if not stop(i) and (
-                given >= SURE
-                or given == LIKELY
+                given >= LIKELY
                 or (surname >= SURE and (telling(i) or not unknown(i)))
                 or (surname == LIKELY and telling(i) and not length)
             ):
