@@ -63,14 +63,20 @@ def _bit_of(form: Any, size: Int) -> Int:
 
 
 @inlined
-def find_hash(cells: Any, shift: Int, found: Int) -> Int:
-    """Return the flags of a hash, 0 where it is not held."""
+def find_cell(cells: Any, shift: Int, found: Int, tag: Int) -> Int:
+    """Return the flags that stand with a hash in the bits beside `tag`, 0 where it is not held."""
     slot, mask = np.int64(found >> np.uint64(shift)), cells.shape[0] - 1
     while cells[slot] != 0:
-        if (cells[slot] ^ found) & TAG == 0:
-            return np.int64(cells[slot] & np.uint64(0xFF))
+        if (cells[slot] ^ found) & tag == 0:
+            return np.int64(cells[slot] & ~tag)
         slot = (slot + 1) & mask
     return np.int64(0)
+
+
+@inlined
+def find_hash(cells: Any, shift: Int, found: Int) -> Int:
+    """Return the flags of a hash of private lists, 0 where it is not held."""
+    return find_cell(cells, shift, found, TAG)
 
 
 @dataclass(frozen=True, eq=False)

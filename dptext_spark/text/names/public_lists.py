@@ -17,7 +17,7 @@ from dptext_spark.arrays import I32, I64, U8, U64, Bools, read_only
 from dptext_spark.lexicon.characters import look_up_form, tables
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.jit import Int, compiled, inlined
-from dptext_spark.text.names.name_table import TITLES
+from dptext_spark.text.names.name_table import TITLES, find_cell
 from dptext_spark.text.names.normal_words import FORM, folding, next_word
 from dptext_spark.text.names.siphash import siphash
 from dptext_spark.text.names.word_list import WordList
@@ -55,13 +55,8 @@ def class_of(flags: Int, kind: Int) -> Int:
 
 @inlined
 def find_public(cells: Any, shift: Int, found: Int) -> Int:
-    """Return the flags of a hash, 0 where it is not held."""
-    slot, mask = np.int64(found >> np.uint64(shift)), cells.shape[0] - 1
-    while cells[slot] != 0:
-        if (cells[slot] ^ found) & TAG == 0:
-            return np.int64(cells[slot] & ~TAG)
-        slot = (slot + 1) & mask
-    return np.int64(0)
+    """Return the flags of a hash of the public lists, 0 where it is not held."""
+    return find_cell(cells, shift, found, TAG)
 
 
 class Entries(NamedTuple):
