@@ -247,15 +247,21 @@ def _points(vectors: F32, cosine: bool) -> tuple[F64, F64]:
     squares, points = np.asarray(squared_lengths(vectors), np.float64), vectors.astype(np.float64)
     if not cosine:
         return points, -0.5 * squares
-    return points / np.where(squares > 0, np.sqrt(squares), 1.0)[:, None], np.zeros(len(points))
+    points /= np.where(squares > 0, np.sqrt(squares), 1.0)[:, None]
+    return points, np.zeros(len(points))
 
 
 def _queries(moments: Moments, points: F64, cosine: bool) -> F64:
-    """Return what r is nearest to, float64[n, d]: the mean, or for cosines its direction; the word itself where nothing leads."""
-    led = moments.weight > 0
+    """Return what r is nearest to, float64[n, d]: the mean, or for cosines its direction; the word itself where nothing leads.
+
+    The sums are used up: they become what is returned.
+    """
+    alone = moments.weight <= 0
     scale = np.asarray(np.sqrt(squared_lengths(moments.sums)) if cosine else moments.weight, np.float64)
-    scale = np.where(scale > 0, scale, 1.0)
-    return np.where(led[:, None], moments.sums / scale[:, None], points)
+    found = moments.sums
+    found /= np.where(scale > 0, scale, 1.0)[:, None]
+    found[alone] = points[alone]
+    return found
 
 
 @compiled
