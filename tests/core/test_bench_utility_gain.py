@@ -16,7 +16,7 @@ pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
 def point(epsilon: float, attacked: list[float], kept: list[float]) -> Point:
     """Ten words a record, of which so many are guessed and kept."""
     ten = np.full(len(kept), 10.0)
-    return Point(epsilon, np.array([attacked, ten]), {KEPT: np.array([kept, ten])}, 5)
+    return Point(epsilon, np.array([attacked, ten]), 0.1, {KEPT: np.array([kept, ten])}, 5)
 
 
 def test_a_utility_at_a_level_is_linear_between_two_points_and_gains_are_paired() -> None:
@@ -66,3 +66,4 @@ def test_the_section_on_a_little_text(monkeypatch: pytest.MonkeyPatch) -> None:
     for variant in utility_gain.VARIANTS:
         first, last = (row for row in points if row[0] == variant)
         assert first[2] < last[2] <= 1  # type: ignore[operator]  # more is guessed at a larger ε
+        assert all(0 < row[3] <= row[2] for row in (first, last))  # type: ignore[operator]  # the better attack counts
