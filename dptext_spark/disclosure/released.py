@@ -16,7 +16,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms import SanText
 from dptext_spark.rounding import percent_up, rounded_down, rounded_up
-from dptext_spark.text.identifiers.types import FAKE, FIELD, KEEP, MASK, placeholder
+from dptext_spark.text.identifiers.types import FAKE, FIELD, IN_LANGUAGES, KEEP, MASK, placeholder
 from dptext_spark.text.policy import BEYOND_MASK, OOV_MASK, Policy
 
 HIDDEN_CONDITION = (
@@ -265,6 +265,11 @@ def rule_based(policy: Policy) -> Iterator[str]:
         "what is said above; what they miss, such as one that is misspelt or broken apart, is cut into words and numbers like "
         f"other text. No ε covers this.{'' if policy.names else NO_NAMES}"
     )
+    if chosen.languages:
+        yield (
+            f"Dates with the name of a month are looked for in English and in {_listed(chosen.languages)} "
+            f"({FIELD}.{IN_LANGUAGES}), beside a day or a year. In other languages only those in figures are found."
+        )
     if kept:
         yield (
             f"Identifiers that are not looked for: {_listed(kept)} ({FIELD}: keep). Their words and numbers are treated like "

@@ -104,6 +104,7 @@ class Policy:
     def as_dict(self) -> dict[str, Json]:
         """Return it JSON-able; a search for names that is not used leaves no trace."""
         values: dict[str, Json] = asdict(self)
+        values["identifiers"] = self.identifiers.as_dict()
         values["names"] = self.names.as_dict()
         if self.names == NameSearch():
             del values["names"]
