@@ -116,7 +116,10 @@ def defaults() -> dict[str, Any]:
     """Return the default of every setting by its path; those that leave no trace where they are not used are at the end."""
     search = {name: value for name, value in asdict(NameSearch()).items() if name != "version"}
     lists = {"policy.mask": [], "policy.keep": [], "policy.allow_unknown": False}
-    lists |= {"policy.identifiers.languages": list(Identifiers().languages)}
+    lists |= {
+        "policy.segment": Policy().segment,
+        "policy.identifiers.languages": list(Identifiers().languages),
+    }
     untraced = {"lexicon.prior": None, **flat(search, "policy.names."), **lists}
     return flat(parse_config(LEAST).as_dict()) | untraced
 

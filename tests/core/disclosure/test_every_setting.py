@@ -47,6 +47,7 @@ RELEASES: dict[str, list[Any]] = {
     "policy.case": ["lower"],
     "policy.gaps": ["normalise"],
     "policy.tokenizer": ["whitespace"],
+    "policy.segment": ["lexicon"],
     **{f"policy.identifiers.{name}": ["fake", "keep"] for name in TYPES if name != "date"},
     "policy.identifiers.date": ["mask"],
     "policy.identifiers.languages": [["de"], ["de", "fr"]],
@@ -168,6 +169,7 @@ def test_no_setting_is_left_out() -> None:
         "budget",
         "policy.identifiers.languages",
         "policy.names",
+        "policy.segment",
         "policy.mask",
         "policy.keep",
     }  # where they are not used
